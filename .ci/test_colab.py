@@ -1,0 +1,36 @@
+"""The notebooks as Colab runs them: each solution passes all its checks, each untouched notebook runs to its end.
+
+Run by .ci/colab, in an environment with Colab's versions; `make test` has the four facts instead.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from unrolled import notebooks
+
+ROOT = Path(__file__).resolve().parents[1]
+SOLUTIONS = sorted(ROOT.glob("solutions/*/*.ipynb"))
+RELEASED = sorted(ROOT.glob("notebooks/*/*.ipynb"))
+
+
+def test_the_widgets_are_those_of_colab():
+    assert metadata.version("ipywidgets").startswith("7.")
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_a_solution_runs_and_every_check_passes(path, tmp_path):
+    executed = notebooks.run(path, cwd=tmp_path, cell_timeout=120)
+    assert executed.errors == ()
+    assert executed.reports
+    assert [name for name, found in executed.reports.items() if not found.report().passed] == []
+
+
+@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
+def test_an_untouched_notebook_runs_without_an_error(path, tmp_path):
+    executed = notebooks.run(path, cwd=tmp_path, cell_timeout=120)
+    assert executed.errors == ()
+    assert not any(found.report().points for found in executed.reports.values())

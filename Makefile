@@ -1,0 +1,67 @@
+# Two commands from nothing: `make lab` and `make demo`. Every target sets up .venv itself (.ci/venv).
+#
+# make PYTHON=python3.12 ...    another interpreter for .venv
+# make lab LESSON=02            open one lesson; LAB_ARGS='--no-open -- --port 9999' reaches `unrolled lab` and JupyterLab
+# make bench QUICK=1            a short run; BENCH_DIR says where the records go
+#
+# On Linux, PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu spares `make test` several GB of CUDA packages.
+
+PYTHON ?= python3
+LESSON ?=
+LAB_ARGS ?=
+BENCHMARKS ?= cpu
+BENCH_DIR ?= artifacts/benchmarks
+export PYTHON
+
+BIN := .venv/bin
+
+.PHONY: help lab demo build build-check test test-colab bench clean
+
+help:
+	@echo 'make lab          copy the lessons to work/ if they are not there, and open JupyterLab'
+	@echo 'make demo         make a sample class, grade it from end to end, print the scores'
+	@echo 'make build        make solutions/ and notebooks/ from lessons/'
+	@echo 'make build-check  fail if they are not what lessons/ makes of them'
+	@echo 'make test         lint, types, build-check, all tests'
+	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
+	@echo 'make bench        the CPU benchmarks, with records in $(BENCH_DIR)/'
+	@echo 'make clean        remove environments, caches and build products; never anyone'\''s work'
+
+.venv/.lab .venv/.grading .venv/.dev: pyproject.toml
+	@.ci/venv $(patsubst .%,%,$(notdir $@))
+
+lab: .venv/.lab
+	@$(BIN)/unrolled lab $(LESSON) $(LAB_ARGS)
+
+demo: .venv/.grading
+	@$(BIN)/unrolled demo
+
+build: .venv/.grading
+	@$(BIN)/unrolled build
+
+build-check: .venv/.grading
+	@$(BIN)/unrolled build --check
+
+test: .venv/.dev
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+		$(BIN)/playwright install chromium
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/unrolled build --check
+	@$(BIN)/python -m pytest
+
+test-colab:
+	@.ci/colab
+
+bench: .venv/.dev
+	@mkdir -p $(BENCH_DIR)
+	@for name in $(BENCHMARKS); do \
+		$(BIN)/python benchmarks/$$name.py --json $(BENCH_DIR)/$$name.json $(if $(QUICK),--quick) || exit 1; \
+	done
+
+# The environments go too; the next target sets them up again from pip's cache. What people made stays where it is:
+# work/, grades/, and in grader/ the submissions, the autograded copies, the feedback and the gradebook.
+clean:
+	rm -rf .venv .venv-colab build dist *.egg-info artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find .ci benchmarks grader/unrolled_grader grader/sample_class lessons lib notebooks solutions tests \
+		\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} + 2>/dev/null || true
