@@ -1,0 +1,136 @@
+"""Which array library holds an array: look at the array, never at a mode flag.
+
+Library code asks `array_module(x)` for NumPy, CuPy or whatever module has registered the type of x, and then calls only
+names in `SUPPORTED`. That list is the contract: a module that offers these names can run all of `unrolled.ops`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = Any  # an array of any registered library
+Module: TypeAlias = Any  # a module, or an object that offers the names of one
+
+SUPPORTED: frozenset[str] = frozenset(
+    {
+        # functions
+        "empty",
+        "full",
+        "matmul",
+        "maximum",
+        "where",
+        "zeros",
+        # what an array can do besides arithmetic, comparison and indexing
+        "ndarray.astype",
+        "ndarray.dtype",
+        "ndarray.ndim",
+        "ndarray.reshape",
+        "ndarray.shape",
+        "ndarray.sum",
+        "ndarray.T",
+        "ndarray.transpose",
+    }
+)
+"""Dotted names, as in NumPy, that library code may call on an array module and on its arrays."""
+
+_modules: dict[type, Module] = {np.ndarray: np}
+_SCALARS = (bool, int, float, complex, np.generic)
+
+
+def register(array_type: type, module: Module) -> None:
+    """Let `array_module` answer `module` for arrays of `array_type`.
+
+    The module offers the names in `SUPPORTED` and three of CuPy's besides, to leave and enter the device:
+    `asnumpy(x)`, `asarray(host_array)` and `cuda.runtime.deviceSynchronize()`. CuPy itself needs no registration.
+    """
+    _modules[array_type] = module
+
+
+def array_module(*arrays: Array) -> Module:
+    """The module that holds these arrays: NumPy for NumPy arrays and plain numbers, else the registered one.
+
+    Plain numbers go with any module; None is skipped (an absent bias).
+    Raises TypeError for what is no array, and for arrays of two modules, as CuPy does: nothing moves by itself.
+    """
+    held = [(x, _module_of(x)) for x in arrays if x is not None and not isinstance(x, _SCALARS)]
+    if not held:
+        return np
+    first, module = held[0]
+    for x, other in held[1:]:
+        if other is not module:
+            raise TypeError(
+                f"Unsupported type {type(x)}: it cannot be combined with {type(first)}. "
+                "Move one of them first, with device.to_device or device.to_host."
+            )
+    return module
+
+
+def to_host(x: Array) -> Any:
+    """x as a NumPy array; a NumPy array or a number comes back as it is."""
+    module = array_module(x)
+    return x if module is np else module.asnumpy(x)
+
+
+def to_device(x: Array, module: Module) -> Array:
+    """x as an array of `module` (numpy, cupy, ...); an array that is there already comes back as it is."""
+    if module is np:
+        return to_host(x)
+    if not isinstance(x, _SCALARS) and array_module(x) is module:
+        return x
+    return module.asarray(to_host(x))
+
+
+def synchronize(x_or_module: Array | Module) -> None:
+    """Wait until the device that holds x (or that the module drives) has done all its work. NumPy never waits."""
+    is_module = isinstance(x_or_module, ModuleType) or any(x_or_module is module for module in _modules.values())
+    module = x_or_module if is_module else array_module(x_or_module)
+    if module is not np:
+        module.cuda.runtime.deviceSynchronize()
+
+
+def describe() -> dict[str, Any]:
+    """What runs arrays here: {"cpu", "gpu" (a name or None), "why" (no GPU, else None), "cupy", "cuda", "driver"}."""
+    facts: dict[str, Any] = {"cpu": _cpu_name(), "gpu": None, "why": None}
+    return facts | {"cupy": None, "cuda": None, "driver": None} | _describe_cupy()
+
+
+def _cpu_name() -> str:
+    """The processor's name where the system tells it, else its kind."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].replace("(R)", "").replace("(TM)", "").strip()
+    return platform.processor() or platform.machine()
+
+
+def _describe_cupy() -> dict[str, Any]:
+    try:
+        import cupy  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        return {"why": f"CuPy cannot be imported ({error}); pip install 'unrolled[gpu]' on a machine with a GPU"}
+    facts: dict[str, Any] = {"cupy": cupy.__version__}
+    try:
+        runtime = cupy.cuda.runtime
+        facts |= {"cuda": runtime.runtimeGetVersion(), "driver": runtime.driverGetVersion()}
+        name = runtime.getDeviceProperties(0)["name"].decode()
+        cupy.arange(3).sum().get()  # a driver alone is not enough: compile and run one kernel
+    except Exception as error:  # CUDA, the compiler and the loader each raise a kind of their own
+        return facts | {"why": f"CuPy {cupy.__version__} finds no working GPU: {error}"}
+    return facts | {"gpu": name}
+
+
+def _module_of(x: Array) -> Module:
+    for array_type in type(x).__mro__:
+        if array_type in _modules:
+            return _modules[array_type]
+    if type(x).__module__.partition(".")[0] == "cupy":
+        register(type(x), sys.modules["cupy"])
+        return sys.modules["cupy"]
+    raise TypeError(f"expected an array, got {type(x).__name__}; numpy.array(...) makes one")

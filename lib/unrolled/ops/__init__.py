@@ -1,0 +1,39 @@
+"""The mathematics of the course as pure functions: the plain version beside the fast one, one concept a file.
+
+Arrays of any registered library (`unrolled.device`) go in and come out. Inputs are never changed. float32 in gives
+float32 out, computed in float32; where an operation computes, integers count as float32, and where it only moves or
+selects values (im2col, max-pooling, relu) the dtype stays as it is.
+"""
+
+from unrolled.ops.activation import relu, relu_backward
+from unrolled.ops.amdahl import amdahl_speedup
+from unrolled.ops.columns import col2im, im2col
+from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
+from unrolled.ops.linear import affine, affine_backward, affine_one_by_one
+from unrolled.ops.matmul import matmul_loops, matmul_rows
+from unrolled.ops.pool import max_pool2d, max_pool2d_backward, max_pool2d_loops
+from unrolled.ops.sorting import bubble_sort, merge, merge_sort
+
+__all__ = [
+    "affine",
+    "affine_backward",
+    "affine_one_by_one",
+    "amdahl_speedup",
+    "bubble_sort",
+    "col2im",
+    "conv2d",
+    "conv2d_backward",
+    "conv2d_loops",
+    "conv2d_output_size",
+    "conv2d_positions",
+    "im2col",
+    "matmul_loops",
+    "matmul_rows",
+    "max_pool2d",
+    "max_pool2d_backward",
+    "max_pool2d_loops",
+    "merge",
+    "merge_sort",
+    "relu",
+    "relu_backward",
+]

@@ -1,0 +1,116 @@
+"""How `conv2d` gets fast: im2col for a few images at a time, in buffers that stay in the cache.
+
+The simple version writes all columns at once. For 100 images of 3 x 32 x 32 and a kernel of 5 x 5 that is 24 MB, which
+travel to main memory and back before the product can start. Four changes, none to the result:
+
+1. A block of 8 images at a time. Its columns (about 2 MB) are written, multiplied and overwritten while the cache still
+   holds them, and the same buffers serve every block: no new memory, no page faults.
+2. Images last: (C, H, W, N) instead of (N, C, H, W). One row of a shifted image is then OW * N neighbouring numbers,
+   copied in one go; with N first it would be only OW.
+3. The padding is part of the buffer. Its zeros are written once.
+4. A last row of ones below the columns, with the bias as its weight. The product then adds the bias, and the product
+   that gives the gradient by the weight gives the one by the bias too: two passes over the results less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from unrolled.device import Array, Module, array_module
+from unrolled.ops.windows import Windows
+
+BLOCK_BYTES = 2 << 20  # columns of one block: about the size of a second-level cache
+BLOCK_IMAGES = 8  # more make longer runs, but the images' values then lie too far apart to share cache lines
+
+IMAGES_LAST = (1, 2, 3, 0)
+IMAGES_FIRST = (3, 0, 1, 2)
+
+
+class Block:
+    """Buffers for `images` images and everything that a convolution makes of them."""
+
+    def __init__(self, module: Module, images: int, weight: Array, windows: Windows) -> None:
+        o, c, kh, kw = weight.shape
+        (h, w), (oh, ow) = windows.size, windows.output_size
+        (sh, sw), (ph, pw) = windows.stride, windows.padding
+        self.padded = module.zeros((c, h + 2 * ph, w + 2 * pw, images), dtype=weight.dtype)
+        self.image = self.padded[:, ph : ph + h, pw : pw + w]
+        rows, places = c * kh * kw, oh * ow * images
+        self.columns_and_ones = module.empty((rows + 1, places), dtype=weight.dtype)
+        self.columns_and_ones[rows] = 1
+        self.columns = self.columns_and_ones[:rows]
+        columns = self.columns.reshape(c, kh, kw, oh, ow, images)
+        self.output = module.empty((o, oh, ow, images), dtype=weight.dtype)
+        self.outputs = self.output.reshape(o, places)
+        bottom, right = sh * (oh - 1) + 1, sw * (ow - 1) + 1
+        self._shifts = [
+            (columns[:, i, j], self.padded[:, i : i + bottom : sh, j : j + right : sw])
+            for i in range(kh)
+            for j in range(kw)
+        ]
+
+    def unroll(self, x: Array) -> None:
+        """im2col: x (N, C, H, W) into `columns` (C * KH * KW, OH * OW * N)."""
+        self.image[...] = x.transpose(IMAGES_LAST)
+        for column, pixels in self._shifts:
+            column[...] = pixels
+
+    def fold(self, x: Array) -> None:
+        """col2im: add `columns` up where they came from, into x (N, C, H, W). The padding is clean again afterwards."""
+        self.padded[...] = 0
+        for column, pixels in self._shifts:
+            pixels += column
+        x[...] = self.image.transpose(IMAGES_FIRST)
+        self.padded[...] = 0
+
+
+def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Array:
+    """`conv2d` on arguments that are checked and share one dtype."""
+    module = array_module(x)
+    filters = _filters(module, weight, bias)
+    y = module.empty((len(x), len(weight), *windows.output_size), dtype=x.dtype)
+    for part, block in _blocks(module, len(x), weight, windows):
+        block.unroll(x[part])
+        module.matmul(filters, block.columns_and_ones, out=block.outputs)
+        y[part] = block.output.transpose(IMAGES_FIRST)
+    return y
+
+
+def backward(grad: Array, x: Array, weight: Array, windows: Windows) -> tuple[Array, Array, Array]:
+    """`conv2d_backward` on arguments that are checked and share one dtype."""
+    module = array_module(x)
+    filters = _filters(module, weight, None)
+    grad_x = module.empty(x.shape, dtype=x.dtype)
+    grad_filters = module.zeros(filters.T.shape, dtype=x.dtype)
+    for part, block in _blocks(module, len(x), weight, windows):
+        block.output[...] = grad[part].transpose(IMAGES_LAST)
+        block.unroll(x[part])
+        # BLAS takes (K, L) @ (L, O) faster than its transpose: the long axis of the columns is read as it lies.
+        grad_filters += module.matmul(block.columns_and_ones, block.outputs.T)
+        module.matmul(filters[:, :-1].T, block.outputs, out=block.columns)
+        block.fold(grad_x[part])
+    return grad_x, grad_filters[:-1].T.reshape(weight.shape), grad_filters[-1]
+
+
+def _filters(module: Module, weight: Array, bias: Array | None) -> Array:
+    """Each filter as a row, its bias last: (O, C * KH * KW + 1)."""
+    o, *shape = weight.shape
+    filters = module.empty((o, prod(shape) + 1), dtype=weight.dtype)
+    filters[:, :-1] = weight.reshape(o, prod(shape))
+    filters[:, -1] = 0 if bias is None else bias
+    return filters
+
+
+def _blocks(module: Module, n: int, weight: Array, windows: Windows) -> Iterator[tuple[slice, Block]]:
+    """Slices of n images, each with a block of its size; only the last can differ. On a GPU one block takes all."""
+    image_bytes = prod(weight.shape[1:]) * prod(windows.output_size) * weight.dtype.itemsize
+    images = max(1, min(BLOCK_IMAGES, BLOCK_BYTES // max(1, image_bytes))) if module is np else max(1, n)
+    block = None
+    for start in range(0, n, images):
+        size = min(images, n - start)
+        if block is None or size < images:
+            block = Block(module, size, weight, windows)
+        yield slice(start, start + size), block

@@ -1,0 +1,52 @@
+"""Patches as columns, and back: `im2col` and `col2im`."""
+
+from __future__ import annotations
+
+from unrolled.device import Array, array_module
+from unrolled.ops.arguments import IntOrPair, check_axes, check_shape
+from unrolled.ops.windows import Windows
+
+
+def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0) -> Array:
+    """Every window of x (N, C, H, W) as a column: (C * KH * KW, N * OH * OW), dtype as x.
+
+    Rows run over (C, KH, KW), columns over (N, OH, OW). The padding is zeros.
+    Raises ValueError where the window does not fit.
+    """
+    check_axes("x", x, "N, C, H, W")
+    n, c, *size = x.shape
+    windows = Windows.over((size[0], size[1]), kernel_size, stride, padding, image=f"x of shape {x.shape}")
+    columns = array_module(x).zeros((c, *windows.kernel_size, n, *windows.output_size), dtype=x.dtype)
+    by_channel = x.transpose(1, 0, 2, 3)
+    for i, j, outputs, inputs in windows.offsets():
+        columns[:, i, j][outputs] = by_channel[inputs]
+    kh, kw = windows.kernel_size
+    oh, ow = windows.output_size
+    return columns.reshape(c * kh * kw, n * oh * ow)
+
+
+def col2im(
+    columns: Array,
+    x_shape: tuple[int, int, int, int],
+    kernel_size: IntOrPair,
+    stride: IntOrPair = 1,
+    padding: IntOrPair = 0,
+) -> Array:
+    """Add every column back where `im2col` took it from: an array of x_shape (N, C, H, W), dtype as columns.
+
+    The transpose of `im2col`, not its inverse: a pixel gets the sum over all windows that cover it.
+    Raises ValueError if columns is not (C * KH * KW, N * OH * OW) for this x_shape.
+    """
+    if len(x_shape) != 4:
+        raise ValueError(f"x_shape is {tuple(x_shape)}; expected 4 sizes (N, C, H, W)")
+    n, c, h, w = x_shape
+    windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {(n, c, h, w)}")
+    kh, kw = windows.kernel_size
+    oh, ow = windows.output_size
+    check_shape("columns", columns, (c * kh * kw, n * oh * ow), f"x_shape {tuple(x_shape)}")
+    columns = columns.reshape(c, kh, kw, n, oh, ow)
+    x = array_module(columns).zeros((n, c, h, w), dtype=columns.dtype)
+    by_channel = x.transpose(1, 0, 2, 3)
+    for i, j, outputs, inputs in windows.offsets():
+        by_channel[inputs] += columns[:, i, j][outputs]
+    return x

@@ -1,0 +1,113 @@
+"""Convolution (what deep learning calls so: cross-correlation), from plain loops to one matrix product.
+
+All take x (N, C, H, W), weight (O, C, KH, KW) and bias (O,) or None, and return (N, O, OH, OW).
+"""
+
+from __future__ import annotations
+
+from unrolled.device import Array, array_module
+from unrolled.ops import blocks
+from unrolled.ops.arguments import IntOrPair, as_floats, check_axes, check_shape
+from unrolled.ops.windows import Windows
+
+
+def conv2d_output_size(
+    size: IntOrPair, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0
+) -> tuple[int, int]:
+    """(OH, OW) = (size + 2 * padding - kernel_size) // stride + 1 along each axis. Raises ValueError as `conv2d`."""
+    return Windows.over(size, kernel_size, stride, padding).output_size
+
+
+def conv2d_loops(
+    x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0
+) -> Array:
+    """Convolve with a loop over every axis: the definition, and the slowest way."""
+    x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
+    (n, c), o = x.shape[:2], len(weight)
+    (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
+    padded = _pad(x, windows)
+    y = array_module(x).zeros((n, o, oh, ow), dtype=x.dtype)
+    for image in range(n):
+        for filter_ in range(o):
+            for row in range(oh):
+                for column in range(ow):
+                    total = 0.0 if bias is None else bias[filter_]
+                    for channel in range(c):
+                        for i in range(kh):
+                            for j in range(kw):
+                                pixel = padded[image, channel, row * sh + i, column * sw + j]
+                                total = total + pixel * weight[filter_, channel, i, j]
+                    y[image, filter_, row, column] = total
+    return y
+
+
+def conv2d_positions(
+    x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0
+) -> Array:
+    """Convolve with a loop over output positions and one small product at each: (N, C*KH*KW) times (C*KH*KW, O)."""
+    x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
+    n, o = len(x), len(weight)
+    (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
+    padded = _pad(x, windows)
+    rows = weight.reshape(o, x.shape[1] * kh * kw).T
+    y = array_module(x).zeros((n, o, oh, ow), dtype=x.dtype)
+    for row in range(oh):
+        for column in range(ow):
+            window = padded[:, :, row * sh : row * sh + kh, column * sw : column * sw + kw]
+            y[:, :, row, column] = window.reshape(n, len(rows)) @ rows
+    return y if bias is None else y + bias[:, None, None]
+
+
+def conv2d(x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0) -> Array:
+    """Convolve x (N, C, H, W) with weight (O, C, KH, KW), add bias (O,): (N, O, OH, OW).
+
+    One matrix product with columns as from `im2col`, a few images at a time: `unrolled.ops.blocks` shows how.
+    float32 in, float32 out; integers count as float32, one float64 makes all float64. Inputs are not changed.
+    Raises ValueError for shapes that do not fit, a stride below 1, a window larger than the padded input.
+    """
+    return blocks.forward(*_arguments(x, weight, bias, stride, padding))
+
+
+def conv2d_backward(
+    grad: Array, x: Array, weight: Array, stride: IntOrPair = 1, padding: IntOrPair = 0
+) -> tuple[Array, Array, Array]:
+    """From grad (N, O, OH, OW), the gradient of the loss by conv2d's output: (grad_x, grad_weight, grad_bias).
+
+    With y = W @ columns: grad_W = grad @ columns.T, and grad_columns = W.T @ grad goes back as in `col2im`.
+    """
+    array_module(grad, x, weight)
+    check_axes("grad", grad, "N, O, OH, OW")
+    grad, x, weight = as_floats(grad, x, weight)
+    x, weight, _, windows = _arguments(x, weight, None, stride, padding)
+    expected = (len(x), len(weight), *windows.output_size)
+    check_shape("grad", grad, expected, f"x {x.shape} and weight {weight.shape}")
+    return blocks.backward(grad, x, weight, windows)
+
+
+def _arguments(
+    x: Array, weight: Array, bias: Array | None, stride: IntOrPair, padding: IntOrPair
+) -> tuple[Array, Array, Array | None, Windows]:
+    """Check shapes and bring x, weight and bias to one float dtype."""
+    array_module(x, weight, bias)
+    check_axes("x", x, "N, C, H, W")
+    check_axes("weight", weight, "O, C, KH, KW")
+    if x.shape[1] != weight.shape[1]:
+        raise ValueError(
+            f"weight has shape {weight.shape} with C = {weight.shape[1]} channels, "
+            f"but x has shape {x.shape} with C = {x.shape[1]}"
+        )
+    if bias is None:
+        x, weight = as_floats(x, weight)
+    else:
+        check_shape("bias", bias, weight.shape[:1], f"weight {weight.shape}")
+        x, weight, bias = as_floats(x, weight, bias)
+    window, image = f"weight has shape {weight.shape}", f"x of shape {x.shape}"
+    return x, weight, bias, Windows.over(x.shape[2:], weight.shape[2:], stride, padding, window=window, image=image)
+
+
+def _pad(x: Array, windows: Windows) -> Array:
+    """x with zeros around each image."""
+    (n, c, h, w), (ph, pw) = x.shape, windows.padding
+    padded = array_module(x).zeros((n, c, h + 2 * ph, w + 2 * pw), dtype=x.dtype)
+    padded[:, :, ph : ph + h, pw : pw + w] = x
+    return padded

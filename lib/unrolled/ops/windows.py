@@ -1,0 +1,77 @@
+"""Where a sliding window falls: output sizes, and for every place inside the window the pixels it meets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from unrolled.ops.arguments import IntOrPair, pair
+
+Index: TypeAlias = Any  # picks from the last two axes of an array
+
+
+@dataclass(frozen=True)
+class Windows:
+    """All places of a window (kernel_size) over an image (size): every field is (vertical, horizontal)."""
+
+    size: tuple[int, int]
+    kernel_size: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+
+    @classmethod
+    def over(
+        cls,
+        size: IntOrPair,
+        kernel_size: IntOrPair,
+        stride: IntOrPair,
+        padding: IntOrPair,
+        *,
+        window: str | None = None,
+        image: str | None = None,
+    ) -> Windows:
+        """Check the arguments; ValueError for a stride or kernel below 1 and for a window that does not fit.
+
+        `window` and `image` are the caller's words for its arguments in that message.
+        """
+        windows = cls(
+            pair("size", size),
+            pair("kernel_size", kernel_size, least=1),
+            pair("stride", stride, least=1),
+            pair("padding", padding),
+        )
+        padded = tuple(s + 2 * p for s, p in zip(windows.size, windows.padding, strict=True))
+        if any(k > s for k, s in zip(windows.kernel_size, padded, strict=True)):
+            window = window or f"kernel_size is {windows.kernel_size}"
+            image = image or f"size {windows.size}"
+            raise ValueError(f"{window}: the window is larger than {image} with padding {windows.padding}")
+        return windows
+
+    @property
+    def output_size(self) -> tuple[int, int]:
+        """(OH, OW), how many places there are: (size + 2 * padding - kernel_size) // stride + 1."""
+        axes = zip(self.size, self.kernel_size, self.stride, self.padding, strict=True)
+        oh, ow = ((size + 2 * padding - kernel) // stride + 1 for size, kernel, stride, padding in axes)
+        return oh, ow
+
+    def offsets(self) -> Iterator[tuple[int, int, Index, Index]]:
+        """For every place (i, j) inside the window, in row-major order: (i, j, outputs, inputs).
+
+        `image[inputs]` are the pixels that place (i, j) meets as the window moves, and `result[outputs]` are the window
+        positions at which it meets them. Positions where (i, j) lies in the padding are left out, so nobody has to pad.
+        """
+        columns = [self._meet(1, j) for j in range(self.kernel_size[1])]
+        for i in range(self.kernel_size[0]):
+            out_rows, in_rows = self._meet(0, i)
+            for j, (out_columns, in_columns) in enumerate(columns):
+                yield i, j, (..., out_rows, out_columns), (..., in_rows, in_columns)
+
+    def _meet(self, axis: int, offset: int) -> tuple[slice, slice]:
+        """The output indices for which output * stride + offset - padding is a pixel, and those pixels."""
+        size, stride, shift = self.size[axis], self.stride[axis], offset - self.padding[axis]
+        first = max(0, -(shift // stride))
+        stop = min(self.output_size[axis], (size - 1 - shift) // stride + 1)
+        if stop <= first:
+            return slice(0, 0), slice(0, 0)
+        return slice(first, stop), slice(first * stride + shift, (stop - 1) * stride + shift + 1, stride)
