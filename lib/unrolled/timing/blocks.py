@@ -1,0 +1,159 @@
+"""Blocks: some calls in a row, timed as a whole, and how many calls make a block."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unrolled import device
+
+Inputs = Mapping[str, Any]
+MIN_BLOCK, MAX_BLOCK = 0.010, 0.25  # seconds
+SHORTEST = 1e-9  # seconds: stands for what the clock cannot resolve
+
+
+class BlockTime(NamedTuple):
+    """Seconds that a block took: by the wall clock, and in CPU time (NaN if unknown)."""
+
+    wall: float
+    cpu: float = math.nan
+
+
+BlockTimer = Callable[[int], BlockTime]
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """At least so many calls, and so many seconds, before anything counts."""
+
+    calls: int = 3
+    seconds: float = 0.0
+
+
+ON_HOST = WarmUp()
+ON_GPU = WarmUp(calls=10, seconds=0.5)
+
+
+def block_timer(
+    function: Callable[..., Any], inputs: Sequence[Inputs], module: device.Module | None = None
+) -> BlockTimer:
+    """A timer of blocks of `function` in this process, without garbage collection.
+
+    It walks through `inputs` cyclically and keeps its place from block to block. `module` is the array module on whose
+    device the work runs, None for the host: a block begins and ends with a device-wide synchronization.
+    """
+    walk = itertools.cycle(inputs)
+    where = np if module is None else module
+
+    def block(calls: int) -> BlockTime:
+        device.synchronize(where)
+        with _no_collection():
+            cpu, wall = cpu_seconds(), time.perf_counter()
+            for kwargs in itertools.islice(walk, calls):
+                function(**kwargs)
+            device.synchronize(where)
+            wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+        return BlockTime(wall, cpu)
+
+    return block
+
+
+def warm_up(block: BlockTimer, warm: WarmUp, patience: float) -> float:
+    """Run `block` until it is warm; return its seconds per call: the median of three blocks of at least 10 ms.
+
+    After `patience` seconds it returns what it has, from one call at least.
+    """
+    calls, done, spent = 1, 0, 0.0
+    walls: list[float] = []  # of the blocks of `calls` calls
+    while True:
+        wall = block(calls).wall
+        walls.append(wall)
+        done, spent = done + calls, spent + wall
+        warmed = done >= warm.calls and spent >= warm.seconds
+        if spent >= patience or (warmed and len(walls) >= 3 and wall >= MIN_BLOCK):
+            return max(statistics.median(walls[-3:]) / calls, SHORTEST)
+        if done >= warm.calls and wall < MIN_BLOCK:
+            # Step by step, as these calls may still have been slow ones.
+            calls, walls = longer(calls, wall, MIN_BLOCK), []
+
+
+def longer(calls: int, wall: float, target: float) -> int:
+    """More calls for a block that took `wall` seconds: enough for `target` seconds, but at most four times as many."""
+    return min(4 * calls, math.ceil(1.25 * calls * target / max(wall, SHORTEST)))
+
+
+def block_calls(baseline: float, candidate: float) -> tuple[int, int]:
+    """How many calls of (baseline, candidate) make a block, from their seconds per call.
+
+    The slower side is called once, or as often as 10 ms take; the faster side is repeated until both blocks are within
+    1.25x of each other, so that they stay within 1.5x when the machine wavers: under load, unequal blocks bias the
+    ratio. No block grows beyond 0.25 s, unless a single call is longer than that.
+    """
+    slow, fast = max(baseline, candidate), min(baseline, candidate)
+    slow_calls = max(1, math.ceil(MIN_BLOCK / slow))
+    length = slow_calls * slow
+    if not _even(length, fast) and 2 * length <= MAX_BLOCK:
+        slow_calls, length = 2 * slow_calls, 2 * length  # twice as long a block always divides evenly enough
+    fast_calls = max(1, round(min(length, MAX_BLOCK) / fast))
+    return (slow_calls, fast_calls) if baseline >= candidate else (fast_calls, slow_calls)
+
+
+def _even(length: float, fast: float) -> bool:
+    repeated = max(1, round(length / fast)) * fast
+    return max(length, repeated) <= 1.25 * min(length, repeated)
+
+
+def device_module(*values: Any) -> device.Module | None:
+    """The array module of the first array among `values` that lies on a device; None if all lie in host memory.
+
+    It looks at the first items of tuples, lists and dictionaries, and passes over what is no array.
+    """
+    for value in values:
+        if isinstance(value, tuple | list | Mapping):
+            items = value.values() if isinstance(value, Mapping) else value
+            module = device_module(*itertools.islice(items, 16))
+        else:
+            module = _module_of(value)
+        if module is not None:
+            return module
+    return None
+
+
+def _module_of(value: Any) -> device.Module | None:
+    try:
+        module = device.array_module(value)
+    except TypeError:  # no array
+        return None
+    return None if module is np else module
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        times = os.times()
+        return time.process_time() + times.children_user + times.children_system
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

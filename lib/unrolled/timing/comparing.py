@@ -1,0 +1,211 @@
+"""Compare the speed of a candidate with that of a baseline, timed on the same inputs in the same run."""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unrolled.device import Module
+from unrolled.timing import rule
+from unrolled.timing.blocks import (
+    ON_GPU,
+    ON_HOST,
+    SHORTEST,
+    BlockTimer,
+    Inputs,
+    WarmUp,
+    block_calls,
+    block_timer,
+    device_module,
+    warm_up,
+)
+from unrolled.timing.threads import blas_threads
+from unrolled.timing.verdict import Block, Pair, Verdict, conclude
+
+MIN_INPUTS = 16
+USUAL_SECONDS = 3.0
+CONTROL_BLOCK = 0.05  # seconds; the control need not take as long as the blocks of a slow candidate
+RESERVE = 1.5  # of the control's expected time is kept back for it
+Announce = Callable[[str], None]
+InputMaker = Callable[[np.random.Generator], Inputs]
+
+
+def compare(
+    candidate: Callable[..., Any],
+    baseline: Callable[..., Any],
+    *,
+    inputs: Sequence[Inputs] | InputMaker,
+    at_least: float,
+    seed: int | None = None,
+    threads: int | None = 1,
+    device: Module | None = None,
+    time_limit: float = 12.0,
+    announce: Announce | None = None,
+) -> Verdict:
+    """Whether `candidate` is at least `at_least` times as fast as `baseline`. Check that it is correct before.
+
+    `inputs`: at least 16 dictionaries of keyword arguments, or a function that makes one from a NumPy random generator;
+    both sides walk through the same ones. `seed` decides the order of the pairs (and the inputs that are made).
+    `threads`: BLAS threads while timing; None leaves them alone. `device`: the array module whose device to wait for;
+    by default that of the arrays among the inputs and the baseline's result. `announce` is told, before it starts, how
+    long it will take: `time_limit` seconds at most, unless a single call takes longer.
+
+    ValueError for fewer than 16 inputs. What the functions raise is raised.
+    """
+    seed = secrets.randbits(32) if seed is None else seed
+    inputs = _make_inputs(inputs, seed)
+    if announce:
+        announce(f"Measuring speed: {USUAL_SECONDS:.0f} s as a rule, {time_limit:.0f} s at most.")
+    with blas_threads(threads) as held:
+        module = device or device_module(inputs[0], baseline(**inputs[0]))
+        on_host = module is None or module is np
+        verdict = compare_blocks(
+            block_timer(candidate, inputs, module),
+            block_timer(baseline, inputs, module),
+            at_least,
+            seed=seed,
+            time_limit=time_limit,
+            announce=announce,
+            warm=ON_HOST if on_host else ON_GPU,
+            cpu_witness=on_host,
+        )
+        return replace(verdict, threads=held())
+
+
+def compare_blocks(
+    candidate: BlockTimer,
+    baseline: BlockTimer,
+    at_least: float,
+    *,
+    seed: int | None = None,
+    time_limit: float = 12.0,
+    announce: Announce | None = None,
+    threads: str = "",
+    warm: WarmUp = ON_HOST,
+    cpu_witness: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Verdict:
+    """The rule of `compare` on block timers, `(calls) -> BlockTime(wall, cpu)` in seconds, wherever they time.
+
+    `threads` says in words what held while they ran. `cpu_witness=False` where CPU time says nothing, as on a GPU.
+    ValueError if `at_least` is not positive.
+    """
+    if not at_least > 0:
+        raise ValueError(f"at_least is {at_least}; expected a positive factor")
+    start = clock()
+    seed = secrets.randbits(32) if seed is None else seed
+    race = _Race(candidate, baseline, random.Random(seed), clock, start + USUAL_SECONDS, start + time_limit)
+    race.warm_up(warm, patience=time_limit / 6)
+    if announce and clock() + race.expected(at_least) > race.usual_end:
+        announce(f"One call is slow here: this takes about {race.expected(at_least):.0f} s.")
+    pairs = race.pairs(at_least)
+    passed = rule.decide(_ratios(pairs), at_least) == "pass"
+    control = [] if passed else race.control()
+    return conclude(
+        pairs, control, at_least, threads=threads, seconds=clock() - start, seed=seed, cpu_witness=cpu_witness
+    )
+
+
+@dataclass
+class _Race:
+    """Two block timers, what is known of their speed, and the time that is left."""
+
+    candidate: BlockTimer
+    baseline: BlockTimer
+    rng: random.Random
+    clock: Callable[[], float]
+    usual_end: float
+    deadline: float
+    baseline_seconds: float = 0.0  # per call
+    candidate_seconds: float = 0.0
+
+    def warm_up(self, warm: WarmUp, patience: float) -> None:
+        self.baseline_seconds = warm_up(self.baseline, warm, patience)
+        self.candidate_seconds = warm_up(self.candidate, warm, patience)
+
+    def pairs(self, at_least: float) -> list[Pair]:
+        """Pairs until the rule decides, no look is left, or the time runs out: at least one."""
+        pairs: list[Pair] = []
+        for look in rule.LOOKS:
+            calls = block_calls(self.baseline_seconds, self.candidate_seconds)
+            while len(pairs) < look:
+                pairs.append(self._pair(self.baseline, self.candidate, calls))
+                self.baseline_seconds = _seconds_per_call([pair.baseline for pair in pairs])
+                self.candidate_seconds = _seconds_per_call([pair.candidate for pair in pairs])
+                if self._out_of_time(pairs, at_least):
+                    return pairs
+            if rule.decide(_ratios(pairs), at_least) != "inconclusive":
+                break
+        return pairs
+
+    def _out_of_time(self, pairs: Sequence[Pair], at_least: float) -> bool:
+        """Whether another pair, and a control if one may be needed, would not fit; or 3 s went on a hopeless one."""
+        ratios, now = _ratios(pairs), self.clock()
+        if len(pairs) >= rule.HOPELESS_PAIRS and rule.is_hopeless(ratios, at_least) and now > self.usual_end:
+            return True
+        reserve = 0.0 if min(ratios) >= at_least else RESERVE * self._control_seconds()
+        return now + _duration(pairs[-1]) + reserve > self.deadline
+
+    def control(self) -> list[Pair]:
+        """The baseline against itself. It may overrun the limit, but by 2 s at most: then it is cut short."""
+        calls = self._control_calls()
+        control: list[Pair] = []
+        end = max(self.deadline, self.clock() + min(2 * self._control_seconds(), 2.0))
+        while len(control) < rule.CONTROL_PAIRS and self.clock() < end:
+            control.append(self._pair(self.baseline, self.baseline, (calls, calls)))
+        return control
+
+    def expected(self, at_least: float) -> float:
+        """Seconds that a clear fail will take from here."""
+        calls = block_calls(self.baseline_seconds, self.candidate_seconds)
+        pair, count = self._pair_seconds(calls), rule.LOOKS[0]
+        if rule.is_hopeless([self.baseline_seconds / self.candidate_seconds] * rule.HOPELESS_PAIRS, at_least):
+            count = min(count, max(rule.HOPELESS_PAIRS, math.ceil((self.usual_end - self.clock()) / pair)))
+        return min(count * pair + self._control_seconds(), max(pair, self.deadline - self.clock()))
+
+    def _pair(self, baseline: BlockTimer, candidate: BlockTimer, calls: tuple[int, int]) -> Pair:
+        if self.rng.random() < 0.5:
+            first = Block(calls[0], *baseline(calls[0]))
+            return Pair(first, Block(calls[1], *candidate(calls[1])), "baseline")
+        second = Block(calls[1], *candidate(calls[1]))
+        return Pair(Block(calls[0], *baseline(calls[0])), second, "candidate")
+
+    def _pair_seconds(self, calls: tuple[int, int]) -> float:
+        return calls[0] * self.baseline_seconds + calls[1] * self.candidate_seconds
+
+    def _control_calls(self) -> int:
+        """As many calls as in the pairs, but not much more than 50 ms of them."""
+        calls, _ = block_calls(self.baseline_seconds, self.candidate_seconds)
+        return max(1, min(calls, round(CONTROL_BLOCK / self.baseline_seconds)))
+
+    def _control_seconds(self) -> float:
+        return 2 * rule.CONTROL_PAIRS * self._control_calls() * self.baseline_seconds
+
+
+def _ratios(pairs: Sequence[Pair]) -> list[float]:
+    return [pair.ratio for pair in pairs]
+
+
+def _seconds_per_call(blocks: Sequence[Block]) -> float:
+    return max(statistics.median(block.wall / block.calls for block in blocks), SHORTEST)
+
+
+def _duration(pair: Pair) -> float:
+    return pair.baseline.wall + pair.candidate.wall
+
+
+def _make_inputs(inputs: Sequence[Inputs] | InputMaker, seed: int) -> Sequence[Inputs]:
+    if callable(inputs):
+        rng = np.random.default_rng(seed)
+        return [inputs(rng) for _ in range(MIN_INPUTS)]
+    if len(inputs) < MIN_INPUTS:
+        raise ValueError(f"inputs has {len(inputs)} dictionaries; expected at least {MIN_INPUTS} fresh ones")
+    return inputs

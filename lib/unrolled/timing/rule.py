@@ -1,0 +1,95 @@
+"""The rule that turns pairs of measured times into an outcome. Pure functions on ratios, nothing is timed here.
+
+A ratio is baseline seconds / candidate seconds: 4 means that the candidate is four times as fast. Minima, single shots
+and means all flake on a shared machine; the interval of the median of paired ratios does not.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+Outcome = Literal["pass", "fail", "inconclusive"]
+
+LOOKS = (8, 16, 24, 32)  # numbers of pairs after which the rule looks at the interval
+SLACK = 1.25  # a fail is only given below at_least / SLACK
+HOPELESS_PAIRS, HOPELESS = 3, 4.0  # too slow to wait for 8 pairs: 3 pairs below at_least / 4
+CONTROL_PAIRS = 8
+CONTROL_MEDIAN = (0.9, 1.1)
+CONTROL_IQR = 0.25
+
+
+def interval_rank(n: int) -> int:
+    """Largest k such that the k-th smallest to the k-th largest of n values cover the median with 95 %.
+
+    The coverage is 1 - 2 P(B < k) for B ~ Binomial(n, 1/2), whatever the distribution of the values (David and
+    Nagaraja, Order Statistics, 2003, section 7.1); it is computed in whole numbers. With fewer than 6 values no k
+    reaches 95 %; then k is 1.
+    """
+    rank, ways, tail, total = 1, 1, 0, 2**n
+    for k in range(1, n // 2 + 1):
+        tail += ways  # tail / total is P(B < k)
+        if 40 * tail > total:
+            break
+        rank, ways = k, ways * (n - k + 1) // k
+    return rank
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % order-statistic interval (low, high) of the median of `values`; 8 values: minimum to maximum."""
+    ordered = sorted(values)
+    if not ordered:
+        return math.nan, math.nan
+    rank = interval_rank(len(ordered))
+    return ordered[rank - 1], ordered[-rank]
+
+
+def decide(ratios: Sequence[float], at_least: float) -> Outcome:
+    """Pass if the whole interval reaches `at_least`, fail if all of it is below at_least / 1.25.
+
+    Only the numbers of pairs in LOOKS can pass or fail; any other number is inconclusive.
+    """
+    if len(ratios) not in LOOKS:
+        return "inconclusive"
+    low, high = median_interval(ratios)
+    if low >= at_least:
+        return "pass"
+    if high < at_least / SLACK:
+        return "fail"
+    return "inconclusive"
+
+
+def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
+    """Whether these pairs, too few for the interval, are so far below `at_least` that more cannot help.
+
+    Each is below at_least / 4 if there are three or more, at_least / 16 if there are two, at_least / 64 if one is all
+    that fitted into the time limit.
+    """
+    if not ratios:
+        return False
+    missing = max(0, HOPELESS_PAIRS - len(ratios))
+    return max(ratios) < at_least / HOPELESS ** (1 + missing)
+
+
+def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:
+    """Whether the pairs are so far below `at_least` that no noise explains it.
+
+    The high end of the interval is below at_least / 4; with too few pairs for an interval all are below at_least / 16.
+    Other processes slow both sides alike in the long run; they do not make one side four times as slow in pair after
+    pair of random order. Without this, slow code could not fail on a busy machine, however slow.
+    """
+    if len(ratios) in LOOKS:
+        return median_interval(ratios)[1] < at_least / HOPELESS
+    return bool(ratios) and max(ratios) < at_least / HOPELESS**2
+
+
+def is_noisy(control: Sequence[float]) -> bool:
+    """Whether the ratios of the baseline against itself are off: median outside 0.9 to 1.1, or IQR over 25 % of it.
+
+    `control` has two ratios or more.
+    """
+    lower, _, upper = statistics.quantiles(control, n=4, method="inclusive")
+    median = statistics.median(control)
+    return not (CONTROL_MEDIAN[0] <= median <= CONTROL_MEDIAN[1] and upper - lower <= CONTROL_IQR * median)

@@ -1,0 +1,233 @@
+"""What a comparison found: the outcome, and every raw number it came from."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from unrolled.timing import rule
+from unrolled.timing.rule import Outcome
+
+Witness = Literal["wall clock", "cpu time"]
+UNCONTROLLED = "threads uncontrolled"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some calls in a row, timed as a whole. `wall` and `cpu` are seconds for all of them; `cpu` is NaN if unknown."""
+
+    calls: int
+    wall: float
+    cpu: float = math.nan
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One block of each side, run one right after the other."""
+
+    baseline: Block
+    candidate: Block
+    first: Literal["baseline", "candidate"] = "baseline"
+
+    @property
+    def ratio(self) -> float:
+        """Baseline seconds per call / candidate seconds per call."""
+        return _ratio(self.baseline.wall, self.baseline.calls, self.candidate.wall, self.candidate.calls)
+
+    @property
+    def cpu_ratio(self) -> float:
+        """The same in CPU time; NaN if a block has none."""
+        return _ratio(self.baseline.cpu, self.baseline.calls, self.candidate.cpu, self.candidate.calls)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of `compare`.
+
+    `ratio` is the median of the paired ratios (baseline / candidate: 4 means four times as fast) with its 95 % interval
+    `low` to `high`, in the time of `witness`; all three are NaN if not one pair was measured. `control` is the baseline
+    against itself (empty for a clear pass), `seconds` what the whole comparison took, `threads` how many BLAS threads
+    ran, `seed` what decided order and inputs.
+    """
+
+    outcome: Outcome
+    ratio: float
+    low: float
+    high: float
+    at_least: float
+    reason: str
+    witness: Witness
+    noisy: bool
+    pairs: tuple[Pair, ...]
+    control: tuple[Pair, ...]
+    threads: str
+    seconds: float
+    seed: int
+
+    def __str__(self) -> str:
+        """One to three plain sentences."""
+        faster = " faster" if self.ratio <= 1 else ""
+        text = f"{_speed(self)}; at least {_times(self.at_least)}{faster} was asked: {self.outcome}."
+        if self.outcome == "inconclusive" or self.witness == "cpu time" or len(self.pairs) < rule.LOOKS[0]:
+            text += f" {self.reason[:1].upper()}{self.reason[1:]}."
+        if self.threads == UNCONTROLLED:
+            text += " Threads uncontrolled: the BLAS library here cannot be held to one thread."
+        return text
+
+    def draw(self, ax: Any) -> None:
+        """Draw each pair's ratio, the interval of the median and what was asked on a matplotlib Axes."""
+        cpu = self.witness == "cpu time"
+        ratios = [pair.cpu_ratio if cpu else pair.ratio for pair in self.pairs]
+        ax.set_yscale("log")
+        if ratios:
+            ax.axhspan(self.low, self.high, alpha=0.2, label="95 % interval of the median")
+            ax.plot(range(1, len(ratios) + 1), ratios, "o", label="measured pairs")
+        ax.axhline(self.at_least, linestyle="--", color="black", label=f"asked: {_times(self.at_least)}")
+        ax.set_xlabel("pair")
+        ax.set_ylabel("times faster than the baseline" + (", CPU time" if cpu else ""))
+        ax.set_title(f"{_times(self.ratio)}: {self.outcome}" if ratios else self.outcome)
+        ax.legend()
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dictionary that JSON can hold; numbers that are not finite become None."""
+        data = {name: getattr(self, name) for name in _SCALARS}
+        data = {name: _finite(value) if isinstance(value, float) else value for name, value in data.items()}
+        data["pairs"] = [_pair_to_dict(pair) for pair in self.pairs]
+        data["control"] = [_pair_to_dict(pair) for pair in self.control]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+        """The verdict that `to_dict` wrote. ValueError if something is missing."""
+        missing = [name for name in (*_SCALARS, "pairs", "control") if name not in data]
+        if missing:
+            raise ValueError(f"data is no verdict: {', '.join(missing)} missing")
+        fields: dict[str, Any] = {name: math.nan if data[name] is None else data[name] for name in _SCALARS}
+        for name in ("pairs", "control"):
+            fields[name] = tuple(_pair_from_dict(pair) for pair in data[name])
+        return cls(**fields)
+
+
+_SCALARS = ("outcome", "ratio", "low", "high", "at_least", "reason", "witness", "noisy", "threads", "seconds", "seed")
+
+
+def conclude(
+    pairs: Sequence[Pair],
+    control: Sequence[Pair],
+    at_least: float,
+    *,
+    threads: str = "",
+    seconds: float = math.nan,
+    seed: int = 0,
+    cpu_witness: bool = True,
+) -> Verdict:
+    """The verdict on pairs and control: a pure function of what was measured."""
+    ratios = [pair.ratio for pair in pairs]
+    outcome, reason = _by_wall_clock(ratios, at_least)
+    controlled = len(control) == rule.CONTROL_PAIRS
+    noisy = controlled and rule.is_noisy([pair.ratio for pair in control])
+    witness: Witness = "wall clock"
+    if outcome == "fail" and not controlled:
+        outcome, reason = "inconclusive", "time ran out before a control could show that the machine is quiet"
+    elif outcome != "pass" and noisy and not (outcome == "fail" and rule.is_beyond_noise(ratios, at_least)):
+        outcome, reason = "inconclusive", "the machine is too busy for a fair measurement: try again when it is quieter"
+        if cpu_witness and _passes_in_cpu_time(pairs, at_least):
+            outcome, witness, reason = "pass", "cpu time", "the machine is busy, so CPU time decided"
+    if witness == "cpu time":
+        ratios = [pair.cpu_ratio for pair in pairs]
+    low, high = rule.median_interval(ratios)
+    return Verdict(
+        outcome=outcome,
+        ratio=statistics.median(ratios) if ratios else math.nan,
+        low=low,
+        high=high,
+        at_least=at_least,
+        reason=reason,
+        witness=witness,
+        noisy=noisy,
+        pairs=tuple(pairs),
+        control=tuple(control),
+        threads=threads,
+        seconds=seconds,
+        seed=seed,
+    )
+
+
+def _by_wall_clock(ratios: Sequence[float], at_least: float) -> tuple[Outcome, str]:
+    outcome = rule.decide(ratios, at_least)
+    if outcome == "pass":
+        return outcome, "even the low end of the interval reaches what was asked"
+    if outcome == "fail":
+        return outcome, f"even the high end of the interval is below {_times(at_least / rule.SLACK)}"
+    if len(ratios) in rule.LOOKS:
+        return outcome, f"too close to call after {len(ratios)} pairs"
+    if rule.is_hopeless(ratios, at_least):
+        pairs = "one pair" if len(ratios) == 1 else f"{len(ratios)} pairs"
+        return "fail", f"stopped after {pairs}, far below what was asked"
+    return outcome, f"time ran out after {len(ratios)} of at least {rule.LOOKS[0]} pairs"
+
+
+def _passes_in_cpu_time(pairs: Sequence[Pair], at_least: float) -> bool:
+    """Whether CPU time satisfies the rule, and can stand for the candidate's work.
+
+    A candidate that sleeps, or lets others work, has little CPU time for the wall time it takes, while load takes the
+    same share from both sides. So it must show at least half of the baseline's CPU seconds per second of wall time.
+    """
+    if not all(pair.baseline.cpu > 0 and pair.candidate.cpu > 0 for pair in pairs):
+        return False  # no CPU time, or a clock too coarse for the blocks
+    if rule.decide([pair.cpu_ratio for pair in pairs], at_least) != "pass":
+        return False
+    baseline, candidate = (
+        sum(block.cpu for block in blocks) / sum(block.wall for block in blocks)
+        for blocks in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
+    )
+    return candidate >= 0.5 * baseline
+
+
+def _speed(verdict: Verdict) -> str:
+    ratio, low, high = verdict.ratio, verdict.low, verdict.high
+    if math.isnan(ratio):
+        return "Not one pair could be measured"
+    in_time = " in CPU time" if verdict.witness == "cpu time" else ""
+    if 1 / 1.05 < ratio < 1.05:
+        return f"About as fast as the baseline{in_time} ({_times(low)} to {_times(high)})"
+    if ratio > 1:
+        return f"{_times(ratio)} faster than the baseline{in_time} ({_number(low)} to {_number(high)})"
+    return f"{_times(1 / ratio)} slower than the baseline{in_time} ({_number(1 / high)} to {_number(1 / low)})"
+
+
+def _times(value: float) -> str:
+    return f"{_number(value)}x"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _ratio(baseline: float, baseline_calls: int, candidate: float, candidate_calls: int) -> float:
+    if not candidate > 0:  # a clock that did not move, or no CPU time at all
+        return math.nan if math.isnan(candidate) or math.isnan(baseline) else math.inf
+    return (baseline / baseline_calls) / (candidate / candidate_calls)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _pair_to_dict(pair: Pair) -> dict[str, Any]:
+    sides = {
+        name: {"calls": block.calls, "wall": block.wall, "cpu": _finite(block.cpu)}
+        for name, block in (("baseline", pair.baseline), ("candidate", pair.candidate))
+    }
+    return {**sides, "first": pair.first}
+
+
+def _pair_from_dict(data: Mapping[str, Any]) -> Pair:
+    return Pair(_block_from_dict(data["baseline"]), _block_from_dict(data["candidate"]), data["first"])
+
+
+def _block_from_dict(data: Mapping[str, Any]) -> Block:
+    return Block(data["calls"], data["wall"], math.nan if data["cpu"] is None else data["cpu"])
