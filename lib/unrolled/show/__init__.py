@@ -1,0 +1,40 @@
+"""Pictures: each a pure function from data to a `Picture` or an `Explorer`; none prints or plots by itself.
+
+An `Explorer` has sliders; it is a still picture where widgets cannot run. Both carry their words: `str(picture)`.
+"""
+
+from unrolled.show.amdahl import amdahl
+from unrolled.show.bars import bars
+from unrolled.show.columns import im2col
+from unrolled.show.convolution import convolution
+from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.growth import growth
+from unrolled.show.guesses import guesses
+from unrolled.show.images import difference, images
+from unrolled.show.ladder import ladder
+from unrolled.show.memory import memory_walk
+from unrolled.show.pairs import pairs
+from unrolled.show.picture import Picture
+from unrolled.show.race import race
+from unrolled.show.roofline import roofline
+from unrolled.show.workers import matmul_workers
+
+__all__ = [
+    "Explorer",
+    "Picture",
+    "Slider",
+    "amdahl",
+    "bars",
+    "convolution",
+    "difference",
+    "growth",
+    "guesses",
+    "im2col",
+    "images",
+    "ladder",
+    "matmul_workers",
+    "memory_walk",
+    "pairs",
+    "race",
+    "roofline",
+]

@@ -1,0 +1,46 @@
+"""What the charts share: axes with room for words, and ticks that read as words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from unrolled.show.style import WIDTH, new_figure
+
+
+def chart(height: float, left: float, right: float, top: float = 0.35, bottom: float = 0.55) -> tuple[Figure, Axes]:
+    """A figure as wide as the page with one axes; the margins are in inches."""
+    figure = new_figure(height)
+    box = (left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, (height - bottom - top) / height)
+    return figure, figure.add_axes(box)
+
+
+def word_ticks(axes: Axes, which: str, words: Callable[[float], str], log: bool = True) -> None:
+    """Tick labels in words on the "x" or "y" axis; on a log scale at powers of ten, or of a thousand where many."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if log:
+        low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
+        decades = np.log10(high / low)
+        axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if decades < 1.3 else (1.0,), numticks=9))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _position: words(value)))
+
+
+def spread(positions: Sequence[float], gap: float) -> list[float]:
+    """The positions, in their order, moved apart until neighbours are at least `gap` apart."""
+    order = np.argsort(positions, kind="stable")
+    placed = np.asarray(positions, dtype=np.float64)[order]
+    for _ in range(100):
+        steps = np.diff(placed)
+        short = np.maximum(gap - steps, 0) / 2
+        if not (short > 1e-9).any():
+            break
+        placed[:-1] -= short
+        placed[1:] += short
+    result = np.empty_like(placed)
+    result[order] = placed
+    return [float(value) for value in result]

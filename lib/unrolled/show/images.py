@@ -1,0 +1,162 @@
+"""Images side by side: digits with their labels, and two results with the places where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unrolled.show.cells import Box, Cells, Scale
+from unrolled.show.picture import Picture
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import GREY, INK, RED, SMALL, WIDTH
+from unrolled.show.words import count_of, listing, span
+
+MOST = 200  # images in one picture
+LABEL = 0.22  # inches under a thumbnail
+EDGE = 0.1
+
+
+def images(
+    images: ArrayLike,
+    labels: Sequence[Any] | NDArray[Any] | None = None,
+    predictions: Sequence[Any] | NDArray[Any] | None = None,
+    columns: int = 10,
+    title: str = "",
+) -> Picture:
+    """A grid of images (N, H, W) or (N, 1, H, W), or one image, each over its label.
+
+    With predictions the label is the prediction, and a wrong one is marked ✗ with the truth beside it.
+    ValueError where counts differ or there are more than 200.
+    """
+    pixels = as_images(images)
+    names, wrong = captions(len(pixels), labels, predictions)
+    columns = min(columns, len(pixels))
+    tile = min((WIDTH - 2 * EDGE) / columns, 0.9 if columns > 4 else 1.6)
+    rows = -(-len(pixels) // columns)
+    top = 0.4 if title else EDGE
+    height = tile + (LABEL if names else 0.0)
+    sheet = Sheet(top + rows * height + EDGE, max(columns * tile + 2 * EDGE, 3.5 if title else 0.0))
+    sheet.text((EDGE, 0.2), title, size=11)
+    shades = Scale.of(pixels).colours(pixels)
+    for i, image in enumerate(shades):
+        row, column = divmod(i, columns)
+        box = (EDGE + column * tile, top + row * height, tile * 0.94, tile * 0.94)
+        sheet.image(box, image)
+        sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]))
+        if names:
+            middle = (box[0] + box[2] / 2, box[1] + box[3] + LABEL / 2)
+            sheet.text(middle, names[i], RED if wrong[i] else INK, SMALL, "middle", wrong[i])
+    return Picture(sheet.figure(), _alt(pixels, labels, predictions, wrong, title))
+
+
+def as_images(images: ArrayLike) -> NDArray[np.float64]:
+    """Images as (N, H, W) float64, from (N, H, W), (N, 1, H, W), (1, H, W) or (H, W)."""
+    pixels = np.asarray(images, dtype=np.float64)
+    if pixels.ndim == 4 and pixels.shape[1] == 1:
+        pixels = pixels[:, 0]
+    if pixels.ndim == 2:
+        pixels = pixels[None]
+    if pixels.ndim != 3 or not pixels.size:
+        raise ValueError(f"images must be (N, H, W) or (N, 1, H, W), got shape {np.shape(images)}")
+    if len(pixels) > MOST:
+        raise ValueError(f"images holds {len(pixels)} images; one picture has room for {MOST}: pass images[:{MOST}]")
+    return pixels
+
+
+def captions(count: int, labels: Any, predictions: Any) -> tuple[list[str], list[bool]]:
+    """What stands under each image, and whether its prediction is wrong. Empty names: nothing stands there."""
+    for name, given in (("labels", labels), ("predictions", predictions)):
+        if given is not None and len(given) != count:
+            raise ValueError(f"{name} must hold one value an image: got {len(given)} for {count} images")
+    if predictions is None:
+        return ([str(label) for label in labels] if labels is not None else []), [False] * count
+    if labels is None:
+        return [str(prediction) for prediction in predictions], [False] * count
+    wrong = [bool(prediction != label) for prediction, label in zip(predictions, labels, strict=True)]
+    rows = zip(predictions, labels, wrong, strict=True)
+    return [f"✗ {guess}, is {label}" if bad else str(guess) for guess, label, bad in rows], wrong
+
+
+def _alt(pixels: NDArray[np.float64], labels: Any, predictions: Any, wrong: list[bool], title: str) -> str:
+    count, height, width = pixels.shape
+    text = f"{title}: " if title else ""
+    text += f"{count_of(count, 'image')} of {height} by {width} pixels"
+    if predictions is not None:
+        text += f", predicted {listing([str(value) for value in predictions])}"
+        if labels is not None:
+            slips = [f"{predictions[i]} for a {labels[i]}" for i in range(count) if wrong[i]]
+            text += f"; {len(slips)} wrong" + (f": {listing(slips)}" if slips else "")
+    elif labels is not None:
+        text += f", labelled {listing([str(value) for value in labels])}"
+    return text + "."
+
+
+def difference(
+    got: ArrayLike, expected: ArrayLike, differs: ArrayLike | None = None, rtol: float = 1e-4, atol: float = 1e-6
+) -> Picture:
+    """Two results of one shape, and where they differ: a small picture for the findings of a check.
+
+    Of arrays with more than two axes it shows the first image that differs. differs: a mask of that shape, where the
+    caller has a tolerance of its own; else `numpy.isclose` with rtol and atol (NaN equals NaN) decides.
+    ValueError where shapes differ or there is nothing two-dimensional to show.
+    """
+    left, right = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if left.shape != right.shape or left.ndim < 2 or not left.size:
+        raise ValueError(f"got and expected must be images of one shape, got {left.shape} and {right.shape}")
+    if differs is None:
+        mask = ~np.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
+    else:
+        mask = np.broadcast_to(np.asarray(differs, dtype=bool), left.shape)
+    index = first_difference(mask)
+    where = mask[index]
+    scale = Scale.of(np.stack([left[index], right[index]]))
+    cells = Cells.fitting(where.shape, 1.9, 2.2, 0.34)
+    step = max(cells.size[0], 1.4) + 0.25
+    sheet = Sheet(0.45 + cells.size[1] + EDGE, EDGE + 3 * step)
+    headings = f"yours{_name(index)}", "expected", f"✗ {count_of(int(where.sum()), 'difference')}"
+    panels = [cells.at(EDGE + i * step, 0.4) for i in range(3)]
+    for panel, heading in zip(panels, headings, strict=True):
+        sheet.text_above(panel, heading, colour=RED if heading.startswith("✗") else INK)
+    sheet.matrix(panels[0], left[index], scale)
+    sheet.matrix(panels[1], right[index], scale)
+    _mark(sheet, panels[2], where)
+    return Picture(sheet.figure(), _difference_alt(mask, index, left, right))
+
+
+def first_difference(mask: NDArray[np.bool_]) -> tuple[int, ...]:
+    """The leading indices of the first image of mask (..., H, W) with a true value; of the first image if none has."""
+    images = mask.reshape(-1, *mask.shape[-2:]).any(axis=(1, 2))
+    return tuple(int(i) for i in np.unravel_index(int(images.argmax()), mask.shape[:-2])) if mask.ndim > 2 else ()
+
+
+def _mark(sheet: Sheet, cells: Cells, where: NDArray[np.bool_]) -> None:
+    boxes: list[Box] = cells.runs(where)
+    for box in boxes:
+        sheet.fill(box, "#F6D3BD")
+    if not sheet.numbers(cells, ["✗" if bad else "" for bad in where.ravel()], RED):
+        sheet.hatch(boxes, "xxxx", RED)
+    sheet.rule(cells, GREY)
+
+
+def _name(index: tuple[int, ...]) -> str:
+    return f" [{', '.join(str(i) for i in index)}]" if index else ""
+
+
+def _difference_alt(
+    mask: NDArray[np.bool_], index: tuple[int, ...], got: NDArray[np.float64], expected: NDArray[np.float64]
+) -> str:
+    if not mask.any():
+        return f"Your result and the expected one, shape {got.shape}: no value differs."
+    first = (*index, *(int(i) for i in np.argwhere(mask[index])[0]))
+    rows, columns = np.nonzero(mask[index])
+    here = f"In image{_name(index)} {int(mask[index].sum())} of {mask[index].size} differ" if index else "They lie"
+    place = " and ".join(
+        span(noun, int(axis.min()), int(np.ptp(axis)) + 1) for noun, axis in (("row", rows), ("column", columns))
+    )
+    return (
+        f"{int(mask.sum()):,} of {mask.size:,} values differ from the expected ones. {here} in {place}; first at "
+        f"[{', '.join(map(str, first))}]: got {got[first]:.4g}, expected {expected[first]:.4g}."
+    )

@@ -1,0 +1,155 @@
+"""Walking through a matrix in memory: the same visits, another number of cache lines loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from unrolled.show.cells import Cells
+from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import INK, RED, SKY, SMALL, WIDTH
+from unrolled.show.words import count_of, listing, number
+
+Order = Literal["row", "column"]
+MOST_CELLS = 256
+EDGE, HEAD, STRIP = 0.15, 0.62, 0.55  # inches
+HELD = "#D3EAF8"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A walk over a (rows, columns) matrix that lies row by row in memory.
+
+    visits: the address (in numbers, from 0) visited at each step.
+    loads: how many cache lines were loaded up to and with each step.
+    cached: the lines that the cache holds after each step, the least recently used first.
+    """
+
+    order: Order
+    visits: list[int]
+    loads: list[int]
+    cached: list[tuple[int, ...]]
+
+
+def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> Walk:
+    """Visit every cell once; the cache holds `lines` lines of `line` numbers and drops the least recently used."""
+    addresses = np.arange(shape[0] * shape[1]).reshape(shape)
+    visits = (addresses if order == "row" else addresses.T).ravel().tolist()
+    cache: list[int] = []
+    loads, cached, count = [], [], 0
+    for address in visits:
+        wanted = address // line
+        if wanted in cache:
+            cache.remove(wanted)
+        else:
+            count += 1
+        cache = [*cache, wanted][-lines:]
+        loads.append(count)
+        cached.append(tuple(cache))
+    return Walk(order, visits, loads, cached)
+
+
+def memory_walk(
+    shape: tuple[int, int] = (8, 8),
+    order: Order | None = None,
+    line: int = 8,
+    lines: int = 4,
+) -> Explorer:
+    """A matrix in row-major memory, walked row by row and column by column (or in one `order`), step by step.
+
+    line: numbers in a cache line (8 float64 are the usual 64 bytes); lines: how many the toy cache holds.
+    ValueError for more than 256 cells, an unknown order, or sizes below 1.
+    """
+    if min(*shape, line, lines) < 1 or shape[0] * shape[1] > MOST_CELLS:
+        raise ValueError(f"shape, line and lines must be at least 1 and shape at most {MOST_CELLS} cells, got {shape}")
+    if order not in ("row", "column", None):
+        raise ValueError(f"order must be 'row', 'column' or None for both, got {order!r}")
+    orders: tuple[Order, ...] = ("row", "column") if order is None else (order,)
+    walks = [walk(shape, one, line, lines) for one in orders]
+    steps = range(shape[0] * shape[1])
+    slider = Slider("step", steps, min(2 * shape[1] + shape[1] // 2, steps[-1]), lambda step: str(step + 1), play=True)
+    return Explorer(
+        lambda step: _draw(shape, walks, line, step),
+        lambda step: _alt(shape, walks, line, lines, step),
+        step=slider,
+    )
+
+
+def _draw(shape: tuple[int, int], walks: list[Walk], line: int, step: int) -> Figure:
+    cells = Cells.fitting(shape, WIDTH / 2 - 2 * EDGE, 2.3, 0.29)
+    strips = HEAD + cells.size[1] + 0.45
+    sheet = Sheet(strips + STRIP * len(walks) + 0.3)
+    for i, one in enumerate(walks):
+        left = EDGE + i * WIDTH / 2
+        sheet.text((left, 0.18), f"{one.order} by {one.order}", size=11, bold=True)
+        sheet.text((left, 0.42), f"{count_of(step + 1, 'visit')}, {count_of(one.loads[step], 'cache line')} loaded")
+        _draw_matrix(sheet, cells.at(left, HEAD), one, line, step)
+        _draw_strip(sheet, strips + i * STRIP, shape, one, line, step)
+    _legend(sheet, sheet.height - 0.16, line)
+    return sheet.figure()
+
+
+def _draw_matrix(sheet: Sheet, cells: Cells, one: Walk, line: int, step: int) -> None:
+    """The matrix: what the cache holds, and the order of the visits so far."""
+    addresses = np.arange(cells.rows * cells.columns)
+    held = np.isin(addresses // line, one.cached[step]).reshape(cells.rows, cells.columns)
+    _hold(sheet, cells, held)
+    turns = [""] * len(addresses)
+    for turn, address in enumerate(one.visits[: step + 1], start=1):
+        turns[address] = str(turn)
+    sheet.numbers(cells, turns)
+    sheet.outline(cells.box(*divmod(one.visits[step], cells.columns)), RED)
+
+
+def _draw_strip(sheet: Sheet, top: float, shape: tuple[int, int], one: Walk, line: int, step: int) -> None:
+    """Memory as it is: one long row, in cache lines."""
+    count = shape[0] * shape[1]
+    cells = Cells(EDGE, top + 0.12, 1, count, (WIDTH - 2 * EDGE) / count, 0.2)
+    sheet.text((EDGE, top), f"memory, read {one.order} by {one.order}", size=SMALL)
+    _hold(sheet, cells, np.isin(np.arange(count) // line, one.cached[step])[None])
+    for first in range(0, count + line, line):
+        x = min(cells.left + first * cells.width, cells.right)
+        sheet.line((x, cells.top - 0.04), (x, cells.bottom + 0.04), colour=INK, width=1.6)
+    sheet.outline(cells.box(0, one.visits[step]), RED)
+
+
+def _hold(sheet: Sheet, cells: Cells, held: NDArray[np.bool_]) -> None:
+    """Tint and hatch the cells that the cache holds."""
+    for box in cells.runs(held):
+        sheet.fill(box, HELD)
+    sheet.hatch(cells.runs(held), "///", SKY)
+    sheet.rule(cells)
+
+
+def _legend(sheet: Sheet, y: float, line: int) -> None:
+    held, now = Cells(EDGE, y - 0.07, 1, 1, 0.24, 0.14), Cells(1.55, y - 0.07, 1, 1, 0.14, 0.14)
+    _hold(sheet, held, np.ones((1, 1), dtype=bool))
+    sheet.text((held.right + 0.08, y), "in the cache", size=SMALL)
+    sheet.outline(now.frame, RED)
+    sheet.text((now.right + 0.1, y), "visited now", size=SMALL)
+    sheet.text((2.75, y), f"1, 2, 3: order of the visits      bold bars: a cache line holds {line} numbers", size=SMALL)
+
+
+def _alt(shape: tuple[int, int], walks: list[Walk], line: int, lines: int, step: int) -> str:
+    count = shape[0] * shape[1]
+    states = []
+    for one in walks:
+        row, column = divmod(one.visits[step], shape[1])
+        states.append(
+            f"{one.order} by {one.order}, step {step + 1} of {count} visits [{row}, {column}] at address "
+            f"{one.visits[step]} and {count_of(one.loads[step], 'cache line')} were loaded so far, "
+            f"{one.loads[-1]} by the end"
+        )
+    text = listing(states)
+    if len(walks) == 2:
+        ratio = walks[1].loads[-1] / walks[0].loads[-1]
+        text += f": the same {count} visits, {number(round(ratio, 1))} times the loads"
+    return (
+        f"A matrix of {shape[0]} by {shape[1]} numbers lies row by row in memory, in cache lines of "
+        f"{count_of(line, 'number')}; the cache holds {count_of(lines, 'line')}. Read {text}."
+    )

@@ -1,0 +1,157 @@
+"""Contestants racing on the same digits: how far each is after a given time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from unrolled.show.cells import Cells, Scale
+from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.images import as_images
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import GREEN, GREY, INK, RED, SMALL, WIDTH
+from unrolled.show.words import count_of, listing, number, seconds
+
+MOST = 60  # digits that fit
+MOMENTS = 48  # positions of the slider
+EDGE, LABEL, TOP = 0.1, 0.19, 0.75  # inches
+WAITING = 0.2  # ink of a digit whose turn has not come
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """name; seconds for one image; its prediction for each image."""
+
+    name: str
+    seconds_per_image: float
+    predictions: NDArray[Any]
+
+    def done(self, elapsed: float) -> int:
+        """How many images it has finished."""
+        return min(len(self.predictions), int(elapsed / self.seconds_per_image + 1e-9))
+
+    @property
+    def total(self) -> float:
+        """Seconds for all images."""
+        return len(self.predictions) * self.seconds_per_image
+
+
+def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[float, ArrayLike]]) -> Explorer:
+    """A race of two on the same digits.
+
+    images (N, H, W) or (N, 1, H, W) and labels (N,), N at most 60; contestants: name -> (measured seconds for one
+    image, predictions (N,)). The slider's steps grow with time, so that a contestant a thousand times faster is
+    still seen running. ValueError where counts do not fit.
+    """
+    pixels, truth = as_images(images), np.asarray(labels)
+    if len(pixels) > MOST:
+        raise ValueError(f"images holds {len(pixels)} images; the race has room for {MOST}: pass images[:{MOST}]")
+    if len(contestants) != 2:
+        raise ValueError(f"contestants must be two, got {len(contestants)}")
+    runners = [_contestant(name, *given, len(truth)) for name, given in contestants.items()]
+    if len(truth) != len(pixels):
+        raise ValueError(f"labels must hold one value an image: got {len(truth)} for {len(pixels)} images")
+    at, start = moments(runners)
+    shades = np.stack([Scale.of(pixels).colours(pixels * ink) for ink in (WAITING, 1.0)])
+    slider = Slider("time since the start", at, start, seconds, play=True)
+    return Explorer(
+        lambda elapsed: _draw(shades, truth, runners, elapsed),
+        lambda elapsed: _alt(truth, runners, elapsed),
+        elapsed=slider,
+    )
+
+
+def _contestant(name: str, per_image: float, predictions: ArrayLike, count: int) -> Contestant:
+    guesses = np.asarray(predictions)
+    if len(guesses) != count:
+        raise ValueError(f"predictions of {name!r} must hold one value an image: got {len(guesses)} for {count}")
+    if not per_image > 0:
+        raise ValueError(f"seconds of {name!r} must be above 0, got {per_image}")
+    return Contestant(name, float(per_image), guesses)
+
+
+def moments(runners: list[Contestant]) -> tuple[list[float], int]:
+    """Times from 0 to the end, each a fixed factor after the one before, and the index at which the first is done."""
+    first, last = min(r.seconds_per_image for r in runners), max(r.total for r in runners)
+    finish = min(r.total for r in runners)
+    grid = [0.0, *np.geomspace(first, last, MOMENTS - 2).tolist()]
+    grid[-1] = last
+    at = sorted({*grid, finish})
+    return at, at.index(finish)
+
+
+def _draw(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contestant], elapsed: float) -> Figure:
+    count = len(truth)
+    columns = next(columns for columns in (5, 6, 8, 10) if count <= columns * 6)
+    width = WIDTH / 2 - 2 * EDGE
+    tile, rows = width / columns, -(-count // columns)
+    sheet = Sheet(TOP + rows * (tile + LABEL) + 0.55)
+    for place, runner in enumerate(runners):
+        left, done = EDGE + place * WIDTH / 2, runner.done(elapsed)
+        sheet.text((left, 0.2), runner.name, bold=True, size=11)
+        sheet.text((left, 0.42), _progress(runner, elapsed))
+        _bar(sheet, left, width, done / count)
+        grid = Cells(left, TOP, rows, columns, tile, tile + LABEL)
+        inked = np.concatenate([shades[1, :done], shades[0, done:]])
+        sheet.image(grid.frame, mosaic(inked, columns, LABEL / tile))
+        for i in range(done):
+            right = bool(runner.predictions[i] == truth[i])
+            x, y = grid.centre(*divmod(i, columns))
+            text = str(runner.predictions[i]) if right else f"✗ {runner.predictions[i]}"
+            sheet.text((x, y + tile / 2), text, INK if right else RED, SMALL, "middle", not right)
+    sheet.text((EDGE, sheet.height - 0.38), f"After {seconds(elapsed)}.", bold=True)
+    sheet.text((EDGE, sheet.height - 0.16), _ratio(runners))
+    return sheet.figure()
+
+
+def mosaic(tiles: NDArray[np.float64], columns: int, below: float) -> NDArray[np.float64]:
+    """Images (N, H, W, 4) in rows of `columns`, each over clear room of `below` times its height."""
+    count, height, width, depth = tiles.shape
+    rows = -(-count // columns)
+    room = round(height * below)
+    padded = np.zeros((rows * columns, height + room, width, depth))
+    padded[:count, :height] = tiles
+    grid = padded.reshape(rows, columns, height + room, width, depth).swapaxes(1, 2)
+    picture: NDArray[np.float64] = grid.reshape(rows * (height + room), columns * width, depth)
+    return picture
+
+
+def _bar(sheet: Sheet, left: float, width: float, share: float) -> None:
+    frame = Cells(left, 0.56, 1, 1, width - 0.05, 0.09)
+    if share:
+        sheet.fill((left, frame.top, frame.width * share, frame.height), GREEN)
+    sheet.rule(frame, GREY, 0.8)
+
+
+def _progress(runner: Contestant, elapsed: float) -> str:
+    count, done = len(runner.predictions), runner.done(elapsed)
+    if done == count:
+        return f"all {count_of(count, 'digit')} done after {seconds(runner.total)}"
+    return f"{done} of {count_of(count, 'digit')} done"
+
+
+def _ratio(runners: list[Contestant]) -> str:
+    fast, slow = sorted(runners, key=lambda runner: runner.seconds_per_image)
+    ratio = slow.seconds_per_image / fast.seconds_per_image
+    if ratio < 1.05:
+        return f"{runners[0].name} and {runners[1].name} are equally fast."
+    digits = number(round(ratio) if ratio >= 10 else round(ratio, 1))
+    return f"One digit of {slow.name} takes as long as {digits} digits of {fast.name}."
+
+
+def _alt(truth: NDArray[Any], runners: list[Contestant], elapsed: float) -> str:
+    states = []
+    for runner in runners:
+        done = runner.done(elapsed)
+        wrong = int((runner.predictions[:done] != truth[:done]).sum())
+        states.append(
+            f"{runner.name}: {_progress(runner, elapsed)}, {wrong} of them wrong"
+            if done
+            else f"{runner.name}: {_progress(runner, elapsed)}"
+        )
+    return f"Race on the same digits after {seconds(elapsed)}. {listing(states)}. {_ratio(runners)}"

@@ -1,0 +1,92 @@
+"""The roofline: what a machine's memory and its arithmetic allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from unrolled.show.charts import chart, spread, word_ticks
+from unrolled.show.picture import Picture
+from unrolled.show.style import COLOURS, INK, MARKERS, ORANGE, SKY, SMALL, styled, tint
+from unrolled.show.words import amount, number, percent
+
+LABELS = 2.35  # inches beside the chart
+OFFSET: dict[str, Any] = {"textcoords": "offset points", "size": SMALL}
+Points = Mapping[str, tuple[float, float]]
+
+
+@styled()
+def roofline(peak_flops: float, bandwidth: float, points: Points | None = None) -> Picture:
+    """The roof min(peak, intensity · bandwidth) and measured points under it.
+
+    peak_flops: flop/s; bandwidth: bytes/s; points: name -> (flops a byte, flop/s).
+    Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0.
+    """
+    points = dict(points or {})
+    if min(peak_flops, bandwidth, *(min(point) for point in points.values())) <= 0:
+        raise ValueError("peak_flops, bandwidth and both coordinates of every point must be above 0")
+    ridge = peak_flops / bandwidth
+    intensities = [ridge, *(intensity for intensity, _ in points.values())]
+    x = np.geomspace(min(intensities) / 6, max(*intensities, ridge * 3) * 3, 100)
+    figure, axes = chart(3.6, 0.95, LABELS)
+    axes.loglog(x, np.minimum(peak_flops, x * bandwidth), color=INK)
+    low = min([bandwidth * x[0], *(speed for _, speed in points.values())]) / 2
+    axes.set(xlim=(x[0], x[-1]), ylim=(low, peak_flops * 5))
+    _regions(axes, x, ridge, peak_flops, bandwidth)
+    for i, (intensity, speed) in enumerate(points.values()):
+        axes.plot(intensity, speed, MARKERS[i % 8], color=COLOURS[i % 8], markersize=9, markeredgecolor=INK)
+    axes.set(xlabel="arithmetic intensity (flops a byte moved)", ylabel="speed (flop/s)")
+    word_ticks(axes, "x", number)
+    word_ticks(axes, "y", lambda value: amount(value, ""))
+    axes.grid(True)
+    _labels(axes, points, peak_flops, bandwidth)
+    return Picture(figure, _alt(peak_flops, bandwidth, points))
+
+
+def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, bandwidth: float) -> None:
+    """Shade where memory is the limit and where arithmetic is, and name both parts of the roof."""
+    low, high = axes.get_ylim()
+    below = np.array([x[0], ridge])
+    axes.fill_between(below, low, below * bandwidth, color=tint(SKY, 0.35), linewidth=0)
+    axes.fill_between([ridge, x[-1]], low, peak, color=tint(ORANGE, 0.3), linewidth=0)
+    axes.annotate(f"arithmetic: {amount(peak, 'flop/s')}", (x[-1], peak), (-4, 6), ha="right", **OFFSET)
+    half = float(np.sqrt(x[0] * ridge))
+    axes.annotate(f"memory: {amount(bandwidth, 'B/s')}", (half, half * bandwidth), (-8, 6), ha="right", **OFFSET)
+    for place, words in ((half, "memory is the limit"), (np.sqrt(ridge * x[-1]), "arithmetic is")):
+        axes.text(place, low * (high / low) ** 0.03, words, ha="center", size=SMALL, style="italic")
+
+
+def _labels(axes: Axes, points: Points, peak: float, bandwidth: float) -> None:
+    """Beside the chart: each point's marker, name and share of the roof."""
+    low, high = np.log(axes.get_ylim())
+    places = spread([(np.log(speed) - low) / (high - low) for _, speed in points.values()], 0.17)
+    for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
+        share, limit = bound(intensity, speed, peak, bandwidth)
+        look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
+        axes.plot(1.05, place, MARKERS[i % 8], transform=axes.transAxes, clip_on=False, **look)
+        text = f"{name}\n{percent(share)} of the roof ({limit})"
+        axes.annotate(text, (1.09, place), xycoords="axes fraction", va="center", size=SMALL)
+
+
+def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -> tuple[float, str]:
+    """The share of the roof that a point reaches, and what the roof is made of there."""
+    limit = "memory" if intensity * bandwidth < peak_flops else "arithmetic"
+    return speed / min(peak_flops, intensity * bandwidth), limit
+
+
+def _alt(peak: float, bandwidth: float, points: Points) -> str:
+    text = (
+        f"Roofline: memory allows {amount(bandwidth, 'B/s')}, arithmetic {amount(peak, 'flop/s')}; below "
+        f"{number(float(f'{peak / bandwidth:.3g}'))} flops a byte memory is the limit."
+    )
+    for name, (intensity, speed) in points.items():
+        share, limit = bound(intensity, speed, peak, bandwidth)
+        text += (
+            f" {name}: {amount(speed, 'flop/s')} at {number(float(f'{intensity:.3g}'))} flops a byte, "
+            f"{percent(share)} of what {limit} allows."
+        )
+    return text

@@ -1,0 +1,89 @@
+"""The windows that a kernel sees: padding, positions and patches, for the pictures of lesson 02."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unrolled.show.words import span
+
+MOST_CHANNELS = 4
+PADDING = "#B0B0B0"  # hatching that leaves numbers readable
+
+Pair = tuple[int, int]
+
+
+def pair(value: int | tuple[int, int], name: str, least: int) -> Pair:
+    """An int or a pair of ints as a pair. ValueError below `least`."""
+    first, second = (value, value) if isinstance(value, int) else value
+    if min(first, second) < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(first), int(second)
+
+
+def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
+    """One image or kernel as (C, H, W) float64, from (H, W), (C, H, W) or (1, C, H, W)."""
+    values = np.asarray(array, dtype=np.float64)
+    if values.ndim == 4 and len(values) == 1:
+        values = values[0]
+    if values.ndim == 2:
+        values = values[None]
+    if values.ndim != 3 or not values.size:
+        raise ValueError(f"{name} must be one (H, W) or (C, H, W) array, got shape {np.shape(array)}")
+    if len(values) > MOST_CHANNELS:
+        raise ValueError(f"{name} has {len(values)} channels; the picture has room for {MOST_CHANNELS}")
+    return values
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of one image.
+
+    padded: (C, H + 2 PH, W + 2 PW), NaN never; `inside` is true where a pixel of the image is, not padding.
+    patches: (OH, OW, C, KH, KW), a view.
+    """
+
+    padded: NDArray[np.float64]
+    inside: NDArray[np.bool_]
+    patches: NDArray[np.float64]
+    size: Pair
+    kernel_size: Pair
+    stride: Pair
+    padding: Pair
+
+    @property
+    def output_size(self) -> Pair:
+        return self.patches.shape[0], self.patches.shape[1]
+
+    def position(self, index: int) -> Pair:
+        """Row and column of the index-th output, row by row."""
+        return divmod(index, self.output_size[1])
+
+    def corner(self, index: int) -> Pair:
+        """Row and column of the window's upper left cell in the padded image."""
+        row, column = self.position(index)
+        return row * self.stride[0], column * self.stride[1]
+
+    def in_words(self, index: int) -> str:
+        """Which rows and columns the window covers, counted in the padded image."""
+        (row, column), (height, width) = self.corner(index), self.kernel_size
+        of = " of the padded image" if any(self.padding) else ""
+        return f"{span('row', row, height)} and {span('column', column, width)}{of}"
+
+
+def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> Windows:
+    """All windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
+    channels = as_channels(image, "image")
+    (kh, kw), (sh, sw) = pair(kernel_size, "kernel_size", 1), pair(stride, "stride", 1)
+    ph, pw = pair(padding, "padding", 0)
+    padded = np.pad(channels, ((0, 0), (ph, ph), (pw, pw)))
+    if kh > padded.shape[1] or kw > padded.shape[2]:
+        raise ValueError(f"kernel_size {(kh, kw)} is larger than the padded image {padded.shape[1:]}")
+    views = np.lib.stride_tricks.sliding_window_view(padded, (kh, kw), axis=(1, 2))
+    patches = views[:, ::sh, ::sw].transpose(1, 2, 0, 3, 4)
+    inside = np.pad(np.ones(channels.shape[1:], dtype=bool), ((ph, ph), (pw, pw)))
+    height, width = channels.shape[1:]
+    return Windows(padded, inside, patches, (height, width), (kh, kw), (sh, sw), (ph, pw))
