@@ -1,0 +1,153 @@
+"""`check.NAME(function)`: run an exercise's spec and show what it found. `check.NAME.hint()` helps in three steps.
+
+A check never raises in a learner's hands and ends no cell with a value. Where nbgrader itself runs the notebook (it
+sets NBGRADER_EXECUTION) a failing check raises CheckFailedError after it has spoken, so that nbgrader's Validate tells
+the truth and a set-up without our grader cannot hand out full marks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+import os
+from typing import Any
+
+import unrolled
+from unrolled import checks, journal
+from unrolled.checks.report import MARKS, MIME, Finding, Report
+
+COLOURS = {"pass": "#00694c", "inconclusive": "#8a5a00", "missing": "#555", "not run": "#555"}
+FAILED = "#a8380b"
+
+
+class CheckFailedError(AssertionError):
+    """A check did not pass while nbgrader ran the notebook."""
+
+
+class Check:
+    """One exercise's check. Call it with the function; ask it for a `hint()`."""
+
+    def __init__(self, name: str, spec: checks.Spec) -> None:
+        self.name = name
+        self.spec = spec
+        self._hints_given = 0
+
+    def __repr__(self) -> str:
+        return f"check.{self.name}: call it with your function; check.{self.name}.hint() helps"
+
+    def __call__(self, function: Any) -> None:
+        """Check the function, show the findings and note them in the journal."""
+        display = _Display(self.name)
+        judged = os.environ.get("UNROLLED_SEED")  # set by our grader: fresh inputs, no ladder
+        seed = checks.VISIBLE_SEED if judged is None else int(judged)
+        report = checks.run(self.name, self.spec, function, seed=seed, announce=display.announce, climb=judged is None)
+        display.show(report)
+        if "NBGRADER_EXECUTION" not in os.environ:
+            journal.note(report)
+        elif not report.passed:
+            raise CheckFailedError(str(report))
+
+    def hint(self, step: int | None = None) -> None:
+        """Print the next of three hints: the idea, the shapes, nearly the code. `hint(1)` goes back to the first."""
+        last = len(self.spec.hints)
+        if step is not None and not 1 <= step <= last:
+            print(f"There are {last} hints: step must be 1 to {last}, got {step}.")
+            return
+        self._hints_given = step or min(self._hints_given + 1, last)
+        print(f"Hint {self._hints_given} of {last}. {self.spec.hints[self._hints_given - 1]}")
+
+
+class _Display:
+    """Where the report appears: one output of the cell, announced and then filled, or plain text outside a notebook."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.handle: Any = None
+
+    def announce(self, text: str) -> None:
+        """Say what is going on before it takes time."""
+        if _in_notebook():
+            self._update({"text/plain": f"{self.name}: {text}"})
+        else:
+            print(f"{self.name}: {text}", flush=True)
+
+    def show(self, report: Report) -> None:
+        if _in_notebook():
+            self._update({"text/plain": str(report), "text/html": to_html(report), MIME: report.to_dict()})
+        else:
+            print(report)
+
+    def _update(self, bundle: dict[str, Any]) -> None:
+        from IPython.display import display
+
+        if self.handle is None:
+            self.handle = display(bundle, raw=True, display_id=True)
+        else:
+            self.handle.update(bundle, raw=True)
+
+
+def start(lesson: str, version: str) -> None:
+    """The first cell of a lesson: greet, and warn if notebook and library are of different versions."""
+    print(f"Unrolled {unrolled.__version__}, lesson {lesson}. The journal is {journal.path()}.")
+    if version != unrolled.__version__:
+        print(
+            f"Note: this notebook belongs to version {version} of the course, the library is {unrolled.__version__}. "
+            "The checks may ask something else than the text. Install the matching version, or get the newer notebook."
+        )
+
+
+def to_html(report: Report) -> str:
+    """The report as a small table. Everything that came from a learner's code is escaped."""
+    rows = "".join(_row(finding) for finding in report.findings)
+    return f"<div><b>{html.escape(report.check)}</b><table>{rows}</table>{_pairs(report)}</div>"
+
+
+def _row(finding: Finding) -> str:
+    colour = COLOURS.get(finding.verdict, FAILED)
+    lines = "".join(f"<div>{html.escape(line)}</div>" for line in finding.lines)
+    cell = 'style="text-align:left; vertical-align:top; padding-right:1em"'
+    mark = f'<span style="color:{colour}; white-space:nowrap">{MARKS[finding.verdict]} {finding.verdict}</span>'
+    text = f"{html.escape(finding.case)}{lines}{_difference(finding)}"
+    return f"<tr><td {cell}>{mark}</td><td {cell}>{text}</td></tr>"
+
+
+def _difference(finding: Finding) -> str:
+    """A picture of where the values differ, if they lie in a plane."""
+    found = finding.mismatch
+    if found is None or found.got is None or found.expected is None or min(found.expected.shape) < 2:
+        return ""
+    from unrolled import show
+
+    return show.difference(found.got, found.expected).html()
+
+
+def _pairs(report: Report) -> str:
+    """The measured pairs, folded away."""
+    if report.timing is None:
+        return ""
+    from unrolled import show
+
+    return f"<details><summary>the measured pairs</summary>{show.pairs(report.timing).html()}</details>"
+
+
+def _in_notebook() -> bool:
+    try:
+        from IPython.core.getipython import get_ipython
+    except ImportError:
+        return False
+    shell = get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def __getattr__(name: str) -> Check:
+    specs = checks.all_specs()
+    if name not in specs:
+        near = difflib.get_close_matches(name, specs, n=1)
+        advice = f"; did you mean check.{near[0]}?" if near else f"; there are {', '.join(specs)}"
+        raise AttributeError(f"there is no check named {name}{advice}")
+    check = globals()[name] = Check(name, specs[name])
+    return check
+
+
+def __dir__() -> list[str]:
+    return ["start", *checks.all_specs()]

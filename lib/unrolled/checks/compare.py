@@ -1,0 +1,260 @@
+"""Comparing a result with the expected one: pure functions that answer in words.
+
+Beside what differs and where, they look for the usual near misses: the right values in another order, a constant
+factor, a flipped axis.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Why a result is not the expected one: lines to read, and two 2-D slices to draw where that helps."""
+
+    lines: tuple[str, ...]
+    got: Array | None = None
+    expected: Array | None = None
+
+
+def mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
+    """None if `got` is right, else what is wrong with it.
+
+    Arrays must agree in type, shape and dtype, values within `tolerance` times the largest expected magnitude (exact
+    for integers and booleans). A Python number accepts any real number; tuples and lists are compared item by item.
+    """
+    if isinstance(expected, np.ndarray):
+        return _array_mismatch(got, expected, tolerance)
+    if isinstance(expected, (tuple, list)):
+        return _sequence_mismatch(got, expected, tolerance)
+    return _number_mismatch(got, expected, tolerance)
+
+
+def agree(got: Any, expected: Any, tolerance: float) -> bool:
+    """Whether two results hold the same values, whatever their types; None agrees with None, else numbers only."""
+    if expected is None:
+        return got is None
+    if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)):
+        return len(got) == len(expected) and all(agree(g, e, tolerance) for g, e in zip(got, expected, strict=True))
+    ours, theirs = _as_numbers(got), _as_numbers(expected)
+    if ours is None or theirs is None or ours.shape != theirs.shape:
+        return False
+    return not _wrong(ours, theirs, tolerance).any()
+
+
+def _as_numbers(value: Any) -> Array | None:
+    """A number, an array or nested lists of numbers as an array; None for anything else."""
+    try:
+        numbers = np.asarray(value)
+    except (ValueError, TypeError):  # lists of different lengths, what refuses to become an array
+        return None
+    return numbers if numbers.dtype.kind in "biuf" else None
+
+
+def _number_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
+    if isinstance(got, np.ndarray) and got.ndim == 0:
+        got = got.item()
+    if isinstance(got, bool) or not isinstance(got, numbers.Real):
+        return Mismatch((f"expected a number ({_text(expected)}), got {_kind(got)}",))
+    if isinstance(expected, int) and not isinstance(got, numbers.Integral):
+        lines = (f"expected a whole number ({expected}), got {_text(got)} of type {type(got).__name__}",)
+        return Mismatch(
+            (*lines, "the value is right, its type is not: // gives whole numbers, and so does int()")
+            if got == expected
+            else lines
+        )
+    if isinstance(expected, float):
+        got = _as_float(got)  # or a difference to a float16 would be rounded to float16
+    if abs(got - expected) <= tolerance * abs(expected):
+        return None
+    return Mismatch(("got {}, expected {}".format(*_both_texts(got, expected)),))
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _sequence_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
+    kind = type(expected).__name__
+    if not isinstance(got, type(expected)):
+        lines: tuple[str, ...] = (f"expected a {kind} of {len(expected)}, got {_kind(got)}",)
+        if agree(got, expected, tolerance):
+            lines += (f"the values are right: return them as a {kind}",)
+        return Mismatch(lines)
+    if len(got) != len(expected):
+        return Mismatch((f"expected {len(expected)} items, got {len(got)}: {_text(got)}",))
+    for index, (item, wanted) in enumerate(zip(got, expected, strict=True)):
+        found = mismatch(item, wanted, tolerance)
+        if found is not None:
+            first, *rest = found.lines
+            lines = (f"item {index} of {len(expected)}: {first}", *rest)
+            if _sorted_alike(got, expected):
+                lines += ("the items are right, in another order",)
+            return Mismatch(lines, found.got, found.expected)
+    return None
+
+
+def _sorted_alike(got: Any, expected: Any) -> bool:
+    try:
+        return bool(sorted(got) == sorted(expected) and list(got) != list(expected))
+    except (TypeError, ValueError):  # items that have no order, such as arrays
+        return False
+
+
+def _array_mismatch(got: Any, expected: Array, tolerance: float) -> Mismatch | None:
+    if not isinstance(got, np.ndarray):
+        lines: tuple[str, ...] = (f"expected an array of shape {expected.shape}, got {_kind(got)}",)
+        if agree(got, expected, tolerance):
+            lines += ("the values are right: return them as an array (np.stack makes one of a list of arrays)",)
+        return Mismatch(lines)
+    got = np.asarray(got)  # a subclass, such as a masked array, may compare in a way of its own
+    if got.dtype.kind not in "biufc":
+        return Mismatch((f"expected dtype {expected.dtype}, got {got.dtype}",))
+    if got.shape != expected.shape:
+        return Mismatch((f"shape {got.shape}, expected {expected.shape}", *_order_advice(got, expected, tolerance)))
+    wrong = _wrong(got, expected, tolerance)
+    if not wrong.any():
+        if got.dtype != expected.dtype:
+            return Mismatch((f"the values are right, but {_dtypes(got, expected)}", *_dtype_advice(got)))
+        return None
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    texts = _both_texts(got[where], expected[where])
+    lines = (
+        f"shape {got.shape} as expected, but {int(wrong.sum())} of {wrong.size} values differ",
+        f"first at {list(where)}: got {texts[0]}, expected {texts[1]}",
+        *((f"besides, {_dtypes(got, expected)}",) if got.dtype != expected.dtype else ()),
+        *_nan_advice(got, expected),
+        *(_order_advice(got, expected, tolerance) or _scale_advice(got, expected, tolerance)),
+    )
+    if got.ndim < 2:
+        return Mismatch(lines)
+    return Mismatch(lines, got[where[:-2]], expected[where[:-2]])
+
+
+def _dtypes(got: Array, expected: Array) -> str:
+    return f"dtype is {got.dtype}, expected {expected.dtype}"
+
+
+def _dtype_advice(got: Array) -> tuple[str, ...]:
+    if got.dtype == np.float64:
+        return ("np.zeros, np.empty and np.ones make float64 unless you give them a dtype, as in dtype=x.dtype",)
+    return ("the real part is in .real",) if got.dtype.kind == "c" else ()
+
+
+def _wrong(got: Array, expected: Array, tolerance: float) -> NDArray[np.bool_]:
+    """Which values differ; NaN equals NaN only in the same place."""
+    if expected.size == 0:
+        return np.zeros(expected.shape, bool)
+    if not np.issubdtype(expected.dtype, np.inexact):
+        return np.asarray(got != expected)
+    finite = expected[np.isfinite(expected)]
+    scale = float(np.abs(finite).max()) if finite.size else 0.0
+    with np.errstate(invalid="ignore"):  # inf - inf
+        wide = got.astype(np.complex128 if got.dtype.kind == "c" else np.float64)
+        near = np.abs(wide - expected.astype(np.float64)) <= tolerance * scale
+    same = (got == expected) | (np.isnan(got) & np.isnan(expected)) | near
+    return np.asarray(~same)
+
+
+def _nan_advice(got: Array, expected: Array) -> tuple[str, ...]:
+    bad = int((np.isnan(got) & ~np.isnan(expected)).sum())
+    if not bad:
+        return ()
+    return (f"{bad} of your values are NaN: a division 0/0, a log of 0, or memory never written (np.empty)?",)
+
+
+def _telling(expected: Array) -> bool:
+    """Whether an array has enough different values for an order to be recognized."""
+    return expected.size >= 3 and len(np.unique(expected)) >= 3
+
+
+def _order_advice(got: Array, expected: Array, tolerance: float) -> tuple[str, ...]:
+    """Recognize the right values in another shape or order: permuted or flipped axes, or merely the same multiset."""
+    if got.size != expected.size or not _telling(expected):
+        return ()
+    same = tuple(range(expected.ndim))
+    # The arrays that have got's own shape first, then no permutation at all, then what a reshape makes of the others.
+    axes_first = sorted(
+        itertools.permutations(same), key=lambda axes: (expected.transpose(axes).shape != got.shape, axes != same)
+    )
+    for axes in axes_first:
+        turned = expected.transpose(axes)
+        if (axes, got.shape) != (same, expected.shape) and not _wrong(
+            got.reshape(turned.shape), turned, tolerance
+        ).any():
+            if axes == same:
+                return ("your values are right and in order, only the shape is not",)
+            return (f"your values are right in another order: they match if read as {turned.shape}, axes {axes}",)
+    if got.shape == expected.shape:
+        for count in range(1, expected.ndim + 1):
+            for flipped in itertools.combinations(range(expected.ndim), count):
+                if not _wrong(np.flip(got, flipped), expected, tolerance).any():
+                    return (f"your values are right, but reversed along axis {', '.join(map(str, flipped))}",)
+    if not _wrong(np.sort(got, axis=None), np.sort(expected, axis=None), tolerance).any():
+        return ("your values are right, in another order",)
+    return ()
+
+
+def _scale_advice(got: Array, expected: Array, tolerance: float) -> tuple[str, ...]:
+    """Recognize a constant factor or a constant offset."""
+    if not _telling(expected) or got.dtype.kind == "c" or not np.isfinite(got).all():
+        return ()
+    at = np.unravel_index(np.abs(expected).argmax(), expected.shape)
+    factor = float(got[at]) / float(expected[at])
+    if factor and not _wrong(got / factor, expected, tolerance).any():
+        return (f"every value is {factor:.6g} times the expected one",)
+    offset = float(got[at]) - float(expected[at])
+    if not _wrong(got - offset, expected, tolerance).any():
+        return (f"every value is off by {offset:.4g}",)
+    return ()
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None: is the return statement missing?"
+    name = type(value).__name__
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, Iterator):
+        return f"a {name}, whose items are not computed yet: return them all at once"
+    text = _text(value)
+    return f"an object of type {name}" if text.startswith("<") else f"{name} {text}"
+
+
+def _both_texts(got: Any, expected: Any) -> tuple[str, str]:
+    """Two different numbers in as few digits, from 4 on, as show the difference."""
+    if isinstance(got, (float, np.floating)) and isinstance(expected, (float, np.floating)):
+        for digits in range(4, 18):
+            texts = f"{got:.{digits}g}", f"{expected:.{digits}g}"
+            if texts[0] != texts[1]:
+                return texts
+    return _text(got), _text(expected)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.4g}"
+    return shortened(value, 60)
+
+
+def shortened(value: Any, length: int) -> str:
+    """`str(value)` on one line, cut to `length` characters. Never raises, whatever the value's own __str__ does."""
+    try:
+        text = " ".join(str(value).split())
+    except Exception as error:
+        return f"(its text cannot be shown: {type(error).__name__})"
+    return text if len(text) <= length else text[: length - 3] + "..."

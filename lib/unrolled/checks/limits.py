@@ -1,0 +1,85 @@
+"""Stopping a function that runs for too long, in this process."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import itertools
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+PATIENCE = 3
+"""Alarms until they come fast. A bare `except` in an endless loop swallows any error, but cannot protect the lines of
+its own block: of many alarms a millisecond, one soon falls there."""
+
+
+class TimeLimitError(BaseException):
+    """Raised inside the code that ran too long. Not an `Exception`, so that a careless `except` lets it through."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeLimitError inside the block once `seconds` have passed, again every half second while it goes on.
+
+    Uses the interval timer on POSIX in the main thread. Elsewhere (Windows) a thread interrupts the main thread. In
+    other threads there is no limit. Code inside one long call of a C library is stopped only when that call returns.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+    elif hasattr(signal, "setitimer"):
+        yield from _by_alarm(seconds)
+    else:
+        yield from _by_interrupt(seconds)
+
+
+def _by_alarm(seconds: float) -> Iterator[None]:
+    entered_from = _first_frame_outside(sys._getframe())
+    alarms = itertools.count(1)
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        alarm = next(alarms)
+        if alarm == PATIENCE:
+            signal.setitimer(signal.ITIMER_REAL, 20e-6, 37e-6)
+        elif alarm > PATIENCE and frame is not None and _first_frame_outside(frame) is entered_from:
+            return  # the block is left already
+        raise TimeLimitError(f"ran longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _first_frame_outside(frame: FrameType) -> FrameType | None:
+    """The innermost frame that belongs neither to this module nor to contextlib, which calls it."""
+    at: FrameType | None = frame
+    while at is not None and at.f_code.co_filename in (__file__, contextlib.__file__):
+        at = at.f_back
+    return at
+
+
+def _by_interrupt(seconds: float) -> Iterator[None]:
+    expired = threading.Event()
+
+    def stop() -> None:
+        expired.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if expired.is_set():
+            raise TimeLimitError(f"ran longer than {seconds:g} s") from None
+        raise
+    finally:
+        timer.cancel()

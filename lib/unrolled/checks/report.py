@@ -1,0 +1,104 @@
+"""What a check found, as plain data: it prints as text, and travels as JSON from a kernel to a judge."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from unrolled.timing import Verdict
+
+from .compare import Mismatch
+
+MIME = "application/vnd.unrolled.check+json"
+"""The MIME type under which a check's report lies among a cell's outputs."""
+
+MARKS = {
+    "pass": "✓",
+    "fail": "✗",
+    "crashed": "✗",
+    "timeout": "✗",
+    "inconclusive": "?",
+    "missing": "–",
+    "not run": "–",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: a case (or the speed) and what became of it."""
+
+    case: str
+    verdict: str
+    """pass, fail, crashed, timeout, missing, inconclusive or "not run"."""
+    lines: tuple[str, ...] = ()
+    mismatch: Mismatch | None = None
+    """What to draw; stays in the process."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is scored: the check itself (`conv2d_gemm`) or its speed (`conv2d_gemm/speed`)."""
+
+    name: str
+    verdict: str
+    points: float
+    max_points: float
+    detail: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings of one check, its scored parts, and the raw timing behind its speed verdict."""
+
+    check: str
+    version: str
+    findings: tuple[Finding, ...]
+    parts: tuple[Part, ...]
+    timing: Verdict | None = None
+    rung: dict[str, Any] | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every part passed; an inconclusive speed does not count against the learner."""
+        return all(part.verdict in ("pass", "inconclusive") for part in self.parts)
+
+    @property
+    def points(self) -> float:
+        return sum(part.points for part in self.parts)
+
+    @property
+    def max_points(self) -> float:
+        return sum(part.max_points for part in self.parts)
+
+    def __str__(self) -> str:
+        width = max(len(finding.case) for finding in self.findings)
+        lines = [self.check]
+        for finding in self.findings:
+            word = "" if finding.verdict == "pass" else finding.verdict
+            lines.append(f"  {MARKS[finding.verdict]} {finding.case:<{width}}   {word}".rstrip())
+            lines += [f"      {line}" for line in finding.lines]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; pictures stay behind."""
+        return {
+            "check": self.check,
+            "version": self.version,
+            "findings": [{"case": f.case, "verdict": f.verdict, "lines": list(f.lines)} for f in self.findings],
+            "parts": [dataclasses.asdict(part) for part in self.parts],
+            "timing": self.timing.to_dict() if self.timing else None,
+            "rung": self.rung,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Report:
+        """The inverse of `to_dict`. Raises KeyError or TypeError for data of another form."""
+        return cls(
+            check=data["check"],
+            version=data["version"],
+            findings=tuple(Finding(f["case"], f["verdict"], tuple(f["lines"])) for f in data["findings"]),
+            parts=tuple(Part(**part) for part in data["parts"]),
+            timing=Verdict.from_dict(data["timing"]) if data["timing"] else None,
+            rung=data["rung"],
+        )

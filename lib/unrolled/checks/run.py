@@ -1,0 +1,207 @@
+"""Running a spec against a function in this process: cases in order, then the speed, then the rung of the ladder."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import unrolled
+from unrolled import timing
+
+from .compare import agree, mismatch, shortened
+from .limits import TimeLimitError, time_limit
+from .report import Finding, Part, Report
+from .spec import Case, Function, Inputs, Mistake, Rung, Spec
+
+VISIBLE_SEED = 0
+"""The seed a learner's check uses: the same inputs every time, so that a mistake can be looked into."""
+
+CASE_LIMIT = 10.0
+"""Seconds for one case."""
+SPEED_LIMIT = 30.0
+"""Seconds for the speed part. `timing.compare` keeps to 12; the rest is for a single call that takes for ever."""
+
+
+def run(
+    name: str,
+    spec: Spec,
+    function: Any,
+    *,
+    seed: int = VISIBLE_SEED,
+    case_limit: float = CASE_LIMIT,
+    announce: Callable[[str], None] | None = None,
+    climb: bool = True,
+) -> Report:
+    """Check `function` against `spec`: every case until the first failure, the speed if all are right.
+
+    Never raises for anything the function does. `announce` is told before the timing starts; `climb` measures the rung.
+    """
+    findings = _check_cases(spec, function, seed, case_limit)
+    right = all(finding.verdict == "pass" for finding in findings)
+    parts = [_correctness_part(name, spec, findings)]
+    verdict = None
+    if spec.speed is not None:
+        finding, verdict = _check_speed(spec, function, seed, announce) if right else (_NOT_TIMED, None)
+        findings.append(finding)
+        parts.append(_speed_part(name, spec.speed.points, finding))
+    rung = _measure_rung(spec.rung, function, seed) if spec.rung and right and climb else None
+    return Report(name, unrolled.__version__, tuple(findings), tuple(parts), verdict, rung)
+
+
+_NOT_TIMED = Finding("speed", "not run", ("measured once all cases are right",))
+
+
+def _check_cases(spec: Spec, function: Any, seed: int, limit: float) -> list[Finding]:
+    problem = _not_callable_with(function, spec.cases[0].inputs(seed))
+    if problem is not None:
+        return [Finding("the function", "crashed", (problem,)), *_not_run(spec.cases)]
+    findings: list[Finding] = []
+    for index, case in enumerate(spec.cases):
+        finding = _check_case(spec, function, case, seed, limit, earlier=spec.cases[:index])
+        findings.append(finding)
+        if finding.verdict != "pass":
+            return findings + _not_run(spec.cases[index + 1 :])
+    return findings
+
+
+def _not_run(cases: Sequence[Case]) -> list[Finding]:
+    return [Finding(case.name, "not run") for case in cases]
+
+
+def _not_callable_with(function: Any, inputs: Inputs) -> str | None:
+    """Why the function cannot be called with these inputs, or None."""
+    if not callable(function):
+        return f"expected a function, got {type(function).__name__}: pass the function itself, without brackets"
+    try:
+        inspect.signature(function).bind(**inputs)
+    except TypeError as error:
+        call = ", ".join(f"{name}=…" for name in inputs)
+        return f"the function cannot be called as f({call}): {error}. Leave its parameters as the exercise has them"
+    except ValueError:  # a builtin that has no signature: the call itself will tell
+        return None
+    return None
+
+
+def _check_case(
+    spec: Spec, function: Function, case: Case, seed: int, limit: float, earlier: Sequence[Case] = ()
+) -> Finding:
+    """Call the function on this case and compare; `earlier` cases went right."""
+    inputs = case.inputs(seed)
+    pristine = copy.deepcopy(inputs)
+    try:
+        with time_limit(limit), np.errstate(all="ignore"):
+            got = function(**inputs)
+    except TimeLimitError:
+        return Finding(case.name, "timeout", (f"stopped after {limit:g} s: does a loop never end?",))
+    except NotImplementedError:
+        return Finding(case.name, "missing", ("not written yet: the line `raise NotImplementedError` is still there",))
+    except BaseException as error:  # SystemExit and its like, too
+        return Finding(case.name, "crashed", tuple(_crash_lines(error, function)))
+    try:
+        return _judged(
+            spec, case, seed, got, [key for key in inputs if not agree(inputs[key], pristine[key], 0.0)], earlier
+        )
+    except Exception as error:  # what was returned is an object with ideas of its own
+        return Finding(case.name, "fail", (f"what your function returned cannot be compared: {type(error).__name__}",))
+
+
+def _judged(spec: Spec, case: Case, seed: int, got: Any, changed: list[str], earlier: Sequence[Case]) -> Finding:
+    if changed:
+        return Finding(case.name, "fail", (f"your function changed its input {changed[0]}: work on a copy",))
+    expected = spec.reference(**case.inputs(seed))
+    found = mismatch(got, expected, spec.tolerance)
+    if found is None:
+        return Finding(case.name, "pass")
+    known = () if agree(got, expected, spec.tolerance) else _recognized(spec, case, seed, got, earlier)
+    return Finding(case.name, "fail", found.lines + known, found)
+
+
+def _recognized(spec: Spec, case: Case, seed: int, got: Any, earlier: Sequence[Case]) -> tuple[str, ...]:
+    """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
+    for mistake in spec.mistakes:
+        if _agrees(spec, mistake, case, seed, got) and all(
+            _agrees(spec, mistake, before, seed, spec.reference(**before.inputs(seed))) for before in earlier
+        ):
+            return (mistake.says,)
+    return ()
+
+
+def _agrees(spec: Spec, mistake: Mistake, case: Case, seed: int, result: Any) -> bool:
+    try:
+        usual = mistake.function(**case.inputs(seed))
+    except (ValueError, IndexError, TypeError, ArithmeticError):  # some mistakes only make sense for some inputs
+        return False
+    return agree(result, usual, spec.tolerance)
+
+
+def _crash_lines(error: BaseException, function: Function) -> list[str]:
+    """The error and the line of the learner's function that raised it."""
+    says = shortened(error, 300)
+    lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
+    source = getattr(getattr(function, "__code__", None), "co_filename", None)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
+    if frames and frames[-1].line:
+        lines.append(f"in line {frames[-1].lineno}: {frames[-1].line}")
+    return lines
+
+
+def _check_speed(
+    spec: Spec, function: Function, seed: int, announce: Callable[[str], None] | None
+) -> tuple[Finding, timing.Verdict | None]:
+    """Correct on the timed inputs first; then the verdict on pairs."""
+    speed = spec.speed
+    assert speed is not None
+    inputs = speed.draw_inputs(seed)
+    timed = Case("speed", {}, lambda rng: copy.deepcopy(inputs[0]))
+    finding = _check_case(spec, function, timed, seed, SPEED_LIMIT)
+    if finding.verdict != "pass":
+        return finding, None
+    try:
+        with time_limit(SPEED_LIMIT):
+            verdict = timing.compare(
+                function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce
+            )
+    except TimeLimitError:
+        return Finding("speed", "timeout", (f"stopped after {SPEED_LIMIT:g} s",)), None
+    except (Exception, SystemExit) as error:
+        return Finding("speed", "crashed", tuple(_crash_lines(error, function))), None
+    return Finding("speed", verdict.outcome, (f"against {speed.against}:", *str(verdict).splitlines())), verdict
+
+
+def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:
+    first = next((finding for finding in findings if finding.verdict != "pass"), None)
+    if first is None:
+        return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right")
+    return Part(name, first.verdict, 0, spec.points, _detail(first))
+
+
+def _speed_part(name: str, points: float, finding: Finding) -> Part:
+    """An inconclusive speed earns its points and is flagged; one never measured has no evidence."""
+    verdict = "missing" if finding.verdict == "not run" else finding.verdict
+    earned = points if verdict in ("pass", "inconclusive") else 0
+    return Part(f"{name}/speed", verdict, earned, points, " ".join(finding.lines))
+
+
+def _detail(finding: Finding) -> str:
+    return f"{finding.case}: {'; '.join(finding.lines)}"
+
+
+def _measure_rung(rung: Rung, function: Function, seed: int) -> dict[str, Any] | None:
+    """Seconds for one epoch of 60,000 images, projected from one batch."""
+    try:
+        with time_limit(SPEED_LIMIT):
+            measured = timing.measure(function, rung.draw_inputs(seed))
+    except (Exception, SystemExit, TimeLimitError):
+        return None
+    return {
+        "label": rung.label,
+        "what": rung.what,
+        "seconds": measured.seconds / rung.images * 60_000,
+        "batch": rung.images,
+        "precision": "float32",
+    }

@@ -1,0 +1,151 @@
+"""What an exercise asks: cases, reference, tolerance, hints, points and speed.
+
+Declarations only. Nothing here runs a learner's code, shows anything or knows a notebook, so the same specs serve the
+learner's own check and a judge in another process with secret seeds.
+"""
+
+from __future__ import annotations
+
+import copy
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+Inputs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A value drawn afresh from a seed: `make(rng)` returns it."""
+
+    make: Callable[[np.random.Generator], Any]
+
+
+def normal(*shape: int, dtype: type = np.float32) -> Draw:
+    """An array of the given shape from the standard normal distribution (float32 unless told otherwise)."""
+    return Draw(lambda rng: rng.standard_normal(shape).astype(dtype))
+
+
+def images(n: int, c: int, h: int, w: int) -> Draw:
+    """A batch of images (N, C, H, W). Normal, not 0..1: a lost sign must show."""
+    return normal(n, c, h, w)
+
+
+def filters(o: int, c: int, kh: int, kw: int) -> Draw:
+    """Convolution weights (O, C, KH, KW)."""
+    return normal(o, c, kh, kw)
+
+
+def vector(n: int) -> Draw:
+    """A vector (N,), for instance a bias."""
+    return normal(n)
+
+
+def sorted_integers(n: int, top: int = 1000) -> Draw:
+    """A sorted list of n Python integers from 0 to top - 1; repeats are likely."""
+    return Draw(lambda rng: sorted(rng.integers(0, top, n).tolist()))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of arguments. A `Draw` among them is drawn from the seed; a `draw` function draws all of them at once."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    draw: Callable[[np.random.Generator], Inputs] | None = None
+
+    def inputs(self, seed: int) -> Inputs:
+        """The keyword arguments for this seed: new objects each time, so that nobody can spoil them for the next."""
+        return _drawn(self.arguments, self.draw, np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
+
+
+def case(name: str, /, **arguments: Any) -> Case:
+    """A case with these keyword arguments; each may be a value or a `Draw`."""
+    return Case(name, arguments)
+
+
+def random_case(name: str, draw: Callable[[np.random.Generator], Inputs]) -> Case:
+    """A case whose shapes are drawn too: `draw(rng)` returns all keyword arguments."""
+    return Case(name, {}, draw)
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A usual mistake: if the learner's result equals `function(**inputs)`, the check says `says`."""
+
+    says: str
+    function: Function
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The learner's function must be `at_least` times as fast as `baseline` on `inputs` (which may hold `Draw`s).
+
+    The inputs are chosen so that one call of the baseline takes 10-50 ms on two cores.
+    """
+
+    baseline: Function
+    inputs: Mapping[str, Any]
+    at_least: float
+    points: int
+    against: str
+    """The baseline in words, as in "times as fast as a loop over output positions"."""
+
+    def draw_inputs(self, seed: int, count: int = 16) -> list[Inputs]:
+        """`count` fresh sets of keyword arguments."""
+        rng = np.random.default_rng([seed, zlib.crc32(b"speed")])
+        return [_drawn(self.inputs, None, rng) for _ in range(count)]
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A step of the learner's ladder: seconds for `inputs`, which hold `images` images, are projected to an epoch.
+
+    Rungs with the same `what` did the same work and stand on the same ladder.
+    """
+
+    label: str
+    what: str
+    inputs: Mapping[str, Any]
+    images: int
+
+    def draw_inputs(self, seed: int, count: int = 4) -> list[Inputs]:
+        """`count` fresh sets of keyword arguments."""
+        rng = np.random.default_rng([seed, zlib.crc32(b"rung")])
+        return [_drawn(self.inputs, None, rng) for _ in range(count)]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One exercise. `points` are for correctness; a `speed` part adds its own.
+
+    A result is right if every value lies within `tolerance` times the largest expected magnitude.
+    """
+
+    reference: Function
+    cases: Sequence[Case]
+    points: int
+    hints: tuple[str, str, str]
+    tolerance: float = 1e-4
+    mistakes: Sequence[Mistake] = ()
+    speed: Speed | None = None
+    rung: Rung | None = None
+
+    @property
+    def total_points(self) -> int:
+        """What the check's cell carries in nbgrader."""
+        return self.points + (self.speed.points if self.speed else 0)
+
+
+def _drawn(
+    arguments: Mapping[str, Any], draw: Callable[[np.random.Generator], Inputs] | None, rng: np.random.Generator
+) -> Inputs:
+    if draw is not None:
+        return draw(rng)
+    return {
+        name: value.make(rng) if isinstance(value, Draw) else copy.deepcopy(value) for name, value in arguments.items()
+    }

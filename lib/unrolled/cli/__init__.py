@@ -1,0 +1,95 @@
+"""The `unrolled` command. Each module here adds its own commands; the grader's come in through an entry point.
+
+Every entry of the group "unrolled.commands" is a function `add(subparsers)` that adds parsers whose default `run` takes
+the parsed arguments and returns an exit code. It is called at every start, so its module imports what is heavy where
+it is used. Where a package is missing that an extra would have brought, `main` says which, in one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+import unrolled
+
+from . import lab, learner, machine
+from .common import CommandError, Subparsers
+
+__all__ = ["CommandError", "Subparsers", "main"]
+
+GROUP = "unrolled.commands"
+EXTRAS = {
+    "ipykernel": "lab",
+    "jupyter_client": "lab",
+    "jupyterlab": "lab",
+    "nbclient": "lab",
+    "nbformat": "lab",
+    "jupytext": "grading",
+    "nbconvert": "grading",
+    "nbgrader": "grading",
+    "sqlalchemy": "grading",
+    "tomli": "grading",
+    "traitlets": "grading",
+}
+"""The extra that brings a package, for the packages that are not always there."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. What follows `--` is handed on (to JupyterLab, by `unrolled lab`)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    cut = words.index("--") if "--" in words else len(words)
+    parser, absent = _parser()
+    command = next((word for word in words[:cut] if not word.startswith("-")), None)
+    if command in absent:
+        return _say(f"unrolled {command} {absent[command]}")
+    arguments = parser.parse_args(words[:cut])
+    arguments.rest = words[cut + 1 :]
+    if arguments.rest and not arguments.hands_on:
+        parser.error("only `unrolled lab` hands on arguments after --")
+    try:
+        return int(arguments.run(arguments))
+    except CommandError as error:
+        return _say(f"unrolled {arguments.command}: {error}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS:
+            raise
+        return _say(f"unrolled {arguments.command} {_needs(error)}")
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
+    """The parser, and the grader's commands that this installation lacks with the reason."""
+    parser = argparse.ArgumentParser(prog="unrolled", description=(unrolled.__doc__ or "").partition("\n")[0])
+    parser.add_argument("--version", action="version", version=f"unrolled {unrolled.__version__}")
+    parser.set_defaults(hands_on=False)
+    subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for add in (machine.add, lab.add, learner.add):
+        add(subparsers)
+    absent, added = {}, set()
+    for entry in metadata.entry_points(group=GROUP):
+        try:
+            add_command: Callable[[Subparsers], None] = entry.load()
+        except ModuleNotFoundError as error:
+            absent[entry.name] = _needs(error)
+        else:
+            if add_command not in added:
+                add_command(subparsers)
+            added.add(add_command)
+    return parser, absent
+
+
+def _needs(error: ModuleNotFoundError) -> str:
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        return f"cannot be loaded: {error}"
+    extra = EXTRAS[package]
+    install = f'python -m pip install -e ".[{extra}]"'
+    return f'needs {package}, which the extra "{extra}" brings: {install} in the course\'s folder'
+
+
+def _say(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 1

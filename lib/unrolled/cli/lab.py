@@ -1,0 +1,86 @@
+"""`unrolled lab`: give the learner copies of the lessons and open JupyterLab on them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from . import checkout
+from .common import CommandError, Subparsers
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "lab",
+        help="copy the lessons to work/ if they are not there, and open JupyterLab",
+        description="Copy the lessons to work/ if they are not there, and open JupyterLab. Your copies are yours: "
+        "nothing overwrites them. What follows -- goes to JupyterLab.",
+    )
+    parser.add_argument("lesson", nargs="?", help="open this one: its name or its number, such as 02")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="the folder for your copies (default: work/)")
+    parser.add_argument("--no-open", action="store_true", help="start the server, but no browser")
+    parser.set_defaults(run=_run, hands_on=True)
+
+
+def copy_lessons(notebooks: Path, work: Path) -> list[str]:
+    """Copy notebooks/NAME/NAME.ipynb to work/NAME.ipynb where that is not there; return the names that were copied."""
+    copied = []
+    for folder in sorted(notebooks.glob("*")):
+        source, target = folder / f"{folder.name}.ipynb", work / f"{folder.name}.ipynb"
+        if source.is_file() and not os.path.lexists(target):
+            work.mkdir(parents=True, exist_ok=True)
+            half = target.with_name(f".{target.name}.part")
+            shutil.copyfile(source, half)
+            half.replace(target)
+            copied.append(folder.name)
+    return copied
+
+
+def choose(lesson: str, names: list[str]) -> str:
+    """The one of `names` that `lesson` means: its whole name, or its number. Raises CommandError if there is none."""
+    for name in names:
+        number = name.partition("_")[0]
+        if lesson == name or (lesson.isdigit() and number.isdigit() and int(lesson) == int(number)):
+            return name
+    raise CommandError(f"there is no lesson {lesson!r}; there are {', '.join(names)}")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    work = (arguments.work or root / "work").absolute()
+    names = sorted(file.stem for file in (root / "notebooks").glob("*/*.ipynb") if file.stem == file.parent.name)
+    if not names:
+        raise CommandError(f"{root / 'notebooks'} holds no lessons; run `make build`")
+    opened = choose(arguments.lesson, names) if arguments.lesson else None
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ModuleNotFoundError("jupyterlab is not installed", name="jupyterlab")
+    copied = copy_lessons(root / "notebooks", work)
+    if copied:
+        print(f"Copied to {work}: {', '.join(copied)}")
+    print(f"Your lessons and your journal are in {work}; nothing but you changes them.", flush=True)
+    return _wait(subprocess.Popen(_jupyter(work, opened, arguments)))
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for JupyterLab to end. Ctrl-C reaches it as well; it asks and ends its kernels, so leave that to it."""
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def _jupyter(work: Path, opened: str | None, arguments: argparse.Namespace) -> list[str]:
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={work}"]
+    if opened:
+        command.append(f"--LabApp.default_url=/lab/tree/{opened}.ipynb")
+    if arguments.no_open:
+        command.append("--no-browser")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse
+    return command + list(arguments.rest)

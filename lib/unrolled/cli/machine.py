@@ -1,0 +1,49 @@
+"""`unrolled doctor` and `unrolled data`: what the machine offers, and the data sets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from .common import CommandError, Subparsers
+
+
+def add(subparsers: Subparsers) -> None:
+    doctor = subparsers.add_parser("doctor", help="what this machine offers: packages, BLAS, GPU, sandbox, data sets")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.set_defaults(run=_doctor)
+    data = subparsers.add_parser("data", help="list data sets, or fetch one into the cache")
+    actions = data.add_subparsers(dest="action", metavar="action", required=True)
+    actions.add_parser("list", help="the data sets there are").set_defaults(run=_list)
+    fetch = actions.add_parser("fetch", help="make a data set ready to use")
+    fetch.add_argument("name")
+    fetch.set_defaults(run=_fetch)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from unrolled import doctor
+
+    facts = doctor.examine()
+    print(json.dumps(facts, indent=2) if arguments.json else doctor.table(facts))
+    return 1 if facts["problems"] else 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from unrolled import data
+
+    for entry in data.available():
+        print(f"{entry.name}   {entry.about}, from {entry.source}")
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    from unrolled import data
+
+    try:
+        dataset = data.fetch(arguments.name)
+    except (OSError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    print(
+        f"{arguments.name}: {len(dataset):,} images of {' x '.join(map(str, dataset.images.shape[1:]))}, ready to use"
+    )
+    return 0

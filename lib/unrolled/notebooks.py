@@ -1,0 +1,276 @@
+"""Execute a notebook in a kernel of its own and gather what its checks found.
+
+`unrolled check`, the tests of the lessons and the grader all run notebooks through `run`. Whatever the notebook does,
+raises, prints or kills, the answer is a result: an exception leaves `run` only for a wrong argument.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionComplete, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+from unrolled.checks.report import MIME, Report
+
+STREAM_LIMIT = 1_000_000
+"""Characters of printed text that are kept of one cell; a loop that prints for ever must not fill the memory."""
+RICH_LIMIT = 50_000_000
+"""Characters of pictures and other displayed data that are kept of one cell."""
+IOPUB_TIMEOUT = 10
+"""Seconds that a cell's last outputs may take to arrive after the cell has ended or was interrupted."""
+
+LOG = logging.getLogger(__name__)
+"""nbclient's log, a logger of its own: what it would say stands in the result."""
+LOG.addHandler(logging.NullHandler())
+LOG.propagate = False
+
+TIMEOUT = "CellTimeoutError"
+DEAD = "DeadKernelError"
+
+
+@dataclass(frozen=True)
+class CellReport:
+    """What one check displayed: its structured verdict, and the cell that displayed it."""
+
+    check: str
+    cell_index: int
+    grade_id: str | None
+    data: dict[str, Any]
+    """The verdict as `checks.Report.to_dict` wrote it. It comes from the notebook's own kernel: do not trust it."""
+
+    def report(self) -> Report:
+        """The verdict as a `checks.Report`. Raises ValueError if the notebook displayed something of another form."""
+        try:
+            return Report.from_dict(self.data)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"cell {self.cell_index} shows a malformed verdict of {self.check}: {error!r}") from error
+
+
+@dataclass(frozen=True)
+class CellError:
+    """A cell that raised, ran out of time or lost its kernel. Index -1 stands for the kernel's start."""
+
+    cell_index: int
+    grade_id: str | None
+    name: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"cell {self.cell_index}" + (f" ({self.grade_id})" if self.grade_id else "")
+        return f"{place}: {self.name}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A notebook after its run. `reports` are keyed by the name of the check, `errors` are in order of the cells."""
+
+    notebook: NotebookNode
+    reports: dict[str, CellReport]
+    errors: tuple[CellError, ...]
+    stopped: str | None
+    """Why the run ended before the last cell, or None."""
+    seconds: float
+
+
+@dataclass
+class _Run:
+    """What happens while a notebook runs."""
+
+    errors: list[CellError] = field(default_factory=list)
+    stopped: str | None = None
+
+    def stop(self, index: int, cell: NotebookNode | None, name: str, message: str) -> None:
+        self.stopped = message
+        self.errors.append(CellError(index, grade_id(cell) if cell else None, name, message))
+        if cell is not None:
+            cell.outputs.append(_error_output(name, message))
+
+
+def run(
+    notebook: str | Path | NotebookNode,
+    *,
+    cwd: str | Path,
+    env: Mapping[str, str] | None = None,
+    cell_timeout: float = 60,
+    on_cell: Callable[[int, NotebookNode], None] | None = None,
+    skip: Callable[[NotebookNode], bool] | None = None,
+) -> Executed:
+    """Execute a copy of `notebook` in the folder `cwd`, with this interpreter, and return it with its reports.
+
+    Errors do not end the run. A cell that takes longer than `cell_timeout` seconds is interrupted; if it goes on
+    regardless, or if the kernel dies, the rest of the notebook is not run and the result says so. Outputs that the
+    notebook brought along are dropped first, so that every report is of this run.
+
+    `env` is added to the environment of this process. Unless it holds UNROLLED_JOURNAL, the journal goes to a
+    temporary file, so that the learner's own is not touched. `on_cell(index, cell)` is called after each code cell;
+    code cells for which `skip(cell)` is true stay as they are, without outputs.
+
+    Raises ValueError for a file that is not a notebook.
+    """
+    nb = _without_outputs(notebook if not isinstance(notebook, (str, Path)) else read(notebook))
+    started = time.monotonic()
+    state = _Run()
+    with tempfile.TemporaryDirectory(prefix="unrolled-") as scratch:
+        environment = {**os.environ, "UNROLLED_JOURNAL": str(Path(scratch) / "journal.json"), **(env or {})}
+        client = _Client(nb, cell_timeout)
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}  # the cells' own output goes another way
+        try:
+            with client.setup_kernel(env=environment, cwd=str(cwd), **quiet):
+                _run_cells(client, state, cell_timeout, on_cell, skip)
+        except (RuntimeError, OSError) as error:
+            state.stop(-1, None, type(error).__name__, f"the kernel could not be started or stopped: {error}")
+    return Executed(nb, reports(nb), tuple(state.errors), state.stopped, time.monotonic() - started)
+
+
+def read(path: str | Path) -> NotebookNode:
+    """The notebook in a file, in the current format. Raises ValueError, naming the file, if it holds none."""
+    try:
+        nb: NotebookNode = nbformat.read(path, as_version=4)
+    except OSError:
+        raise
+    except Exception as error:  # nbformat lets through whatever its conversions of a foreign JSON document raise
+        raise ValueError(f"{path} is not a notebook: {type(error).__name__}: {error}") from error
+    return nb
+
+
+def grade_id(cell: NotebookNode) -> str | None:
+    """The cell's nbgrader id, if it has one."""
+    meta = cell.get("metadata", {}).get("nbgrader")
+    name = meta.get("grade_id") if isinstance(meta, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def reports(nb: NotebookNode) -> dict[str, CellReport]:
+    """The verdicts among the outputs of `nb`, keyed by check.
+
+    Of several by one check the last counts, but a cell with a grade_id beats one without.
+    """
+    found: dict[str, CellReport] = {}
+    for index, cell in enumerate(nb.cells):
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {}).get(MIME)
+            if not isinstance(data, dict) or not isinstance(data.get("check"), str):
+                continue
+            report = CellReport(data["check"], index, grade_id(cell), data)
+            earlier = found.get(report.check)
+            if earlier is None or report.grade_id or not earlier.grade_id:
+                found[report.check] = report
+    return found
+
+
+def _run_cells(
+    client: _Client,
+    state: _Run,
+    cell_timeout: float,
+    on_cell: Callable[[int, NotebookNode], None] | None,
+    skip: Callable[[NotebookNode], bool] | None,
+) -> None:
+    for index, cell in enumerate(client.nb.cells):
+        if cell.cell_type != "code" or (skip is not None and skip(cell)):
+            continue
+        try:
+            client.execute_cell(cell, index)
+        except DeadKernelError:
+            state.stop(index, cell, DEAD, "the kernel died; the cells below were not run")
+        except CellTimeoutError:
+            state.stop(index, cell, TIMEOUT, "the kernel went silent; the cells below were not run")
+        else:
+            _note_errors(client, state, index, cell, cell_timeout)
+        if on_cell is not None:
+            on_cell(index, cell)
+        if state.stopped:
+            client.shutdown_kernel = "immediate"
+            return
+
+
+def _note_errors(client: _Client, state: _Run, index: int, cell: NotebookNode, cell_timeout: float) -> None:
+    """Keep the cell's error. A cell that ran out of time and did not even end when interrupted ends the run."""
+    timed_out = index in client.timed_out
+    if timed_out and index not in client.idle:
+        message = f"still busy after {cell_timeout:g} s and an interrupt; the cells below were not run"
+        state.stop(index, cell, TIMEOUT, message)
+    elif timed_out:
+        state.errors.append(CellError(index, grade_id(cell), TIMEOUT, f"interrupted after {cell_timeout:g} s"))
+    else:
+        raised = [output for output in cell.outputs if output.output_type == "error"]
+        state.errors += [CellError(index, grade_id(cell), output.ename, output.evalue) for output in raised[:1]]
+
+
+class _Client(NotebookClient):
+    """Runs cells in this very interpreter, whatever kernelspecs the machine has; keeps count of what a cell shows."""
+
+    def __init__(self, nb: NotebookNode, cell_timeout: float) -> None:
+        specs = KernelSpecManager(kernel_dirs=[])
+        super().__init__(
+            nb,
+            km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs),
+            timeout=cell_timeout,
+            allow_errors=True,
+            interrupt_on_timeout=True,
+            error_on_timeout={"ename": TIMEOUT, "evalue": "", "traceback": []},
+            iopub_timeout=IOPUB_TIMEOUT,
+            store_widget_state=False,
+            log=LOG,
+        )
+        self.owns_km = True
+        self.timed_out: set[int] = set()
+        """Cells that were interrupted."""
+        self.idle: set[int] = set()
+        """Cells after which the kernel said that it was idle."""
+        self.sizes: dict[tuple[int, bool], int] = {}
+        self.on_cell_executed = self.note_reply
+
+    def note_reply(self, cell: NotebookNode, cell_index: int, execute_reply: dict[str, Any]) -> None:
+        if execute_reply["content"].get("ename") == TIMEOUT:
+            self.timed_out.add(cell_index)
+
+    def process_message(self, msg: dict[str, Any], cell: NotebookNode, cell_index: int) -> NotebookNode | None:
+        try:
+            return super().process_message(msg, cell, cell_index)
+        except CellExecutionComplete:
+            self.idle.add(cell_index)
+            raise
+
+    def output(
+        self, outs: list[NotebookNode], msg: dict[str, Any], display_id: str | None, cell_index: int
+    ) -> NotebookNode | None:
+        """Take an output in, as far as the limits allow."""
+        stream = msg["msg_type"] == "stream"
+        limit = STREAM_LIMIT if stream else RICH_LIMIT
+        before = self.sizes.get((cell_index, stream), 0)
+        after = before + len(msg["content"]["text"] if stream else repr(msg["content"]))
+        self.sizes[cell_index, stream] = after
+        if after <= limit:
+            return super().output(outs, msg, display_id, cell_index)
+        if before <= limit:
+            kept = msg["content"]["text"][: limit - before] if stream else ""
+            outs.append(new_output("stream", name="stdout", text=f"{kept}\n[output cut after {limit:,} characters]\n"))
+        return None
+
+
+def _without_outputs(notebook: NotebookNode) -> NotebookNode:
+    nb = copy.deepcopy(notebook)
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return nb
+
+
+def _error_output(name: str, message: str) -> NotebookNode:
+    output: NotebookNode = new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"])
+    return output
