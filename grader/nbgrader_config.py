@@ -1,0 +1,50 @@
+"""What every nbgrader command and formgrader read, through the one line in the repository's root.
+
+`c` is the configuration that traitlets hands to this file.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+root = Path(__file__).absolute().parents[1]
+
+# nbgrader calls `alembic` by name; it lies beside this interpreter, whether or not the environment is activated.
+scripts = str(Path(sys.executable).parent)
+if scripts not in os.environ.get("PATH", "").split(os.pathsep):
+    os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+
+c = get_config()  # noqa: F821
+
+c.CourseDirectory.course_id = "unrolled"
+c.CourseDirectory.root = str(root)
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "notebooks"
+c.CourseDirectory.submitted_directory = "grader/submitted"
+c.CourseDirectory.autograded_directory = "grader/autograded"
+c.CourseDirectory.feedback_directory = "grader/feedback"
+c.CourseDirectory.db_url = f"sqlite:///{root / 'grader' / 'gradebook.db'}"
+
+c.ClearSolutions.code_stub = {"python": "# your code here\nraise NotImplementedError"}
+c.ClearSolutions.text_stub = "Your answer here."
+
+c.OverwriteCells.add_missing_cells = True
+
+# The judge takes the place of nbgrader's Execute and SaveAutoGrades, whose rule (no error: full marks) is not ours.
+c.Autograde.sanitize_preprocessors = [
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.DeduplicateIds",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "unrolled_grader.plugin.RestoreCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.Autograde.autograde_preprocessors = [
+    "unrolled_grader.plugin.Judge",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.Autograde.pre_convert_hook = "unrolled_grader.plugin.know_lesson"
+c.Judge.grades_directory = "grades"

@@ -1,0 +1,201 @@
+"""A course as the grader sees it: where its files lie, and nbgrader set up for them."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import re
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
+
+from unrolled import checks
+from unrolled_grader import authoring, evidence, gradebook, record
+from unrolled_grader.intake import Handed
+from unrolled_grader.lease import lease
+from unrolled_grader.plugin import STAMP
+from unrolled_grader.record import Record
+
+OUR_FAULT = ("OperationalError", "OSError: [Errno 28]")
+"""How errors begin that are the gradebook's or the disk's, not a submission's."""
+
+
+class CourseError(Exception):
+    """A course cannot be graded as it is set up."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """The configuration that nbgrader's commands read, and the folders that it names."""
+
+    config: Any
+
+    @classmethod
+    def at(cls, root: Path, submitted: Path | None = None) -> Course:
+        """The course in a checkout; `submitted` in place of the folder that the configuration names."""
+        config = _patient(authoring.nbgrader_config(root))
+        if submitted is not None:
+            config.CourseDirectory.submitted_directory = str(_plain(submitted.absolute(), root))
+        return cls(config)
+
+    @classmethod
+    def beside(cls, root: Path, folder: Path) -> Course:
+        """A course with the checkout's lessons that keeps all else, gradebook and grades too, in `folder`."""
+        config = copy.deepcopy(authoring.nbgrader_config(root))
+        for step in ("source", "release"):
+            name = f"{step}_directory"
+            config.CourseDirectory[name] = str(root / config.CourseDirectory[name])
+        for step in ("submitted", "autograded", "feedback"):
+            config.CourseDirectory[f"{step}_directory"] = step
+        config.CourseDirectory.root = str(folder)
+        config.CourseDirectory.db_url = f"sqlite:///{folder / 'gradebook.db'}"
+        config.Judge.grades_directory = "grades"
+        return cls(_patient(config))
+
+    @property
+    def directory(self) -> CourseDirectory:
+        """nbgrader's own view of the folders."""
+        return CourseDirectory(config=self.config)
+
+    @property
+    def submitted(self) -> Path:
+        return Path(self.directory.root, self.directory.submitted_directory)
+
+    @property
+    def feedback(self) -> Path:
+        return Path(self.directory.root, self.directory.feedback_directory)
+
+    @property
+    def grades(self) -> Path:
+        return Path(self.directory.root, self.config.Judge.get("grades_directory", "grades"))
+
+    def lessons(self) -> list[str]:
+        """The lessons that can be graded: those with a complete notebook."""
+        source = Path(self.directory.root, self.directory.source_directory)
+        return sorted(file.stem for file in source.glob("*/*.ipynb") if file.parent.name == file.stem)
+
+    def choose(self, names: Sequence[str]) -> list[str]:
+        """The lessons with these names, or beginnings of names; all if there are none. Raises CourseError."""
+        known = [lesson for lesson in self.lessons() if lesson in checks.lessons()]
+        if not names:
+            return known
+        chosen = []
+        for name in names:
+            fitting = [lesson for lesson in known if lesson == name] or [
+                lesson for lesson in known if lesson.startswith(name)
+            ]
+            if len(fitting) != 1:
+                raise CourseError(f"{name} names {len(fitting)} lessons; there are {', '.join(known) or 'none'}")
+            chosen += fitting
+        return sorted(set(chosen))
+
+    def fill_gradebook(self, lesson: str) -> None:
+        """Make sure that the gradebook knows the lesson. Raises CourseError."""
+        try:
+            with _quiet():
+                gradebook.fill(self.directory, self.config, lesson)
+        except gradebook.GradebookError as error:
+            raise CourseError(str(error)) from error
+
+    def done(self, handed: Handed) -> Record | None:
+        """The record of this very submission, if it was graded to the end; None if it must be graded."""
+        kept = record.load(self.grades, handed.student, handed.lesson)
+        if kept is None or kept.digest != handed.digest:
+            return None
+        if kept.problem and not handed.problem:
+            return None  # nbgrader failed, perhaps for a reason that is gone
+        if not gradebook.has_scores(self.directory, handed.student, handed.lesson):
+            return None
+        return kept if kept.problem or self._stamp(handed) == kept.date else None
+
+    def grade(self, handed: Handed) -> Record:
+        """Grade one submission: nbgrader's Autograde and GenerateFeedback, or 0 with the reason.
+
+        Raises CourseError for what is not the submission's fault, such as a gradebook that cannot be written.
+        """
+        if handed.problem:
+            return self._refuse(handed, handed.problem)
+        with lease.working():
+            result = self._convert(Autograde, handed)
+            kept = record.load(self.grades, handed.student, handed.lesson)
+            if result["success"] and kept is not None and kept.digest == handed.digest:
+                self._convert(GenerateFeedback, handed)
+                return kept
+        reason = gradebook.last_error(result)
+        if reason.startswith(OUR_FAULT):
+            raise CourseError(f"{handed.student}, {handed.lesson} was not graded: {reason}")
+        return self._refuse(handed, f"nbgrader cannot open it: {reason}")
+
+    def _convert(self, converter: type, handed: Handed) -> dict[str, Any]:
+        """Run one of nbgrader's converters on a submission: what NbGraderAPI does, but without an exchange."""
+        directory = CourseDirectory(config=self.config, assignment_id=handed.lesson, student_id=handed.student)
+        with _quiet():
+            result: dict[str, Any] = capture_log(converter(coursedir=directory, config=self.config, force=True))
+        if result.get("error", "").rstrip().endswith("KeyboardInterrupt"):
+            raise KeyboardInterrupt  # nbgrader takes Ctrl-C for a failed notebook
+        return result
+
+    def _refuse(self, handed: Handed, problem: str) -> Record:
+        """Record a submission that cannot be graded: 0 for each part, with the reason."""
+        student, lesson = handed.student, handed.lesson
+        directory = self.directory
+        with _quiet():
+            gradebook.save_zero(directory, student, lesson, problem)
+        for step in (directory.autograded_directory, directory.feedback_directory):  # of an earlier submission
+            shutil.rmtree(directory.format_path(step, student, lesson), ignore_errors=True)
+        specs = checks.lessons().get(lesson, {}).items()
+        parts = [evidence.without(name, spec, "missing", f"not graded: {problem}") for name, spec in specs]
+        kept = Record(student, lesson, handed.digest, tuple(score for scores in parts for score in scores), problem)
+        record.save(self.grades, kept)
+        record.write_scores(self.grades)
+        return kept
+
+    def _stamp(self, handed: Handed) -> str | None:
+        """Which record the autograded notebook belongs to; None if nbgrader did not come to its end."""
+        folder = self.directory.format_path(self.directory.autograded_directory, handed.student, handed.lesson)
+        try:
+            notebook = nbformat.read(Path(folder, f"{handed.lesson}.ipynb"), as_version=4)
+        except (OSError, ValueError, KeyError):
+            return None
+        stamp = notebook.metadata.get(STAMP)
+        return stamp if isinstance(stamp, str) else None
+
+
+def _patient(config: Any) -> Any:
+    """Let a process wait up to a minute while another writes to the gradebook (SQLite's own default is 5 s)."""
+    if "?" not in config.CourseDirectory.db_url:
+        config.CourseDirectory.db_url += "?timeout=60"
+    return config
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep nbgrader's log and its database's warnings off the terminal; what goes wrong is in its results."""
+    log = logging.getLogger("traitlets")
+    before, log.propagate = log.propagate, False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.propagate = before
+
+
+def _plain(folder: Path, root: Path) -> Path:
+    """The folder as nbgrader can take it: it reads names as patterns. Raises CourseError for one it cannot take."""
+    if folder.is_relative_to(root):
+        folder = folder.relative_to(root)
+    if found := re.search(r"[*?\[\](){}+^$|\\]", str(folder)):
+        raise CourseError(f"nbgrader cannot read {folder}: {found[0]!r} in a folder's name means something else to it")
+    if not (root / folder).is_dir():
+        raise CourseError(f"there is no folder {folder}: expected one that holds STUDENT/LESSON/LESSON.ipynb")
+    return folder

@@ -1,0 +1,147 @@
+"""nbgrader's gradebook: filled from solutions/ on first use, written with the judge's scores.
+
+A score that a person gave is never touched: nbgrader keeps it beside ours and lets it count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry, SubmittedNotebook, TaskCell
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log, compute_checksum, is_solution
+
+from unrolled.notebooks import grade_id
+
+
+class GradebookError(Exception):
+    """The gradebook cannot be filled: which lesson, and what nbgrader says about it."""
+
+
+def file(directory: CourseDirectory) -> Path:
+    """Where the gradebook lies."""
+    return Path(directory.db_url.removeprefix("sqlite:///").partition("?")[0])
+
+
+@contextmanager
+def opened(directory: CourseDirectory) -> Iterator[Gradebook]:
+    """The course's gradebook; created if it is not there."""
+    file(directory).parent.mkdir(parents=True, exist_ok=True)
+    with Gradebook(directory.db_url, directory.course_id) as gradebook:
+        yield gradebook
+
+
+def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:
+    """Make sure that the gradebook knows the lesson's cells as they are now.
+
+    nbgrader's own GenerateAssignment does it, from solutions/; what it would release goes to a temporary folder, so
+    notebooks/ stays as it is. Raises GradebookError.
+    """
+    with opened(directory) as gradebook:
+        if _known(gradebook, lesson) == _released(directory, lesson):
+            return
+    with tempfile.TemporaryDirectory(prefix="unrolled-release-") as folder:
+        into = CourseDirectory(config=config, assignment_id=lesson, release_directory=folder)
+        into.db_url = directory.db_url
+        converter = GenerateAssignment(coursedir=into, config=config, force=True)
+        result = capture_log(converter)
+    if not result["success"]:
+        raise GradebookError(
+            f"nbgrader cannot put {lesson} into the gradebook ({last_error(result)}). If its exercises changed after "
+            f"submissions were graded, move {file(directory)} aside and grade again."
+        )
+
+
+def last_error(result: Mapping[str, Any]) -> str:
+    """The last exception that nbgrader logged, or else raised, in one line."""
+    for text in (result.get("log", "").replace("\n    ", "\n"), result.get("error", "")):  # its log indents by 4
+        raised = re.findall(r"^ .*\n(?:\w+\.)*(\w+(?::.*)?)$", text, re.MULTILINE)
+        if raised:
+            return str(raised[-1])
+    return "nbgrader gives no reason"
+
+
+def save(
+    directory: CourseDirectory, student: str, lesson: str, notebook: NotebookNode, points: Mapping[str, float]
+) -> None:
+    """Write the scores (grade_id of a check's cell -> points) of a judged notebook, and who gave no answer.
+
+    An answer in words waits for a person; where the student changed nothing, it is 0 and waits for nobody.
+    """
+    cells = {name: cell for cell in notebook.cells if (name := grade_id(cell))}
+    with opened(directory) as gradebook:
+        submitted = gradebook.find_submission_notebook(lesson, lesson, student)
+        for grade in submitted.grades:
+            if isinstance(grade.cell, TaskCell):
+                continue  # scored by a person alone
+            answer = cells.get(grade.name)
+            in_words = answer is not None and is_solution(answer) and not _unanswered(answer)
+            _set(grade, None if in_words else points.get(grade.name, 0.0))
+        for comment in submitted.comments:
+            if not isinstance(comment.cell, TaskCell):
+                comment.auto_comment = "No response." if _unanswered(cells.get(comment.name)) else None
+        gradebook.db.commit()
+
+
+def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str) -> None:
+    """Write 0 for every cell of a submission that could not be graded at all, with the reason as comment."""
+    with opened(directory) as gradebook:
+        gradebook.update_or_create_student(student)
+        gradebook.update_or_create_submission(lesson, student)
+        submitted: SubmittedNotebook = gradebook.find_submission_notebook(lesson, lesson, student)
+        for grade in submitted.grades:
+            _set(grade, 0.0)
+        for comment in submitted.comments:
+            comment.auto_comment = f"Not graded: {reason}."
+        gradebook.db.commit()
+
+
+def has_scores(directory: CourseDirectory, student: str, lesson: str) -> bool:
+    """Whether the gradebook holds a graded submission."""
+    with opened(directory) as gradebook:
+        try:
+            submitted = gradebook.find_submission_notebook(lesson, lesson, student)
+        except MissingEntry:
+            return False
+        return any(grade.auto_score is not None for grade in submitted.grades)
+
+
+def _set(grade: Any, auto_score: float | None) -> None:
+    """As nbgrader's SaveAutoGrades: what a person scored is kept, and shown again for review."""
+    grade.auto_score = auto_score
+    grade.needs_manual_grade = grade.manual_score is not None or auto_score is None
+
+
+def _unanswered(cell: NotebookNode | None) -> bool:
+    """Whether a cell for an answer is missing or as it was handed out."""
+    return cell is None or cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
+
+
+def _known(gradebook: Gradebook, lesson: str) -> dict[str, tuple[str, float]] | None:
+    """The lesson's cells in the gradebook: checksum and points by grade_id; None if it does not know the lesson."""
+    try:
+        notebook = gradebook.find_notebook(lesson, lesson)
+    except MissingEntry:
+        return None
+    points = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+    return {cell.name: (cell.checksum, points.get(cell.name, 0.0)) for cell in notebook.source_cells}
+
+
+def _released(directory: CourseDirectory, lesson: str) -> dict[str, tuple[str, float]]:
+    """The same of the notebook that learners get."""
+    notebook = Path(directory.format_path(directory.release_directory, ".", lesson), f"{lesson}.ipynb")
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    except FileNotFoundError:
+        raise GradebookError(f"{notebook} is missing: `make build` makes it from the lesson") from None
+    marks = [cell["metadata"]["nbgrader"] for cell in cells if "nbgrader" in cell["metadata"]]
+    points = {mark["grade_id"]: float(mark["points"]) for mark in marks if mark["grade"]}
+    return {mark["grade_id"]: (mark.get("checksum"), points.get(mark["grade_id"], 0.0)) for mark in marks}
