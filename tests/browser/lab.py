@@ -1,0 +1,81 @@
+"""A real JupyterLab, started for a test, with settings of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ARTIFACTS = ROOT / "artifacts" / "browser"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running Jupyter server."""
+
+    url: str
+    token: str
+
+    def page(self, path: str) -> str:
+        return f"{self.url}{path}{'&' if '?' in path else '?'}token={self.token}"
+
+
+@contextlib.contextmanager
+def jupyter_lab(folder: Path, home: Path) -> Iterator[Server]:
+    """JupyterLab over `folder`, with settings and runtime files of its own in `home`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    token = secrets.token_hex(16)
+    environment = {
+        **os.environ,
+        "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}",  # nbgrader calls alembic by name
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+    }
+    options = [
+        "--no-browser",
+        "--allow-root",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    notification = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    notification.parent.mkdir(parents=True)
+    notification.write_text('{"fetchNews": "false"}')  # or a question about it covers what the screenshots should show
+    with (home / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options], cwd=folder, env=environment, stdout=log, stderr=log
+        )
+        try:
+            _wait_until_up(process, f"http://127.0.0.1:{port}/api/status?token={token}", home / "server.log")
+            yield Server(f"http://127.0.0.1:{port}", token)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        time.sleep(0.3)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()}")

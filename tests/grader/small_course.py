@@ -1,0 +1,149 @@
+"""A small course to grade: one lesson with two exercises, its specs, and what students make of it.
+
+The lesson's notebook imports this very file, so that its checks know specs which no lesson of the course declares.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import nbformat
+import numpy as np
+from nbformat import NotebookNode
+
+import unrolled.check
+from unrolled import checks
+from unrolled.checks.spec import case, normal
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSON = "07_doubling"
+
+
+def slow_total(x: Any) -> Any:
+    """The baseline: a sum, number by number."""
+    total = 0.0
+    for number in x:
+        total += float(number)
+    return np.float32(total)
+
+
+SPECS = MappingProxyType(
+    {
+        "double": checks.Spec(
+            reference=lambda number: 2 * number,
+            cases=[case("two", number=2), case("a fraction", number=0.5)],
+            points=2,
+            hints=("idea", "shape", "code"),
+        ),
+        "total": checks.Spec(
+            reference=lambda x: x.sum(),
+            cases=[case("four numbers", x=normal(4))],
+            points=1,
+            hints=("idea", "shape", "code"),
+            tolerance=1e-3,
+            speed=checks.Speed(
+                baseline=slow_total, inputs={"x": normal(100_000)}, at_least=5, points=1, against="a loop"
+            ),
+        ),
+    }
+)
+
+check = SimpleNamespace(
+    start=unrolled.check.start, **{name: unrolled.check.Check(name, spec) for name, spec in SPECS.items()}
+)
+"""What the lesson imports in place of `unrolled.check`."""
+
+SOLUTION = '{"grade": false, "grade_id": "%s", "locked": false, "schema_version": 3, "solution": true, "task": false}'
+CHECK = (
+    '{"grade": true, "grade_id": "check_%s", "locked": true, "points": %d, "schema_version": 3, "solution": false, '
+    '"task": false}'
+)
+WORDS = (
+    '{"grade": true, "grade_id": "explain_total", "locked": false, "points": 2, "schema_version": 3, '
+    '"solution": true, "task": false}'
+)
+
+SOURCE = f'''\
+# %% [markdown]
+# # Doubling
+
+# %%
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from small_course import check
+check.start("{LESSON}")
+
+# %% nbgrader={SOLUTION % "double"}
+def double(number):
+    """Return twice the number."""
+    ### BEGIN SOLUTION
+    return 2 * number
+    ### END SOLUTION
+
+# %% nbgrader={CHECK % ("double", 2)}
+check.double(double)
+
+# %% nbgrader={SOLUTION % "total"}
+def total(x):
+    """Return the sum of x."""
+    ### BEGIN SOLUTION
+    return x.sum()
+    ### END SOLUTION
+
+# %% nbgrader={CHECK % ("total", 2)}
+check.total(total)
+
+# %% [markdown]
+# Why is one faster?
+
+# %% [markdown] nbgrader={WORDS}
+# ### BEGIN SOLUTION
+# One call.
+# ### END SOLUTION
+'''
+
+GOOD = {"double": "def double(number):\n    return number + number", "total": "def total(x):\n    return x.sum()"}
+
+
+def make(root: Path) -> Path:
+    """A checkout of the small course under `root`, built."""
+    from unrolled_grader import authoring
+
+    (root / "grader").mkdir(parents=True)
+    (root / "lessons").mkdir()
+    for file in ("pyproject.toml", "nbgrader_config.py", "grader/nbgrader_config.py"):
+        shutil.copy(ROOT / file, root / file)
+    (root / "lessons" / f"{LESSON}.py").write_text(SOURCE, encoding="utf-8")
+    authoring.build(root)
+    return root
+
+
+def released(root: Path) -> NotebookNode:
+    """What a learner gets."""
+    return nbformat.read(root / "notebooks" / LESSON / f"{LESSON}.ipynb", as_version=4)
+
+
+def answered(root: Path, answers: dict[str, str]) -> NotebookNode:
+    """The learner's notebook with these sources in the cells with these grade_ids."""
+    notebook = released(root)
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        cell.source = answers.get(name, cell.source)
+    return notebook
+
+
+def hand_in(root: Path, student: str, notebook: NotebookNode) -> Path:
+    """Put a notebook where submissions lie."""
+    file = root / "grader" / "submitted" / student / LESSON / f"{LESSON}.ipynb"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, file)
+    return file
+
+
+def rows(scores: Iterable[Any]) -> dict[str, tuple[str, float]]:
+    """Verdict and points by part."""
+    return {score.part: (score.verdict, score.points) for score in scores}

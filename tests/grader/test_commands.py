@@ -1,0 +1,76 @@
+"""The commands as an instructor types them, in a checkout of its own with the real lesson 00."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from unrolled_grader import sample
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSON = "00_start_here"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Configuration and lesson 00 of this repository, and two students, one with a broken file."""
+    root = tmp_path_factory.mktemp("commands")
+    for file in ("pyproject.toml", "nbgrader_config.py", "grader/nbgrader_config.py"):
+        (root / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, root / file)
+    for folder in ("solutions", "notebooks"):
+        shutil.copytree(ROOT / folder / LESSON, root / folder / LESSON)
+    right, broken = (root / "grader/submitted" / name / LESSON / f"{LESSON}.ipynb" for name in ("right", "broken"))
+    right.parent.mkdir(parents=True)
+    nbformat.write(sample.notebook(ROOT, "perfect", LESSON), right)
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"\0\0")
+    return root
+
+
+def run(root: Path, *command: str) -> str:
+    """Run a command of the environment in `root`, without the environment's scripts on PATH; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=root,
+        env={**os.environ, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def rows(root: Path) -> list[dict[str, str]]:
+    """The rows of scores.csv; what was measured differs from run to run, so it is left out."""
+    with (root / "grades" / "scores.csv").open(newline="", encoding="utf-8") as stream:
+        found = list(csv.DictReader(stream))
+    return [row | {"verdict": "", "detail": ""} if row["check"].endswith("/speed") else row for row in found]
+
+
+def test_both_commands_give_the_same_rows(checkout: Path) -> None:
+    said = run(checkout, "unrolled.cli", "grade", "00")
+    assert re.search(r"^broken +0 / 1 ", said, re.MULTILINE)
+    assert re.search(r"^right +1 / 1$", said, re.MULTILINE)
+    first = rows(checkout)
+    points = {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in first}
+    assert points == {
+        ("broken", "ink"): ("0", "1"),
+        ("broken", "ink/speed"): ("0", "0"),
+        ("right", "ink"): ("1", "1"),
+        ("right", "ink/speed"): ("0", "0"),
+    }
+    assert "2 of 2 are graded already" in run(checkout, "unrolled.cli", "grade")
+    (checkout / "grades" / "scores.csv").unlink()
+    run(checkout, "nbgrader", "autograde", LESSON, "--force", "--CourseDirectory.student_id_exclude=broken")
+    assert rows(checkout) == first

@@ -1,0 +1,83 @@
+"""Each student of the sample class loses exactly what sample_class/README.md says. Judged on specs, without notebooks.
+
+Whether `slow` is slow is for `make demo` to show: no test depends on a measurement.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unrolled import checks, notebooks, ops
+from unrolled.notebooks import grade_id
+from unrolled_grader import sample
+from unrolled_grader.commands import DEMO_LESSONS
+
+ROOT = Path(__file__).resolve().parents[2]
+LOST: dict[str, set[str]] = {
+    "perfect": set(),
+    "untouched": {name for lesson in DEMO_LESSONS for name in checks.lessons()[lesson]},
+    "slow": set(),
+    "off_by_one": {"merge", "matmul_rows", "conv2d_output_size", "conv2d_loops"},
+    "wrong_dtype": {"matmul_rows", "batch_affine", "conv2d_loops", "im2col", "conv2d_gemm"},
+    "raises": {"merge", "batch_affine", "conv2d_loops", "im2col"},
+    "endless": {"merge", "conv2d_output_size"},
+    "another_way": set(),
+}
+VERDICTS = {
+    "untouched": {"missing"},
+    "off_by_one": {"fail"},
+    "wrong_dtype": {"fail"},
+    "raises": {"crashed"},
+    "endless": {"timeout"},
+}
+
+
+def answers(student: str, lesson: str) -> dict[str, Any]:
+    """The functions that a student hands in, by name."""
+    found: dict[str, Any] = {}
+    for cell in sample.notebook(ROOT, student, lesson).cells:
+        name = grade_id(cell)
+        if name in checks.lessons()[lesson]:
+            namespace: dict[str, Any] = {"np": np, "ops": ops}
+            exec(compile(cell.source, f"<{student}, {name}>", "exec"), namespace)
+            found[name] = namespace[name]
+    return found
+
+
+def test_the_class_is_what_the_readme_lists() -> None:
+    assert tuple(LOST) == sample.STUDENTS
+    folders = {folder.name for folder in (ROOT / "grader" / "sample_class").iterdir() if folder.is_dir()}
+    assert folders == set(sample.STUDENTS) - {"perfect", "untouched"}
+
+
+@pytest.mark.parametrize("student", sample.STUDENTS)
+def test_a_student_loses_what_was_meant(student: str) -> None:
+    lost, verdicts = set(), set()
+    for lesson in DEMO_LESSONS:
+        handed_in = answers(student, lesson)
+        for name, spec in checks.lessons()[lesson].items():
+            untimed = dataclasses.replace(spec, speed=None, rung=None)
+            found = checks.run(name, untimed, handed_in[name], seed=20300101, case_limit=1.0)
+            if found.points < found.max_points:
+                lost.add(name)
+                verdicts.add(found.parts[0].verdict)
+    assert lost == LOST[student]
+    assert verdicts == VERDICTS.get(student, set())
+
+
+def test_untouched_is_what_was_handed_out() -> None:
+    for lesson in DEMO_LESSONS:
+        handed_out = notebooks.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
+        assert sample.notebook(ROOT, "untouched", lesson) == handed_out
+
+
+def test_no_student_hands_in_marks_of_solutions(tmp_path: Path) -> None:
+    sample.hand_in(ROOT, DEMO_LESSONS, tmp_path)
+    files = sorted(tmp_path.glob("*/*/*.ipynb"))
+    assert len(files) == len(sample.STUDENTS) * len(DEMO_LESSONS)
+    assert not any("SOLUTION" in file.read_text(encoding="utf-8") for file in files)

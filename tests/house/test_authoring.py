@@ -1,0 +1,275 @@
+"""The build: what it makes of a lesson, that it is deterministic, and what `--check` finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from throwaway import LESSON, ROOT, make_course
+
+import unrolled
+from unrolled import cli
+from unrolled_grader import authoring
+from unrolled_grader.authoring import Address, Change, LessonError
+
+SOLUTION = "solutions/07_doubling/07_doubling.ipynb"
+NOTEBOOK = "notebooks/07_doubling/07_doubling.ipynb"
+PUBLIC = Address("https://github.com/someone/unrolled", "v1.2.3")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course after its first build; do not change it."""
+    root = make_course(tmp_path_factory.mktemp("built") / "course")
+    assert authoring.build(root) == [Change("missing", NOTEBOOK), Change("missing", SOLUTION)]
+    return root
+
+
+def notebook_of(tmp_path: Path, text: str, address: Address | None = None):
+    file = tmp_path / "07_doubling.py"
+    file.write_text(text, encoding="utf-8")
+    return authoring.solution_notebook(file, address or Address())
+
+
+def test_the_solution_is_complete_and_holds_no_trace_of_jupytext(built):
+    text = (built / SOLUTION).read_text(encoding="utf-8")
+    nb = nbformat.reads(text, as_version=4)
+    nbformat.validate(nb)
+    assert "return 2 * number" in text
+    assert "jupytext" not in text
+    assert "lines_to_next_cell" not in text
+    assert [sorted(cell.metadata) for cell in nb.cells] == [[], [], [], [], ["nbgrader"], ["nbgrader"], ["nbgrader"]]
+    assert nb.metadata == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+        "unrolled": {"lesson": "07_doubling", "version": unrolled.__version__},
+    }
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in nb.cells if cell.cell_type == "code")
+
+
+def test_the_learner_gets_no_solution_but_everything_else(built):
+    text = (built / NOTEBOOK).read_text(encoding="utf-8")
+    cells = {cell.id: cell for cell in nbformat.reads(text, as_version=4).cells}
+    assert not re.search("secret|2 \\* number|SOLUTION", text)
+    assert cells["double"].source.endswith('About 1 line."""\n    # your code here\n    raise NotImplementedError')
+    assert cells["explain"].source == "Your answer here."
+    assert cells["check_double"].source == "assert double(2) == 4"
+    assert cells["check_double"].metadata.editable is False
+    assert cells["check_double"].metadata.nbgrader.checksum
+
+
+def test_cells_are_named_by_grade_id_or_by_source_and_occurrence(built, tmp_path):
+    ids = [cell.id for cell in nbformat.read(built / SOLUTION, as_version=4).cells]
+    assert ids[4:] == ["double", "check_double", "explain"]
+    assert len(set(ids)) == 7
+    assert ids[2] != ids[3], "the same source twice"
+    later = notebook_of(tmp_path, LESSON.replace("# %%\nx = 1", "# %%\ny = 2\n\n# %%\nx = 1", 1))
+    assert [cell.id for cell in later.cells if cell.source == "x = 1"] == ids[2:4], "an inserted cell renames no other"
+
+
+def test_the_first_code_cell_names_the_lesson_and_the_version(built):
+    source = nbformat.read(built / NOTEBOOK, as_version=4).cells[1].source
+    assert f'check.start("07_doubling", "{unrolled.__version__}")' in source
+
+
+@pytest.mark.parametrize("call", ['check.start("07_doubling", "0.0.0")', "check.start('07_doubling')"])
+def test_a_version_in_the_lesson_is_replaced(tmp_path, call):
+    source = notebook_of(tmp_path, LESSON.replace('check.start("07_doubling")', call)).cells[1].source
+    assert source.count("check.start") == 1
+    assert f'check.start("07_doubling", "{unrolled.__version__}")' in source
+
+
+def test_without_an_address_there_is_no_badge_and_the_cell_says_what_to_do(tmp_path):
+    nb = notebook_of(tmp_path, LESSON)
+    assert nb.cells[0].source == "# Doubling\n\nTen minutes. You will double a number."
+    assert "set repository and tag in pyproject.toml" in nb.cells[1].source
+
+
+def test_with_an_address_there_are_a_badge_and_a_tagged_install(tmp_path):
+    nb = notebook_of(tmp_path, LESSON, PUBLIC)
+    title, _, badge, _, text = nb.cells[0].source.split("\n")
+    assert (title, text) == ("# Doubling", "Ten minutes. You will double a number.")
+    assert f"(https://colab.research.google.com/github/someone/unrolled/blob/v1.2.3/{NOTEBOOK})" in badge
+    assert '%pip install -q "unrolled @ git+https://github.com/someone/unrolled@v1.2.3"' in nb.cells[1].source
+    assert nb.cells[1].source.index("%pip") < nb.cells[1].source.index("from unrolled import check")
+
+
+def test_colab_opens_github_only(tmp_path):
+    assert "colab" not in notebook_of(tmp_path, LESSON, Address("https://gitlab.com/a/b", "v1")).cells[0].source
+    assert "/github/a/b/blob/" in Address("https://github.com/a/b.git", "v1").badge("07_doubling")
+
+
+def test_the_install_line_runs_only_where_the_course_is_missing(tmp_path):
+    """The cell is IPython, not Python: transform it as a kernel does and look at what it would do."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    source = TransformerManager().transform_cell(notebook_of(tmp_path, LESSON, PUBLIC).cells[1].source)
+    compile(source, "cell", "exec")
+    assert re.search(r"except ModuleNotFoundError:\n    get_ipython\(\).run_line_magic\('pip'", source)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("# # Doubling", "# Doubling", "first cell must be markdown"),
+        ('check.start("07_doubling")', "", r"must call check.start\(\"07_doubling\"\)"),
+        ('check.start("07_doubling")', 'check.start("08_other")', "must call check.start"),
+        ("### BEGIN SOLUTION", "### BEGIN SOLUTON", "do not pair up in the cell that starts with 'def double"),
+        ("    ### END SOLUTION\n", "", "do not pair up"),
+        ('"grade_id": "check_double"', '"grade_id": "double"', "2 cells have the grade_id 'double'"),
+        ('"grade_id": "double"', '"grade_id": "a double"', "must be 1-64 letters"),
+    ],
+)
+def test_a_malformed_lesson_is_refused_with_its_name_and_the_reason(tmp_path, old, new, message):
+    assert old in LESSON
+    with pytest.raises(LessonError, match=f"07_doubling: .*{message}"):
+        notebook_of(tmp_path, LESSON.replace(old, new))
+
+
+def test_what_nbgrader_refuses_is_reported_and_leaves_the_tree_untouched(tmp_path):
+    unmarked = LESSON.replace('"solution": true, "task": false}\ndef', '"solution": false, "task": false}\ndef')
+    root = make_course(tmp_path / "course", unmarked)
+    with pytest.raises(LessonError, match=r"07_doubling: nbgrader refuses it.*non-solution cell"):
+        authoring.build(root)
+    assert not (root / "solutions").exists()
+
+
+@pytest.mark.parametrize(
+    ("repository", "tag", "message"),
+    [("https://github.com/a/b", "", "both repository and tag"), ("git@github.com:a/b", "v1", "https://")],
+)
+def test_half_an_address_is_refused(repository, tag, message):
+    with pytest.raises(LessonError, match=message):
+        Address(repository, tag)
+
+
+def test_the_address_is_read_from_pyproject(course):
+    assert authoring.read_address(course) == Address()
+    project = course / "pyproject.toml"
+    text = project.read_text(encoding="utf-8").replace('repository = ""', 'repository = "https://github.com/a/b"')
+    project.write_text(text.replace('tag = ""', 'tag = "v9"'), encoding="utf-8")
+    assert authoring.read_address(course) == Address("https://github.com/a/b", "v9")
+
+
+def test_a_script_with_another_name_is_refused(course):
+    (course / "lessons" / "notes.py").write_text("", encoding="utf-8")
+    with pytest.raises(LessonError, match=r"lessons/notes\.py: a lesson is named NN_topic"):
+        authoring.build(course)
+
+
+def test_a_second_build_gives_the_same_bytes_and_changes_nothing(built):
+    made = authoring.make(built)
+    assert set(made) == {SOLUTION, NOTEBOOK}
+    assert all((built / path).read_bytes() == content for path, content in made.items())
+    assert authoring.check(built) == []
+
+
+def test_another_hash_seed_and_time_zone_give_the_same_bytes(built):
+    """Another process, so that nothing that varies between processes can hide."""
+    code = (
+        "import sys, pathlib; from unrolled_grader import authoring; print(authoring.check(pathlib.Path(sys.argv[1])))"
+    )
+    env = {**os.environ, "PYTHONHASHSEED": "123", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(built)], env=env, capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"
+
+
+def test_check_names_what_differs_is_missing_or_stale_and_build_repairs_it(course):
+    authoring.build(course)
+    notebook = course / NOTEBOOK
+    notebook.write_bytes(notebook.read_bytes() + b" ")
+    (course / SOLUTION).unlink()
+    gone = course / "notebooks" / "08_gone"
+    gone.mkdir()
+    (gone / "08_gone.ipynb").write_text("{}", encoding="utf-8")
+    expected = [
+        Change("differs", NOTEBOOK),
+        Change("stale", "notebooks/08_gone/08_gone.ipynb"),
+        Change("missing", SOLUTION),
+    ]
+    assert authoring.check(course) == expected
+    assert authoring.build(course) == expected
+    assert authoring.check(course) == []
+    assert not gone.exists()
+
+
+def test_outputs_in_a_committed_notebook_are_found(course):
+    authoring.build(course)
+    nb = json.loads((course / NOTEBOOK).read_text(encoding="utf-8"))
+    nb["cells"][2]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": ["1"]}]
+    (course / NOTEBOOK).write_text(json.dumps(nb), encoding="utf-8")
+    assert authoring.check(course) == [Change("differs", NOTEBOOK)]
+
+
+def test_a_learners_leftovers_beside_a_notebook_are_not_the_builds_business(course):
+    authoring.build(course)
+    checkpoints = course / "notebooks" / "07_doubling" / ".ipynb_checkpoints"
+    checkpoints.mkdir()
+    (checkpoints / "07_doubling-checkpoint.ipynb").write_text("{}", encoding="utf-8")
+    (course / "notebooks" / "07_doubling" / "journal.json").write_text("{}", encoding="utf-8")
+    assert authoring.build(course) == []
+    assert (checkpoints / "07_doubling-checkpoint.ipynb").exists()
+
+
+def test_a_course_without_lessons_builds(course):
+    next((course / "lessons").iterdir()).unlink()
+    assert authoring.build(course) == []
+
+
+@pytest.mark.parametrize("door", ["formgrader", "command"])
+def test_nbgraders_own_generate_gives_the_same_bytes(course, door, monkeypatch):
+    """As formgrader's button and `nbgrader generate_assignment` do it: with a database, from the course's root."""
+    authoring.build(course)
+    committed = (course / NOTEBOOK).read_bytes()
+    (course / NOTEBOOK).unlink()
+    monkeypatch.chdir(course)
+    monkeypatch.setenv("PATH", os.defpath)  # nbgrader calls `alembic` by name; our configuration must provide it
+    if door == "formgrader":
+        from nbgrader.apps import NbGraderAPI
+
+        result = NbGraderAPI(config=authoring.nbgrader_config(course)).generate_assignment("07_doubling")
+        assert result["success"], result
+    else:
+        command = [sys.executable, "-m", "nbgrader", "generate_assignment", "07_doubling", "--force"]
+        subprocess.run(command, check=True, capture_output=True)
+    assert (course / NOTEBOOK).read_bytes() == committed
+    assert (course / "grader" / "gradebook.db").exists()
+
+
+def test_the_configuration_is_found_from_the_root_and_points_into_grader(course):
+    directory = authoring.nbgrader_config(course).CourseDirectory
+    assert directory.root == str(course)
+    assert directory.db_url == f"sqlite:///{course}/grader/gradebook.db"
+    assert directory.submitted_directory == "grader/submitted"
+
+
+def test_the_command_builds_checks_and_says_so(course, monkeypatch, capsys):
+    monkeypatch.chdir(course / "lessons")
+    assert cli.main(["build", "--check"]) == 1
+    found = capsys.readouterr()
+    assert found.out == f"{NOTEBOOK} (missing)\n{SOLUTION} (missing)\n"
+    assert "run `make build`" in found.err
+    assert cli.main(["build"]) == 0
+    assert capsys.readouterr().out == f"made {NOTEBOOK}\nmade {SOLUTION}\nlessons: 1, files changed: 2\n"
+    assert cli.main(["build", "--check"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_command_says_in_one_line_what_is_wrong_with_a_lesson(course, monkeypatch, capsys):
+    monkeypatch.chdir(course)
+    (course / "lessons" / "07_doubling.py").write_text("# %%\n1\n", encoding="utf-8")
+    assert cli.main(["build"]) == 1
+    said = "unrolled build: 07_doubling: the first cell must be markdown and start with the title, '# …'\n"
+    assert capsys.readouterr().err == said
+
+
+def test_the_committed_notebooks_are_what_the_lessons_make_of_them():
+    assert authoring.check(ROOT) == []

@@ -1,0 +1,96 @@
+"""What continuous integration asks of a bare machine. Everything outside the script is a stand-in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from throwaway import ROOT
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="continuous integration runs on Linux")
+
+TOOLS = ("bash", "cat", "dirname", "env", "find", "grep")
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+class Machine:
+    """A folder with .ci/run and a PATH that holds little else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.bin = folder, folder / "bin"
+        self.bin.mkdir()
+        (folder / ".ci").mkdir()
+        shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
+        for tool in TOOLS:
+            found = shutil.which(tool)
+            assert found is not None
+            (self.bin / tool).symlink_to(found)
+        for tool in ("apt-get", "make"):
+            self.has(tool, f'echo {tool} "$@" >> {folder}/log')
+        self.has("id", "echo 0")
+        self.colab("exit 0")
+
+    def has(self, command: str, does: str = "exit 0") -> None:
+        script(self.bin / command, does)
+
+    def colab(self, does: str) -> None:
+        script(self.folder / ".ci" / "colab", f"echo colab >> {self.folder}/log\n{does}")
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        env = {"PATH": str(self.bin), "HOME": str(self.folder)}
+        return subprocess.run([self.folder / ".ci" / "run"], env=env, capture_output=True, text=True)
+
+    @property
+    def log(self) -> list[str]:
+        return (self.folder / "log").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+def test_a_bare_machine_gets_what_is_missing_and_the_tests_run_last(machine):
+    assert machine.run().returncode == 0
+    update, install, *rest = machine.log
+    assert update.startswith("apt-get update")
+    assert {"python3", "python3-venv", "chromium", "bubblewrap"} <= set(install.split())
+    assert "make" not in install.split()[2:], "it is there"
+    assert rest == ["colab", "make test"]
+
+
+def test_a_machine_that_has_everything_installs_nothing(machine):
+    for command in ("chromium", "bwrap", "python3"):
+        machine.has(command)
+    text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (machine.folder / ".ci" / "run").write_text(text.replace("need fonts", "# need fonts"), encoding="utf-8")
+    assert machine.run().returncode == 0
+    assert machine.log == ["colab", "make test"]
+
+
+def test_without_root_it_says_what_is_missing_and_goes_on(machine):
+    machine.has("id", "echo 1000")
+    result = machine.run()
+    assert result.returncode == 0
+    assert "sudo apt-get install" in result.stderr
+    assert "chromium" in result.stderr
+    assert machine.log == ["colab", "make test"]
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 1), (3, 0)])
+def test_colabs_versions_count_unless_no_python_is_old_enough(machine, code, expected):
+    machine.colab(f"exit {code}")
+    assert machine.run().returncode == expected
+    assert machine.log[-1] == "make test", "whatever Colab's run says"
+
+
+def test_failing_tests_fail(machine):
+    machine.has("make", "exit 2")
+    assert machine.run().returncode == 2

@@ -1,0 +1,213 @@
+"""`make` from nothing: what it says where something is missing, what it installs, what `clean` spares.
+
+Interpreters and pip are stand-ins on PATH, so that nothing is downloaded and nothing is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from throwaway import ROOT
+
+pytestmark = pytest.mark.skipif(
+    os.name == "nt" or not shutil.which("make"), reason="Windows has no make; unrolled lab suffices"
+)
+
+NO_INDEX = {
+    "PIP_CONFIG_FILE": os.devnull,
+    "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+    "PIP_EXTRA_INDEX_URL": "",
+    "PIP_FIND_LINKS": "",
+}
+# A stand-in for .venv/bin/python: notes what it is asked to do and succeeds.
+RECORDER = """\
+#!/bin/sh
+echo "$@" >> "$(dirname "$0")/asked"
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """The files that `make` reads, in a folder of their own."""
+    root = tmp_path / "house"
+    (root / ".ci").mkdir(parents=True)
+    for file in ("Makefile", "pyproject.toml", ".ci/venv"):
+        shutil.copy(ROOT / file, root / file)
+    return root
+
+
+def make(house: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "PYTHON", "MFLAGS"))}
+    return subprocess.run(["make", *arguments], cwd=house, env={**env, **environment}, capture_output=True, text=True)
+
+
+def said(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """What the user reads, without make's own closing line."""
+    return [line for line in (result.stdout + result.stderr).splitlines() if not line.startswith("make:")]
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def python_that(tmp_path: Path, pretends: str) -> str:
+    """This interpreter, except that `pretends` runs before each `-c CODE`."""
+    code = f"import sys; code = sys.argv.pop(1); {pretends}; exec(code)"
+    return str(script(tmp_path / "bin" / "python3", f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$2\"\n"))
+
+
+def asked(house: Path) -> str:
+    log = house / ".venv" / "bin" / "asked"
+    return log.read_text(encoding="utf-8") if log.exists() else ""
+
+
+def test_without_a_target_make_lists_them(house):
+    lines = make(house).stdout.splitlines()
+    targets = {line.split()[1] for line in lines}
+    assert {"lab", "demo", "build", "build-check", "test", "bench", "clean"} <= targets
+
+
+def test_without_python_one_line_says_so(house):
+    result = make(house, "lab", "PYTHON=no-such-python")
+    assert result.returncode != 0
+    (line,) = said(result)
+    assert "Python 3.10 or newer is needed and 'no-such-python' cannot be run" in line
+
+
+def test_an_old_python_is_named_in_one_line(house, tmp_path):
+    old = python_that(
+        tmp_path, 'import platform; sys.version_info = (3, 9, 2); platform.python_version = lambda: "3.9.2"'
+    )
+    result = make(house, "test", f"PYTHON={old}")
+    assert result.returncode != 0
+    (line,) = said(result)
+    assert "Python 3.10 or newer is needed" in line
+    assert "is 3.9.2" in line
+
+
+def test_without_ensurepip_one_line_names_the_package(house, tmp_path):
+    bare = python_that(tmp_path, 'sys.modules["ensurepip"] = None')
+    result = make(house, "demo", f"PYTHON={bare}")
+    assert result.returncode != 0
+    (line,) = said(result)
+    assert "apt-get install python3-venv" in line
+    assert not (house / ".venv").exists()
+
+
+def test_without_a_network_one_line_says_so(house):
+    result = make(house, "lab", f"PYTHON={sys.executable}", **NO_INDEX)
+    assert result.returncode != 0
+    setting_up, line = said(result)
+    assert setting_up.startswith("Setting up .venv with Python 3.")
+    assert "is there a network?" in line
+    assert not (house / ".venv" / ".lab").exists(), "the next run must try again"
+
+
+def stand_in(house: Path) -> None:
+    script(house / ".venv" / "bin" / "python", RECORDER)
+    script(house / ".venv" / "bin" / "unrolled", RECORDER)
+
+
+def changed(path: Path, seconds: float) -> None:
+    """Let a file have changed this long from now: files touched within one tick of the clock have the same time."""
+    moment = time.time() + seconds
+    os.utime(path, (moment, moment))
+
+
+def without_gpu(tmp_path: Path) -> str:
+    script(tmp_path / "gpu" / "nvidia-smi", "#!/bin/sh\nexit 9\n")
+    return f"{tmp_path / 'gpu'}:{os.environ['PATH']}"
+
+
+def test_lab_installs_once_and_starts_the_lab_with_the_lesson(house, tmp_path):
+    stand_in(house)
+    path = without_gpu(tmp_path)
+    assert make(house, "lab", "LESSON=02", PATH=path).returncode == 0
+    assert "install -e .[lab]" in asked(house)
+    assert "gpu" not in asked(house)
+    assert asked(house).endswith("lab 02\n")
+    before = asked(house).count("install -e")
+    assert make(house, "lab", PATH=path).returncode == 0
+    assert asked(house).count("install -e") == before
+
+
+def test_lab_installs_cupy_only_where_a_driver_answers(house, tmp_path):
+    stand_in(house)
+    script(tmp_path / "gpu" / "nvidia-smi", "#!/bin/sh\necho GPU 0: a GPU\n")
+    assert make(house, "lab", PATH=f"{tmp_path / 'gpu'}:{os.environ['PATH']}").returncode == 0
+    assert "install -e .[gpu]" in asked(house)
+
+
+def test_a_larger_environment_serves_a_smaller_target_without_pip(house, tmp_path):
+    stand_in(house)
+    path = without_gpu(tmp_path)
+    changed(house / "pyproject.toml", -60)
+    (house / ".venv" / ".dev").touch()
+    assert make(house, "lab", PATH=path).returncode == 0
+    assert "install" not in asked(house)
+    changed(house / "pyproject.toml", 60)
+    assert make(house, "lab", PATH=path).returncode == 0
+    assert "install -e .[lab]" in asked(house), "pyproject.toml has changed since"
+
+
+def test_a_failing_pip_leaves_no_stamp(house):
+    failing = 'case "$*" in *install*) exit 1;; esac\n'
+    script(house / ".venv" / "bin" / "python", f"#!/bin/sh\n{failing}")
+    result = make(house, "build")
+    assert result.returncode != 0
+    assert "pip could not install .[grading]" in result.stderr
+    assert not (house / ".venv" / ".grading").exists()
+
+
+SPARED = (
+    "work/02_convolution.ipynb",
+    "work/journal.json",
+    "work/__pycache__/mine.pyc",
+    "work/build/mine.txt",
+    "grades/scores.csv",
+    "grader/submitted/ann/02_convolution/02_convolution.ipynb",
+    "grader/submitted/ann/__pycache__/hers.pyc",
+    "grader/autograded/ann/02_convolution/02_convolution.ipynb",
+    "grader/feedback/ann/02_convolution/02_convolution.html",
+    "grader/gradebook.db",
+    "lessons/02_convolution.py",
+    "notebooks/02_convolution/02_convolution.ipynb",
+)
+REMOVED = (
+    ".venv/bin/python",
+    ".venv-colab/bin/python",
+    "build/lib/x.py",
+    "unrolled.egg-info/PKG-INFO",
+    ".pytest_cache/x",
+    ".mypy_cache/x",
+    ".ruff_cache/x",
+    ".hypothesis/x",
+    "artifacts/benchmarks/cpu.json",
+    "lib/unrolled/__pycache__/x.pyc",
+    "notebooks/02_convolution/.ipynb_checkpoints/x.ipynb",
+)
+
+
+def test_clean_removes_what_was_made_and_spares_what_people_did(house):
+    for file in (*SPARED, *REMOVED):
+        script(house / file, "")
+    assert make(house, "clean").returncode == 0
+    assert [file for file in SPARED if not (house / file).exists()] == []
+    assert [file for file in REMOVED if (house / file).exists()] == []
+
+
+def test_requirements_name_what_the_course_needs_without_exact_pins():
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    needed = [line for line in lines if not line.startswith("#")]
+    for package in ("jupyterlab", "numpy", "cupy-cuda12x", "matplotlib", "nbgrader", "ipywidgets", "-e ."):
+        assert any(line.startswith(package) for line in needed), package
+    assert not any("==" in line.partition(";")[0] for line in needed)

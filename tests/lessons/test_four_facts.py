@@ -1,0 +1,183 @@
+"""The four facts that hold for every lesson.
+
+1. The solution notebook runs top to bottom and earns everything.
+2. The learner's notebook holds no solution, runs top to bottom and earns nothing.
+3. Each check rejects at least three wrong variants and says why in words that help.
+4. Each speed check passes two honest but imperfect variants at 1.5 T or more and leaves the loop at 0.67 T or less.
+
+Facts 1 and 2 run notebooks; facts 3 and 4 are judged on the specs.
+"""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from lessons_found import EXERCISES, LESSONS, TIMED, Lesson
+
+from unrolled import checks, notebooks, timing
+
+MARGIN = 1.5
+ATTEMPTS = 4  # as when graded: an inconclusive verdict is measured again, up to three times
+
+
+def name_of(value: object) -> str:
+    return value.name if isinstance(value, Lesson) else str(value)
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """Notebooks run once and kept: path -> result."""
+    results = {}
+
+    def run(path):
+        if path not in results:
+            results[path] = notebooks.run(path, cwd=tmp_path_factory.mktemp("run"), cell_timeout=120)
+        return results[path]
+
+    return run
+
+
+def test_there_are_lessons():
+    assert [lesson.name for lesson in LESSONS][:3] == ["00_start_here", "01_matrix_parallelism", "02_convolution"]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_fact_1_the_solution_earns_everything(lesson, executed):
+    result = executed(lesson.solution)
+    assert result.stopped is None
+    assert [str(error) for error in result.errors] == []
+    assert set(result.reports) == set(lesson.specs)
+    for report in (found.report() for found in result.reports.values()):
+        assert report.points == report.max_points, str(report)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, executed):
+    result = executed(lesson.notebook)
+    assert result.stopped is None
+    assert [str(error) for error in result.errors] == [], "Run All must work before anything is written"
+    assert set(result.reports) == set(lesson.specs)
+    assert {report.report().points for report in result.reports.values()} == {0}
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_fact_2_the_learners_notebook_holds_no_solution(lesson):
+    text = lesson.notebook.read_text(encoding="utf-8")
+    assert "BEGIN SOLUTION" not in text
+    assert "BEGIN HIDDEN" not in text
+    solved = {cell.metadata.nbgrader.grade_id: cell for cell in solution_cells(lesson.solution)}
+    for cell in solution_cells(lesson.notebook):
+        kept = set(lines_of_solution(solved[cell.metadata.nbgrader.grade_id])) & set(cell.source.splitlines())
+        assert not {line for line in kept if len(line.strip()) > 3}
+
+
+def solution_cells(path):
+    notebook = nbformat.read(path, as_version=4)
+    return [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+
+
+def lines_of_solution(cell):
+    """The lines between the solution marks."""
+    inside = False
+    for line in cell.source.splitlines():
+        if "BEGIN SOLUTION" in line or "END SOLUTION" in line:
+            inside = "BEGIN" in line
+        elif inside:
+            yield line
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_notebook_points_are_those_of_the_specs(lesson):
+    notebook = nbformat.read(lesson.notebook, as_version=4)
+    cells = {
+        cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader.points
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
+    }
+    assert cells == {f"check_{name}": spec.total_points for name, spec in lesson.specs.items()}
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_each_lesson_asks_for_words_once(lesson):
+    notebook = nbformat.read(lesson.solution, as_version=4)
+    graded = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    written = [cell for cell in graded if cell.cell_type == "markdown"]
+    assert len(written) == 1
+    assert "rubric" in written[0].source.lower()
+
+
+@pytest.mark.parametrize(("lesson", "name"), EXERCISES, ids=name_of)
+def test_the_reference_passes_for_any_seed(lesson, name):
+    spec = lesson.specs[name]
+    for seed in range(5):
+        report = checks.run(name, without_speed(spec), spec.reference, seed=seed)
+        assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(("lesson", "name"), EXERCISES, ids=name_of)
+def test_fact_3_at_least_three_mutants(lesson, name):
+    assert len(lesson.variants.MUTANTS[name]) >= 3
+
+
+MUTANTS = [
+    pytest.param(lesson, name, mutant, id=f"{name}-{index}")
+    for lesson, name in EXERCISES
+    for index, mutant in enumerate(lesson.variants.MUTANTS[name])
+]
+
+
+@pytest.mark.parametrize(("lesson", "name", "mutant"), MUTANTS)
+def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(lesson, name, mutant):
+    for seed in range(3):
+        report = checks.run(name, lesson.specs[name], mutant.function, seed=seed, climb=False)
+        assert not report.passed
+        assert report.points == 0
+        assert mutant.says in str(report)
+
+
+@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
+def test_fact_4_there_are_two_honest_variants(lesson, name):
+    assert len(lesson.variants.HONEST[name]) >= 2
+
+
+HONEST = [
+    pytest.param(lesson, name, function, id=f"{name}-{function.__name__}")
+    for lesson, name in TIMED
+    for function in lesson.variants.HONEST[name]
+]
+
+
+@pytest.mark.parametrize(("lesson", "name", "function"), HONEST)
+def test_fact_4_honest_variants_pass_with_room_to_spare(lesson, name, function):
+    spec = lesson.specs[name]
+    assert checks.run(name, without_speed(spec), function).passed
+    assert settled(spec, function, spec.speed.at_least) == "pass"
+    assert settled(spec, function, MARGIN * spec.speed.at_least) != "fail"
+
+
+@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
+def test_fact_4_the_loop_does_not_pass(lesson, name):
+    spec, loop = lesson.specs[name], lesson.variants.LOOP[name]
+    assert checks.run(name, without_speed(spec), loop).passed
+    assert settled(spec, loop, spec.speed.at_least / MARGIN) != "pass"
+
+
+@pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
+def test_the_baseline_is_correct(lesson, name):
+    spec = lesson.specs[name]
+    assert checks.run(name, without_speed(spec), spec.speed.baseline).passed
+
+
+def without_speed(spec: checks.Spec) -> checks.Spec:
+    return checks.Spec(spec.reference, spec.cases, spec.points, spec.hints, spec.tolerance, spec.mistakes)
+
+
+def settled(spec: checks.Spec, function, at_least: float) -> str:
+    """The outcome of the speed rule, measured again while it is inconclusive."""
+    outcome = "inconclusive"
+    for seed in range(ATTEMPTS):
+        inputs = spec.speed.draw_inputs(seed)
+        outcome = timing.compare(function, spec.speed.baseline, inputs=inputs, at_least=at_least).outcome
+        if outcome != "inconclusive":
+            break
+    return outcome

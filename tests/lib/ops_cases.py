@@ -1,0 +1,76 @@
+"""Random shapes for the operations, and gradients by finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+Array = Any
+
+
+class Geometry(NamedTuple):
+    """One convolution or pooling: shapes that fit."""
+
+    n: int
+    c: int
+    o: int
+    size: tuple[int, int]
+    kernel_size: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    seed: int
+
+    def arrays(self, dtype: Any = np.float64) -> tuple[Array, Array, Array]:
+        """x, weight, bias."""
+        rng = np.random.default_rng(self.seed)
+        shapes = ((self.n, self.c, *self.size), (self.o, self.c, *self.kernel_size), (self.o,))
+        x, weight, bias = (rng.normal(size=shape).astype(dtype) for shape in shapes)
+        return x, weight, bias
+
+
+def pairs(least: int, most: int) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(st.integers(least, most), st.integers(least, most))
+
+
+@st.composite
+def geometries(draw: st.DrawFn) -> Geometry:
+    """Any batch (over and under a block of 8), odd sizes, strides, paddings; 1 x 1 kernels and kernel = image too."""
+    size, padding = draw(pairs(1, 9)), draw(pairs(0, 3))
+    padded = [s + 2 * p for s, p in zip(size, padding, strict=True)]
+    kernels = st.tuples(*(st.integers(1, min(5, s)) for s in padded))
+    special = st.sampled_from([(1, 1), size])
+    return Geometry(
+        n=draw(st.sampled_from([1, 2, 7, 9])),
+        c=draw(st.integers(1, 4)),
+        o=draw(st.integers(1, 5)),
+        size=size,
+        kernel_size=draw(st.one_of(kernels, special)),
+        stride=draw(pairs(1, 4)),
+        padding=padding,
+        seed=draw(st.integers(0, 2**16)),
+    )
+
+
+@st.composite
+def pooling_geometries(draw: st.DrawFn) -> Geometry:
+    """As `geometries`, with padding of at most half a window, which is what PyTorch allows."""
+    kernel_size = draw(pairs(1, 4))
+    padding = tuple(draw(st.integers(0, k // 2)) for k in kernel_size)
+    least = [max(1, k - 2 * p) for k, p in zip(kernel_size, padding, strict=True)]
+    size = tuple(draw(st.integers(s, 9)) for s in least)
+    n, c = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    return Geometry(n, c, 1, size, kernel_size, draw(pairs(1, 4)), padding, draw(st.integers(0, 2**16)))
+
+
+def numeric_gradient(function: Callable[[Array], Array], x: Array, grad: Array, step: float = 1e-5) -> Array:
+    """The gradient of sum(function(x) * grad) by x, by central differences in float64."""
+    gradient = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        up, down = x.copy(), x.copy()
+        up[index] += step
+        down[index] -= step
+        gradient[index] = ((function(up) - function(down)) * grad).sum() / (2 * step)
+    return gradient

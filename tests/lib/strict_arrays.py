@@ -1,0 +1,134 @@
+"""An array library that offers what `device.SUPPORTED` lists, and nothing else.
+
+It computes with NumPy behind the scenes, but its arrays refuse NumPy's functions, host arrays and implicit conversion,
+as CuPy's do. Code that runs on it runs on any module that keeps the contract.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from unrolled import device
+
+
+def wrap(value: Any) -> Any:
+    return StrictArray(value) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def unwrap(value: Any) -> Any:
+    if isinstance(value, StrictArray):
+        return value.host
+    if isinstance(value, (np.ndarray, list)):
+        raise TypeError(f"Unsupported type {type(value)}")
+    return tuple(map(unwrap, value)) if isinstance(value, tuple) else value
+
+
+def ask(name: str) -> None:
+    if name not in device.SUPPORTED:
+        raise AttributeError(f"{name} is not in device.SUPPORTED")
+
+
+class StrictArray:
+    """A wrapped NumPy array. Operators and indexing work; attributes must be listed as `ndarray.NAME`."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, host: Any) -> None:
+        self.host = np.asarray(host) if not isinstance(host, np.ndarray) else host
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        ask(f"ndarray.{name}")
+        value = getattr(self.host, name)
+        if callable(value):
+            return lambda *args, **kwargs: wrap(value(*unwrap(args), **kwargs))
+        return wrap(value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return wrap(self.host[unwrap(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.host[unwrap(key)] = unwrap(value)
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    def __bool__(self) -> bool:
+        return bool(self.host)
+
+    def __invert__(self) -> Any:
+        return wrap(~self.host)
+
+
+def _operator(name: str) -> Any:
+    function = getattr(operator, name)
+    return lambda self, other: wrap(function(self.host, unwrap(other)))
+
+
+def _reflected(name: str) -> Any:
+    function = getattr(operator, name)
+    return lambda self, other: wrap(function(unwrap(other), self.host))
+
+
+def _in_place(name: str) -> Any:
+    function = getattr(operator, f"i{name}")
+
+    def method(self: StrictArray, other: Any) -> StrictArray:
+        self.host = function(self.host, unwrap(other))
+        return self
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul", "and_", "or_"):
+    _dunder = _name.strip("_")
+    setattr(StrictArray, f"__{_dunder}__", _operator(_name))
+    setattr(StrictArray, f"__r{_dunder}__", _reflected(_name))
+    setattr(StrictArray, f"__i{_dunder}__", _in_place(_dunder if _name.endswith("_") else _name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(StrictArray, f"__{_name}__", _operator(_name))
+
+
+class _Runtime:
+    synchronized = 0
+
+    def deviceSynchronize(self) -> None:  # noqa: N802 (CUDA's name)
+        self.synchronized += 1
+
+
+class _Cuda:
+    runtime = _Runtime()
+
+
+class StrictModule:
+    """The module: SUPPORTED, and the three names that move arrays and wait."""
+
+    cuda = _Cuda()
+
+    def asarray(self, host: Any) -> StrictArray:
+        return StrictArray(np.array(host))
+
+    def asnumpy(self, x: StrictArray) -> Any:
+        return x.host
+
+    def __getattr__(self, name: str) -> Any:
+        ask(name)
+        function = getattr(np, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            out = kwargs.get("out")
+            result = function(*unwrap(args), **{key: unwrap(value) for key, value in kwargs.items()})
+            return wrap(result) if out is None else out
+
+        return call
+
+
+strict = StrictModule()
+device.register(StrictArray, strict)

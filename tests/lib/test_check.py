@@ -1,0 +1,106 @@
+"""The learner's check: what it shows, when it raises, how it helps."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from unrolled import check, checks, journal
+from unrolled.checks.compare import Mismatch
+from unrolled.checks.report import Finding, Part, Report
+from unrolled.checks.spec import Spec, case, normal
+
+SPEC = Spec(
+    reference=lambda x: 2 * x,
+    cases=[case("a matrix", x=normal(3, 4))],
+    points=2,
+    hints=("Add.", "Same shape.", "x + x"),
+)
+
+
+@pytest.fixture(autouse=True)
+def doubling(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
+    monkeypatch.setattr(journal, "_chosen", None)
+    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    monkeypatch.delenv("UNROLLED_SEED", raising=False)
+    return check.Check("double", SPEC)
+
+
+def test_outside_a_notebook_the_report_is_plain_text(doubling, capsys):
+    assert doubling(lambda x: x + x) is None
+    assert capsys.readouterr().out == "double\n  ✓ a matrix\n"
+
+
+def test_a_wrong_answer_is_shown_and_noted_but_never_raised(doubling, capsys):
+    doubling(lambda x: x)
+    assert "every value is 0.5 times" in capsys.readouterr().out
+    assert journal.read()["checks"]["double"]["passed"] is False
+
+
+@pytest.mark.parametrize("execution", ["autograde", "validate"])
+def test_under_nbgrader_a_failing_check_raises_and_notes_nothing(doubling, execution, monkeypatch, capsys):
+    monkeypatch.setenv("NBGRADER_EXECUTION", execution)
+    with pytest.raises(check.CheckFailedError, match="a matrix"):
+        doubling(lambda x: x)
+    doubling(lambda x: 2 * x)
+    assert capsys.readouterr().out.count("double\n") == 2
+    assert journal.read()["checks"] == {}
+
+
+def test_a_grader_seed_gives_fresh_inputs(doubling, monkeypatch, capsys):
+    seen = []
+    for seed in (None, "1", "2"):
+        if seed:
+            monkeypatch.setenv("UNROLLED_SEED", seed)
+        doubling(lambda x: seen.append(x) or 2 * x)
+    assert not any(np.array_equal(a, b) for a, b in itertools.pairwise(seen))
+
+
+def test_hints_come_in_three_steps(doubling, capsys):
+    for _ in range(4):
+        doubling.hint()
+    doubling.hint(1)
+    doubling.hint(9)
+    said = capsys.readouterr().out.splitlines()
+    assert said[:5] == [
+        "Hint 1 of 3. Add.",
+        "Hint 2 of 3. Same shape.",
+        "Hint 3 of 3. x + x",
+        "Hint 3 of 3. x + x",
+        "Hint 1 of 3. Add.",
+    ]
+    assert "step must be 1 to 3, got 9" in said[5]
+
+
+def test_an_unknown_check_names_the_nearest(monkeypatch):
+    monkeypatch.setattr(checks, "all_specs", lambda: {"conv2d_gemm": SPEC})
+    with pytest.raises(AttributeError, match=r"did you mean check\.conv2d_gemm"):
+        check.conv2d_gem  # noqa: B018
+    assert "conv2d_gemm" in dir(check)
+
+
+def test_another_version_of_the_notebook_warns(capsys):
+    check.start("02_convolution", check.unrolled.__version__)
+    assert "Note" not in capsys.readouterr().out
+    check.start("02_convolution", "0.0.1")
+    assert "belongs to version 0.0.1" in capsys.readouterr().out
+
+
+def test_html_escapes_what_came_from_the_learner():
+    finding = Finding("a case", "crashed", ("raised ValueError: <script>alert(1)</script>",))
+    text = check.to_html(Report("x", "0", (finding,), (Part("x", "crashed", 0, 1, ""),)))
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert "crashed" in text
+
+
+def test_html_shows_where_an_image_differs():
+    expected = np.zeros((4, 5), np.float32)
+    got = expected.copy()
+    got[1, 2] = 1
+    finding = Finding("an image", "fail", ("1 of 20 values differ",), Mismatch((), got, expected))
+    text = check.to_html(Report("x", "0", (finding,), (Part("x", "fail", 0, 1, ""),)))
+    assert "<img" in text
+    assert 'alt="' in text

@@ -1,0 +1,267 @@
+"""Running a spec: what a learner's function can do, and what the report says."""
+
+import contextlib
+import dataclasses
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from unrolled import checks, timing
+from unrolled.checks.limits import TimeLimitError, time_limit
+from unrolled.checks.run import run
+from unrolled.checks.spec import Mistake, Rung, Spec, Speed, case, normal, random_case, sorted_integers
+
+
+def double(x):
+    return 2 * x
+
+
+SPEC = Spec(
+    reference=double,
+    cases=[
+        case("three numbers", x=np.array([1, 2, 3], np.float32)),
+        case("a matrix", x=normal(3, 4)),
+        random_case("any length", lambda rng: {"x": rng.standard_normal(rng.integers(1, 9)).astype(np.float32)}),
+    ],
+    points=2,
+    hints=("Add.", "Same shape.", "x + x"),
+    mistakes=[Mistake("you squared it", lambda x: x * x)],
+)
+
+
+def report(function, spec=SPEC, **options):
+    return run("double", spec, function, **options)
+
+
+def test_a_right_function_earns_its_points():
+    found = report(lambda x: x + x)
+    assert found.passed
+    assert (found.points, found.max_points) == (2, 2)
+    assert [finding.verdict for finding in found.findings] == ["pass"] * 3
+
+
+def test_the_first_failure_ends_the_run():
+    found = report(lambda x: x * x)
+    assert [finding.verdict for finding in found.findings] == ["fail", "not run", "not run"]
+    assert (found.points, found.passed) == (0, False)
+    assert "you squared it" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict", "phrase"),
+    [
+        (3, "crashed", "expected a function, got int"),
+        (lambda: 1, "crashed", "cannot be called as f(x=…)"),
+        (lambda y: y, "crashed", "cannot be called as f(x=…)"),
+        (lambda x: None, "fail", "is the return statement missing?"),
+        (lambda x: (2 * x).astype(np.float64), "fail", "dtype is float64"),
+        (lambda x: x[5], "crashed", "IndexError"),
+    ],
+)
+def test_whatever_a_function_does_is_a_finding(function, verdict, phrase):
+    found = report(function)
+    assert found.parts[0].verdict == verdict
+    assert phrase in str(found)
+    assert phrase in found.parts[0].detail
+
+
+class Stubborn:
+    """Neither shows itself nor becomes an array."""
+
+    def __str__(self):
+        raise ValueError
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError
+
+
+class Nameless(BaseException):
+    def __str__(self):
+        raise ValueError
+
+
+def test_objects_with_ideas_of_their_own_stay_findings():
+    def throw(x):
+        raise Nameless
+
+    assert report(throw).parts[0].verdict == "crashed"
+    assert report(lambda x: Stubborn()).parts[0].verdict == "fail"
+
+
+def test_a_long_error_is_cut():
+    def broken(x):
+        raise ValueError(np.zeros((40, 40)))
+
+    (line, *_) = report(broken).findings[0].lines
+    assert len(line) < 350
+    assert "\n" not in line
+
+
+def test_a_mistake_that_earlier_cases_rule_out_is_not_named():
+    """A right result for three numbers shows that nothing is squared in general."""
+    found = report(lambda x: 2 * x if x.ndim == 1 else x * x)
+    assert [finding.verdict for finding in found.findings] == ["pass", "fail", "not run"]
+    assert "you squared it" not in str(found)
+
+
+def test_a_mistake_is_not_named_for_right_values():
+    """With 2 for an input, doubling and squaring are the same."""
+    spec = dataclasses.replace(SPEC, cases=[case("twos", x=np.full(3, 2, np.float32))])
+    assert "you squared it" not in str(report(lambda x: (2 * x).astype(int), spec))
+
+
+def test_a_mistake_that_cannot_be_computed_is_passed_over():
+    spec = dataclasses.replace(SPEC, mistakes=[Mistake("divided by zero", lambda x: 1 / 0), *SPEC.mistakes])
+    assert "you squared it" in str(report(lambda x: x * x, spec))
+
+
+def test_an_input_of_none_is_not_called_changed():
+    spec = dataclasses.replace(SPEC, reference=lambda x, y: x, cases=[case("none", x=np.ones(1), y=None)], mistakes=[])
+    assert report(lambda x, y: x, spec).passed
+
+
+def test_an_unwritten_function_is_missing_not_wrong():
+    def stub(x):
+        raise NotImplementedError
+
+    assert report(stub).parts[0].verdict == "missing"
+
+
+def test_the_line_that_raised_is_shown():
+    def broken(x):
+        return x @ np.ones(99)
+
+    assert "return x @ np.ones(99)" in str(report(broken))
+
+
+def test_exit_and_interrupt_stay_findings():
+    def leave(x):
+        raise SystemExit(0)
+
+    assert report(leave).parts[0].verdict == "crashed"
+
+
+def test_a_changed_input_is_named():
+    def greedy(x):
+        x *= 2
+        return x
+
+    assert "changed its input x" in str(report(greedy))
+
+
+def test_an_endless_loop_is_stopped():
+    def endless(x):
+        while True:
+            with contextlib.suppress(Exception):  # what a careless learner writes
+                time.sleep(0.01)
+
+    found = report(endless, case_limit=0.2)
+    assert found.parts[0].verdict == "timeout"
+    assert "does a loop never end?" in str(found)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt")
+def test_an_endless_loop_that_catches_everything_is_stopped():
+    def endless(x):
+        while True:
+            try:
+                time.sleep(0.01)
+            except:  # noqa: E722
+                continue
+
+    for _ in range(5):
+        assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
+    time.sleep(0.05)  # an alarm left behind would end the test run
+
+
+def test_the_time_limit_leaves_no_alarm_behind():
+    with time_limit(0.05):
+        pass
+    time.sleep(0.1)
+    with pytest.raises(TimeLimitError), time_limit(0.05):
+        time.sleep(5)
+
+
+def test_seeds_draw_fresh_inputs_and_the_same_seed_the_same():
+    first, again, other = (SPEC.cases[1].inputs(seed)["x"] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_inputs_of_one_run_cannot_spoil_the_next():
+    SPEC.cases[0].inputs(0)["x"][:] = 99
+    assert SPEC.cases[0].inputs(0)["x"][0] == 1
+
+
+def test_sorted_integers_are_sorted_lists():
+    drawn = case("", a=sorted_integers(50)).inputs(3)["a"]
+    assert drawn == sorted(drawn)
+    assert all(type(value) is int for value in drawn)
+
+
+def timed_spec(outcome, monkeypatch):
+    """A spec with a speed part whose measurement is replaced: what is tested here is not the clock."""
+    verdict = timing.Verdict.from_dict(VERDICT | {"outcome": outcome})
+    monkeypatch.setattr(timing, "compare", lambda *args, **options: verdict)
+    speed = Speed(baseline=double, inputs={"x": normal(4)}, at_least=3, points=1, against="a loop")
+    return Spec(reference=double, cases=SPEC.cases, points=2, hints=SPEC.hints, speed=speed)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _verdict():
+    """One real verdict, to vary its outcome."""
+    global VERDICT
+    inputs = [{"x": np.ones(10, np.float32)}] * 16
+    VERDICT = timing.compare(double, double, inputs=inputs, at_least=0.01).to_dict()
+
+
+@pytest.mark.parametrize(("outcome", "points"), [("pass", 1), ("fail", 0), ("inconclusive", 1)])
+def test_the_speed_is_a_part_of_its_own(outcome, points, monkeypatch):
+    found = report(double, timed_spec(outcome, monkeypatch))
+    assert [part.name for part in found.parts] == ["double", "double/speed"]
+    assert (found.parts[1].verdict, found.parts[1].points, found.parts[1].max_points) == (outcome, points, 1)
+    assert found.passed == (outcome != "fail")
+    assert "against a loop" in str(found)
+
+
+def test_a_wrong_function_is_never_timed(monkeypatch):
+    spec = timed_spec("pass", monkeypatch)
+    monkeypatch.setattr(timing, "compare", lambda *args, **options: pytest.fail("timed a wrong function"))
+    found = report(lambda x: x, spec)
+    assert [part.verdict for part in found.parts] == ["fail", "missing"]
+    assert "measured once all cases are right" in str(found)
+
+
+def test_an_exit_while_timed_stays_a_finding(monkeypatch):
+    def leave(*args, **options):
+        raise SystemExit
+
+    spec = timed_spec("pass", monkeypatch)
+    monkeypatch.setattr(timing, "compare", leave)
+    assert report(double, spec).parts[1].verdict == "crashed"
+
+
+def test_a_function_wrong_on_the_timed_shape_only_is_not_timed(monkeypatch):
+    spec = timed_spec("pass", monkeypatch)
+    monkeypatch.setattr(timing, "compare", lambda *args, **options: pytest.fail("timed a wrong function"))
+    found = report(lambda x: x if x.shape == (4,) else 2 * x, spec, seed=5)
+    assert found.parts[1].verdict in ("fail", "missing")
+
+
+def test_a_rung_is_projected_to_an_epoch(monkeypatch):
+    monkeypatch.setattr(timing, "measure", lambda function, inputs: type("M", (), {"seconds": 0.5})())
+    rung = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
+    spec = Spec(reference=double, cases=SPEC.cases, points=1, hints=SPEC.hints, rung=rung)
+    assert report(double, spec).rung["seconds"] == 0.5 / 100 * 60_000
+    assert report(double, spec, climb=False).rung is None
+
+
+def test_a_report_survives_json(monkeypatch):
+    found = report(double, timed_spec("pass", monkeypatch))
+    again = checks.Report.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert str(again) == str(found)
+    assert again.parts == found.parts
+    assert again.timing == found.timing

@@ -1,0 +1,300 @@
+"""The `unrolled` command: its own commands, those from the entry point, and what it says in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
+
+from unrolled import cli, notebooks
+from unrolled.checks.report import MIME, Finding, Part, Report
+from unrolled.cli import checkout, lab, learner
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A course of two lessons, as far as the learner's commands look at it; the current folder."""
+    root = tmp_path / "course"
+    for name in ("01_first", "02_second"):
+        (root / "notebooks" / name).mkdir(parents=True)
+        (root / "notebooks" / name / f"{name}.ipynb").write_text(f"the course's {name}", encoding="utf-8")
+    (root / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("UNROLLED_JOURNAL", raising=False)
+    return root
+
+
+@pytest.fixture
+def jupyter(monkeypatch):
+    """What JupyterLab would have been started with."""
+    calls = []
+
+    class Process:
+        """Ends at the second Ctrl-C, as JupyterLab does."""
+
+        def __init__(self, command):
+            calls.append(command)
+            self.waits = [KeyboardInterrupt, KeyboardInterrupt, 0]
+
+        def wait(self):
+            answer = self.waits.pop(0)
+            if answer:
+                raise answer
+            return answer
+
+    monkeypatch.setattr(lab.subprocess, "Popen", Process)
+    monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: object())
+    return calls
+
+
+def test_the_checkout_is_found_from_any_folder_in_it(course, tmp_path):
+    assert checkout.find(course / "notebooks" / "01_first") == course
+    with pytest.raises(checkout.NotACheckoutError, match="clone or unpack the course"):
+        checkout.find(tmp_path)
+
+
+def test_lab_outside_a_checkout_says_what_it_needs_in_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["lab"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("unrolled lab: this needs the course's folder")
+    assert said.count("\n") == 1
+
+
+def test_lab_copies_each_lesson_once_and_never_again(course, jupyter, capsys):
+    assert cli.main(["lab"]) == 0
+    mine = course / "work" / "01_first.ipynb"
+    assert mine.read_text(encoding="utf-8") == "the course's 01_first"
+    mine.write_text("mine", encoding="utf-8")
+    (course / "work" / "02_second.ipynb").unlink()
+    (course / "notebooks" / "02_second" / "02_second.ipynb").write_text("newer", encoding="utf-8")
+    assert "01_first, 02_second" in capsys.readouterr().out
+    assert cli.main(["lab"]) == 0
+    assert "Copied to " + str(course / "work") + ": 02_second\n" in capsys.readouterr().out
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert (course / "work" / "02_second.ipynb").read_text(encoding="utf-8") == "newer"
+    assert sorted(file.name for file in (course / "work").iterdir()) == ["01_first.ipynb", "02_second.ipynb"]
+
+
+@pytest.mark.parametrize("lesson", ["2", "02", "02_second"])
+def test_lab_opens_the_lesson_that_is_asked_for(course, jupyter, lesson):
+    assert cli.main(["lab", lesson, "--no-open", "--", "--port", "9999"]) == 0
+    (command,) = jupyter
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+    assert f"--ServerApp.root_dir={course / 'work'}" in command
+    assert "--LabApp.default_url=/lab/tree/02_second.ipynb" in command
+    assert "--no-browser" in command
+    assert command[-2:] == ["--port", "9999"]
+
+
+def test_lab_works_in_another_folder(course, jupyter, tmp_path):
+    assert cli.main(["lab", "--work", str(tmp_path / "mine")]) == 0
+    assert (tmp_path / "mine" / "01_first.ipynb").exists()
+    assert not (course / "work").exists()
+    assert not any("default_url" in word or word == "--no-browser" for word in jupyter[0])
+
+
+def test_lab_names_the_lessons_there_are(course, jupyter, capsys):
+    assert cli.main(["lab", "3"]) == 1
+    assert "no lesson '3'; there are 01_first, 02_second" in capsys.readouterr().err
+    assert jupyter == []
+
+
+def test_lab_without_jupyterlab_names_the_extra_in_one_line(course, monkeypatch, capsys):
+    monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["lab"]) == 1
+    said = capsys.readouterr().err
+    assert 'needs jupyterlab, which the extra "lab" brings' in said
+    assert said.count("\n") == 1
+    assert not (course / "work").exists()
+
+
+def entry_points(monkeypatch, tmp_path, **modules):
+    """Let these modules be the grader's: {name of the command: source of the module that has its `add`}."""
+    entries = []
+    for name, source in modules.items():
+        (tmp_path / f"fake_{name}.py").write_text(source, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, f"fake_{name}", raising=False)
+        entries.append(metadata.EntryPoint(name, f"fake_{name}:add", cli.GROUP))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(cli.metadata, "entry_points", lambda group: entries if group == cli.GROUP else [])
+
+
+GRADE = """
+def add(subparsers):
+    parser = subparsers.add_parser("grade")
+    parser.add_argument("lessons", nargs="*")
+    parser.set_defaults(run=run)
+
+def run(arguments):
+    print("graded", *arguments.lessons)
+    return 3
+"""
+
+
+def test_commands_come_in_through_the_entry_point(tmp_path, monkeypatch, capsys):
+    entry_points(monkeypatch, tmp_path, grade=GRADE)
+    assert cli.main(["grade", "01", "02"]) == 3
+    assert capsys.readouterr().out == "graded 01 02\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import nbgrader.nowhere", GRADE.replace('print("graded', 'import nbgrader.nowhere; print("graded')],
+    ids=["when loaded", "when run"],
+)
+def test_without_the_extra_the_command_names_it_in_one_line(tmp_path, monkeypatch, capsys, source):
+    entry_points(monkeypatch, tmp_path, grade=source)
+    assert cli.main(["grade"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith('unrolled grade needs nbgrader, which the extra "grading" brings')
+    assert said.count("\n") == 1
+    assert cli.main(["data", "list"]) == 0, "other commands work"
+
+
+def test_a_missing_module_of_our_own_is_no_missing_extra(tmp_path, monkeypatch):
+    entry_points(monkeypatch, tmp_path, grade=GRADE.replace('print("graded', 'import nowhere; print("graded'))
+    with pytest.raises(ModuleNotFoundError, match="nowhere"):
+        cli.main(["grade"])
+
+
+def test_a_grader_that_cannot_be_loaded_stands_in_nobodys_way(tmp_path, monkeypatch, capsys):
+    entry_points(monkeypatch, tmp_path, grade="import nowhere")
+    assert cli.main(["data", "list"]) == 0
+    assert cli.main(["grade"]) == 1
+    assert capsys.readouterr().err == "unrolled grade cannot be loaded: No module named 'nowhere'\n"
+
+
+def test_only_lab_hands_on_arguments(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["data", "list", "--", "--port"])
+    assert "only `unrolled lab`" in capsys.readouterr().err
+
+
+def test_starting_the_command_loads_nothing_heavy():
+    code = "import sys; from unrolled import cli; cli._parser(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"numpy", "matplotlib", "nbclient", "nbformat", "nbgrader", "jupytext", "sklearn", "traitlets", "IPython"}
+    assert heavy & set(loaded) == set()
+
+
+def test_data_is_listed_and_fetched(capsys):
+    assert cli.main(["data", "list"]) == 0
+    assert capsys.readouterr().out.startswith("digits ")
+    assert cli.main(["data", "fetch", "digits"]) == 0
+    assert "1,797 images of 1 x 28 x 28" in capsys.readouterr().out
+    assert cli.main(["data", "fetch", "cats"]) == 1
+    assert capsys.readouterr().err == "unrolled data: name is 'cats'; expected one of: digits\n"
+
+
+def cell(report=None, grade_id=None, **metadata):
+    outputs = [new_output("display_data", {MIME: report.to_dict()})] if report else []
+    meta = {"nbgrader": {"grade": True, "solution": False, "grade_id": grade_id, **metadata}} if grade_id else {}
+    return new_code_cell("", metadata=meta, outputs=outputs)
+
+
+def report(name, word):
+    return Report(name, "1", (Finding("a case", word, ("a line",)),), (Part(name, word, 0, 1, ""),))
+
+
+def executed(*cells, errors=()):
+    nb = new_notebook(cells=list(cells))
+    return notebooks.Executed(nb, notebooks.reports(nb), tuple(errors), None, 1.0)
+
+
+def test_findings_are_those_of_the_checks_and_only_they_decide():
+    error = notebooks.CellError(0, None, "ZeroDivisionError", "division by zero")
+    text, passed = learner.findings(executed(cell(), cell(report("im2col", "pass"), "check_im2col"), errors=[error]))
+    assert passed
+    assert text.split("\n\n") == [
+        "im2col\n  ✓ a case\n      a line",
+        "errors\n  cell 0: ZeroDivisionError: division by zero",
+        "1 of 1 checks passed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        (cell(report("conv2d", "fail"), "check_conv2d"), "conv2d\n  ✗ a case"),
+        (cell(None, "check_conv2d"), "check_conv2d\n  ✗ displayed no verdict"),
+        (new_code_cell("", outputs=[new_output("display_data", {MIME: {"check": "conv2d"}})]), "malformed verdict"),
+    ],
+)
+def test_a_check_that_fails_is_silent_or_malformed_has_not_passed(last, words):
+    text, passed = learner.findings(executed(cell(report("im2col", "pass"), "check_im2col"), last))
+    assert not passed
+    assert words in text
+    assert text.endswith("1 of 2 checks passed")
+
+
+def test_answers_in_words_are_no_checks():
+    text, passed = learner.findings(executed(cell(None, "explain", solution=True)))
+    assert (text, passed) == ("this notebook has no checks", True)
+
+
+def test_check_runs_a_notebook_where_it_lies_and_fails_with_it(tmp_path, capsys):
+    file = tmp_path / "mine.ipynb"
+    shows = f"from IPython.display import display\ndisplay({ {MIME: report('conv2d', 'fail').to_dict()}!r}, raw=True)"
+    file.write_text(
+        writes(new_notebook(cells=[new_code_cell(shows), new_code_cell("open('here', 'w')")])), encoding="utf-8"
+    )
+    before = file.read_bytes()
+    assert cli.main(["check", str(file)]) == 1
+    assert "conv2d\n  ✗ a case" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "mine.ipynb"], "no journal is left"
+    assert file.read_bytes() == before
+
+
+def test_check_of_a_file_that_is_no_notebook_says_so_in_one_line(tmp_path, capsys):
+    (tmp_path / "mine.ipynb").write_text("{", encoding="utf-8")
+    for name in ("mine.ipynb", "absent.ipynb"):
+        assert cli.main(["check", str(tmp_path / name)]) == 1
+        said = capsys.readouterr().err
+        assert name in said
+        assert said.count("\n") == 1
+
+
+LESSONS = {"01_first": ["merge", "matmul"], "02_second": ["im2col"]}
+
+
+def test_progress_marks_what_passed_and_names_what_is_next():
+    done = {"ever_passed": True, "points": 2, "max_points": 3}
+    tried = {"ever_passed": False, "points": 0, "max_points": 2}
+    assert learner.progress(LESSONS, {"merge": done, "im2col": tried}).splitlines() == [
+        "01_first   1 of 2 passed",
+        "  ✓ merge   2 of 3 points",
+        "  – matmul",
+        "02_second   0 of 1 passed",
+        "  ✗ im2col   0 of 2 points",
+        "next: matmul in 01_first",
+    ]
+    everything = {name: done for names in LESSONS.values() for name in names}
+    assert learner.progress(LESSONS, everything).endswith("nothing is left: every exercise passed")
+
+
+def test_progress_reads_the_journal_here_or_in_work(course, monkeypatch):
+    assert learner._journal(None) == course / "work" / "journal.json"
+    (course / "journal.json").write_text("{}", encoding="utf-8")
+    assert learner._journal(None) is None, "journal.path() finds the one here"
+    assert learner._journal(course / "journal.json") == course / "journal.json"
+    with pytest.raises(cli.CommandError, match="absent"):
+        learner._journal(course / "absent.json")
+
+
+def test_progress_prints_the_learners_own(course, monkeypatch, capsys):
+    from unrolled import journal
+
+    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setattr(journal, "_chosen", None)
+    monkeypatch.setenv("UNROLLED_JOURNAL", str(course / "mine.json"))
+    journal.note(report("merge", "pass"))
+    monkeypatch.setattr("unrolled.checks.lessons", lambda: {"01_first": {"merge": None, "matmul": None}})
+    assert cli.main(["progress"]) == 0
+    out = capsys.readouterr().out
+    assert f"journal: {course / 'mine.json'}\n" in out
+    assert "✓ merge" in out
+    assert out.endswith("next: matmul in 01_first\n")

@@ -1,0 +1,130 @@
+"""`unrolled doctor`: it tells what is there, and why something is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+
+import numpy as np
+import pytest
+
+import unrolled
+from unrolled import cli, doctor
+
+
+@pytest.fixture(scope="module")
+def facts():
+    return doctor.examine()
+
+
+def test_the_facts_are_plain_data(facts):
+    assert json.loads(json.dumps(facts)) == facts
+
+
+def test_the_facts_are_those_of_this_process(facts):
+    assert facts["unrolled"] == unrolled.__version__
+    assert facts["python"]["executable"] == sys.executable
+    assert 1 <= facts["cores"]["usable"] <= facts["cores"]["machine"]
+    versions = {row["name"]: row["version"] for row in facts["packages"]}
+    assert versions["numpy"] == np.__version__
+    assert {"matplotlib", "ipywidgets", "threadpoolctl"} <= versions.keys()
+    assert [entry["name"] for entry in facts["data"]][:1] == ["digits"]
+
+
+def test_the_extra_that_brings_a_package_is_known(facts):
+    extras = {row["name"]: row["extra"] for row in facts["packages"]}
+    assert (extras["numpy"], extras["jupyterlab"], extras["nbgrader"]) == (None, "lab", "grading")
+    assert "unrolled" not in extras
+
+
+def test_blas_and_its_threads_are_told():
+    import threadpoolctl
+
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        assert {library["threads"] for library in doctor.blas()} <= {1}
+
+
+def test_the_table_says_it_all_to_a_reader(facts):
+    text = doctor.table(
+        {**facts, "device": {"gpu": None, "why": "no driver"}, "blas": [], "problems": ["numpy: missing"]}
+    )
+    for words in (
+        "Python",
+        "its threads cannot be controlled",
+        "none: no driver",
+        "sandbox",
+        "digits",
+        "problem: numpy: missing",
+    ):
+        assert words in text
+    assert "GPU          H200" in doctor.table({**facts, "device": {"gpu": "H200", "why": None}})
+
+
+@pytest.mark.parametrize(
+    ("version", "fits", "extra", "problem"),
+    [
+        ("2.1", True, None, ""),
+        ("1.9", False, None, "numpy: 1.9, but >=2 is wanted"),
+        (None, True, None, "numpy: missing"),
+        (None, True, "lab", ""),
+        ("1.9", False, "lab", "numpy: 1.9, but >=2 is wanted"),
+    ],
+)
+def test_a_missing_core_package_and_a_wrong_version_are_problems(monkeypatch, version, fits, extra, problem):
+    row = {"name": "numpy", "wanted": ">=2", "version": version, "fits": fits, "extra": extra}
+    monkeypatch.setattr(doctor, "packages", lambda: [row])
+    assert doctor.examine()["problems"] == ([problem] if problem else [])
+
+
+def bwrap(tmp_path, monkeypatch, script):
+    file = tmp_path / "bwrap"
+    file.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "platform", "linux")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for bubblewrap is a shell script")
+def test_a_sandbox_that_works_is_really_run(tmp_path, monkeypatch):
+    bwrap(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/asked')
+    assert doctor.sandbox() == {"works": True, "why": None}
+    assert (tmp_path / "asked").read_text(encoding="utf-8") == "--unshare-all --ro-bind / / true\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for bubblewrap is a shell script")
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo 'bwrap: No permissions to create new namespace' >&2; exit 1", "forbids user namespaces"),
+        ("echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1", "forbids user namespaces"),
+        ("echo 'bwrap: broken' >&2; exit 1", "bwrap: broken"),
+        ("exit 7", "exit code 7"),
+    ],
+)
+def test_a_sandbox_that_does_not_work_says_why(tmp_path, monkeypatch, script, why):
+    bwrap(tmp_path, monkeypatch, script)
+    found = doctor.sandbox()
+    assert not found["works"]
+    assert why in found["why"]
+
+
+def test_without_bubblewrap_the_package_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "apt-get install bubblewrap" in doctor.sandbox()["why"]
+
+
+def test_on_other_systems_the_sandbox_needs_linux(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert "Linux" in doctor.sandbox()["why"]
+
+
+def test_the_command_prints_a_table_or_json_and_fails_if_there_are_problems(facts, monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "examine", lambda: facts)
+    assert cli.main(["doctor"]) == bool(facts["problems"])
+    assert capsys.readouterr().out.startswith("unrolled ")
+    monkeypatch.setattr(doctor, "examine", lambda: {**facts, "problems": ["numpy: missing"]})
+    assert cli.main(["doctor", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["problems"] == ["numpy: missing"]

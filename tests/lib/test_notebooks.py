@@ -1,0 +1,201 @@
+"""Running notebooks: whatever a cell does, the answer is a result."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from unrolled import notebooks
+from unrolled.checks.report import MIME, Finding, Part, Report
+
+
+def verdict(name: str, points: float = 1.0) -> Report:
+    word = "pass" if points else "fail"
+    return Report(name, "1", (Finding("a case", word),), (Part(name, word, points, 1.0, ""),))
+
+
+def says(name: str, points: float = 1.0, display: str = "display(bundle, raw=True)") -> str:
+    """The source of a cell that displays a verdict as a check does."""
+    bundle = {"text/plain": name, MIME: verdict(name, points).to_dict()}
+    return f"from IPython.display import display\nbundle = {bundle!r}\n{display}"
+
+
+def graded(source: str, grade_id: str):
+    return new_code_cell(source, metadata={"nbgrader": {"grade": True, "solution": False, "grade_id": grade_id}})
+
+
+def run(tmp_path, *cells, **options):
+    nb = new_notebook(cells=[new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells])
+    return notebooks.run(nb, **{"cwd": tmp_path, "cell_timeout": 20, **options})
+
+
+def text(executed, index: int) -> str:
+    return "".join(output.get("text", "") for output in executed.notebook.cells[index].outputs)
+
+
+def test_a_run_leaves_the_loggers_of_others_alone(tmp_path, capfd):
+    from traitlets.log import get_logger
+
+    before = get_logger().getEffectiveLevel()
+    run(tmp_path, "import os; os._exit(1)")
+    assert get_logger().getEffectiveLevel() == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tmp_path):
+    executed = run(
+        tmp_path,
+        new_markdown_cell("# A title"),
+        "1 / 0",
+        graded(says("conv2d"), "check_conv2d"),
+        says(
+            "im2col",
+            0,
+            "handle = display({'text/plain': '...'}, raw=True, display_id=True)\nhandle.update(bundle, raw=True)",
+        ),
+    )
+    (error,) = executed.errors
+    assert (error.cell_index, error.name) == (1, "ZeroDivisionError")
+    assert str(error) == "cell 1: ZeroDivisionError: division by zero"
+    assert executed.stopped is None
+    assert {name: (r.cell_index, r.grade_id) for name, r in executed.reports.items()} == {
+        "conv2d": (2, "check_conv2d"),
+        "im2col": (3, None),
+    }
+    assert executed.reports["conv2d"].report() == verdict("conv2d")
+    assert not executed.reports["im2col"].report().passed, "a display that is updated counts as it ends"
+
+
+def test_the_kernel_is_this_python_in_the_given_folder_with_the_given_environment(tmp_path):
+    facts = "sys.executable, os.getcwd(), os.environ['MINE'], os.environ['UNROLLED_JOURNAL']"
+    show = f"import os, sys; print({facts}, sep='\\n')"
+    executable, folder, mine, journal = text(run(tmp_path, show, env={"MINE": "7"}), 0).split()
+    assert (executable, folder, mine) == (sys.executable, str(tmp_path), "7")
+    assert not journal.startswith((str(tmp_path), os.getcwd())), "the learner's journal is not touched"
+    assert text(run(tmp_path, show, env={"MINE": "7", "UNROLLED_JOURNAL": "/there"}), 0).split()[3] == "/there"
+
+
+def test_a_kernelspec_of_the_machine_does_not_take_the_kernels_place(tmp_path, monkeypatch):
+    spec = tmp_path / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text('{"argv": ["false"], "display_name": "another", "language": "python"}', encoding="utf-8")
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    assert text(run(tmp_path, "print('on')"), 0) == "on\n"
+
+
+def test_outputs_that_the_notebook_brings_along_count_for_nothing(tmp_path):
+    forged = new_code_cell("x = 1")
+    forged.outputs = [new_output("display_data", {MIME: verdict("conv2d").to_dict()})]
+    skipped = new_code_cell("x = 2")
+    skipped.outputs = [new_output("display_data", {MIME: verdict("im2col").to_dict()})]
+    executed = run(tmp_path, forged, skipped, skip=lambda cell: cell.source == "x = 2")
+    assert executed.reports == {}
+    assert len(forged.outputs) == 1, "the notebook handed in is not changed"
+
+
+def test_skipped_cells_are_not_run_and_each_other_code_cell_is_told(tmp_path):
+    told = []
+    executed = run(
+        tmp_path,
+        "print('a')",
+        new_markdown_cell("text"),
+        "print('b')",
+        "print('c')",
+        skip=lambda cell: "'b'" in cell.source,
+        on_cell=lambda index, cell: told.append((index, cell.outputs[0].text)),
+    )
+    assert told == [(0, "a\n"), (3, "c\n")]
+    assert executed.notebook.cells[2].outputs == []
+
+
+def test_a_cell_that_runs_too_long_is_interrupted_and_the_next_ones_run(tmp_path):
+    executed = run(tmp_path, "while True: pass", "print('on')", cell_timeout=1)
+    (error,) = executed.errors
+    assert (error.cell_index, error.name, error.message) == (0, "CellTimeoutError", "interrupted after 1 s")
+    assert executed.stopped is None
+    assert text(executed, 1) == "on\n"
+
+
+def test_a_dead_kernel_is_an_error_in_the_result(tmp_path):
+    executed = run(tmp_path, says("conv2d"), graded("import os; os._exit(1)", "check_im2col"), "print('on')")
+    (error,) = executed.errors
+    assert (error.cell_index, error.grade_id, error.name) == (1, "check_im2col", "DeadKernelError")
+    assert executed.stopped == error.message == "the kernel died; the cells below were not run"
+    assert list(executed.reports) == ["conv2d"], "what was found before stays"
+    assert executed.notebook.cells[1].outputs[-1].ename == "DeadKernelError"
+    assert executed.notebook.cells[2].outputs == []
+
+
+def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
+    deaf = "import time\nwhile True:\n    try: time.sleep(60)\n    except KeyboardInterrupt: pass"
+    monkeypatch.setattr(notebooks, "IOPUB_TIMEOUT", 1)
+    executed = run(tmp_path, deaf, "print('on')", cell_timeout=1)
+    assert executed.errors[0].name == "CellTimeoutError"
+    assert "still busy after 1 s and an interrupt" in executed.stopped
+    assert executed.notebook.cells[1].outputs == []
+    assert executed.seconds < 15
+
+
+def test_endless_output_is_cut_and_leaves_the_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "STREAM_LIMIT", 1000)
+    executed = run(tmp_path, "for _ in range(500): print('x' * 99)\n" + says("conv2d"))
+    assert text(executed, 0).count("x") <= 1000
+    assert "[output cut after 1,000 characters]" in text(executed, 0)
+    assert list(executed.reports) == ["conv2d"]
+
+
+def test_large_pictures_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "RICH_LIMIT", 10_000)
+    show = "display({'image/png': 'A' * 4000}, raw=True)\n"
+    executed = run(tmp_path, "from IPython.display import display\n" + 5 * show)
+    pictures = [output for output in executed.notebook.cells[0].outputs if output.output_type == "display_data"]
+    assert len(pictures) == 2
+
+
+def test_a_kernel_that_cannot_start_is_an_error_in_the_result(tmp_path):
+    executed = run(tmp_path, "1", cwd=tmp_path / "not there")
+    assert executed.errors[0].cell_index == -1
+    assert "could not be started" in executed.stopped
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"cells": 3}', "\0\0", "", '{"nbformat": 4, "nbformat_minor": 5}'])
+def test_a_file_that_is_no_notebook_is_named(tmp_path, content):
+    file = tmp_path / "broken.ipynb"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"broken\.ipynb is not a notebook"):
+        notebooks.run(file, cwd=tmp_path)
+
+
+def test_of_two_verdicts_by_one_check_the_graded_cell_counts_else_the_last():
+    def cell(points, grade_id=None):
+        output = new_output("display_data", {MIME: verdict("conv2d", points).to_dict()})
+        cell = new_code_cell("", outputs=[output])
+        if grade_id:
+            cell.metadata["nbgrader"] = {"grade_id": grade_id}
+        return cell
+
+    for cells, expected in [([cell(0), cell(1)], 1), ([cell(0, "g"), cell(1)], 0), ([cell(0), cell(1, "g")], 1)]:
+        (found,) = notebooks.reports(new_notebook(cells=cells)).values()
+        assert found.report().points == expected
+
+
+@pytest.mark.parametrize("data", [{"check": "conv2d"}, {**verdict("conv2d").to_dict(), "parts": 3}])
+def test_a_malformed_verdict_is_a_value_error(data):
+    nb = new_notebook(cells=[new_code_cell("", outputs=[new_output("display_data", {MIME: data})])])
+    with pytest.raises(ValueError, match="malformed verdict of conv2d"):
+        notebooks.reports(nb)["conv2d"].report()
+
+
+def test_verdicts_of_another_form_are_no_verdicts():
+    outputs = [new_output("display_data", {MIME: data}) for data in ("text", {"check": 3}, {})]
+    assert notebooks.reports(new_notebook(cells=[new_code_cell("", outputs=outputs)])) == {}
+
+
+def test_a_verdict_survives_the_file(tmp_path):
+    executed = run(tmp_path, says("conv2d"))
+    nbformat.write(executed.notebook, tmp_path / "done.ipynb")
+    assert notebooks.reports(notebooks.read(tmp_path / "done.ipynb"))["conv2d"].report() == verdict("conv2d")

@@ -1,0 +1,155 @@
+"""What holds for every operation: the array contract, dtypes, untouched inputs, any memory layout, no images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from strict_arrays import strict
+
+from unrolled import device, ops
+
+RNG = np.random.default_rng(7)
+
+
+def floats(*shape: int) -> Any:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation with arguments that exercise it."""
+
+    function: Callable[..., Any]
+    arrays: tuple[Any, ...]
+    options: tuple[Any, ...] = ()
+    computes: bool = True  # False: only moves or selects values, so that integers stay integers
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        result = self.function(*(arrays or self.arrays), *self.options)
+        return result if isinstance(result, tuple) else (result,)
+
+
+X, WEIGHT, BIAS = floats(2, 3, 6, 5), floats(4, 3, 3, 2), floats(4)
+Y = ops.conv2d(X, WEIGHT, BIAS, (2, 1), (1, 2))
+POOLED = ops.max_pool2d(X, 3, 2, 1)
+SAMPLES, MATRIX = floats(5, 7), floats(4, 7)
+COLUMNS = ops.im2col(X, (3, 2), 2, 1)
+
+CALLS = {
+    "conv2d": Call(ops.conv2d, (X, WEIGHT, BIAS), ((2, 1), (1, 2))),
+    "conv2d, no bias": Call(ops.conv2d, (X, WEIGHT)),
+    "conv2d_backward": Call(ops.conv2d_backward, (Y, X, WEIGHT), ((2, 1), (1, 2))),
+    "conv2d_loops": Call(ops.conv2d_loops, (X[:1], WEIGHT[:2], BIAS[:2]), (2, 1)),
+    "conv2d_positions": Call(ops.conv2d_positions, (X, WEIGHT, BIAS), (2, 1)),
+    "im2col": Call(ops.im2col, (X,), ((3, 2), 2, 1), computes=False),
+    "col2im": Call(ops.col2im, (COLUMNS,), (X.shape, (3, 2), 2, 1), computes=False),
+    "max_pool2d": Call(ops.max_pool2d, (X,), (3, 2, 1), computes=False),
+    "max_pool2d_loops": Call(ops.max_pool2d_loops, (X,), (3, 2, 1), computes=False),
+    "max_pool2d_backward": Call(ops.max_pool2d_backward, (POOLED, X), (3, 2, 1), computes=False),
+    "affine": Call(ops.affine, (SAMPLES, MATRIX, BIAS)),
+    "affine_one_by_one": Call(ops.affine_one_by_one, (SAMPLES, MATRIX, BIAS)),
+    "affine_backward": Call(ops.affine_backward, (SAMPLES @ MATRIX.T, SAMPLES, MATRIX)),
+    "relu": Call(ops.relu, (SAMPLES,), computes=False),
+    "relu_backward": Call(ops.relu_backward, (SAMPLES, SAMPLES), computes=False),
+    "matmul_loops": Call(ops.matmul_loops, (SAMPLES[:3], MATRIX[:2].T)),
+    "matmul_rows": Call(ops.matmul_rows, (SAMPLES, MATRIX.T)),
+}
+every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+
+
+def test_no_operation_on_arrays_is_missing_here() -> None:
+    tried = {call.function.__name__ for call in CALLS.values()}
+    without_arrays = {"amdahl_speedup", "bubble_sort", "merge", "merge_sort", "conv2d_output_size"}
+    assert tried == set(ops.__all__) - without_arrays
+
+
+@every_call
+def test_calls_only_supported_names(call: Call) -> None:
+    results = call(*(strict.asarray(x) for x in call.arrays))
+    for result, expected in zip(results, call(), strict=True):
+        assert device.array_module(result) is strict
+        np.testing.assert_allclose(device.to_host(result), expected, rtol=1e-5, atol=1e-5)
+
+
+@every_call
+def test_float32_stays_float32_and_float64_stays_float64(call: Call) -> None:
+    assert {result.dtype.name for result in call()} == {"float32"}
+    assert {result.dtype.name for result in call(*(x.astype(np.float64) for x in call.arrays))} == {"float64"}
+
+
+@every_call
+def test_integers_count_as_float32_where_an_operation_computes(call: Call) -> None:
+    expected = "float32" if call.computes else "int64"
+    assert {result.dtype.name for result in call(*(x.astype(np.int64) for x in call.arrays))} == {expected}
+
+
+@every_call
+def test_inputs_may_be_read_only_and_are_not_changed(call: Call) -> None:
+    copies = tuple(x.copy() for x in call.arrays)
+    for copy in copies:
+        copy.flags.writeable = False
+    call(*copies)
+    for copy, original in zip(copies, call.arrays, strict=True):
+        np.testing.assert_array_equal(copy, original)
+
+
+@every_call
+def test_results_share_no_memory_with_the_inputs(call: Call) -> None:
+    for result in call():
+        assert not any(np.shares_memory(result, x) for x in call.arrays)
+
+
+@every_call
+def test_any_memory_layout_gives_the_same(call: Call) -> None:
+    def strided(x: Any) -> Any:
+        """The same values in Fortran order, with gaps, read backwards."""
+        room = np.full((*(2 * n for n in x.shape),), np.nan, dtype=x.dtype, order="F")
+        every_second = tuple(slice(None, None, 2) for _ in x.shape)
+        backwards = tuple(slice(None, None, -1) for _ in x.shape)
+        room[every_second] = x[backwards]
+        return room[every_second][backwards]
+
+    for result, expected in zip(call(*(strided(x) for x in call.arrays)), call(), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+@every_call
+def test_host_and_device_arrays_do_not_mix(call: Call) -> None:
+    if len(call.arrays) == 1:
+        return
+    with pytest.raises(TypeError, match="Unsupported type"):
+        call(strict.asarray(call.arrays[0]), *call.arrays[1:])
+
+
+NO_IMAGES = {
+    "conv2d": (ops.conv2d, (X[:0], WEIGHT, BIAS), (0, 4, 4, 4)),
+    "conv2d_loops": (ops.conv2d_loops, (X[:0], WEIGHT, BIAS), (0, 4, 4, 4)),
+    "conv2d_positions": (ops.conv2d_positions, (X[:0], WEIGHT, BIAS), (0, 4, 4, 4)),
+    "im2col": (ops.im2col, (X[:0], 3), (27, 0)),
+    "max_pool2d": (ops.max_pool2d, (X[:0], 2), (0, 3, 3, 2)),
+    "affine": (ops.affine, (SAMPLES[:0], MATRIX, BIAS), (0, 4)),
+    "affine_one_by_one": (ops.affine_one_by_one, (SAMPLES[:0], MATRIX, BIAS), (0, 4)),
+    "relu": (ops.relu, (X[:0],), (0, 3, 6, 5)),
+}
+
+
+@pytest.mark.parametrize(("function", "arguments", "shape"), NO_IMAGES.values(), ids=NO_IMAGES.keys())
+def test_no_images_give_no_results(function: Any, arguments: Any, shape: tuple[int, ...]) -> None:
+    result = function(*arguments)
+    assert result.shape == shape
+    assert result.dtype == np.float32
+
+
+def test_no_images_give_gradients_of_zero() -> None:
+    grad_x, grad_weight, grad_bias = ops.conv2d_backward(floats(0, 4, 4, 4), X[:0], WEIGHT)
+    assert grad_x.shape == (0, 3, 6, 5)
+    assert not grad_weight.any()
+    assert not grad_bias.any()
+    grad_x, grad_weight, grad_bias = ops.affine_backward(floats(0, 4), SAMPLES[:0], MATRIX)
+    assert grad_x.shape == (0, 7)
+    assert not grad_weight.any()
+    assert not grad_bias.any()

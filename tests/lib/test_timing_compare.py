@@ -1,0 +1,326 @@
+"""compare_blocks on machines with a fake clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from timing_fakes import Machine, Noise, quiet
+
+from unrolled.timing import BlockTime, Verdict, blocks, compare_blocks
+from unrolled.timing.blocks import BlockTimer, block_calls
+
+
+def race(
+    machine: Machine, baseline: float, candidate: float, at_least: float = 2.5, busy: float = 1.0, **options: Any
+) -> Verdict:
+    """A verdict on two functions of these seconds a call."""
+    return compare_blocks(
+        machine.timer("candidate", candidate, busy),
+        machine.timer("baseline", baseline),
+        at_least,
+        clock=machine.clock,
+        seed=7,
+        **options,
+    )
+
+
+def every_second(factor: float) -> Noise:
+    """Every second block takes `factor` times as long: the control sees it, as the order of the pairs is random."""
+    return lambda machine: factor if len(machine.log) % 2 else 1.0
+
+
+# blocks
+
+
+@given(st.floats(1e-7, 2.0), st.floats(1e-7, 2.0))
+@settings(max_examples=300)
+def test_blocks_are_even_long_enough_and_not_too_long(baseline: float, candidate: float) -> None:
+    calls = block_calls(baseline, candidate)
+    lengths = calls[0] * baseline, calls[1] * candidate
+    assert min(calls) >= 1
+    assert max(lengths) >= 0.01
+    slow = max(baseline, candidate)
+    assert max(lengths) <= max(0.25, slow) * 1.5
+    if slow <= 0.25:
+        assert max(lengths) <= 1.5 * min(lengths)
+    if slow <= 0.125:
+        assert max(lengths) <= 1.26 * min(lengths)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "calls"),
+    [
+        (0.02, 0.0005, (1, 40)),  # the fast side is repeated
+        (0.02, 0.2, (10, 1)),  # also if that is the baseline
+        (0.02, 1.0, (12, 1)),  # but its block ends at 0.25 s
+        (0.003, 0.0003, (4, 40)),  # calls shorter than 10 ms
+        (0.03, 0.022, (2, 3)),  # 1.36x apart: one call each would be too uneven
+        (0.5, 0.1, (1, 2)),  # a single call longer than 0.25 s
+    ],
+)
+def test_calls_per_block(baseline: float, candidate: float, calls: tuple[int, int]) -> None:
+    assert block_calls(baseline, candidate) == calls
+
+
+def test_unequal_functions_get_equal_blocks() -> None:
+    machine = Machine()
+    verdict = race(machine, 0.02, 0.0005)
+    assert verdict.outcome == "pass"
+    assert verdict.ratio == pytest.approx(40)
+    for pair in verdict.pairs:
+        assert pair.candidate.wall == pytest.approx(pair.baseline.wall)
+
+
+@pytest.mark.parametrize("cold", ["baseline", "candidate"])
+def test_blocks_are_sized_again_when_the_first_estimate_was_wrong(cold: str) -> None:
+    """One side takes four times as long while it warms up: after 8 uneven pairs the blocks are even."""
+    machine = Machine()
+    warm = {"baseline": 0.02, "candidate": 0.01}
+
+    def timer(name: str) -> BlockTimer:
+        late, early = machine.timer(name, warm[name]), machine.timer(name, 4 * warm[name])
+        return lambda calls: (early if name == cold and len(machine.calls(name)) < 3 else late)(calls)
+
+    verdict = compare_blocks(timer("candidate"), timer("baseline"), 2.1, clock=machine.clock)
+    uneven = 4.0 if cold == "candidate" else 0.25
+    assert [pair.baseline.wall / pair.candidate.wall for pair in verdict.pairs[:8]] == pytest.approx([uneven] * 8)
+    assert [pair.baseline.wall / pair.candidate.wall for pair in verdict.pairs[8:]] == pytest.approx([1.0] * 24)
+
+
+@pytest.mark.parametrize("slow_block", range(8))
+def test_one_slow_block_does_not_spoil_the_warm_up(slow_block: int) -> None:
+    machine = Machine(noise=lambda machine: 20.0 if len(machine.log) == slow_block else 1.0)
+    seconds = blocks.warm_up(machine.timer("function", 0.001), blocks.ON_HOST, patience=2.0)
+    assert seconds == pytest.approx(0.001)
+
+
+def test_blocks_grow_step_by_step() -> None:
+    assert blocks.longer(1, 0.0, 0.01) == 4
+    assert blocks.longer(10, 0.009, 0.01) == 14
+
+
+def test_at_least_three_calls_a_side_before_the_first_pair() -> None:
+    machine = Machine()
+    verdict = race(machine, 0.03, 0.03)
+    warm_up = len(machine.calls("candidate")) - len(verdict.pairs)
+    assert warm_up == 3
+    assert sum(machine.calls("baseline")[:3]) >= 3
+
+
+def test_a_slow_first_call_does_not_count() -> None:
+    machine = Machine(noise=lambda machine: 30.0 if not machine.log else 1.0)
+    assert race(machine, 0.02, 0.002).ratio == pytest.approx(10)
+
+
+@pytest.mark.parametrize(("per_call", "calls"), [(0.001, 100), (0.1, 10)])
+def test_warm_up_on_a_gpu_takes_ten_calls_and_half_a_second(per_call: float, calls: int) -> None:
+    machine = Machine()
+    blocks.warm_up(machine.timer("kernel", per_call), blocks.ON_GPU, patience=2.0)
+    assert sum(machine.calls("kernel")) >= calls
+    assert machine.now >= 0.5
+
+
+# outcomes
+
+
+def test_order_of_the_pairs_is_random_and_follows_the_seed() -> None:
+    def orders(seed: int) -> list[str]:
+        machine = Machine(noise=lambda machine: machine.rng.lognormvariate(0, 0.05))
+        timers = machine.timer("candidate", 0.008), machine.timer("baseline", 0.02)
+        return [pair.first for pair in compare_blocks(*timers, 2.5, clock=machine.clock, seed=seed).pairs]
+
+    assert len(orders(0)) == 32
+    assert {*orders(0)} == {"baseline", "candidate"}
+    assert orders(0) == orders(0) != orders(1)
+
+
+def test_an_order_effect_cancels() -> None:
+    """The second block of a pair takes 1.3x as long (a core that heats up): equal functions come out equal."""
+    machine = Machine()
+    machine.noise = lambda machine: 1.3 if len(machine.log) % 2 else 1.0
+    assert race(machine, 0.02, 0.02, at_least=1.0).ratio == pytest.approx(1, abs=0.31)
+    assert {pair.first for pair in race(machine, 0.02, 0.02).pairs} == {"baseline", "candidate"}
+
+
+def test_a_clear_pass_needs_no_control() -> None:
+    verdict = race(Machine(), 0.02, 0.002)
+    assert (verdict.outcome, len(verdict.pairs), verdict.control) == ("pass", 8, ())
+
+
+@pytest.mark.parametrize(("candidate", "pairs", "outcome"), [(0.02, 8, "fail"), (0.02 / 2.3, 32, "inconclusive")])
+def test_a_fail_and_an_inconclusive_verdict_have_a_control(candidate: float, pairs: int, outcome: str) -> None:
+    verdict = race(Machine(), 0.02, candidate)
+    assert (verdict.outcome, len(verdict.pairs), len(verdict.control)) == (outcome, pairs, 8)
+    assert not verdict.noisy
+
+
+def test_a_noisy_control_turns_a_fail_into_inconclusive() -> None:
+    verdict = race(Machine(noise=every_second(1.8)), 0.02, 0.02)
+    assert max(pair.ratio for pair in verdict.pairs) < 2.5 / 1.25
+    assert (verdict.outcome, verdict.noisy) == ("inconclusive", True)
+    assert "too busy" in str(verdict)
+
+
+def test_no_noise_excuses_a_quarter_of_what_was_asked() -> None:
+    verdict = race(Machine(noise=every_second(1.8)), 0.02, 0.08)
+    assert verdict.high < 2.5 / 4
+    assert (verdict.outcome, verdict.noisy) == ("fail", True)
+
+
+def test_cpu_time_is_a_second_witness_on_a_noisy_machine() -> None:
+    verdict = race(Machine(noise=every_second(3)), 0.02, 0.005)
+    assert (verdict.outcome, verdict.witness, verdict.noisy) == ("pass", "cpu time", True)
+    assert verdict.low >= 2.5
+    assert "CPU time decided" in str(verdict)
+
+
+def test_cpu_time_says_nothing_on_a_quiet_machine() -> None:
+    """The candidate waits for something: little CPU time, no gain."""
+    verdict = race(Machine(), 0.02, 0.02 / 2.3, busy=0.1)
+    assert (verdict.outcome, verdict.witness) == ("inconclusive", "wall clock")
+
+
+def test_a_candidate_that_sleeps_cannot_pass_by_cpu_time() -> None:
+    verdict = race(Machine(noise=every_second(3)), 0.02, 0.01, busy=0.1)
+    assert min(pair.cpu_ratio for pair in verdict.pairs) > 2.5
+    assert (verdict.outcome, verdict.noisy) == ("inconclusive", True)
+
+
+def test_cpu_time_can_be_ruled_out_or_missing() -> None:
+    assert race(Machine(noise=every_second(3)), 0.02, 0.005, cpu_witness=False).outcome == "inconclusive"
+    machine = Machine(noise=every_second(3))
+
+    def without_cpu(timer: BlockTimer) -> BlockTimer:
+        return lambda calls: BlockTime(timer(calls).wall)
+
+    candidate, baseline = machine.timer("candidate", 0.005), machine.timer("baseline", 0.02)
+    verdict = compare_blocks(without_cpu(candidate), without_cpu(baseline), 2.5, clock=machine.clock, seed=7)
+    assert (verdict.outcome, verdict.noisy) == ("inconclusive", True)
+
+
+def test_cpu_time_never_makes_a_fail() -> None:
+    """The candidate burns both cores: ten times the CPU time of the baseline, a tenth of its wall time."""
+    for noise in (lambda machine: 1.0, every_second(1.5), every_second(3)):
+        verdict = race(Machine(noise=noise), 0.02, 0.002, busy=100)
+        assert verdict.outcome == "pass"
+        verdict = race(Machine(noise=noise), 0.02, 0.008, busy=100)
+        assert verdict.outcome != "fail"
+
+
+# the time limit
+
+
+@pytest.mark.parametrize(
+    ("candidate", "pairs", "seconds"),
+    [(0.1, 8, 3), (0.3, 4, 4), (1.0, 3, 7), (2.0, 3, 10), (3.0, 2, 11), (5.0, 1, 11), (8.0, 1, 17)],
+)
+def test_a_hopelessly_slow_candidate_fails_early(candidate: float, pairs: int, seconds: float) -> None:
+    """After 3 s three pairs suffice; two or one if no more fit into 12 s, unless a single call takes longer."""
+    machine = Machine()
+    verdict = race(machine, 0.02, candidate)
+    assert (verdict.outcome, len(verdict.pairs), len(verdict.control)) == ("fail", pairs, 8)
+    assert verdict.seconds == machine.now <= seconds
+    if pairs < 8:
+        assert "far below what was asked" in str(verdict)
+
+
+def test_a_single_pair_must_be_far_further_below() -> None:
+    """A baseline of 0.25 s and a candidate of 3 s: a thirtieth of what was asked is not enough."""
+    verdict = race(Machine(), 0.25, 3.0)
+    assert (verdict.outcome, len(verdict.pairs)) == ("inconclusive", 1)
+    assert "Time ran out after 1 of at least 8 pairs" in str(verdict)
+
+
+def test_a_slow_host_still_passes_a_fast_candidate() -> None:
+    """A baseline of 0.6 s: there would be no time for a control, and no need of one."""
+    verdict = race(Machine(), 0.6, 0.01)
+    assert (verdict.outcome, verdict.control) == ("pass", ())
+    assert verdict.seconds <= 12
+
+
+def test_a_control_that_does_not_fit_is_cut() -> None:
+    machine = Machine()
+    verdict = race(machine, 0.6, 0.5)
+    assert 0 < len(verdict.control) < 8
+    assert verdict.outcome == "inconclusive"
+    assert machine.now <= 14
+
+
+def test_three_pairs_do_not_fail_a_candidate_that_is_merely_slow() -> None:
+    """Both sides take long; half of what was asked is not hopeless."""
+    verdict = race(Machine(), 1.0, 0.8)
+    assert len(verdict.pairs) < 8
+    assert verdict.outcome == "inconclusive"
+
+
+def test_hopeless_on_a_noisy_machine_is_inconclusive() -> None:
+    machine = Machine(noise=lambda machine: machine.rng.choice((1.0, 2.0)) if machine.log else 1.0)
+    verdict = race(machine, 0.1, 0.5)
+    assert 3 <= len(verdict.pairs) < 8
+    assert (verdict.outcome, verdict.noisy) == ("inconclusive", True)
+
+
+def test_hopeless_by_far_fails_on_a_noisy_machine_too() -> None:
+    machine = Machine(noise=lambda machine: machine.rng.choice((1.0, 2.0)) if machine.log else 1.0)
+    verdict = race(machine, 0.02, 1.4)
+    assert 3 <= len(verdict.pairs) < 8
+    assert (verdict.outcome, verdict.noisy) == ("fail", True)
+
+
+def test_a_limit_of_its_own() -> None:
+    machine = Machine()
+    verdict = race(machine, 0.02, 0.2, time_limit=3.2)
+    assert verdict.seconds <= 3.2
+    assert 3 <= len(verdict.pairs) < 8
+
+
+def test_without_a_full_control_nothing_fails() -> None:
+    """A machine that stalls once the pairs are done."""
+    machine = Machine(noise=lambda machine: 500.0 if machine.now > 0.9 else 1.0)
+    verdict = race(machine, 0.04, 0.04)
+    assert len(verdict.pairs) == 8
+    assert 0 < len(verdict.control) < 8
+    assert verdict.outcome == "inconclusive"
+    assert "control" in str(verdict)
+
+
+def test_a_slow_comparison_says_how_long_it_takes() -> None:
+    said: list[str] = []
+    race(Machine(), 0.02, 0.4, announce=said.append)
+    assert said == ["One call is slow here: this takes about 3 s."]
+    race(Machine(), 0.02, 0.002, announce=said.append)
+    assert len(said) == 1
+    race(Machine(), 0.02, 20.0, announce=said.append)
+    assert said[1] == "One call is slow here: this takes about 20 s."
+
+
+def test_a_coarse_clock_neither_breaks_nor_fails() -> None:
+    """A clock that ticks 50 times a second: some blocks of 20 ms take no time at all."""
+
+    def coarse(machine: Machine, timer: BlockTimer) -> BlockTimer:
+        def block(calls: int) -> BlockTime:
+            start = int(machine.now * 50)
+            timer(calls)
+            ticks = int(machine.now * 50) - start
+            return BlockTime(ticks / 50, ticks / 50)
+
+        return block
+
+    walls = set()
+    for seed in range(20):
+        machine = Machine(quiet, seed)
+        candidate, baseline = machine.timer("candidate", 0.004), machine.timer("baseline", 0.02)
+        sides = coarse(machine, candidate), coarse(machine, baseline)
+        verdict = compare_blocks(sides[0], sides[1], 2.5, clock=machine.clock, seed=seed)
+        assert verdict.outcome != "fail"
+        walls |= {block.wall for pair in verdict.pairs for block in (pair.baseline, pair.candidate)}
+    assert 0.0 in walls
+
+
+@pytest.mark.parametrize("at_least", [0, -2.5, float("nan")])
+def test_at_least_must_be_positive(at_least: float) -> None:
+    with pytest.raises(ValueError, match="at_least"):
+        race(Machine(), 0.02, 0.01, at_least)

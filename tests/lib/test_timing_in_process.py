@@ -1,0 +1,203 @@
+"""compare in this process: inputs, threads, garbage, devices. The speed of the functions decides nothing here."""
+
+from __future__ import annotations
+
+import gc
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from unrolled import device
+from unrolled.timing import blocks, compare, comparing
+from unrolled.timing.blocks import WarmUp
+from unrolled.timing.verdict import conclude
+
+NOTHING = conclude([], [], 2)
+
+
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 0.1 ms, so that these tests take no time."""
+    monkeypatch.setattr(blocks, "MIN_BLOCK", 1e-4)
+
+
+def make(rng: np.random.Generator) -> dict[str, Any]:
+    return {"x": rng.random(8)}
+
+
+def test_compare_announces_itself_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+    events: list[str] = []
+    compare(
+        lambda x: events.append("call"),
+        lambda x: events.append("call"),
+        inputs=make,
+        at_least=2,
+        announce=events.append,
+    )
+    assert events[0] == "Measuring speed: 3 s as a rule, 12 s at most."
+
+
+def test_both_sides_walk_through_all_inputs_and_keep_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+    seen: dict[str, list[int]] = {"candidate": [], "baseline": []}
+    inputs = [{"x": i} for i in range(20)]
+    candidate, baseline = (lambda x, walked=walked: walked.append(x) for walked in seen.values())
+    compare(candidate, baseline, inputs=inputs, at_least=2)
+    del seen["baseline"][0]  # the call that finds the device
+    for walked in seen.values():
+        assert len(walked) > 20
+        assert walked == [i % 20 for i in range(len(walked))]
+
+
+def test_inputs_are_made_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+
+    def seen(seed: int) -> list[bytes]:
+        values: dict[bytes, None] = {}
+        compare(lambda x: values.setdefault(x.tobytes()), lambda x: None, inputs=make, at_least=2, seed=seed)
+        return list(values)
+
+    assert len(seen(1)) == 16
+    assert seen(1) == seen(1)
+    assert seen(1) != seen(2)
+
+
+def test_sixteen_inputs_at_least() -> None:
+    with pytest.raises(ValueError, match="15 dictionaries; expected at least 16"):
+        compare(len, len, inputs=[{"x": 1}] * 15, at_least=2)
+
+
+def test_one_blas_thread_while_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+
+    def pools() -> list[int]:
+        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+
+    before, during = pools(), []
+    verdict = compare(lambda x: during.append(max(pools())), lambda x: None, inputs=make, at_least=2, time_limit=1)
+    assert {*during} == {1}
+    assert verdict.threads == "1 thread"
+    assert pools() == before
+
+
+def test_threads_are_left_alone_if_they_are_the_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+    monkeypatch.setattr(threadpoolctl, "threadpool_limits", lambda *args: pytest.fail("threads were touched"))
+    verdict = compare(lambda x: None, lambda x: None, inputs=make, at_least=2, threads=None)
+    assert verdict.threads == "threads left alone"
+
+
+def test_threads_that_cannot_be_controlled_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", list)
+    verdict = compare(lambda x: None, lambda x: None, inputs=make, at_least=2)
+    assert verdict.threads == "threads uncontrolled"
+    assert "Threads uncontrolled" in str(verdict)
+
+
+def test_a_library_loaded_while_timing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+    pools = [{"user_api": "blas", "num_threads": 1}]
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: pools)
+    assert compare(lambda x: None, lambda x: None, inputs=make, at_least=2).threads == "1 thread"
+
+    def loads_another(x: Any) -> None:
+        pools[:] = [*pools[:1], {"user_api": "blas", "num_threads": 2}]
+
+    verdict = compare(loads_another, lambda x: None, inputs=make, at_least=2)
+    assert verdict.threads == "threads uncontrolled"
+
+
+def test_no_garbage_collection_inside_a_block_and_all_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+    inside: list[bool] = []
+    timer = blocks.block_timer(lambda x: inside.append(gc.isenabled()), [{"x": 1}])
+    timer(3)
+    assert inside == [False] * 3
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        timer(1)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_an_error_comes_through_and_leaves_everything_as_it_was() -> None:
+    calls = iter([None, *[ValueError("planted")] * 9])
+
+    def fails_later(x: Any) -> None:
+        error = next(calls)
+        if error:
+            raise error
+
+    before = threadpoolctl.threadpool_info()
+    with pytest.raises(ValueError, match="planted"):
+        compare(fails_later, lambda x: None, inputs=make, at_least=2)
+    assert gc.isenabled()
+    assert threadpoolctl.threadpool_info() == before
+
+
+# devices
+
+
+class OnDevice:
+    """An array that lies on a device."""
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A registered array module that notes each synchronization."""
+    events: list[str] = []
+    runtime = SimpleNamespace(deviceSynchronize=lambda: events.append("synchronize"))
+    monkeypatch.setattr(device, "_modules", dict(device._modules))
+    device.register(OnDevice, SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    return events
+
+
+@pytest.mark.parametrize("where", ["inputs", "result", "nested"])
+def test_a_block_on_a_device_ends_with_a_synchronization(
+    where: str, fake_gpu: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick(monkeypatch)
+    places: dict[str, Any] = {"inputs": OnDevice(), "result": 1, "nested": [1, (OnDevice(),)]}
+    x = {"x": places[where]}
+    made: Callable[..., Any] = lambda x: OnDevice() if where == "result" else None  # noqa: E731
+    options: dict[str, Any] = {}
+    monkeypatch.setattr(
+        comparing,
+        "compare_blocks",
+        lambda candidate, *args, **kwargs: options.update(kwargs, candidate=candidate) or NOTHING,
+    )
+    compare(lambda x: fake_gpu.append("call"), made, inputs=[x] * 16, at_least=2)
+    fake_gpu.clear()
+    options["candidate"](2)
+    assert fake_gpu == ["synchronize", "call", "call", "synchronize"]
+    assert options["warm"] == WarmUp(calls=10, seconds=0.5)
+    assert options["cpu_witness"] is False
+
+
+def test_on_the_host_cpu_time_may_be_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {}
+    monkeypatch.setattr(comparing, "compare_blocks", lambda *args, **kwargs: options.update(kwargs) or NOTHING)
+    compare(lambda x: x, lambda x: [x, "text", None], inputs=make, at_least=2)
+    assert options["cpu_witness"] is True
+    assert options["warm"] == WarmUp(calls=3, seconds=0.0)
+
+
+def test_cpu_seconds_count_this_process_and_its_children() -> None:
+    start = blocks.cpu_seconds()
+    random.Random(0).randbytes(10**6)
+    own = time.process_time()  # before the next line, so that this process alone could only count less there
+    here = blocks.cpu_seconds()
+    subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
+    assert start < here
+    assert blocks.cpu_seconds() - here > time.process_time() - own

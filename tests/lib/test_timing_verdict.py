@@ -1,0 +1,225 @@
+"""What a verdict says, draws and stores; and what measure and the ceilings return."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from unrolled.timing import Block, Pair, Verdict, ceilings, copy_bandwidth, matmul_peak, measure, measuring
+from unrolled.timing.threads import blas_threads
+from unrolled.timing.verdict import conclude
+
+QUIET = [Pair(Block(1, 1.0), Block(1, 1.0))] * 8
+NOISY = [Pair(Block(1, 1.0), Block(1, 1.5)), Pair(Block(1, 1.5), Block(1, 1.0))] * 4
+
+
+def pairs(*ratios: float, cpu: float = math.nan) -> list[Pair]:
+    return [Pair(Block(1, 0.02, 0.01), Block(10, 0.2 / ratio, 0.1 / cpu), "candidate") for ratio in ratios]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "at_least", "text"),
+    [
+        (
+            [41.2, 38.1, 44.3, 41, 41.4, 40, 42, 41.3],
+            2.5,
+            "41x faster than the baseline (38 to 44); at least 2.5x was asked: pass.",
+        ),
+        ([1.3] * 8, 2.5, "1.3x faster than the baseline (1.3 to 1.3); at least 2.5x was asked: fail."),
+        (
+            [0.31, 0.3, 0.32] * 2 + [0.31] * 2,
+            2.5,
+            "3.2x slower than the baseline (3.1 to 3.3); at least 2.5x faster was asked: fail.",
+        ),
+        ([0.99] * 4 + [1.02] * 4, 50, "About as fast as the baseline (0.99x to 1x); at least 50x was asked: fail."),
+        (
+            [2.3] * 32,
+            2.5,
+            "2.3x faster than the baseline (2.3 to 2.3); at least 2.5x was asked: inconclusive. "
+            "Too close to call after 32 pairs.",
+        ),
+        ([2400.0] * 8, 1000, "2,400x faster than the baseline (2,400 to 2,400); at least 1,000x was asked: pass."),
+        (
+            [0.01],
+            2.5,
+            "100x slower than the baseline (100 to 100); at least 2.5x faster was asked: fail. "
+            "Stopped after one pair, far below what was asked.",
+        ),
+        (
+            [],
+            2.5,
+            "Not one pair could be measured; at least 2.5x was asked: inconclusive. "
+            "Time ran out after 0 of at least 8 pairs.",
+        ),
+    ],
+)
+def test_a_verdict_in_plain_sentences(ratios: list[float], at_least: float, text: str) -> None:
+    assert str(conclude(pairs(*ratios), QUIET, at_least)) == text
+
+
+def test_a_busy_machine_in_plain_sentences() -> None:
+    assert str(conclude(pairs(*[1.3] * 8), NOISY, 2.5)).endswith(
+        "inconclusive. The machine is too busy for a fair measurement: try again when it is quieter."
+    )
+    verdict = conclude(pairs(*[1.5, 9.0] * 16, cpu=4.0), NOISY, 2.5)
+    assert str(verdict) == (
+        "4x faster than the baseline in CPU time (4 to 4); at least 2.5x was asked: pass. "
+        "The machine is busy, so CPU time decided."
+    )
+
+
+def test_threads_uncontrolled_is_said() -> None:
+    assert "Threads uncontrolled" in str(conclude(pairs(*[9.0] * 8), [], 2.5, threads="threads uncontrolled"))
+    assert "hread" not in str(conclude(pairs(*[9.0] * 8), [], 2.5, threads="1 thread"))
+
+
+def test_a_pair_compares_seconds_per_call() -> None:
+    pair = Pair(Block(2, 0.04, 0.02), Block(10, 0.05, 0.04))
+    assert pair.ratio == pytest.approx(4)
+    assert pair.cpu_ratio == pytest.approx(2.5)
+
+
+def test_a_clock_that_stands_still_never_divides_by_zero() -> None:
+    assert Pair(Block(1, 0.02, 0.0), Block(1, 0.0, 0.0)).ratio == math.inf
+    assert math.isnan(Pair(Block(1, 0.02), Block(1, 0.01)).cpu_ratio)
+
+
+seconds = st.floats(1e-6, 10)
+block = st.builds(Block, st.integers(1, 10**6), seconds, st.one_of(seconds, st.just(math.nan)))
+some_pairs = st.lists(st.builds(Pair, block, block, st.sampled_from(["baseline", "candidate"])), max_size=10)
+
+
+@given(some_pairs, some_pairs, st.floats(0.1, 100))
+@settings(max_examples=50)
+def test_through_json_and_back(measured: list[Pair], control: list[Pair], at_least: float) -> None:
+    verdict = conclude(measured, control, at_least, threads="1 thread", seconds=0.5, seed=3)
+    text = json.dumps(verdict.to_dict(), allow_nan=False)  # NaN would be no JSON for a browser
+    back = Verdict.from_dict(json.loads(text))
+    assert repr(back) == repr(verdict)
+    assert str(back) == str(verdict)
+
+
+def test_what_is_no_verdict_is_refused() -> None:
+    data = conclude(pairs(*[9.0] * 8), [], 2.5).to_dict()
+    del data["pairs"], data["seed"]
+    with pytest.raises(ValueError, match="seed, pairs missing"):
+        Verdict.from_dict(data)
+
+
+@pytest.mark.parametrize("ratios", [[9.0] * 8, [1.5, 9.0] * 16, []])
+def test_draw(ratios: list[float]) -> None:
+    verdict = conclude(pairs(*ratios, cpu=4.0), NOISY, 2.5)
+    ax = Figure().add_subplot()
+    verdict.draw(ax)
+    assert verdict.outcome in ax.get_title()
+    assert "asked: 2.5x" in [line.get_label() for line in ax.get_lines()]
+    assert ax.get_legend() is not None
+    assert ("CPU time" in ax.get_ylabel()) == (verdict.witness == "cpu time")
+    points = [line for line in ax.get_lines() if line.get_label() == "measured pairs"]
+    assert [len(np.asarray(line.get_xdata())) for line in points] == ([len(ratios)] if ratios else [])
+
+
+def test_timing_imports_nothing_heavy() -> None:
+    code = "import sys, unrolled.timing; print({'matplotlib', 'scipy', 'threadpoolctl', 'sklearn'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+# measure; a fake clock where a number is compared
+
+
+class FakeClock:
+    """perf_counter that moves one unit of work at a time."""
+
+    now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return self.now
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    fake = FakeClock()
+    monkeypatch.setattr(time, "perf_counter", fake.perf_counter)
+    monkeypatch.setattr(time, "process_time", fake.process_time)
+    return fake
+
+
+@pytest.mark.parametrize("per_call", [2e-6, 3e-4, 0.03])
+def test_measure_takes_the_median_within_its_budget(clock: FakeClock, per_call: float) -> None:
+    measured = measure(clock.work, {"seconds": per_call}, budget=0.5)
+    assert [measured.seconds, measured.low, measured.high] == pytest.approx([per_call] * 3)
+    assert measured.calls == sum(block.calls for block in measured.blocks)
+    assert 0.3 < clock.now <= 0.5
+    assert min(block.wall for block in measured.blocks) >= measuring.SHORT_BLOCK
+
+
+def test_a_slow_first_call_is_not_in_a_measurement(clock: FakeClock) -> None:
+    times = iter([0.2] + [0.01] * 99)
+    assert measure(lambda: clock.work(next(times)), {}).high == pytest.approx(0.01)
+
+
+def test_measure_calls_a_slow_function_once(clock: FakeClock) -> None:
+    measured = measure(clock.work, {"seconds": 7.0}, budget=0.5)
+    assert (measured.seconds, measured.calls, clock.now) == (7.0, 1, 7.0)
+    assert str(measured) == "7 s per call (7 s to 7 s, 1 call)"
+
+
+def test_measure_walks_through_several_inputs(clock: FakeClock) -> None:
+    inputs = [{"seconds": 0.01}, {"seconds": 0.02}, {"seconds": 0.03}]
+    measured = measure(clock.work, inputs)
+    assert [block.wall for block in measured.blocks[1:7]] == pytest.approx([0.03, 0.01, 0.02] * 2)
+    assert measured.seconds == pytest.approx(0.02)
+
+
+def test_measure_refuses_no_inputs() -> None:
+    with pytest.raises(ValueError, match="inputs is empty"):
+        measure(len, [])
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_must_be_positive(threads: int) -> None:
+    with pytest.raises(ValueError, match="threads"), blas_threads(threads):
+        pass
+
+
+# ceilings
+
+
+def test_ceilings_count_bytes_and_operations(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ceilings, "COPY_BYTES", 2**20)
+    monkeypatch.setattr(np, "copyto", lambda target, source: clock.work(0.01))
+    monkeypatch.setattr(np, "matmul", lambda a, b, out: clock.work(0.01))
+    assert copy_bandwidth() == pytest.approx(2 * 2**20 / 0.01)
+    assert matmul_peak(np.float64, size=100) == pytest.approx(2 * 100**3 / 0.01)
+
+
+def test_a_ceiling_is_the_best_of_several(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.5, 0.03, 0.01] + [0.02] * 99)
+    monkeypatch.setattr(np, "matmul", lambda a, b, out: clock.work(next(times)))
+    assert matmul_peak(size=100) == pytest.approx(2 * 100**3 / 0.01)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_peak_is_measured_in_the_dtype_asked_for(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[np.dtype[Any]] = set()
+    monkeypatch.setattr(ceilings, "BUDGET", 0.0)
+    monkeypatch.setattr(np, "matmul", lambda a, b, out: seen.update((a.dtype, b.dtype, out.dtype)))
+    matmul_peak(dtype, size=8)
+    assert seen == {np.dtype(dtype)}
