@@ -1,0 +1,66 @@
+"""The ladder of lesson 02: seconds for one convolution over 60,000 digits, by the way it is written.
+
+    python benchmarks/ladder.py [--json benchmarks/results/ladder.json] [--picture docs/ladder.png]
+
+Runs the lesson's solution as a learner would and reads the rungs from its journal. `speedup` is over the plain loops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import common
+from unrolled import notebooks, show
+
+LESSON = "02_convolution"
+PACKAGES = ("unrolled", "numpy")
+
+
+def measured_rungs() -> list[dict[str, Any]]:
+    """The rungs that the solution notebook puts into a new journal, slowest first."""
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Path(folder) / "journal.json"
+        notebook = common.ROOT / "solutions" / LESSON / f"{LESSON}.ipynb"
+        run = notebooks.run(notebook, cwd=folder, env={"UNROLLED_JOURNAL": str(journal)})
+        if run.errors:
+            sys.exit(f"{LESSON} does not run: {run.errors[0]}")
+        rungs = json.loads(journal.read_text(encoding="utf-8"))["rungs"]
+    return sorted(rungs.values(), key=lambda rung: -rung["seconds"])
+
+
+def rows(rungs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a rung, as the record keeps it."""
+    slowest = rungs[0]["seconds"]
+    return [
+        {
+            "name": rung["label"],
+            "what": rung["what"],
+            "epoch_s": rung["seconds"],
+            "batch": rung["batch"],
+            "speedup": slowest / rung["seconds"],
+        }
+        for rung in rungs
+    ]
+
+
+def main() -> None:
+    """Measure, print, and write what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="as it is: the ladder has no shorter form")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the ladder there, as PNG")
+    chosen = parser.parse_args()
+    chosen.threads = 1
+    rungs = measured_rungs()
+    common.finish(chosen, rows(rungs), PACKAGES)
+    if chosen.picture:
+        chosen.picture.write_bytes(show.ladder(rungs).png())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Write docs/measurements.md from the records in benchmarks/results/.
+
+    python benchmarks/measurements.py            write it
+    python benchmarks/measurements.py --check    exit with 1 if it is not what the records say
+
+The page is made, never typed: to change a figure, measure again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "measurements.md"
+INTRODUCTION = """\
+# Measurements
+
+Made by `python benchmarks/measurements.py` from the records in `benchmarks/results/`. Every record says which machine,
+versions and command it comes from. Ratios were measured side by side in one run; absolute times are of that machine.
+"""
+
+
+def page(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """The whole page; `records` by the name of the benchmark that made them."""
+    return "\n".join([INTRODUCTION, *(section(name, records[name]) for name in sorted(records))])
+
+
+def section(name: str, record: Mapping[str, Any]) -> str:
+    """One record: what it measures, its table, where it comes from."""
+    lines = [f"## {title(HERE / f'{name}.py')}", "", *table(record["rows"]), ""]
+    machine = ", ".join(f"{key} {text(value)}" for key, value in record["machine"].items() if value is not None)
+    versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items() if value is not None)
+    lines += [f"`{record['command']}`, {record['date'][:10]}, commit {str(record['commit'])[:10]}.", ""]
+    return "\n".join([*lines, f"Machine: {machine}. Versions: {versions}.", ""])
+
+
+def title(script: Path) -> str:
+    """The first sentence of the benchmark's docstring."""
+    docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or script.stem
+    return docstring.partition("\n")[0].rstrip(".")
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A Markdown table with a column for every key whose values are plain."""
+    rows = list(rows)
+    keys = [
+        key for key in dict.fromkeys(key for row in rows for key in row) if all(plain(row.get(key)) for row in rows)
+    ]
+    head = "| " + " | ".join(key.replace("_", " ") for key in keys) + " |"
+    rule = "| " + " | ".join("---" if isinstance(rows[0].get(key), str) else "---:" for key in keys) + " |"
+    return [head, rule, *("| " + " | ".join(text(row.get(key)) for key in keys) + " |" for row in rows)]
+
+
+def plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def text(value: Any) -> str:
+    """A number with three digits that count; everything else as it is."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def main() -> int:
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is out of date")
+    options = parser.parse_args()
+    made = page({path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")})
+    if not options.check:
+        PAGE.write_text(made, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != made:
+        print(f"{PAGE.name} is not what the records say: run `python {sys.argv[0]}`")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""How often the speed rule errs: real workloads of known ratio, on an idle machine and beside busy processes.
+
+    python benchmarks/operating_curve.py [--quick] [--json benchmarks/results/operating_curve.json] [--beside 0 1 2 4]
+
+A workload is the same small step done many times. The baseline does all of them, the candidate so many fewer that it is
+1.5 times as fast as asked (honest) or 2/3 as fast as asked (slow). 200 verdicts of each, beside 0, 1, 2 and 4 processes
+that this script starts and stops; --quick makes 10 of each. It exits with 1 if an honest function failed or slow code
+passed. Start it on a quiet machine, or its first two rows are not idle. It takes about 20 minutes; parts made with
+--beside are put together in the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import common
+import unrolled
+from unrolled.timing import Verdict, compare, measure
+
+HEAD = (
+    f"{'':40}{'pass':>6}{'fail':>6}{'inconclusive':>14}{'by CPU time':>13}{'measured/true':>15}{'s each':>8}{'most':>6}"
+)
+RUNS, QUICK_RUNS = 200, 10
+BUSY = (0, 1, 2, 4)
+MARGINS = {"honest, 1.5 T": Fraction(3, 2), "slow, 0.67 T": Fraction(2, 3)}
+AT_LEAST = (2.5, 4, 20)  # T, with each of the workloads
+STEPS = 120  # of the baseline; every candidate's number of steps is then whole, and its true ratio exact
+BASELINE_SECONDS = 0.0105
+# Arithmetic in Python and copies of an array larger than a core's cache; ends with its parent.
+BUSY_SOURCE = """
+import os
+import numpy as np
+parent, source = os.getppid(), np.ones(2**20)
+target = source.copy()
+while os.getppid() == parent:
+    sum(i * i for i in range(100_000))
+    np.copyto(target, source)
+"""
+
+
+def python_step(x: np.ndarray, grain: int) -> float:
+    """A plain loop."""
+    total = 0.0
+    for i in range(12 * grain):
+        total += i * 0.5
+    return total
+
+
+def numpy_step(x: np.ndarray, grain: int) -> float:
+    """Elementwise work, one core's cache."""
+    for _ in range(grain):
+        y = x * 1.5
+        y += x
+    return float(y[0, 0])
+
+
+def blas_step(x: np.ndarray, grain: int) -> float:
+    """Small matrix products."""
+    for _ in range(grain):
+        y = x @ x
+    return float(y[0, 0])
+
+
+def mixed_step(x: np.ndarray, grain: int) -> float:
+    """All three."""
+    return python_step(x, grain) + numpy_step(x, grain) + blas_step(x, grain)
+
+
+def repeat(step: Callable[[np.ndarray, int], float], steps: int, grain: int, x: np.ndarray) -> float:
+    """`steps` steps."""
+    return sum(step(x, grain) for _ in range(steps))
+
+
+def make_input(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """48 x 48 float32."""
+    return {"x": rng.random((48, 48), dtype=np.float32)}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One step, and how often it is done inside so that all steps together take about 10 ms."""
+
+    step: Callable[[np.ndarray, int], float]
+    grain: int
+
+    def verdict(self, at_least: float, margin: Fraction, seed: int) -> Verdict:
+        """Compare a candidate that is `margin` times as fast as asked."""
+        steps = STEPS / (Fraction(at_least) * margin)
+        assert steps.denominator == 1, "the ratio would not be exact"
+        baseline = partial(repeat, self.step, STEPS, self.grain)
+        candidate = partial(repeat, self.step, int(steps), self.grain)
+        return compare(candidate, baseline, inputs=make_input, at_least=at_least, seed=seed)
+
+
+def workloads() -> list[Workload]:
+    """The four kinds, sized for this machine."""
+    x = make_input(np.random.default_rng(0))["x"]
+    sized = []
+    for step in (python_step, numpy_step, blas_step, mixed_step):
+        seconds = measure(step, {"x": x, "grain": 10}, budget=0.2).seconds
+        sized.append(Workload(step, max(1, round(10 * BASELINE_SECONDS / STEPS / seconds))))
+    return sized
+
+
+@contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """Beside so many busy processes."""
+    started = [subprocess.Popen([sys.executable, "-c", BUSY_SOURCE]) for _ in range(processes)]
+    try:
+        time.sleep(1.0 if started else 0.0)  # until they have imported NumPy
+        yield
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+
+
+def row(name: str, margin: Fraction, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Counts of outcomes, how far the measured ratio was off, and how long a verdict took."""
+    outcomes = [verdict.outcome for verdict in verdicts]
+    off = [verdict.ratio / (verdict.at_least * float(margin)) for verdict in verdicts]
+    seconds = [verdict.seconds for verdict in verdicts]
+    return {
+        "name": name,
+        "runs": len(verdicts),
+        **{outcome: outcomes.count(outcome) for outcome in ("pass", "fail", "inconclusive")},
+        "by_cpu_time": sum(verdict.witness == "cpu time" for verdict in verdicts),
+        "noisy": sum(verdict.noisy for verdict in verdicts),
+        "measured_over_true": statistics.median(off),
+        "median_s": statistics.median(seconds),
+        "longest_s": max(seconds),
+    }
+
+
+def rows(runs: int, beside: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """One row for each margin and number of busy processes."""
+    kinds = list(product(AT_LEAST, workloads()))
+    for processes in beside:
+        where = "idle" if processes == 0 else f"beside {processes} busy process{'es' * (processes > 1)}"
+        for name, margin in MARGINS.items():
+            with busy(processes):
+                verdicts = []
+                for seed in range(runs):
+                    at_least, workload = kinds[seed % len(kinds)]
+                    verdicts.append(workload.verdict(at_least, margin, seed))
+            yield row(f"{name}, {where}", margin, verdicts)
+
+
+def errors(row: dict[str, Any]) -> int:
+    """Verdicts that must not happen: a fail for an honest function, a pass for slow code."""
+    return int(row["fail"] if row["name"].startswith("honest") else row["pass"])
+
+
+def record(rows: Sequence[dict[str, Any]], file: Path) -> dict[str, Any]:
+    """The rows with what made them, after those that `file` has from the same machine and versions."""
+    facts = {
+        "command": " ".join(["python", *sys.argv]),
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "commit": common.commit(),
+        "machine": common.machine()
+        | ({"cores": len(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else {}),
+        "versions": common.versions(["numpy"]) | {"unrolled": unrolled.__version__},
+    }
+    before = json.loads(file.read_text()) if file.exists() else facts | {"rows": []}
+    if any(before[key] != facts[key] for key in ("machine", "versions")):
+        raise SystemExit(f"{file} is of another machine or of other versions: move it away first")
+    if file.exists():
+        facts["command"] = f"{before['command']}; {facts['command']}"
+    return facts | {"rows": [*before["rows"], *rows]}
+
+
+def main() -> int:
+    """Print the table, write the record, answer 1 if a verdict was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} verdicts of each instead of {RUNS}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the record goes")
+    parser.add_argument("--beside", type=int, nargs="+", default=BUSY, metavar="N", help="numbers of busy processes")
+    options = parser.parse_args()
+    print(HEAD)
+    measured = []
+    for one in rows(QUICK_RUNS if options.quick else RUNS, options.beside):
+        measured.append(one)
+        print(
+            f"{one['name']:40}{one['pass']:6}{one['fail']:6}{one['inconclusive']:14}{one['by_cpu_time']:13}"
+            f"{one['measured_over_true']:15.2f}{one['median_s']:6.1f}{one['longest_s']:6.1f}",
+            flush=True,
+        )
+    if options.json:
+        options.json.write_text(json.dumps(record(measured, options.json), indent=1) + "\n")
+    wrong = sum(errors(one) for one in measured)
+    print("No honest function failed and no slow code passed." if not wrong else f"{wrong} verdicts are wrong.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
