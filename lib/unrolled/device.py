@@ -21,6 +21,8 @@ Module: TypeAlias = Any  # a module, or an object that offers the names of one
 SUPPORTED: frozenset[str] = frozenset(
     {
         # functions
+        "add.at",
+        "arange",
         "empty",
         "full",
         "matmul",

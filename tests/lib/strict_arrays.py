@@ -107,6 +107,16 @@ class _Cuda:
     runtime = _Runtime()
 
 
+class _Ufunc:
+    """A ufunc of which only `at` is listed."""
+
+    def __init__(self, name: str) -> None:
+        self._ufunc = getattr(np, name)
+
+    def at(self, x: StrictArray, indices: Any, values: Any) -> None:
+        self._ufunc.at(unwrap(x), unwrap(indices), unwrap(values))
+
+
 class StrictModule:
     """The module: SUPPORTED, and the three names that move arrays and wait."""
 
@@ -119,6 +129,8 @@ class StrictModule:
         return x.host
 
     def __getattr__(self, name: str) -> Any:
+        if f"{name}.at" in device.SUPPORTED and name not in device.SUPPORTED:
+            return _Ufunc(name)
         ask(name)
         function = getattr(np, name)
 

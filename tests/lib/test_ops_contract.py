@@ -27,15 +27,20 @@ class Call:
     arrays: tuple[Any, ...]
     options: tuple[Any, ...] = ()
     computes: bool = True  # False: only moves or selects values, so that integers stay integers
+    integers: tuple[Any, ...] = ()  # labels or indices, which follow the arrays and keep their dtype
+    gives: str | None = None  # the dtype of the result, where it is the same for all
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        result = self.function(*(arrays or self.arrays), *self.options)
+        arrays = arrays or self.arrays
+        on_host = device.array_module(*arrays) is np
+        integers = self.integers if on_host else tuple(map(strict.asarray, self.integers))
+        result = self.function(*arrays, *integers, *self.options)
         return result if isinstance(result, tuple) else (result,)
 
 
 X, WEIGHT, BIAS = floats(2, 3, 6, 5), floats(4, 3, 3, 2), floats(4)
 Y = ops.conv2d(X, WEIGHT, BIAS, (2, 1), (1, 2))
-POOLED = ops.max_pool2d(X, 3, 2, 1)
+POOLED, WHERE = ops.max_pool2d(X, 3, 2, 1), ops.max_pool2d_indices(X, 3, 2, 1)
 SAMPLES, MATRIX = floats(5, 7), floats(4, 7)
 COLUMNS = ops.im2col(X, (3, 2), 2, 1)
 
@@ -49,7 +54,13 @@ CALLS = {
     "col2im": Call(ops.col2im, (COLUMNS,), (X.shape, (3, 2), 2, 1), computes=False),
     "max_pool2d": Call(ops.max_pool2d, (X,), (3, 2, 1), computes=False),
     "max_pool2d_loops": Call(ops.max_pool2d_loops, (X,), (3, 2, 1), computes=False),
+    "max_pool2d_indices": Call(ops.max_pool2d_indices, (X,), (3, 2, 1), gives="int64"),
     "max_pool2d_backward": Call(ops.max_pool2d_backward, (POOLED, X), (3, 2, 1), computes=False),
+    "max_unpool2d": Call(ops.max_unpool2d, (POOLED,), ((6, 5),), computes=False, integers=(WHERE,)),
+    "max_unpool2d_loops": Call(ops.max_unpool2d_loops, (POOLED, X), (3, 2, 1), computes=False),
+    "max_unpool2d_mask": Call(ops.max_unpool2d_mask, (POOLED, X), (3, 2, 1), computes=False),
+    "avg_pool2d": Call(ops.avg_pool2d, (X,), (3, 2, 1)),
+    "avg_pool2d_backward": Call(ops.avg_pool2d_backward, (POOLED,), (X.shape, 3, 2, 1)),
     "affine": Call(ops.affine, (SAMPLES, MATRIX, BIAS)),
     "affine_one_by_one": Call(ops.affine_one_by_one, (SAMPLES, MATRIX, BIAS)),
     "affine_backward": Call(ops.affine_backward, (SAMPLES @ MATRIX.T, SAMPLES, MATRIX)),
@@ -77,13 +88,14 @@ def test_calls_only_supported_names(call: Call) -> None:
 
 @every_call
 def test_float32_stays_float32_and_float64_stays_float64(call: Call) -> None:
-    assert {result.dtype.name for result in call()} == {"float32"}
-    assert {result.dtype.name for result in call(*(x.astype(np.float64) for x in call.arrays))} == {"float64"}
+    assert {result.dtype.name for result in call()} == {call.gives or "float32"}
+    doubles = call(*(x.astype(np.float64) for x in call.arrays))
+    assert {result.dtype.name for result in doubles} == {call.gives or "float64"}
 
 
 @every_call
 def test_integers_count_as_float32_where_an_operation_computes(call: Call) -> None:
-    expected = "float32" if call.computes else "int64"
+    expected = call.gives or ("float32" if call.computes else "int64")
     assert {result.dtype.name for result in call(*(x.astype(np.int64) for x in call.arrays))} == {expected}
 
 
@@ -131,6 +143,11 @@ NO_IMAGES = {
     "conv2d_positions": (ops.conv2d_positions, (X[:0], WEIGHT, BIAS), (0, 4, 4, 4)),
     "im2col": (ops.im2col, (X[:0], 3), (27, 0)),
     "max_pool2d": (ops.max_pool2d, (X[:0], 2), (0, 3, 3, 2)),
+    "max_pool2d_backward": (ops.max_pool2d_backward, (POOLED[:0], X[:0], 3, 2, 1), (0, 3, 6, 5)),
+    "max_unpool2d": (ops.max_unpool2d, (POOLED[:0], WHERE[:0], (6, 5)), (0, 3, 6, 5)),
+    "max_unpool2d_mask": (ops.max_unpool2d_mask, (POOLED[:0], X[:0], 3, 2, 1), (0, 3, 6, 5)),
+    "avg_pool2d": (ops.avg_pool2d, (X[:0], 2), (0, 3, 3, 2)),
+    "avg_pool2d_backward": (ops.avg_pool2d_backward, (POOLED[:0], (0, 3, 6, 5), 3, 2, 1), (0, 3, 6, 5)),
     "affine": (ops.affine, (SAMPLES[:0], MATRIX, BIAS), (0, 4)),
     "affine_one_by_one": (ops.affine_one_by_one, (SAMPLES[:0], MATRIX, BIAS), (0, 4)),
     "relu": (ops.relu, (X[:0],), (0, 3, 6, 5)),

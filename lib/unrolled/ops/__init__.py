@@ -7,18 +7,22 @@ selects values (im2col, max-pooling, relu) the dtype stays as it is.
 
 from unrolled.ops.activation import relu, relu_backward
 from unrolled.ops.amdahl import amdahl_speedup
+from unrolled.ops.average import avg_pool2d, avg_pool2d_backward
 from unrolled.ops.columns import col2im, im2col
 from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
 from unrolled.ops.linear import affine, affine_backward, affine_one_by_one
 from unrolled.ops.matmul import matmul_loops, matmul_rows
-from unrolled.ops.pool import max_pool2d, max_pool2d_backward, max_pool2d_loops
+from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops
 from unrolled.ops.sorting import bubble_sort, merge, merge_sort
+from unrolled.ops.unpool import max_pool2d_backward, max_unpool2d, max_unpool2d_loops, max_unpool2d_mask
 
 __all__ = [
     "affine",
     "affine_backward",
     "affine_one_by_one",
     "amdahl_speedup",
+    "avg_pool2d",
+    "avg_pool2d_backward",
     "bubble_sort",
     "col2im",
     "conv2d",
@@ -31,7 +35,11 @@ __all__ = [
     "matmul_rows",
     "max_pool2d",
     "max_pool2d_backward",
+    "max_pool2d_indices",
     "max_pool2d_loops",
+    "max_unpool2d",
+    "max_unpool2d_loops",
+    "max_unpool2d_mask",
     "merge",
     "merge_sort",
     "relu",

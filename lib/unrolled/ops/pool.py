@@ -1,4 +1,4 @@
-"""Max-pooling of x (N, C, H, W), and the way back."""
+"""Max-pooling of x (N, C, H, W): the largest pixels, and where they were."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import IntOrPair, check_axes, check_shape
+from unrolled.ops.arguments import IntOrPair, check_axes
 from unrolled.ops.windows import Windows
 
 
@@ -15,7 +15,8 @@ def max_pool2d_loops(
     x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
     """Max-pool with a loop over every axis: the definition, and the slowest way."""
-    windows = _windows(x, kernel_size, stride, padding)
+    check_axes("x", x, "N, C, H, W")
+    windows = pooling_windows(x.shape, kernel_size, stride, padding)
     (n, c, h, w), (oh, ow) = x.shape, windows.output_size
     (kh, kw), (sh, sw), (ph, pw) = windows.kernel_size, windows.stride, windows.padding
     y = array_module(x).empty((n, c, oh, ow), dtype=x.dtype)
@@ -39,7 +40,8 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     stride is kernel_size unless given; smaller strides overlap. Padding never wins, and must be smaller than the
     kernel, so that every window sees a pixel. Raises ValueError otherwise and where the window does not fit.
     """
-    windows = _windows(x, kernel_size, stride, padding)
+    check_axes("x", x, "N, C, H, W")
+    windows = pooling_windows(x.shape, kernel_size, stride, padding)
     module = array_module(x)
     y = module.full((*x.shape[:2], *windows.output_size), _lowest(x.dtype), dtype=x.dtype)
     for _, _, outputs, inputs in windows.offsets():
@@ -47,32 +49,42 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     return y
 
 
-def max_pool2d_backward(
-    grad: Array, x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
+def max_pool2d_indices(
+    x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
-    """Send grad (N, C, OH, OW) back to where each maximum came from: grad_x (N, C, H, W), dtype as grad.
+    """Where the largest pixel of each window lies in its image: row * W + column, int64 (N, C, OH, OW).
 
-    Of equal maxima the first in row-major order gets all of it; where windows overlap, what arrives adds up.
+    Of equal maxima it is the first in row-major order; the first NaN, if there is one. Arguments as for `max_pool2d`.
     """
-    module = array_module(grad, x)
-    windows = _windows(x, kernel_size, stride, padding)
-    check_shape("grad", grad, (*x.shape[:2], *windows.output_size), f"x {x.shape}")
-    largest = max_pool2d(x, *(windows.kernel_size, windows.stride, windows.padding))
-    waiting = module.full(largest.shape, True, dtype=bool)
-    grad_x = module.zeros(x.shape, dtype=grad.dtype)
-    for _, _, outputs, inputs in windows.offsets():
-        pixel = x[inputs]
-        here = waiting[outputs] & ((pixel == largest[outputs]) | (pixel != pixel))
-        waiting[outputs] &= ~here
-        grad_x[inputs] += module.where(here, grad[outputs], 0)
-    return grad_x
-
-
-def _windows(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None, padding: IntOrPair) -> Windows:
     check_axes("x", x, "N, C, H, W")
-    h, w = x.shape[2:]
+    windows = pooling_windows(x.shape, kernel_size, stride, padding)
+    module = array_module(x)
+    w = x.shape[3]
+    pixels = module.arange(x.shape[2] * w).reshape(1, 1, *x.shape[2:])
+    shape = (*x.shape[:2], *windows.output_size)
+    largest, where = module.zeros(shape, dtype=x.dtype), module.full(shape, -1, dtype="int64")
+    for _, _, outputs, inputs in windows.offsets():
+        pixel, before = x[inputs], largest[outputs]
+        wins = (where[outputs] < 0) | (pixel > before) | ((pixel != pixel) & (before == before))
+        largest[outputs] = module.where(wins, pixel, before)
+        where[outputs] = module.where(wins, pixels[inputs], where[outputs])
+    return where
+
+
+def pooling_windows(
+    shape: tuple[int, ...],
+    kernel_size: IntOrPair,
+    stride: IntOrPair | None,
+    padding: IntOrPair,
+    image: str | None = None,
+) -> Windows:
+    """The windows of a pooling over x of shape (N, C, H, W), checked; a stride of None is kernel_size.
+
+    Raises ValueError as `max_pool2d` says; `image` are the caller's words for x in the message.
+    """
+    _, _, h, w = shape
     stride = kernel_size if stride is None else stride
-    windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x of shape {x.shape}")
+    windows = Windows.over((h, w), kernel_size, stride, padding, image=image or f"x of shape {shape}")
     if any(p >= k for p, k in zip(windows.padding, windows.kernel_size, strict=True)):
         raise ValueError(
             f"padding {windows.padding} must be smaller than kernel_size {windows.kernel_size}: "
