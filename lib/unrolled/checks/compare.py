@@ -53,6 +53,13 @@ def agree(got: Any, expected: Any, tolerance: float) -> bool:
     return not _wrong(ours, theirs, tolerance).any()
 
 
+def changed(now: Any, before: Any) -> bool:
+    """Whether data is no longer what it was. Of what is not made of numbers, such as a function, nothing is known."""
+    if _as_numbers(before) is None and isinstance(before, (tuple, list)):
+        return len(now) != len(before) or any(changed(n, b) for n, b in zip(now, before, strict=True))
+    return _as_numbers(before) is not None and not agree(now, before, 0.0)
+
+
 def _as_numbers(value: Any) -> Array | None:
     """A number, an array or nested lists of numbers as an array; None for anything else."""
     try:

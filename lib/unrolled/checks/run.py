@@ -13,7 +13,7 @@ import numpy as np
 import unrolled
 from unrolled import timing
 
-from .compare import agree, mismatch, shortened
+from .compare import agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Function, Inputs, Mistake, Rung, Spec
@@ -41,7 +41,9 @@ def run(
 
     Never raises for anything the function does. `announce` is told before the timing starts; `climb` measures the rung.
     """
-    findings = _check_cases(spec, function, seed, case_limit)
+    if spec.limit is not None and announce is not None:
+        announce(f"this may take a while, up to {spec.limit:g} s for a case")
+    findings = _check_cases(spec, function, seed, max(case_limit, spec.limit or 0))
     right = all(finding.verdict == "pass" for finding in findings)
     parts = [_correctness_part(name, spec, findings)]
     verdict = None
@@ -57,7 +59,7 @@ _NOT_TIMED = Finding("speed", "not run", ("measured once all cases are right",))
 
 
 def _check_cases(spec: Spec, function: Any, seed: int, limit: float) -> list[Finding]:
-    problem = _not_callable_with(function, spec.cases[0].inputs(seed))
+    problem = _not_callable_with(function, _argument_names(spec, seed))
     if problem is not None:
         return [Finding("the function", "crashed", (problem,)), *_not_run(spec.cases)]
     findings: list[Finding] = []
@@ -73,14 +75,26 @@ def _not_run(cases: Sequence[Case]) -> list[Finding]:
     return [Finding(case.name, "not run") for case in cases]
 
 
-def _not_callable_with(function: Any, inputs: Inputs) -> str | None:
-    """Why the function cannot be called with these inputs, or None."""
+def _argument_names(spec: Spec, seed: int) -> list[str]:
+    """The arguments that a case passes: its inputs, or what the reference needs where the spec has a way of its own."""
+    if spec.call is None:
+        return list(spec.cases[0].inputs(seed))
+    parameters = inspect.signature(spec.reference).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+
+
+def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:
+    return function(**inputs) if spec.call is None else spec.call(function, inputs)
+
+
+def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
+    """Why the function cannot be called with arguments of these names, or None."""
     if not callable(function):
         return f"expected a function, got {type(function).__name__}: pass the function itself, without brackets"
     try:
-        inspect.signature(function).bind(**inputs)
+        inspect.signature(function).bind(**dict.fromkeys(names))
     except TypeError as error:
-        call = ", ".join(f"{name}=…" for name in inputs)
+        call = ", ".join(f"{name}=…" for name in names)
         return f"the function cannot be called as f({call}): {error}. Leave its parameters as the exercise has them"
     except ValueError:  # a builtin that has no signature: the call itself will tell
         return None
@@ -95,7 +109,7 @@ def _check_case(
     pristine = copy.deepcopy(inputs)
     try:
         with time_limit(limit), np.errstate(all="ignore"):
-            got = function(**inputs)
+            got = _called(spec, function, inputs)
     except TimeLimitError:
         return Finding(case.name, "timeout", (f"stopped after {limit:g} s: does a loop never end?",))
     except NotImplementedError:
@@ -103,18 +117,17 @@ def _check_case(
     except BaseException as error:  # SystemExit and its like, too
         return Finding(case.name, "crashed", tuple(_crash_lines(error, function)))
     try:
-        return _judged(
-            spec, case, seed, got, [key for key in inputs if not agree(inputs[key], pristine[key], 0.0)], earlier
-        )
+        touched = [name for name in inputs if changed(inputs[name], pristine[name])]
+        if touched:
+            return Finding(case.name, "fail", (f"your function changed its input {touched[0]}: work on a copy",))
+        return _judged(spec, case, seed, got, inputs, earlier)
     except Exception as error:  # what was returned is an object with ideas of its own
         return Finding(case.name, "fail", (f"what your function returned cannot be compared: {type(error).__name__}",))
 
 
-def _judged(spec: Spec, case: Case, seed: int, got: Any, changed: list[str], earlier: Sequence[Case]) -> Finding:
-    if changed:
-        return Finding(case.name, "fail", (f"your function changed its input {changed[0]}: work on a copy",))
-    expected = spec.reference(**case.inputs(seed))
-    found = mismatch(got, expected, spec.tolerance)
+def _judged(spec: Spec, case: Case, seed: int, got: Any, inputs: Inputs, earlier: Sequence[Case]) -> Finding:
+    expected = _called(spec, spec.reference, case.inputs(seed))
+    found = spec.compare(got, expected, inputs) if spec.compare else mismatch(got, expected, spec.tolerance)
     if found is None:
         return Finding(case.name, "pass")
     known = () if agree(got, expected, spec.tolerance) else _recognized(spec, case, seed, got, earlier)
@@ -125,7 +138,8 @@ def _recognized(spec: Spec, case: Case, seed: int, got: Any, earlier: Sequence[C
     """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
     for mistake in spec.mistakes:
         if _agrees(spec, mistake, case, seed, got) and all(
-            _agrees(spec, mistake, before, seed, spec.reference(**before.inputs(seed))) for before in earlier
+            _agrees(spec, mistake, before, seed, _called(spec, spec.reference, before.inputs(seed)))
+            for before in earlier
         ):
             return (mistake.says,)
     return ()
@@ -133,7 +147,7 @@ def _recognized(spec: Spec, case: Case, seed: int, got: Any, earlier: Sequence[C
 
 def _agrees(spec: Spec, mistake: Mistake, case: Case, seed: int, result: Any) -> bool:
     try:
-        usual = mistake.function(**case.inputs(seed))
+        usual = _called(spec, mistake.function, case.inputs(seed))
     except (ValueError, IndexError, TypeError, ArithmeticError):  # some mistakes only make sense for some inputs
         return False
     return agree(result, usual, spec.tolerance)

@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from .compare import Mismatch
+
 Function = Callable[..., Any]
 Inputs = dict[str, Any]
+Compare = Callable[[Any, Any, Inputs], Mismatch | None]
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,9 @@ class Rung:
 class Spec:
     """One exercise. `points` are for correctness; a `speed` part adds its own.
 
-    A result is right if every value lies within `tolerance` times the largest expected magnitude.
+    A result is right if every value lies within `tolerance` times the largest expected magnitude, unless `compare`
+    says otherwise. Inputs are plain data, or objects whose calls take and return plain data: then a judge in another
+    process can keep such an object, and what it recorded, out of the function's reach.
     """
 
     reference: Function
@@ -134,6 +139,14 @@ class Spec:
     mistakes: Sequence[Mistake] = ()
     speed: Speed | None = None
     rung: Rung | None = None
+    compare: Compare | None = None
+    """Judges where equality is not the question: `compare(got, expected, inputs)` is None, or what is wrong. The
+    inputs are those that the function was given, so what they recorded of it can be judged as well."""
+    call: Callable[[Function, Inputs], Any] | None = None
+    """How a case uses the function, where one call with all inputs is not enough: `call(function, inputs)` is the
+    result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""
+    limit: float | None = None
+    """Seconds for a case that may take longer than is usual: training, for instance."""
 
     @property
     def total_points(self) -> int:
