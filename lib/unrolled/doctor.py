@@ -105,7 +105,11 @@ def data() -> list[Facts]:
     """The data sets that are ready to use."""
     from unrolled import data
 
-    return [{"name": entry.name, "about": entry.about, "source": entry.source} for entry in data.available()]
+    return [
+        {"name": entry.name, "about": entry.about, "source": entry.source}
+        for entry in data.available()
+        if entry.ready()
+    ]
 
 
 def table(facts: Facts) -> str:

@@ -187,7 +187,10 @@ def test_data_is_listed_and_fetched(capsys):
     assert cli.main(["data", "fetch", "digits"]) == 0
     assert "1,797 images of 1 x 28 x 28" in capsys.readouterr().out
     assert cli.main(["data", "fetch", "cats"]) == 1
-    assert capsys.readouterr().err == "unrolled data: name is 'cats'; expected one of: digits\n"
+    assert (
+        capsys.readouterr().err
+        == "unrolled data: name is 'cats'; expected one of: digits, mnist, fashion_mnist, cifar10\n"
+    )
 
 
 def cell(report=None, grade_id=None, **metadata):

@@ -79,12 +79,14 @@ def test_split_refuses_more_images_than_there_are(train: int) -> None:
 
 
 def test_the_table_lists_only_what_fetch_can_load() -> None:
-    assert [entry.name for entry in data.available()] == ["digits"]
+    assert [entry.name for entry in data.available()] == ["digits", "mnist", "fashion_mnist", "cifar10"]
     for entry in data.available():
         assert entry.about
-        assert len(data.fetch(entry.name)) > 0
+        assert entry.source
+        assert entry.size > 0 or entry.ready()
+    assert [len(part) for part in data.fetch("digits")] == [len(part) for part in data.load("digits")] == [1500, 297]
 
 
 def test_fetch_names_what_there_is() -> None:
-    with pytest.raises(ValueError, match="name is 'minst'; expected one of: digits"):
+    with pytest.raises(ValueError, match="name is 'minst'; expected one of: digits, mnist"):
         data.fetch("minst")

@@ -32,7 +32,8 @@ def _list(arguments: argparse.Namespace) -> int:
     from unrolled import data
 
     for entry in data.available():
-        print(f"{entry.name}   {entry.about}, from {entry.source}")
+        state = "ready" if entry.ready() else f"{entry.size / 1e6:.0f} MB to download"
+        print(f"{entry.name:<13}  {entry.about}, from {entry.source}; {state}")
     return 0
 
 
@@ -40,10 +41,10 @@ def _fetch(arguments: argparse.Namespace) -> int:
     from unrolled import data
 
     try:
-        dataset = data.fetch(arguments.name)
+        train, test = data.fetch(arguments.name)
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
-    print(
-        f"{arguments.name}: {len(dataset):,} images of {' x '.join(map(str, dataset.images.shape[1:]))}, ready to use"
-    )
+    shape = " x ".join(map(str, train.images.shape[1:]))
+    count = f"{len(train) + len(test):,} images of {shape} ({len(train):,} to train, {len(test):,} to test)"
+    print(f"{arguments.name}: {count}, ready to use")
     return 0

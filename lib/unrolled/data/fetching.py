@@ -1,0 +1,94 @@
+"""Where the files of a data set are: in UNROLLED_DATA, in the cache, or on a mirror, from which they are fetched.
+
+UNROLLED_DATA names a folder that holds data sets and is only read. The cache is pooch's for "unrolled", or the folder
+that UNROLLED_CACHE names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from .errors import DownloadError
+from .resuming import BrokenOffError, CannotKeepError, Resuming
+from .sources import Source
+
+
+def given(source: Source, names: tuple[str, ...]) -> tuple[Path, ...] | None:
+    """The files (or folders) of these names in UNROLLED_DATA, None unless all are there. Each may be packed (.gz)."""
+    root = os.environ.get("UNROLLED_DATA")
+    for folder in source.folders if root else ():
+        found = [_plain_or_packed(Path(str(root)) / folder / name) for name in names]
+        if all(found):
+            return tuple(path for path in found if path)
+    return None
+
+
+def cache() -> Path:
+    """The folder that downloads go to."""
+    chosen = os.environ.get("UNROLLED_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("unrolled"))
+
+
+def cached(source: Source) -> bool:
+    """Whether all files have been fetched. Their checksums are looked at when they are read."""
+    return all((cache() / source.name / name).is_file() for name in source.files)
+
+
+def fetched(source: Source, progress: bool = True) -> tuple[Path, ...]:
+    """All files of the data set in the cache, fetched where they are not there or not whole.
+
+    Raises DownloadError, in one line: what each mirror answered and what works without a network.
+    """
+    return tuple(_fetched(source, name, md5, progress) for name, md5 in source.files.items())
+
+
+def _fetched(source: Source, name: str, md5: str, progress: bool) -> Path:
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")  # the bar says what happens
+    folder = cache() / source.name
+    answers = []
+    for mirror in source.mirrors:
+        downloader = Resuming(folder / f"{name}.part", progress)
+        try:
+            return Path(pooch.retrieve(mirror + name, f"md5:{md5}", name, folder, downloader=downloader))
+        except ValueError:  # pooch has removed the file
+            why = "wrong checksum"
+        except (BrokenOffError, requests.RequestException) as error:  # the latter is an OSError too
+            why = _why(error)
+        except (CannotKeepError, OSError) as error:
+            words = error.strerror if isinstance(error, OSError) else None
+            raise DownloadError(f"{name} cannot be kept in {folder}: {words or error}. {_offline(source)}") from error
+        answers.append(f"{urlsplit(mirror).netloc}: {why}")
+    raise DownloadError(f"{source.name}: no mirror gave {name} ({'; '.join(answers)}). {_offline(source)}")
+
+
+def _plain_or_packed(path: Path) -> Path | None:
+    return next((each for each in (path, path.with_name(f"{path.name}.gz")) if each.exists()), None)
+
+
+def _why(error: Exception) -> str:
+    """One mirror's answer in a few words."""
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"{error.response.status_code} {error.response.reason}"
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    return "no connection" if isinstance(error, requests.ConnectionError) else str(error)
+
+
+def _offline(source: Source) -> str:
+    names, root = ", ".join(source.files), os.environ.get("UNROLLED_DATA")
+    place = f"a folder {source.folders[0]}"
+    where = (
+        f"{place} in {root}, which is UNROLLED_DATA" if root else f"{place} and name the one above it in UNROLLED_DATA"
+    )
+    return f"Offline: put {names} into {where}; or use data.digits(), which needs no network"
