@@ -6,13 +6,18 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 from unrolled.show.amdahl import amdahl
 from unrolled.show.bars import bars
 from unrolled.show.columns import im2col
+from unrolled.show.confusion import confusion
 from unrolled.show.convolution import convolution
 from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.filters import filters
 from unrolled.show.growth import growth
 from unrolled.show.guesses import guesses
 from unrolled.show.images import difference, images
 from unrolled.show.ladder import ladder
+from unrolled.show.learning_curves import learning_curves
+from unrolled.show.live import live
 from unrolled.show.memory import memory_walk
+from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.pairs import pairs
 from unrolled.show.picture import Picture
 from unrolled.show.race import race
@@ -25,15 +30,20 @@ __all__ = [
     "Slider",
     "amdahl",
     "bars",
+    "confusion",
     "convolution",
     "difference",
+    "filters",
     "growth",
     "guesses",
     "im2col",
     "images",
     "ladder",
+    "learning_curves",
+    "live",
     "matmul_workers",
     "memory_walk",
+    "optimizer_paths",
     "pairs",
     "race",
     "roofline",

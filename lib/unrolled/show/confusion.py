@@ -1,0 +1,83 @@
+"""What a classifier takes for what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unrolled.show.cells import Cells, Scale
+from unrolled.show.picture import Picture
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import GREEN, INK, RED, SMALL
+from unrolled.show.words import count_of, percent
+
+MOST = 12  # classes for which the cells have room
+LISTED = 6  # pairs in words
+SIDE, LEFT, TOP = 3.6, 0.95, 0.6  # inches
+
+
+def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | None = None) -> Picture:
+    """How often each class (a row) was predicted as each class (a column), and the usual mix-ups in words.
+
+    labels, predictions: integers (N,) from 0 on; names: of the classes, their numbers unless given.
+    ValueError for shapes that differ, no labels, negative ones, or more than 12 classes.
+    """
+    truth, guess = np.asarray(labels), np.asarray(predictions)
+    if truth.shape != guess.shape or truth.ndim != 1 or not truth.size:
+        raise ValueError(f"labels and predictions must be (N,) alike, got {truth.shape} and {guess.shape}")
+    count = int(max(truth.max(), guess.max())) + 1 if names is None else len(names)
+    if min(truth.min(), guess.min()) < 0 or max(truth.max(), guess.max()) >= count or count > MOST:
+        raise ValueError(f"labels and predictions must be 0 to {min(count, MOST) - 1}, at most {MOST} classes")
+    words = [str(i) for i in range(count)] if names is None else [str(name) for name in names]
+    counts = np.zeros((count, count), dtype=np.int64)
+    np.add.at(counts, (truth, guess), 1)
+    return Picture(_draw(counts, words).figure(), _alt(counts, words))
+
+
+def mix_ups(counts: NDArray[Any]) -> list[tuple[int, int, int]]:
+    """(true class, predicted class, how often) of every wrong pair that occurs, the most frequent first."""
+    rows, columns = np.nonzero(counts * (1 - np.eye(len(counts), dtype=np.int64)))
+    found = [(int(row), int(column), int(counts[row, column])) for row, column in zip(rows, columns, strict=True)]
+    return sorted(found, key=lambda pair: -pair[2])
+
+
+def _draw(counts: NDArray[Any], words: list[str]) -> Sheet:
+    cells = Cells.fitting(counts.shape, SIDE, SIDE, 0.45).at(LEFT, TOP)
+    sheet = Sheet(TOP + cells.size[1] + 0.15)
+    wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts)
+    sheet.paint(cells, Scale(float(wrong.max()) or 1.0, signed=True).colours(wrong.astype(np.float64), 1.6))
+    for i in range(len(counts)):
+        sheet.fill(cells.box(i, i), "#CFEBE1")
+        row, column = cells.centre(i, 0), cells.centre(0, i)
+        sheet.text((cells.left - 0.1, row[1]), words[i][:10], size=SMALL, anchor="right")
+        sheet.text((column[0], cells.top - 0.14), words[i][:4], size=SMALL, anchor="middle")
+    sheet.rule(cells)
+    sheet.numbers(cells, [str(value) if value else "" for value in counts.ravel()])
+    sheet.text((cells.left, 0.17), "taken for ...")
+    sheet.text((0.1, cells.top - 0.14), "a true ...")
+    _write(sheet, cells.right + 0.35, counts, words)
+    return sheet
+
+
+def _write(sheet: Sheet, left: float, counts: NDArray[Any], words: list[str]) -> None:
+    right, total = int(np.trace(counts)), int(counts.sum())
+    sheet.text((left, TOP + 0.1), f"{right:,} of {total:,} right", GREEN, 11, bold=True)
+    sheet.text((left, TOP + 0.38), f"{percent(right / total)} of them, on the diagonal", size=SMALL)
+    pairs = mix_ups(counts)
+    for place, text in enumerate(_lines(pairs, words)):
+        sheet.text((left, TOP + 0.82 + 0.26 * place), text, RED if place == 0 else INK, SMALL)
+
+
+def _lines(pairs: list[tuple[int, int, int]], words: list[str]) -> list[str]:
+    lines = [f"a {words[row]} taken for {words[column]}: {count_of(times, 'time')}" for row, column, times in pairs]
+    rest = sum(times for _, _, times in pairs[LISTED:])
+    return lines[:LISTED] + ([f"and {rest} more"] if rest else [])
+
+
+def _alt(counts: NDArray[Any], words: list[str]) -> str:
+    right, total = int(np.trace(counts)), int(counts.sum())
+    found = "; ".join(_lines(mix_ups(counts), words)) or "no mix-ups"
+    return f"Confusion matrix: {right:,} of {total:,} right ({percent(right / total)}). {found}."

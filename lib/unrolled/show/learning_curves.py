@@ -1,0 +1,123 @@
+"""Loss and accuracy over the epochs, and what you would have if you had stopped earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from unrolled.show.charts import word_ticks
+from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, WIDTH, new_figure, styled
+from unrolled.show.words import number, percent
+
+HEIGHT, TOP, BOTTOM, WIDE = 3.3, 0.95, 0.55, 2.95  # inches
+LEFTS = (0.7, 4.45)
+LATER = 0.22  # how strong the curves are after the epoch where training would have stopped
+
+
+class Curves(Protocol):
+    """What `fit` returns: lists by epoch. The two of validation may be empty."""
+
+    @property
+    def loss(self) -> Sequence[float]: ...
+    @property
+    def accuracy(self) -> Sequence[float]: ...
+    @property
+    def validation_loss(self) -> Sequence[float]: ...
+    @property
+    def validation_accuracy(self) -> Sequence[float]: ...
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve: what it is, its values, its look."""
+
+    name: str
+    values: Sequence[float]
+    colour: str
+    marker: str
+
+
+def learning_curves(history: Curves, epochs: Sequence[int] | None = None, title: str = "") -> Explorer:
+    """Loss and accuracy of training and validation; the slider says after which epoch training would have stopped.
+
+    history: lists of losses and accuracies (0 to 1), one value an epoch, as `fit` returns them.
+    epochs: the numbers of these epochs, where they are not 1, 2, 3 ... ValueError for no epochs or lists of different
+    lengths.
+    """
+    losses = _lines(history.loss, history.validation_loss)
+    accuracies = _lines(history.accuracy, history.validation_accuracy)
+    numbers = list(range(1, len(history.loss) + 1)) if epochs is None else [int(epoch) for epoch in epochs]
+    for line in losses + accuracies:
+        if not numbers or len(line.values) != len(numbers):
+            raise ValueError(f"{line.name} has {len(line.values)} values for {len(numbers)} epochs; expected one each")
+
+    def draw(stop: int) -> Figure:
+        return _draw(numbers, losses, accuracies, stop, title)
+
+    def alt(stop: int) -> str:
+        return _alt(numbers, losses, accuracies, stop, title)
+
+    slider = Slider("stop after epoch", range(len(numbers)), len(numbers) - 1, lambda at: str(numbers[at]))
+    return Explorer(draw, alt, stop=slider)
+
+
+def _lines(training: Sequence[float], validation: Sequence[float]) -> list[Line]:
+    lines = [Line("training", training, BLUE, "o")]
+    return [*lines, Line("validation", validation, ORANGE, "s")] if len(validation) else lines
+
+
+@styled()
+def _draw(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: int, title: str) -> Figure:
+    figure = new_figure(HEIGHT)
+    figure.text(0.1 / WIDTH, 1 - 0.2 / HEIGHT, title, va="center", size=11)
+    panels = (("loss", losses, number), ("accuracy", accuracies, percent))
+    for left, (name, lines, words) in zip(LEFTS, panels, strict=True):
+        axes = figure.add_axes((left / WIDTH, BOTTOM / HEIGHT, WIDE / WIDTH, (HEIGHT - TOP - BOTTOM) / HEIGHT))
+        _panel(axes, numbers, lines, stop)
+        axes.set_xlabel("epoch")
+        word_ticks(axes, "y", words, log=False)
+        axes.text(0, 1.22, f"{name} after epoch {numbers[stop]}", transform=axes.transAxes, size=SMALL)
+        for i, line in enumerate(lines):
+            x, y = 0.02 + 0.5 * i, 1.09
+            axes.plot(x, y, line.marker, color=line.colour, transform=axes.transAxes, clip_on=False, markersize=6)
+            text = f"{line.name} {words(_short(line.values[stop]))}"
+            axes.text(x + 0.04, y, text, transform=axes.transAxes, va="center", size=SMALL, weight="bold")
+    return figure
+
+
+def _panel(axes: Axes, numbers: list[int], lines: list[Line], stop: int) -> None:
+    for line in lines:
+        few = line.marker if len(numbers) <= 30 else ""
+        options = {"color": line.colour, "marker": few, "markersize": 4}
+        axes.plot(numbers, line.values, alpha=LATER, **options)  # type: ignore[arg-type]
+        axes.plot(numbers[: stop + 1], line.values[: stop + 1], **options)  # type: ignore[arg-type]
+        axes.plot(numbers[stop], line.values[stop], line.marker, color=line.colour, markersize=8, markeredgecolor=INK)
+    axes.axvline(numbers[stop], color=GREY, linewidth=1, linestyle="--")
+    axes.margins(0.05, 0.08)
+    axes.grid(True)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _alt(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: int, title: str) -> str:
+    text = f"{title}: " if title else ""
+    text += f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}: "
+    text += "; ".join(
+        f"{loss.name} loss {number(_short(loss.values[stop]))}, accuracy {percent(accuracy.values[stop])}"
+        for loss, accuracy in zip(losses, accuracies, strict=True)
+    )
+    if len(losses) > 1:
+        values = losses[1].values
+        lowest = min(range(len(values)), key=lambda at: values[at])
+        text += f". The validation loss was lowest, {number(_short(values[lowest]))}, at epoch {numbers[lowest]}"
+    return f"{text}."
