@@ -21,10 +21,12 @@ Module: TypeAlias = Any  # a module, or an object that offers the names of one
 SUPPORTED: frozenset[str] = frozenset(
     {
         # functions
+        "add",
         "add.at",
         "arange",
         "empty",
         "full",
+        "greater",
         "matmul",
         "maximum",
         "where",
@@ -38,6 +40,7 @@ SUPPORTED: frozenset[str] = frozenset(
         "ndarray.sum",
         "ndarray.T",
         "ndarray.transpose",
+        "ndarray.view",
     }
 )
 """Dotted names, as in NumPy, that library code may call on an array module and on its arrays."""

@@ -107,16 +107,6 @@ class _Cuda:
     runtime = _Runtime()
 
 
-class _Ufunc:
-    """A ufunc of which only `at` is listed."""
-
-    def __init__(self, name: str) -> None:
-        self._ufunc = getattr(np, name)
-
-    def at(self, x: StrictArray, indices: Any, values: Any) -> None:
-        self._ufunc.at(unwrap(x), unwrap(indices), unwrap(values))
-
-
 class StrictModule:
     """The module: SUPPORTED, and the three names that move arrays and wait."""
 
@@ -129,8 +119,6 @@ class StrictModule:
         return x.host
 
     def __getattr__(self, name: str) -> Any:
-        if f"{name}.at" in device.SUPPORTED and name not in device.SUPPORTED:
-            return _Ufunc(name)
         ask(name)
         function = getattr(np, name)
 
@@ -139,6 +127,8 @@ class StrictModule:
             result = function(*unwrap(args), **{key: unwrap(value) for key, value in kwargs.items()})
             return wrap(result) if out is None else out
 
+        if f"{name}.at" in device.SUPPORTED:
+            call.at = lambda *args: function.at(*map(unwrap, args))  # type: ignore[attr-defined]
         return call
 
 

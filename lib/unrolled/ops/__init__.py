@@ -12,7 +12,7 @@ from unrolled.ops.columns import col2im, im2col
 from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
 from unrolled.ops.linear import affine, affine_backward, affine_one_by_one
 from unrolled.ops.matmul import matmul_loops, matmul_rows
-from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops
+from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops, max_pool2d_with_indices
 from unrolled.ops.sorting import bubble_sort, merge, merge_sort
 from unrolled.ops.unpool import max_pool2d_backward, max_unpool2d, max_unpool2d_loops, max_unpool2d_mask
 
@@ -37,6 +37,7 @@ __all__ = [
     "max_pool2d_backward",
     "max_pool2d_indices",
     "max_pool2d_loops",
+    "max_pool2d_with_indices",
     "max_unpool2d",
     "max_unpool2d_loops",
     "max_unpool2d_mask",

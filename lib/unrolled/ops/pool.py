@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import reduce
 
 import numpy as np
 
 from unrolled.device import Array, array_module
+from unrolled.ops import maxima
 from unrolled.ops.arguments import IntOrPair, check_axes
 from unrolled.ops.windows import Windows
 
@@ -42,11 +43,31 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     """
     check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
+    (kh, kw), (sh, sw), (oh, ow) = windows.kernel_size, windows.stride, windows.output_size
     module = array_module(x)
-    y = module.full((*x.shape[:2], *windows.output_size), _lowest(x.dtype), dtype=x.dtype)
-    for _, _, outputs, inputs in windows.offsets():
-        y[outputs] = module.maximum(y[outputs], x[inputs])
-    return y
+    x = _pad(x, windows) if any(windows.padding) else x
+    # The largest of a window is the largest of its rows' largest: kw + kh comparisons, not kw * kh.
+    in_row = reduce(module.maximum, [x[..., j : j + sw * (ow - 1) + 1 : sw] for j in range(kw)])
+    y = reduce(module.maximum, [in_row[..., i : i + sh * (oh - 1) + 1 : sh, :] for i in range(kh)])
+    return y if kh * kw > 1 else y.astype(y.dtype)  # one pixel a window: still a view of x
+
+
+def max_pool2d_with_indices(
+    x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
+) -> tuple[Array, Array]:
+    """`max_pool2d` and `max_pool2d_indices` in one go. With the indices, `max_unpool2d` is the way back.
+
+    How it gets fast says `unrolled.ops.maxima`.
+    """
+    check_axes("x", x, "N, C, H, W")
+    windows = pooling_windows(x.shape, kernel_size, stride, padding)
+    module = array_module(x)
+    y, indices = maxima.find(x, windows)
+    nan = y != y
+    if module is not np or nan.any():  # elsewhere the question would wait for the device, so it is not asked
+        _, first_nan = maxima.find(x != x, windows)
+        indices = module.where(nan, first_nan, indices)
+    return y, indices
 
 
 def max_pool2d_indices(
@@ -56,19 +77,7 @@ def max_pool2d_indices(
 
     Of equal maxima it is the first in row-major order; the first NaN, if there is one. Arguments as for `max_pool2d`.
     """
-    check_axes("x", x, "N, C, H, W")
-    windows = pooling_windows(x.shape, kernel_size, stride, padding)
-    module = array_module(x)
-    w = x.shape[3]
-    pixels = module.arange(x.shape[2] * w).reshape(1, 1, *x.shape[2:])
-    shape = (*x.shape[:2], *windows.output_size)
-    largest, where = module.zeros(shape, dtype=x.dtype), module.full(shape, -1, dtype="int64")
-    for _, _, outputs, inputs in windows.offsets():
-        pixel, before = x[inputs], largest[outputs]
-        wins = (where[outputs] < 0) | (pixel > before) | ((pixel != pixel) & (before == before))
-        largest[outputs] = module.where(wins, pixel, before)
-        where[outputs] = module.where(wins, pixels[inputs], where[outputs])
-    return where
+    return max_pool2d_with_indices(x, kernel_size, stride, padding)[1]
 
 
 def pooling_windows(
@@ -93,8 +102,9 @@ def pooling_windows(
     return windows
 
 
-def _lowest(dtype: Any) -> Any:
-    """A value that no pixel is below."""
-    if dtype.kind == "f":
-        return -float("inf")
-    return np.iinfo(dtype).min if dtype.kind in "iu" else False
+def _pad(x: Array, windows: Windows) -> Array:
+    """x with a border that never wins."""
+    (h, w), (ph, pw) = windows.size, windows.padding
+    padded = array_module(x).full((*x.shape[:2], h + 2 * ph, w + 2 * pw), maxima.lowest(x.dtype), dtype=x.dtype)
+    padded[..., ph : ph + h, pw : pw + w] = x
+    return padded

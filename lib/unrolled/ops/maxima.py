@@ -1,0 +1,134 @@
+"""How max-pooling gets fast: the largest pixel of every window and where it lies, a few images at a time.
+
+The plain way compares every pixel of a k x k window with the largest so far and remembers where that one was: k * k
+comparisons over arrays that travel to main memory and back. Four changes, none to the result:
+
+1. Rows first, windows then. The largest pixel of a window is the largest of its rows' largest: k comparisons along the
+   rows, then k down the columns, instead of k * k. The first maximum in row-major order is found on the way: it lies in
+   the first row that has it, and there in the first column.
+2. A block of images at a time, small enough that the cache holds all of it, in buffers that serve every block.
+3. Images last: (H, W, images). Every step from pixel to pixel is then the same for a whole run of neighbouring numbers,
+   however small the windows and their stride are.
+4. Where a maximum lies is kept as its distance from the first pixel of the window, counted in pixels of the image,
+   i * W + j: mostly a single byte. Every further candidate lies farther. So the winner's distance is the largest among
+   the distances of those that took the lead, a maximum again, and cheaper than a choice by mask.
+
+The way back needs no windows at all: one addition at the places that were found (`max_unpool2d`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from math import prod
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from unrolled.device import Array, Module, array_module
+from unrolled.ops.windows import Windows
+
+BLOCK_BYTES = 256 << 10  # images of one block; all its buffers take about three times as much
+
+IMAGES_LAST = (1, 2, 0)
+IMAGES_FIRST = (2, 0, 1)
+
+
+def find(x: Array, windows: Windows) -> tuple[Array, Array]:
+    """The largest pixels of x (N, C, H, W), dtype as x, and row * W + column of each, int64: both (N, C, OH, OW).
+
+    Of equal maxima the first in row-major order. Where a window has a NaN the pixel is NaN and its place is wrong.
+    """
+    module = array_module(x)
+    images = x.reshape(prod(x.shape[:2]), *windows.size)
+    shape = (len(images), *windows.output_size)
+    y, indices = module.empty(shape, dtype=x.dtype), module.empty(shape, dtype="int64")
+    for part, block in _blocks(module, len(images), x.dtype, windows):
+        block.find(images[part], y[part], indices[part])
+    pooled = (*x.shape[:2], *windows.output_size)
+    return y.reshape(pooled), indices.reshape(pooled)
+
+
+class _Block:
+    """Buffers for some images, and the views of them through which the windows slide."""
+
+    def __init__(self, module: Module, images: int, dtype: Any, windows: Windows) -> None:
+        (h, w), (oh, ow) = windows.size, windows.output_size
+        (kh, kw), (sh, sw), (ph, pw) = windows.kernel_size, windows.stride, windows.padding
+        distance = np.min_scalar_type((kh - 1) * w + kw - 1)
+        padded = module.full((h + 2 * ph, w + 2 * pw, images), lowest(dtype), dtype=dtype)
+        self._image = padded[ph : ph + h, pw : pw + w]
+        self._columns = [padded[:, j : j + sw * (ow - 1) + 1 : sw] for j in range(kw)]
+        self._rows = [slice(i, i + sh * (oh - 1) + 1, sh) for i in range(kh)]
+        self._in_row = _Leader(module, (h + 2 * ph, ow, images), dtype, distance)
+        self._in_window = _Leader(module, (oh, ow, images), dtype, distance)
+        self._steps = list(range(kw)), [i * w for i in range(kh)]
+        top, left = sh * module.arange(oh).reshape(oh, 1) - ph, sw * module.arange(ow) - pw
+        self._corner = top * w + left
+        self._nearest = None  # the distance of the first pixel that is no padding
+        if ph or pw:
+            nearest = module.maximum(0 - top, 0) * w + module.maximum(0 - left, 0)
+            self._nearest = nearest.astype(distance).reshape(oh, ow, 1)
+
+    def find(self, x: Array, y: Array, indices: Array) -> None:
+        """`find` for x (images, H, W), into y and indices (images, OH, OW)."""
+        module = array_module(x)
+        along, down = self._steps
+        self._image[...] = x.transpose(IMAGES_LAST)
+        largest, distances = self._in_row.among(self._columns, [0] * len(along), along)
+        rows = self._rows
+        largest, distances = self._in_window.among([largest[i] for i in rows], [distances[i] for i in rows], down)
+        if self._nearest is not None:  # a window all of the lowest value has no leader but its corner
+            module.maximum(distances, self._nearest, out=distances)
+        y[...] = largest.transpose(IMAGES_FIRST)
+        module.add(distances.transpose(IMAGES_FIRST), self._corner, out=indices)
+
+
+class _Leader:
+    """Of several arrays, at every place: the largest value, and the distance of the first that has it."""
+
+    def __init__(self, module: Module, shape: tuple[int, ...], dtype: Any, distance: Any) -> None:
+        self._largest = module.empty(shape, dtype=dtype)
+        self._distances, self._distance = (module.empty(shape, dtype=distance) for _ in range(2))
+        self._leads = module.empty(shape, dtype=bool)
+
+    def among(self, values: Sequence[Array], distances: Sequence[Any], steps: Sequence[int]) -> tuple[Array, Array]:
+        """The distance of a value is what `distances` say plus its step; it must grow from array to array."""
+        module, largest = array_module(values[0]), values[0]
+        self._distances[...] = distances[0]
+        for value, distance, step in zip(values[1:], distances[1:], steps[1:], strict=True):
+            module.greater(value, largest, out=self._leads)
+            module.maximum(value, largest, out=self._largest)
+            largest = self._largest
+            self._distance[...] = distance
+            self._distance += step
+            self._distance *= self._leads.view("uint8")
+            module.maximum(self._distances, self._distance, out=self._distances)
+        return largest, self._distances
+
+
+def lowest(dtype: Any) -> Any:
+    """A value that no pixel is below."""
+    if dtype.kind == "f":
+        return -float("inf")
+    return np.iinfo(dtype).min if dtype.kind in "iu" else False
+
+
+def _blocks(module: Module, n: int, dtype: Any, windows: Windows) -> Iterator[tuple[slice, _Block]]:
+    """Slices of n images, each with a block of its size; only the last can differ. On a GPU one block takes all."""
+    if module is not np:
+        yield slice(0, n), _Block(module, n, dtype, windows)
+        return
+    images = max(1, BLOCK_BYTES // max(1, prod(windows.size) * dtype.itemsize))
+    for start in range(0, n, images):
+        size = min(images, n - start)
+        small = size * prod(windows.size) * dtype.itemsize <= BLOCK_BYTES
+        block = _kept_block(get_ident(), size, dtype, windows) if small else _Block(np, size, dtype, windows)
+        yield slice(start, start + size), block
+
+
+@lru_cache(maxsize=8)
+def _kept_block(thread: int, images: int, dtype: Any, windows: Windows) -> _Block:
+    """A block for each thread, kept for the next call: fresh memory costs a small batch more than the search in it."""
+    return _Block(np, images, dtype, windows)
