@@ -25,9 +25,7 @@ def minibatches(
     if size < 1:
         raise ValueError(f"batch_size is {batch_size}; expected at least 1")
     if images.shape[:1] != labels.shape[:1]:
-        raise ValueError(
-            f"images has shape {images.shape} and labels {labels.shape}; expected as many labels as images"
-        )
+        raise ValueError(f"images has shape {images.shape}, labels {labels.shape}; expected one label for each image")
     if images.shape[0] == 0:
         raise ValueError(f"images has shape {images.shape}; expected at least one image")
     order = to_device(np.random.default_rng(seed).permutation(images.shape[0]), module)

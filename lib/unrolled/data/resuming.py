@@ -69,19 +69,32 @@ class Resuming:
             try:
                 self._write(response.raw, start, total)
             except urllib3.exceptions.HTTPError as error:
-                raise BrokenOffError(f"broke off after {self._held():,} bytes") from error
+                raise BrokenOffError(self._how_far(total)) from error
         if total is not None and self._held() != total:
-            raise BrokenOffError(f"broke off after {self._held():,} of {total:,} bytes")
+            raise BrokenOffError(self._how_far(total))
 
     def _write(self, stream: Any, start: int, total: int | None) -> None:
         from tqdm.auto import tqdm
 
         name = self._part.name.removesuffix(".part")
         bar = tqdm(total=total, initial=start, desc=name, unit="B", unit_scale=True, disable=not self._progress)
-        with bar, _kept_or_removed(self._part), self._part.open("ab" if start else "wb") as file:
+        with bar, self._on_disk(), self._part.open("ab" if start else "wb") as file:
             for chunk in stream.stream(_CHUNK, decode_content=False):
                 file.write(chunk)
                 bar.update(len(chunk))
+
+    @contextlib.contextmanager
+    def _on_disk(self) -> Iterator[None]:
+        """An error of the file system becomes CannotKeepError, and the space is given back."""
+        try:
+            yield
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._forget()
+            raise CannotKeepError(error.strerror or str(error)) from error
+
+    def _how_far(self, total: int | None) -> str:
+        return f"broke off after {self._held():,} {f'of {total:,} ' if total else ''}bytes"
 
     def _held(self) -> int:
         return self._part.stat().st_size if self._part.is_file() else 0
@@ -97,21 +110,10 @@ class Resuming:
     def _remember(self, url: str, headers: Any) -> None:
         etag = headers.get("ETag", "")
         mark = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
-        with _kept_or_removed(self._part):
+        with self._on_disk():
             self._part.write_bytes(b"")
             self._origin.write_text(f"{url}\n{mark}", encoding="utf-8")
 
     def _forget(self) -> None:
         self._part.unlink(missing_ok=True)
         self._origin.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _kept_or_removed(part: Path) -> Iterator[None]:
-    """An error of the file system becomes CannotKeepError, and the space is given back."""
-    try:
-        yield
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise CannotKeepError(error.strerror or str(error)) from error

@@ -28,7 +28,7 @@ def zca_whiten(train_images: Images, *others: Images, epsilon: float = 1e-2) -> 
     for images in others:
         if images.shape[1:] != train_images.shape[1:]:
             raise ValueError(
-                f"others hold images {images.shape[1:]}; expected {train_images.shape[1:]} as in train_images"
+                f"others has shape {images.shape}; expected images as in train_images, {train_images.shape}"
             )
     mean, matrix = zca_matrix(train_images, epsilon)
     return tuple(_transformed(images, mean, matrix) for images in (train_images, *others))

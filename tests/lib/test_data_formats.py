@@ -1,0 +1,247 @@
+"""data: the readers of IDX and of CIFAR-10's batches, and what they refuse."""
+
+from __future__ import annotations
+
+import builtins
+import gzip
+import os
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from data_files import archive, batch, cifar_files, idx, write
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from unrolled import data
+from unrolled.data import cifar
+from unrolled.data.idx import read_pair
+
+
+@given(
+    arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)),
+    st.booleans(),
+)
+def test_idx_bytes_come_back(tmp_path_factory: Any, values: Any, packed: bool) -> None:
+    path = tmp_path_factory.getbasetemp() / ("made.gz" if packed else "made")
+    path.write_bytes(gzip.compress(idx(values)) if packed else idx(values))
+    read = data.read_idx(path, axes=values.ndim)
+    assert read.dtype == np.uint8
+    np.testing.assert_array_equal(read, values)
+
+
+GOOD = idx(np.arange(24).reshape(2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "begins with b''; expected an IDX file"),
+        (b"\x89PNG" + GOOD, "begins with b'.*PNG'; expected an IDX file"),
+        (b"\0\1" + GOOD[2:], "expected an IDX file"),
+        (GOOD[:2] + b"\x0d" + GOOD[3:], "type 0x0d; expected 0x08, unsigned bytes"),
+        (idx([1, 2, 3]), "found 1 axes; expected 3"),
+        (GOOD[:9], "found 9 bytes; expected a header of 16 bytes"),
+        (GOOD[:-1], "found 23 values; expected 24"),
+        (GOOD + b"\0", "found more values; expected 24"),
+        (GOOD[:4] + struct.pack(">3I", 2**31, 2**31, 2**31) + GOOD[16:], "found 24 values"),
+    ],
+    ids=["empty", "foreign", "magic", "dtype", "rank", "short header", "truncated", "over-long", "false header"],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_idx_names_what_is_wrong(tmp_path: Path, content: bytes, words: str, packed: bool) -> None:
+    path = tmp_path / ("odd.gz" if packed else "odd")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    with pytest.raises(data.FileFormatError, match=words) as caught:
+        data.read_idx(path, axes=3)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(GOOD)[:-12], GOOD, gzip.compress(GOOD)[:-8] + bytes(8), gzip.compress(GOOD)[:10] + b"\xff" * 30],
+    ids=["cut short", "not packed", "wrong sum", "damaged"],
+)
+def test_a_packed_file_that_is_damaged_or_not_packed(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "odd.gz"
+    path.write_bytes(content)
+    with pytest.raises(data.FileFormatError, match="damaged or cut short"):
+        data.read_idx(path, axes=3)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "words"),
+    [
+        (np.zeros((3, 28, 28)), [0, 1], "labels: found 2 labels; expected 3, one for each image"),
+        (np.zeros((2, 28, 28)), [0, 10], "labels: found the label 10; expected 0 to 9"),
+        (np.zeros((2, 28, 27)), [0, 1], r"images: found images of \(28, 27\) pixels; expected \(28, 28\)"),
+    ],
+)
+def test_images_and_labels_must_fit(tmp_path: Path, images: Any, labels: Any, words: str) -> None:
+    write(tmp_path, {"images": idx(images), "labels": idx(labels)})
+    with pytest.raises(data.FileFormatError, match=words):
+        read_pair(tmp_path / "images", tmp_path / "labels")
+
+
+def test_pixels_become_floats_from_0_to_1(tmp_path: Path) -> None:
+    pixels = np.arange(2 * 28 * 28).reshape(2, 28, 28) % 256
+    write(tmp_path, {"images": idx(pixels), "labels": idx([3, 9])})
+    read = read_pair(tmp_path / "images", tmp_path / "labels")
+    assert (read.images.dtype, read.labels.dtype) == (np.float32, np.int64)
+    np.testing.assert_array_equal(read.images, (pixels[:, None] / 255).astype(np.float32))
+    np.testing.assert_array_equal(read.labels, [3, 9])
+    assert read.images.flags.writeable
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_batch_of_any_protocol_is_read(protocol: int) -> None:
+    made = batch()
+    pixels, labels = cifar.read_batch(pickle.dumps(made, protocol), "made")
+    np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
+    np.testing.assert_array_equal(labels, made["labels"])
+
+
+def test_a_batch_as_python_2_and_numpy_1_wrote_it() -> None:
+    """The published files: protocol 2, names of numpy.core, text and array content as byte strings."""
+    made = batch()
+    content = pickle.dumps({"labels": made["labels"]}, 2)
+    raw = made["data"].tobytes()
+    by_hand = (
+        content[:-2]  # without SETITEM and STOP
+        + b"sU\x04data"
+        + b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+        + b"(K\x01(K\x04M\x00\x0ctcnumpy\ndtype\n(U\x02u1K\x00K\x01tR"
+        + b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+        + b"\x89T"
+        + struct.pack("<i", len(raw))
+        + raw
+        + b"tbs."
+    )
+    assert pickle.loads(by_hand, encoding="latin1")["data"].shape == (4, 3072)
+    pixels, _ = cifar.read_batch(by_hand, "made")
+    np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
+
+
+def test_an_array_in_column_order_is_read() -> None:
+    made = batch()
+    pixels, _ = cifar.read_batch(pickle.dumps(made | {"data": np.asfortranarray(made["data"])}, 2), "made")
+    np.testing.assert_array_equal(pixels, made["data"].reshape(4, 3, 32, 32))
+
+
+class Calls:
+    """Pickles as a call of `function` with `arguments`."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+SHELL = "touch proof"
+CODE = "open('proof', 'w').close()"
+ATTACKS = {
+    "os.system": pickle.dumps(Calls(os.system, SHELL)),
+    "eval": pickle.dumps(Calls(builtins.eval, CODE)),
+    "exec as the data": pickle.dumps(batch(1) | {"data": Calls(builtins.exec, CODE)}, 2),
+    "open for writing": pickle.dumps(Calls(builtins.open, "proof", "w")),
+    "a pickle in a pickle": pickle.dumps(Calls(pickle.loads, pickle.dumps(Calls(os.system, SHELL)))),
+    "numpy.load": pickle.dumps(Calls(np.load, "objects.npy", None, True)),
+    "an array of objects": pickle.dumps(batch(1) | {"data": np.array([Calls(os.system, SHELL)], dtype=object)}, 2),
+    "protocol 0": f"cposix\nsystem\n(S{SHELL!r}\ntR.".encode(),
+    "instance": f"(S{SHELL!r}\niposix\nsystem\n.".encode(),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_code_in_a_pickle_never_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("objects.npy", np.array([Calls(os.system, SHELL)], dtype=object), allow_pickle=True)
+    with pytest.raises(data.FileFormatError, match="odd: found no readable CIFAR-10 batch"):
+        cifar.read_batch(ATTACKS[name], "odd")
+    assert not Path("proof").exists()
+    pickle.loads(ATTACKS[name])
+    assert Path("proof").exists(), "the attack is real"
+
+
+NDARRAY = b"cnumpy\nndarray\n"
+DTYPE = b"cnumpy\ndtype\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\x80\x04\x8c\x05numpy\x8c\x11ndarray.__class__\x93.", "it names numpy.ndarray.__class__"),
+        (b"cnumpy.core.multiarray\nscalar\n.", "it names numpy.core.multiarray.scalar"),
+        (NDARRAY + b"((I1000000000000\nttR.", "it calls numpy.ndarray"),
+        (NDARRAY + b"}S'a'\nI1\nsb.", "it changes a name"),
+        (DTYPE + b"(S'O'\ntR.", "values of type .*O.*; expected 'u1'"),
+        (b"c_codecs\nencode\n(S'a'\nS'zlib'\ntR.", "asks for the encoding"),
+        (b"", "Ran out of input"),
+        (b"\xff\xd8 a photograph", "found no readable CIFAR-10 batch"),
+        (pickle.dumps([1, 2]), "found a list; expected a dictionary"),
+        (pickle.dumps({"labels": [1]}), "data is NoneType; expected an array"),
+        (pickle.dumps(batch(labels=[1, 2, 3, 10])), "labels are not what was expected"),
+        (pickle.dumps(batch(labels=[1, 2, 3, 4.0])), "labels are not what was expected"),
+        (pickle.dumps(batch(labels="1234")), "labels are not what was expected"),
+        (pickle.dumps(batch(labels=[1])), "found 1 labels; expected 4"),
+        (pickle.dumps(batch(data=np.zeros((4, 3071), np.uint8))), r"data is an array \(4, 3071\)"),
+        (pickle.dumps(batch(data=np.zeros((4, 3072), np.float32))), "type .*f4"),
+        (pickle.dumps(batch(data=np.array(["a"], object)), 2), "type .*O8"),
+        (pickle.dumps(batch(data=b"1234")), "data is bytes; expected an array"),
+    ],
+)
+def test_a_batch_names_what_is_wrong(content: bytes, words: str) -> None:
+    with pytest.raises(data.FileFormatError, match=words) as caught:
+        cifar.read_batch(content, "odd")
+    assert str(caught.value).startswith("odd: ")
+
+
+@given(st.integers(0, len(cifar_files()["test_batch"]) - 1))
+def test_a_batch_cut_short_anywhere_is_refused(length: int) -> None:
+    with pytest.raises(data.FileFormatError):
+        cifar.read_batch(cifar_files()["test_batch"][:length], "odd")
+
+
+def test_cifar10_is_the_same_from_folder_and_archive(tmp_path: Path) -> None:
+    made = cifar_files()
+    folder = write(tmp_path / "folder", made)
+    packed = write(tmp_path, {"packed.tar.gz": archive(made)}) / "packed.tar.gz"
+    for read in (cifar.read_folder(folder), cifar.read_archive(packed)):
+        assert [part.images.shape for part in read] == [(20, 3, 32, 32), (4, 3, 32, 32)]
+        for part, seeds in zip(read, (range(5), [5]), strict=True):
+            assert (part.images.dtype, part.labels.dtype) == (np.float32, np.int64)
+            pixels = np.concatenate([batch(seed=seed)["data"] for seed in seeds]).reshape(-1, 3, 32, 32)
+            np.testing.assert_array_equal(part.images, (pixels / 255).astype(np.float32))
+            np.testing.assert_array_equal(part.labels, np.concatenate([batch(seed=seed)["labels"] for seed in seeds]))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (archive(cifar_files())[:-400], "damaged or cut short"),
+        (b"no archive", "damaged or cut short"),
+        (archive({"data_batch_1": b""}), "found no data_batch_2, data_batch_3, .*; expected the batches of CIFAR-10"),
+        (archive(cifar_files() | {"data_batch_3": b"odd"}), "odd.tar.gz: data_batch_3: found no readable"),
+    ],
+)
+def test_an_archive_names_what_is_wrong(tmp_path: Path, content: bytes, words: str) -> None:
+    write(tmp_path, {"odd.tar.gz": content})
+    with pytest.raises(data.FileFormatError, match=words):
+        cifar.read_archive(tmp_path / "odd.tar.gz")
+
+
+def test_a_batch_larger_than_any_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cifar, "_LARGEST", 1000)
+    with pytest.raises(data.FileFormatError, match="found more than 1,000 bytes"):
+        cifar.read_folder(write(tmp_path, cifar_files()))
+
+
+def test_a_folder_without_a_batch_names_it(tmp_path: Path) -> None:
+    folder = write(tmp_path, {name: content for name, content in cifar_files().items() if name != "data_batch_4"})
+    with pytest.raises(FileNotFoundError, match="data_batch_4"):
+        cifar.read_folder(folder)
