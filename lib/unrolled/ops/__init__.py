@@ -5,13 +5,31 @@ float32 out, computed in float32; where an operation computes, integers count as
 selects values (im2col, max-pooling, relu) the dtype stays as it is.
 """
 
-from unrolled.ops.activation import relu, relu_backward
+from unrolled.ops.activation import (
+    leaky_relu,
+    leaky_relu_backward,
+    relu,
+    relu_backward,
+    sigmoid,
+    sigmoid_backward,
+    softmax,
+    softmax_backward,
+    softplus,
+    softplus_backward,
+    step,
+    step_backward,
+    tanh,
+    tanh_backward,
+)
 from unrolled.ops.amdahl import amdahl_speedup
 from unrolled.ops.average import avg_pool2d, avg_pool2d_backward
 from unrolled.ops.columns import col2im, im2col
 from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
+from unrolled.ops.dropout import dropout, dropout_backward
 from unrolled.ops.linear import affine, affine_backward, affine_one_by_one
+from unrolled.ops.loss import mean_squared_error, softmax_cross_entropy
 from unrolled.ops.matmul import matmul_loops, matmul_rows
+from unrolled.ops.numeric import numeric_gradient
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops, max_pool2d_with_indices
 from unrolled.ops.sorting import bubble_sort, merge, merge_sort
 from unrolled.ops.unpool import max_pool2d_backward, max_unpool2d, max_unpool2d_loops, max_unpool2d_mask
@@ -30,7 +48,11 @@ __all__ = [
     "conv2d_loops",
     "conv2d_output_size",
     "conv2d_positions",
+    "dropout",
+    "dropout_backward",
     "im2col",
+    "leaky_relu",
+    "leaky_relu_backward",
     "matmul_loops",
     "matmul_rows",
     "max_pool2d",
@@ -41,8 +63,21 @@ __all__ = [
     "max_unpool2d",
     "max_unpool2d_loops",
     "max_unpool2d_mask",
+    "mean_squared_error",
     "merge",
     "merge_sort",
+    "numeric_gradient",
     "relu",
     "relu_backward",
+    "sigmoid",
+    "sigmoid_backward",
+    "softmax",
+    "softmax_backward",
+    "softmax_cross_entropy",
+    "softplus",
+    "softplus_backward",
+    "step",
+    "step_backward",
+    "tanh",
+    "tanh_backward",
 ]

@@ -1,9 +1,27 @@
-"""Activations: one function of each value."""
+"""Activations: a function of each value (softmax: of each row), and its way back.
+
+A way back takes grad, the gradient by what the function gave, and gives the gradient by x. It needs x, or y, what the
+function gave, where that is cheaper: sigmoid, tanh and softmax. Any shape; raises ValueError where the shapes differ.
+Formulas are those of PyTorch's functions of the same names.
+"""
 
 from __future__ import annotations
 
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import check_shape
+from unrolled.ops.arguments import as_floats, check_shape
+
+
+def step(x: Array) -> Array:
+    """1 where x > 0, else 0; NaN stays NaN. The neuron of the first perceptrons (Rosenblatt, 1958)."""
+    (x,) = as_floats(x)
+    module = array_module(x)
+    return module.maximum(module.sign(x), 0)
+
+
+def step_backward(grad: Array, x: Array) -> Array:
+    """0 everywhere: the step is flat, so nothing can be learned through it."""
+    grad, x = _pair(grad, "x", x)
+    return array_module(x).zeros(x.shape, dtype=grad.dtype)
 
 
 def relu(x: Array) -> Array:
@@ -16,3 +34,116 @@ def relu_backward(grad: Array, x: Array) -> Array:
     module = array_module(grad, x)
     check_shape("grad", grad, x.shape, f"x {x.shape}")
     return module.where(x > 0, grad, 0)
+
+
+def leaky_relu(x: Array, slope: float = 0.01) -> Array:
+    """x above 0, slope * x below. Raises ValueError unless 0 <= slope <= 1."""
+    slope = _slope(slope)
+    (x,) = as_floats(x)
+    module = array_module(x)
+    # slope * x is the larger of the two exactly where x is negative; with slope 0, infinity * 0 would be NaN.
+    return module.maximum(x, slope * x if slope else 0)
+
+
+def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
+    """grad where x > 0, else slope * grad."""
+    slope = _slope(slope)
+    grad, x = _pair(grad, "x", x)
+    return array_module(x).where(x > 0, grad, slope * grad)
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
+    (x,) = as_floats(x)
+    module = array_module(x)
+    y = module.log1p(_exp_of_minus_abs(x))
+    y += module.maximum(x, 0)
+    return y
+
+
+def softplus_backward(grad: Array, x: Array) -> Array:
+    """grad * sigmoid(x)."""
+    grad, x = _pair(grad, "x", x)
+    grad_x = sigmoid(x)
+    grad_x *= grad
+    return grad_x
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)); with e = exp(-|x|), which cannot overflow, it is 1 / (1 + e) or, below 0, e / (1 + e)."""
+    (x,) = as_floats(x)
+    e = _exp_of_minus_abs(x)
+    y = array_module(x).where(x >= 0, 1, e)
+    e += 1
+    y /= e
+    return y
+
+
+def sigmoid_backward(grad: Array, y: Array) -> Array:
+    """grad * y * (1 - y), for y = sigmoid(x)."""
+    grad, y = _pair(grad, "y", y)
+    grad_x = 1 - y
+    grad_x *= y
+    grad_x *= grad
+    return grad_x
+
+
+def tanh(x: Array) -> Array:
+    """The hyperbolic tangent."""
+    (x,) = as_floats(x)
+    return array_module(x).tanh(x)
+
+
+def tanh_backward(grad: Array, y: Array) -> Array:
+    """grad * (1 - y^2), for y = tanh(x)."""
+    grad, y = _pair(grad, "y", y)
+    grad_x = y * y
+    grad_x -= 1
+    grad_x *= grad
+    return -grad_x
+
+
+def softmax(x: Array) -> Array:
+    """exp(x) / sum of exp(x) over the last axis: probabilities. Raises ValueError where that axis is missing or empty.
+
+    The largest value is subtracted first, which changes nothing but keeps exp from overflowing. -inf has probability 0;
+    a row of nothing but -inf, or with +inf in it, has no probabilities: NaN.
+    """
+    if not x.ndim or not x.shape[-1]:
+        raise ValueError(f"x has shape {x.shape}; expected a last axis (classes) of at least 1")
+    (x,) = as_floats(x)
+    y = x - x.max(axis=-1, keepdims=True)
+    array_module(x).exp(y, out=y)
+    y /= y.sum(axis=-1, keepdims=True)
+    return y
+
+
+def softmax_backward(grad: Array, y: Array) -> Array:
+    """(grad - sum of grad * y over the last axis) * y, for y = softmax(x)."""
+    grad, y = _pair(grad, "y", y)
+    if not y.ndim or not y.shape[-1]:
+        raise ValueError(f"y has shape {y.shape}; expected a last axis (classes) of at least 1")
+    grad_x = grad - (grad * y).sum(axis=-1, keepdims=True)
+    grad_x *= y
+    return grad_x
+
+
+def _pair(grad: Array, name: str, values: Array) -> tuple[Array, ...]:
+    """grad and the x or y that goes with it, checked, in one float dtype."""
+    array_module(grad, values)
+    check_shape("grad", grad, values.shape, f"{name} {values.shape}")
+    return as_floats(grad, values)
+
+
+def _slope(slope: float) -> float:
+    """A plain number: a float64 of NumPy would make float32 arrays float64."""
+    if not 0 <= slope <= 1:
+        raise ValueError(f"slope is {slope}; expected 0 to 1")
+    return float(slope)
+
+
+def _exp_of_minus_abs(x: Array) -> Array:
+    """exp(-|x|), between 0 and 1 for every x."""
+    module = array_module(x)
+    e = module.minimum(x, -x)
+    return module.exp(e, out=e)

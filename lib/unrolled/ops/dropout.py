@@ -1,0 +1,38 @@
+"""Dropout: forget some values at random while training, so that no neuron can rely on one other alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unrolled.device import Array, array_module
+from unrolled.ops.arguments import as_floats, check_shape
+
+
+def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
+    """x * mask, and the mask: 0 with probability `rate`, else 1 / (1 - rate), in x's dtype. 0 <= rate < 1.
+
+    Dividing by 1 - rate keeps the mean, so that nothing need be done when the network is used (inverted dropout;
+    Srivastava et al., 2014, Journal of Machine Learning Research 15). `rng` is a generator of x's array library, as
+    of numpy.random.default_rng(seed); the same seed gives the same mask for any dtype.
+    Raises ValueError for another rate, TypeError for an rng that is none.
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"rate is {rate}; expected 0 or more and below 1")
+    if not callable(getattr(rng, "random", None)):
+        raise TypeError(f"rng is {rng!r}; expected a random generator, as of numpy.random.default_rng(seed)")
+    array_module(x)
+    (x,) = as_floats(x)
+    keep = rng.random(x.shape, dtype=np.float32) >= float(rate)
+    mask = keep.astype(x.dtype)
+    mask *= 1 / (1 - float(rate))
+    return x * mask, mask
+
+
+def dropout_backward(grad: Array, mask: Array) -> Array:
+    """grad * mask, for the mask that `dropout` gave. Raises ValueError if the shapes differ."""
+    array_module(grad, mask)
+    check_shape("grad", grad, mask.shape, f"mask {mask.shape}")
+    grad, mask = as_floats(grad, mask)
+    return grad * mask

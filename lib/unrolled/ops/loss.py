@@ -1,0 +1,71 @@
+"""Losses: one number that says how wrong the answers are, and its gradient by them."""
+
+from __future__ import annotations
+
+from math import nan, prod
+
+import numpy as np
+
+from unrolled.device import Array, array_module
+from unrolled.ops.arguments import as_floats, check_axes, check_shape
+
+
+def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
+    """-log of the probability that softmax(scores (N, M)) gives to each label (N,), mean over N; its gradient (N, M).
+
+    Labels are integers from 0 to M - 1, one a sample. The gradient is (softmax - one-hot) / N (Bishop, Pattern
+    Recognition and Machine Learning, 4.3.4). loss is a 0-d value of the scores' dtype and stays where they are. The
+    logarithm is taken of the sum, never of a probability, so that no probability of 0 can make it NaN; where the score
+    of the label is -inf, the loss is infinity.
+
+    Raises ValueError for shapes that do not fit, no samples, labels that are no integers, and labels out of range. The
+    range is checked for NumPy arrays only, because a look at the values would wait for a GPU: there, the loss is NaN.
+    """
+    module = array_module(scores, labels)
+    _check(scores, labels)
+    (scores,) = as_floats(scores)
+    n, m = scores.shape
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    grad = module.exp(shifted)
+    sums = grad.sum(axis=1)
+    chosen = (module.arange(n), labels)
+    losses = module.log(sums) - shifted[chosen]
+    if module is not np:
+        losses = module.where((labels >= 0) & (labels < m), losses, nan)
+    sums *= n
+    grad /= sums.reshape(n, 1)
+    grad[chosen] -= 1 / n
+    return losses.mean(), grad
+
+
+def mean_squared_error(predictions: Array, targets: Array) -> tuple[Array, Array]:
+    """(predictions - targets)^2, mean over all values, and its gradient by the predictions: 2 * difference / values.
+
+    Any shape, the same for both: nothing is broadcast. loss is a 0-d value that stays where the arrays are.
+    Raises ValueError if the shapes differ or hold no values.
+    """
+    array_module(predictions, targets)
+    check_shape("targets", targets, predictions.shape, f"predictions {predictions.shape}")
+    count = prod(predictions.shape)
+    if not count:
+        raise ValueError(f"predictions has shape {predictions.shape}: the mean of no values is undefined")
+    predictions, targets = as_floats(predictions, targets)
+    grad = predictions - targets
+    loss = (grad * grad).mean()
+    grad *= 2 / count
+    return loss, grad
+
+
+def _check(scores: Array, labels: Array) -> None:
+    check_axes("scores", scores, "N, M")
+    n, m = scores.shape
+    check_shape("labels", labels, (n,), f"scores {scores.shape}")
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"labels are {labels.dtype}; expected integers, one class a sample")
+    if not n or not m:
+        raise ValueError(f"scores has shape {scores.shape}; expected at least one sample and one class")
+    if isinstance(labels, np.ndarray):
+        least, most = labels.min(), labels.max()
+        if least < 0 or most >= m:
+            wrong = least if least < 0 else most
+            raise ValueError(f"labels holds {wrong}; expected 0 to {m - 1} for scores of shape {scores.shape}")
