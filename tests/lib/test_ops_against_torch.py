@@ -60,18 +60,49 @@ def test_im2col_and_col2im(g: Geometry) -> None:
 
 @few
 @given(pooling_geometries())
-def test_max_pool2d_and_its_gradient_with_ties(g: Geometry) -> None:
+def test_max_pool2d_its_indices_and_its_gradient_with_ties(g: Geometry) -> None:
     # Few different values: most windows have several maxima, and the first of them must get the gradient.
-    x = np.random.default_rng(g.seed).integers(-1, 2, (g.n, g.c, *g.size)).astype(np.float64)
+    x = np.random.default_rng(g.seed).choice([-np.inf, -1.0, 0.0, 1.0], (g.n, g.c, *g.size))
+    options = (g.kernel_size, g.stride, g.padding)
     (inputs,) = tensors(x)
-    expected = functional.max_pool2d(inputs, g.kernel_size, g.stride, g.padding)
-    y = ops.max_pool2d(x, g.kernel_size, g.stride, g.padding)
+    expected, where = functional.max_pool2d(inputs, *options, return_indices=True)
+    y, indices = ops.max_pool2d_with_indices(x, *options)
     np.testing.assert_array_equal(y, expected.detach())
+    np.testing.assert_array_equal(ops.max_pool2d(x, *options), expected.detach())
+    np.testing.assert_array_equal(indices, where)
 
     grad = np.random.default_rng(g.seed + 1).normal(size=y.shape)
     expected.backward(torch.tensor(grad))
-    grad_x = ops.max_pool2d_backward(grad, x, g.kernel_size, g.stride, g.padding)
-    np.testing.assert_allclose(grad_x, inputs.grad, rtol=1e-12, atol=1e-12)
+    for grad_x in (ops.max_pool2d_backward(grad, x, *options), ops.max_unpool2d(grad, indices, g.size)):
+        np.testing.assert_allclose(grad_x, inputs.grad, rtol=1e-12, atol=1e-12)
+
+
+@few
+@given(pooling_geometries())
+def test_max_unpool2d_without_overlap(g: Geometry) -> None:
+    # Where windows overlap, PyTorch keeps one of the values that meet on a pixel; ours add up.
+    x = g.arrays()[0]
+    stride = tuple(map(max, g.kernel_size, g.stride))
+    y, indices = ops.max_pool2d_with_indices(x, g.kernel_size, stride, g.padding)
+    expected = functional.max_unpool2d(
+        torch.tensor(y), torch.tensor(indices), g.kernel_size, stride, g.padding, output_size=g.size
+    )
+    np.testing.assert_array_equal(ops.max_unpool2d(y, indices, g.size), expected)
+    np.testing.assert_array_equal(ops.max_unpool2d_mask(y, x, g.kernel_size, stride, g.padding), expected)
+
+
+@few
+@given(pooling_geometries())
+def test_avg_pool2d_and_its_gradient(g: Geometry) -> None:
+    x, options = g.arrays()[0], (g.kernel_size, g.stride, g.padding)
+    (inputs,) = tensors(x)
+    expected = functional.avg_pool2d(inputs, *options, count_include_pad=True)
+    y = ops.avg_pool2d(x, *options)
+    np.testing.assert_allclose(y, expected.detach(), rtol=1e-12, atol=1e-12)
+
+    grad = np.random.default_rng(g.seed + 1).normal(size=y.shape)
+    expected.backward(torch.tensor(grad))
+    np.testing.assert_allclose(ops.avg_pool2d_backward(grad, x.shape, *options), inputs.grad, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "d", "m"), [(1, 1, 1), (5, 7, 3), (64, 100, 10)])

@@ -18,11 +18,11 @@ def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     (x,) = as_floats(x)
-    y = array_module(x).zeros((*x.shape[:2], *windows.output_size), dtype=x.dtype)
-    for _, _, outputs, inputs in windows.offsets():
-        y[outputs] += x[inputs]
-    y *= 1 / prod(windows.kernel_size)
-    return y
+    rows, columns = windows.slides()
+    padded = windows.pad(x)
+    # The sum of a window is the sum of its rows' sums: k + k additions instead of k * k.
+    in_row = sum(padded[..., column] for column in columns)
+    return sum(in_row[..., row, :] for row in rows) * (1 / prod(windows.kernel_size))
 
 
 def avg_pool2d_backward(
@@ -41,8 +41,14 @@ def avg_pool2d_backward(
     windows = pooling_windows(x_shape, kernel_size, stride, padding, image=f"x_shape {tuple(x_shape)}")
     check_shape("grad", grad, (*x_shape[:2], *windows.output_size), f"x_shape {tuple(x_shape)}")
     (grad,) = as_floats(grad)
-    share = grad * (1 / prod(windows.kernel_size))
-    grad_x = array_module(grad).zeros(x_shape, dtype=grad.dtype)
-    for _, _, outputs, inputs in windows.offsets():
-        grad_x[inputs] += share[outputs]
-    return grad_x
+    (h, w), (ph, pw) = windows.size, windows.padding
+    rows, columns = windows.slides()
+    module = array_module(grad)
+    in_row = module.zeros((*x_shape[:2], h + 2 * ph, grad.shape[3]), dtype=grad.dtype)
+    for row in rows:
+        in_row[..., row, :] += grad
+    in_row *= 1 / prod(windows.kernel_size)
+    grad_x = module.zeros((*x_shape[:2], h, w + 2 * pw), dtype=grad.dtype)
+    for column in columns:
+        grad_x[..., column] += in_row[..., ph : ph + h, :]
+    return grad_x[..., pw : pw + w]

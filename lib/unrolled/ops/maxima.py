@@ -59,8 +59,8 @@ class _Block:
         distance = np.min_scalar_type((kh - 1) * w + kw - 1)
         padded = module.full((h + 2 * ph, w + 2 * pw, images), lowest(dtype), dtype=dtype)
         self._image = padded[ph : ph + h, pw : pw + w]
-        self._columns = [padded[:, j : j + sw * (ow - 1) + 1 : sw] for j in range(kw)]
-        self._rows = [slice(i, i + sh * (oh - 1) + 1, sh) for i in range(kh)]
+        self._rows, columns = windows.slides()
+        self._columns = [padded[:, column] for column in columns]
         self._in_row = _Leader(module, (h + 2 * ph, ow, images), dtype, distance)
         self._in_window = _Leader(module, (oh, ow, images), dtype, distance)
         self._steps = list(range(kw)), [i * w for i in range(kh)]

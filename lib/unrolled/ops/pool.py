@@ -43,13 +43,13 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     """
     check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
-    (kh, kw), (sh, sw), (oh, ow) = windows.kernel_size, windows.stride, windows.output_size
     module = array_module(x)
-    x = _pad(x, windows) if any(windows.padding) else x
-    # The largest of a window is the largest of its rows' largest: kw + kh comparisons, not kw * kh.
-    in_row = reduce(module.maximum, [x[..., j : j + sw * (ow - 1) + 1 : sw] for j in range(kw)])
-    y = reduce(module.maximum, [in_row[..., i : i + sh * (oh - 1) + 1 : sh, :] for i in range(kh)])
-    return y if kh * kw > 1 else y.astype(y.dtype)  # one pixel a window: still a view of x
+    rows, columns = windows.slides()
+    padded = windows.pad(x, maxima.lowest(x.dtype))
+    # The largest of a window is the largest of its rows' largest: k + k comparisons instead of k * k.
+    in_row = reduce(module.maximum, [padded[..., column] for column in columns])
+    y = reduce(module.maximum, [in_row[..., row, :] for row in rows])
+    return y if windows.kernel_size != (1, 1) else y.astype(x.dtype)  # a window of one pixel left a view of x
 
 
 def max_pool2d_with_indices(
@@ -100,11 +100,3 @@ def pooling_windows(
             "a window in the corner would see no pixel"
         )
     return windows
-
-
-def _pad(x: Array, windows: Windows) -> Array:
-    """x with a border that never wins."""
-    (h, w), (ph, pw) = windows.size, windows.padding
-    padded = array_module(x).full((*x.shape[:2], h + 2 * ph, w + 2 * pw), maxima.lowest(x.dtype), dtype=x.dtype)
-    padded[..., ph : ph + h, pw : pw + w] = x
-    return padded

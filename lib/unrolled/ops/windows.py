@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from unrolled.device import Array, array_module
 from unrolled.ops.arguments import IntOrPair, pair
 
 Index: TypeAlias = Any  # picks from the last two axes of an array
@@ -66,6 +67,24 @@ class Windows:
             out_rows, in_rows = self._meet(0, i)
             for j, (out_columns, in_columns) in enumerate(columns):
                 yield i, j, (..., out_rows, out_columns), (..., in_rows, in_columns)
+
+    def slides(self) -> tuple[list[slice], list[slice]]:
+        """For each row of the window, the rows of the padded image it meets as the window moves; so for columns."""
+        axes = zip(self.kernel_size, self.stride, self.output_size, strict=True)
+        rows, columns = (
+            [slice(place, place + stride * (outputs - 1) + 1, stride) for place in range(kernel)]
+            for kernel, stride, outputs in axes
+        )
+        return rows, columns
+
+    def pad(self, x: Array, value: Any = 0) -> Array:
+        """x (..., H, W) with a border of `value`; x itself where there is no padding."""
+        (h, w), (ph, pw) = self.size, self.padding
+        if not ph and not pw:
+            return x
+        padded = array_module(x).full((*x.shape[:-2], h + 2 * ph, w + 2 * pw), value, dtype=x.dtype)
+        padded[..., ph : ph + h, pw : pw + w] = x
+        return padded
 
     def _meet(self, axis: int, offset: int) -> tuple[slice, slice]:
         """The output indices for which output * stride + offset - padding is a pixel, and those pixels."""

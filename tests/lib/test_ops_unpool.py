@@ -1,0 +1,139 @@
+"""Max-unpooling: three ways that agree, ties, overlap, indices of any integer dtype, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from ops_cases import Geometry, pooling_geometries
+
+from unrolled import ops
+
+
+def by_index(values: Any, x: Any, *options: Any) -> Any:
+    """`max_unpool2d` with the arguments of the other two."""
+    return ops.max_unpool2d(values, ops.max_pool2d_indices(x, *options), x.shape[2:])
+
+
+EVERY_WAY = pytest.mark.parametrize(
+    "unpool", [by_index, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pooling_geometries())
+def test_every_way_gives_the_same(g: Geometry) -> None:
+    rng = np.random.default_rng(g.seed)
+    x = rng.choice([0.0, 1.0, 2.0, -np.inf, np.nan], (g.n, g.c, *g.size), p=[0.4, 0.3, 0.2, 0.05, 0.05])
+    options = (g.kernel_size, g.stride, g.padding)
+    values = rng.normal(size=ops.max_pool2d(x, *options).shape)
+    expected = ops.max_unpool2d_loops(values, x, *options)
+    np.testing.assert_allclose(expected.sum(), values.sum(), rtol=1e-9, atol=1e-9)  # nothing is lost
+    for unpool in (by_index, ops.max_unpool2d_mask, ops.max_pool2d_backward):
+        np.testing.assert_allclose(unpool(values, x, *options), expected, rtol=1e-12, atol=1e-12)
+
+
+@EVERY_WAY
+def test_values_return_to_where_the_maxima_were(unpool: Any) -> None:
+    x = np.array([[1, 2, 5, 3], [4, 0, 1, 1], [0, 0, 7, 8], [0, 0, 9, 6]], np.float32)[None, None]
+    values = np.array([[10, 20], [30, 40]], np.float32)[None, None]
+    result = unpool(values, x, 2)
+    assert result[0, 0].tolist() == [[0, 0, 20, 0], [10, 0, 0, 0], [30, 0, 0, 0], [0, 0, 40, 0]]
+    assert result.dtype == np.float32
+
+
+@EVERY_WAY
+def test_overlapping_windows_add_up(unpool: Any) -> None:
+    x = np.zeros((1, 1, 3, 3))
+    x[0, 0, 1, 1] = 1
+    values = np.array([[1.0, 10.0], [100.0, 1000.0]])[None, None]
+    assert unpool(values, x, 2, 1)[0, 0].tolist() == [[0, 0, 0], [0, 1111, 0], [0, 0, 0]]
+
+
+@EVERY_WAY
+def test_of_equal_maxima_the_first_in_row_major_order_gets_the_value(unpool: Any) -> None:
+    x = np.zeros((1, 1, 4, 4), np.float32)
+    x[0, 0, :2, 2:] = [[1, 5], [5, 5]]
+    values = np.array([[3, 7], [1, 2]], np.float32)[None, None]
+    assert unpool(values, x, 2)[0, 0].tolist() == [[3, 0, 0, 7], [0, 0, 0, 0], [1, 0, 2, 0], [0, 0, 0, 0]]
+
+
+@EVERY_WAY
+def test_the_first_nan_gets_the_value(unpool: Any) -> None:
+    x = np.array([[3.0, np.nan], [np.nan, 9.0]])[None, None]
+    assert unpool(np.ones((1, 1, 1, 1)), x, 2)[0, 0].tolist() == [[0, 1], [0, 0]]
+
+
+def test_indices_may_repeat_and_come_in_any_order_and_integer_dtype() -> None:
+    values = np.array([[1, 2, 4]], np.float32).reshape(1, 1, 1, 3)
+    for dtype in ("uint8", "int32", "int64", "uint64"):
+        indices = np.array([5, 0, 5], dtype).reshape(1, 1, 1, 3)
+        assert ops.max_unpool2d(values, indices, (2, 3))[0, 0].tolist() == [[2, 0, 0], [0, 0, 5]]
+
+
+def test_every_image_and_channel_keeps_its_own() -> None:
+    values = np.arange(1, 7, dtype=np.float64).reshape(3, 2, 1, 1)
+    indices = np.array([0, 3, 1, 2, 3, 0]).reshape(3, 2, 1, 1)
+    result = ops.max_unpool2d(values, indices, 2)
+    assert result.reshape(6, 4).tolist() == [
+        [1, 0, 0, 0],
+        [0, 0, 0, 2],
+        [0, 3, 0, 0],
+        [0, 0, 4, 0],
+        [0, 0, 0, 5],
+        [6, 0, 0, 0],
+    ]
+
+
+def test_large_integers_stay_exact() -> None:
+    values = np.array([2**60 + 1, 2]).reshape(1, 1, 1, 2)
+    assert ops.max_unpool2d(values, np.zeros((1, 1, 1, 2), int), 1).item() == 2**60 + 3
+
+
+VALUES = np.zeros((1, 1, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("values", "indices", "message"),
+    [
+        (VALUES, np.full((1, 1, 2, 2), 16), "indices run from 16 to 16; expected 0 to 15 in 4 x 4"),
+        (VALUES, np.full((1, 1, 2, 2), -1), "indices run from -1 to -1; expected 0 to 15 in 4 x 4"),
+        (
+            VALUES,
+            np.zeros((1, 1, 2, 3), int),
+            r"indices has shape \(1, 1, 2, 3\); expected \(1, 1, 2, 2\) to fit values",
+        ),
+        (VALUES[0], np.zeros((1, 2, 2), int), r"values has shape \(1, 2, 2\); expected 4 axes \(N, C, OH, OW\)"),
+    ],
+)
+def test_values_and_indices_that_do_not_fit_are_named(values: Any, indices: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ops.max_unpool2d(values, indices, (4, 4))
+
+
+def test_indices_that_are_no_integers_are_refused() -> None:
+    with pytest.raises(TypeError, match="indices are float64; expected integers"):
+        ops.max_unpool2d(VALUES, VALUES, (4, 4))
+
+
+@pytest.mark.parametrize("unpool", [ops.max_unpool2d_mask, ops.max_unpool2d_loops])
+def test_values_of_another_shape_are_named_with_both_shapes(unpool: Any) -> None:
+    message = r"values has shape \(1, 1, 2, 2\); expected \(1, 1, 3, 3\) to fit x \(1, 1, 4, 4\)"
+    with pytest.raises(ValueError, match=message):
+        unpool(VALUES, np.zeros((1, 1, 4, 4)), 2, 1)
+
+
+@EVERY_WAY
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((5,), r"kernel_size is \(5, 5\).*larger than x of shape \(1, 1, 4, 4\)"),
+        ((2, 0), "stride is 0; expected at least 1"),
+        ((2, 2, 2), r"padding \(2, 2\) must be smaller than kernel_size \(2, 2\)"),
+    ],
+)
+def test_errors_name_the_argument(unpool: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        unpool(VALUES, np.zeros((1, 1, 4, 4)), *options)
