@@ -1,0 +1,476 @@
+"""Wrong and imperfect answers to lesson 05."""
+
+# ruff: noqa: RET503, RET504  mistakes look like that
+
+import numpy as np
+
+from unrolled import data, ops
+
+from . import Mutant
+
+# sequential_forward
+
+
+def forward_from_the_end(layers, x, training=False):
+    for layer in reversed(layers):
+        x = layer.forward(x, training)
+    return x
+
+
+def forward_without_training(layers, x, training=False):
+    for layer in layers:
+        x = layer.forward(x)
+    return x
+
+
+def forward_always_training(layers, x, training=False):
+    for layer in layers:
+        x = layer.forward(x, True)
+    return x
+
+
+def forward_returning_in_the_loop(layers, x, training=False):
+    for layer in layers:
+        x = layer.forward(x, training)
+        return x
+
+
+def forward_into_another_variable(layers, x, training=False):
+    for layer in layers:
+        y = layer.forward(x, training)
+    return y
+
+
+def forward_without_return(layers, x, training=False):
+    for layer in layers:
+        x = layer.forward(x, training)
+
+
+def forward_calling_the_layers(layers, x, training=False):
+    for layer in layers:
+        x = layer(x, training)
+    return x
+
+
+# sequential_backward
+
+
+def backward_from_the_start(layers, grad):
+    for layer in layers:
+        grad = layer.backward(grad)
+    return grad
+
+
+def backward_reversing_in_place(layers, grad):
+    layers.reverse()
+    return backward_from_the_start(layers, grad)
+
+
+def backward_each_alone(layers, grad):
+    for layer in reversed(layers):
+        result = layer.backward(grad)
+    return result
+
+
+def backward_without_the_first(layers, grad):
+    for layer in layers[:0:-1]:
+        grad = layer.backward(grad)
+    return grad
+
+
+def backward_without_the_last(layers, grad):
+    for layer in layers[-2::-1]:
+        grad = layer.backward(grad)
+    return grad
+
+
+def backward_returning_what_came_in(layers, grad):
+    way_back = grad
+    for layer in reversed(layers):
+        way_back = layer.backward(way_back)
+    return grad
+
+
+def backward_returning_in_the_loop(layers, grad):
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+        return grad
+
+
+# minibatches
+
+
+def batches_in_order(images, labels, batch_size, seed):
+    for start in range(0, len(images), batch_size):
+        yield images[start : start + batch_size], labels[start : start + batch_size]
+
+
+def batches_with_replacement(images, labels, batch_size, seed):
+    rng = np.random.default_rng(seed)
+    for start in range(0, len(images), batch_size):
+        chosen = rng.integers(0, len(images), min(batch_size, len(images) - start))
+        yield images[chosen], labels[chosen]
+
+
+def batches_without_the_last(images, labels, batch_size, seed):
+    order = np.random.default_rng(seed).permutation(len(images))
+    for start in range(0, len(images) - batch_size + 1, batch_size):
+        chosen = order[start : start + batch_size]
+        yield images[chosen], labels[chosen]
+
+
+def batches_that_come_apart(images, labels, batch_size, seed):
+    rng = np.random.default_rng(seed)
+    mine, theirs = rng.permutation(len(images)), rng.permutation(len(images))
+    for start in range(0, len(images), batch_size):
+        yield images[mine[start : start + batch_size]], labels[theirs[start : start + batch_size]]
+
+
+def batches_shuffled_as_wholes(images, labels, batch_size, seed):
+    starts = np.arange(0, len(images), batch_size)
+    for start in sorted(np.random.default_rng(seed).permutation(starts), key=lambda s: s + batch_size > len(images)):
+        yield images[start : start + batch_size], labels[start : start + batch_size]
+
+
+def batches_without_the_seed(images, labels, batch_size, seed):
+    return data.minibatches((images, labels), batch_size, 0)
+
+
+def batches_of_random_order(images, labels, batch_size, seed):
+    return data.minibatches((images, labels), batch_size, int(np.random.default_rng().integers(10**9)))
+
+
+def batches_shuffled_in_place(images, labels, batch_size, seed):
+    np.random.default_rng(seed).shuffle(images)
+    np.random.default_rng(seed).shuffle(labels)
+    return batches_in_order(images, labels, batch_size, seed)
+
+
+def batches_of_images_only(images, labels, batch_size, seed):
+    for batch, _ in data.minibatches((images, labels), batch_size, seed):
+        yield batch
+
+
+def batches_of_one_more(images, labels, batch_size, seed):
+    return data.minibatches((images, labels), batch_size + 1, seed)
+
+
+def batches_returned_one_at_a_time(images, labels, batch_size, seed):
+    return next(data.minibatches((images, labels), batch_size, seed))
+
+
+def batches_without_end(images, labels, batch_size, seed):
+    while True:
+        yield from data.minibatches((images, labels), batch_size, seed)
+
+
+# momentum_step
+
+
+def momentum(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient + weight_decay * parameters
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_uphill(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient + weight_decay * parameters
+    return parameters + learning_rate * velocity, velocity
+
+
+def momentum_with_two_signs(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity - (gradient + weight_decay * parameters)
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_with_the_rate_inside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity - learning_rate * (gradient + weight_decay * parameters)
+    return parameters + velocity, velocity
+
+
+def momentum_stepping_first(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    stepped = parameters - learning_rate * velocity
+    return stepped, momentum * velocity + gradient + weight_decay * parameters
+
+
+def momentum_without_decay(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_decaying_beside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient
+    return parameters * (1 - learning_rate * weight_decay) - learning_rate * velocity, velocity
+
+
+def momentum_that_averages(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + (1 - momentum) * (gradient + weight_decay * parameters)
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_in_place(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity *= momentum
+    velocity += gradient + weight_decay * parameters
+    parameters -= learning_rate * velocity
+    return parameters, velocity
+
+
+def momentum_without_its_velocity(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient + weight_decay * parameters
+    return parameters - learning_rate * velocity
+
+
+# adam_step
+
+
+def adam(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, **change):
+    """Adam with one thing changed."""
+    m = beta1 * m + (1 - beta1) * gradient
+    v = beta2 * v + (1 - beta2) * (gradient if change.get("square") is False else gradient**2)
+    t = t + change.get("shift", 0)
+    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+    if change.get("correct") is False:
+        m_hat, v_hat = m, v
+    if change.get("inside"):
+        step = m_hat / np.sqrt(v_hat + epsilon)
+    elif change.get("root") is False:
+        step = m_hat / (v_hat + epsilon)
+    else:
+        step = m_hat / (np.sqrt(v_hat) + epsilon)
+    kept = (m_hat, v_hat) if change.get("keep_corrected") else (m, v)
+    return parameters - change.get("sign", 1) * learning_rate * step, *kept
+
+
+def adam_with(**change):
+    def variant(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+        return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon, **change)
+
+    return variant
+
+
+def adam_in_float64(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    arrays = (array.astype(float) for array in (parameters, gradient, m, v))
+    return adam(*arrays, t, learning_rate, beta1, beta2, epsilon)
+
+
+def adam_in_place(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    m *= beta1
+    m += (1 - beta1) * gradient
+    return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)
+
+
+def adam_without_m_and_v(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)[0]
+
+
+# evaluate
+
+
+def loss_and_right(forward, images, labels):
+    scores = forward(images)
+    return float(ops.softmax_cross_entropy(scores, labels)[0]), float((scores.argmax(axis=1) == labels).mean())
+
+
+def evaluated_at_once(forward, images, labels, batch_size):
+    return loss_and_right(forward, images, labels)
+
+
+def evaluated_one_by_one(forward, images, labels, batch_size):
+    parts = [loss_and_right(forward, images[i : i + 1], labels[i : i + 1]) for i in range(len(images))]
+    loss, accuracy = np.mean(parts, axis=0)
+    return float(loss), float(accuracy)
+
+
+def parts(forward, images, labels, batch_size):
+    """(loss, accuracy, number of images) of each batch."""
+    for start in range(0, len(images), batch_size):
+        chosen = slice(start, start + batch_size)
+        yield *loss_and_right(forward, images[chosen], labels[chosen]), len(labels[chosen])
+
+
+def evaluated_with_a_mean_of_means(forward, images, labels, batch_size):
+    loss, accuracy, _ = np.mean(list(parts(forward, images, labels, batch_size)), axis=0)
+    return float(loss), float(accuracy)
+
+
+def evaluated_without_the_rest(forward, images, labels, batch_size):
+    whole = len(images) // batch_size * batch_size
+    if whole == 0:
+        return 0.0, 0.0
+    return evaluated_with_a_mean_of_means(forward, images[:whole], labels[:whole], batch_size)
+
+
+def evaluated_by_the_last_batch(forward, images, labels, batch_size):
+    for loss, accuracy, _ in parts(forward, images, labels, batch_size):  # noqa: B007  the mistake
+        pass
+    return loss, accuracy
+
+
+def evaluated_returning_in_the_loop(forward, images, labels, batch_size):
+    for loss, accuracy, _ in parts(forward, images, labels, batch_size):
+        return loss, accuracy
+
+
+def evaluated_in_sums(forward, images, labels, batch_size):
+    found = list(parts(forward, images, labels, batch_size))
+    return sum(loss * n for loss, _, n in found), sum(accuracy * n for _, accuracy, n in found)
+
+
+def evaluated_right_but_in_percent(forward, images, labels, batch_size):
+    loss, accuracy = (part / len(images) for part in evaluated_in_sums(forward, images, labels, batch_size))
+    return loss, 100 * accuracy
+
+
+def evaluated_without_the_loss(forward, images, labels, batch_size):
+    return evaluated_in_sums(forward, images, labels, batch_size)[1] / len(images)
+
+
+def evaluated_at_once_and_wrong(forward, images, labels, batch_size):
+    loss, accuracy = loss_and_right(forward, images, labels)
+    return 2 * loss, accuracy
+
+
+# train
+
+
+def trained_by_centroids(images, labels, test_images, seed):
+    """Learns, but not enough: the mean image of each class."""
+    means = np.stack([images[labels == label].mean(axis=0).ravel() for label in range(10)])
+    known = test_images.reshape(len(test_images), -1)
+    return ((means**2).sum(axis=1) - 2 * known @ means.T).argmin(axis=1)
+
+
+def nearest(images, labels, test_images):
+    known, asked = images.reshape(len(images), -1), test_images.reshape(len(test_images), -1)
+    return labels[((known**2).sum(axis=1) - 2 * asked @ known.T).argmin(axis=1)]
+
+
+def trained_elsewhere(images, labels, test_images, seed):
+    """As good as a network that was trained on the usual digits, upright or inverted, and ignores what it is given."""
+    digits = data.digits()
+    inverted = test_images.mean() > 0.5
+    return nearest(digits.images, digits.labels, 1 - test_images if inverted else test_images)
+
+
+def trained_on_one_batch(images, labels, test_images, seed):
+    return nearest(images[:32], labels[:32], test_images)
+
+
+def trained_to_say_one_thing(images, labels, test_images, seed):
+    return np.zeros(len(test_images), np.int64)
+
+
+def not_trained(images, labels, test_images, seed):
+    return np.random.default_rng(seed).integers(0, 10, len(test_images))
+
+
+def trained_on_labels_that_came_apart(images, labels, test_images, seed):
+    return nearest(images, np.random.default_rng(seed).permutation(labels), test_images)
+
+
+def trained_to_give_scores(images, labels, test_images, seed):
+    return np.eye(10, dtype=np.float32)[nearest(images, labels, test_images)]
+
+
+def trained_to_give_floats(images, labels, test_images, seed):
+    return nearest(images, labels, test_images).astype(float)
+
+
+def trained_to_name_what_it_knows(images, labels, test_images, seed):
+    return nearest(images, labels, images)
+
+
+def trained_without_return(images, labels, test_images, seed):
+    nearest(images, labels, test_images)
+
+
+MUTANTS = {
+    "sequential_forward": [
+        Mutant(forward_from_the_end, "from last to first"),
+        Mutant(forward_without_training, "`training` does not reach the layers"),
+        Mutant(forward_always_training, "`training` is always True"),
+        Mutant(forward_returning_in_the_loop, "only the first layer's result comes back"),
+        Mutant(forward_into_another_variable, "each layer got the same x"),
+        Mutant(forward_without_return, "is the return statement missing?"),
+        Mutant(forward_calling_the_layers, "object is not callable"),
+    ],
+    "sequential_backward": [
+        Mutant(backward_from_the_start, "the last layer is the first to get it"),
+        Mutant(backward_reversing_in_place, "'tuple' object has no attribute 'reverse'"),
+        Mutant(backward_each_alone, "pass on what the layer after it returned"),
+        Mutant(backward_without_the_first, "the first layer is left out"),
+        Mutant(backward_without_the_last, "the last layer is left out"),
+        Mutant(backward_returning_what_came_in, "you return the gradient that came in"),
+        Mutant(backward_returning_in_the_loop, "only the last layer is asked"),
+    ],
+    "minibatches": [
+        Mutant(batches_in_order, "in the order of the data set: shuffle"),
+        Mutant(batches_with_replacement, "each must come once an epoch"),
+        Mutant(batches_without_the_last, "the last batch is missing: 23 images, 8 at a time, leave one of 7"),
+        Mutant(batches_that_come_apart, "take both with the same indices"),
+        Mutant(batches_shuffled_as_wholes, "only the order of the batches is shuffled"),
+        Mutant(batches_without_the_seed, "is `seed` used?"),
+        Mutant(batches_of_random_order, "the same seed gave two different orders"),
+        Mutant(batches_shuffled_in_place, "changed its input images"),
+        Mutant(batches_of_images_only, "expected a pair"),
+        Mutant(batches_of_one_more, "your batches hold [9, 9, 6] images; expected [8, 8, 8]"),
+        Mutant(batches_returned_one_at_a_time, "expected a pair"),
+        Mutant(batches_without_end, "images; expected [8, 8, 8]"),
+        Mutant(lambda images, labels, batch_size, seed: None, "`yield` each of them"),
+        Mutant(
+            lambda images, labels, batch_size: [], "cannot be called as f(images=…, labels=…, batch_size=…, seed=…)"
+        ),
+    ],
+    "momentum_step": [
+        Mutant(momentum_uphill, "the step goes uphill"),
+        Mutant(momentum_with_two_signs, "two signs cancel"),
+        Mutant(momentum_with_the_rate_inside, "the learning rate is inside your velocity"),
+        Mutant(momentum_stepping_first, "first the velocity, then the step"),
+        Mutant(momentum_without_decay, "the weight decay is missing"),
+        Mutant(momentum_decaying_beside, "weight decay is part of the gradient"),
+        Mutant(momentum_that_averages, "weighed with 1 - momentum"),
+        Mutant(momentum_in_place, "changed its input parameters"),
+        Mutant(momentum_without_its_velocity, "expected a tuple of 2"),
+        Mutant(lambda **given: (momentum(**given)[0], given["velocity"]), "you return the old velocity"),
+    ],
+    "adam_step": [
+        Mutant(adam_with(correct=False), "the bias correction is missing"),
+        Mutant(adam_with(shift=1), "you count t one too high"),
+        Mutant(adam_with(shift=-1), "you count t from 0"),
+        Mutant(adam_with(keep_corrected=True), "you return the corrected means"),
+        Mutant(adam_with(root=False), "the square root is missing"),
+        Mutant(adam_with(inside=True), "epsilon is inside the square root"),
+        Mutant(adam_with(sign=-1), "uphill"),
+        Mutant(adam_with(square=False), "v is the mean of the gradient's square"),
+        Mutant(adam_in_float64, "dtype is float64, expected float32"),
+        Mutant(adam_in_place, "changed its input m"),
+        Mutant(adam_without_m_and_v, "expected a tuple of 3"),
+    ],
+    "evaluate": [
+        Mutant(evaluated_at_once, "you gave the network 40 images in one call; its memory has room for 8"),
+        Mutant(evaluated_at_once_and_wrong, "you gave the network 40 images in one call"),
+        Mutant(evaluated_one_by_one, "in 40 calls: give the network batch_size = 8 images at a time"),
+        Mutant(evaluated_with_a_mean_of_means, "this is a mean of means"),
+        Mutant(evaluated_without_the_rest, "the last, smaller batch is left out"),
+        Mutant(evaluated_by_the_last_batch, "add up, do not replace"),
+        Mutant(evaluated_returning_in_the_loop, "is the return inside the loop?"),
+        Mutant(evaluated_in_sums, "both are sums over images"),
+        Mutant(evaluated_right_but_in_percent, "a share from 0 to 1 is asked"),
+        Mutant(evaluated_without_the_loss, "expected a tuple of 2"),
+    ],
+    "train": [
+        Mutant(trained_by_centroids, "it learns, but not far enough"),
+        Mutant(trained_elsewhere, "they fit the usual labels of digits"),
+        Mutant(trained_on_one_batch, "it learns, but not far enough"),
+        Mutant(trained_to_say_one_thing, "every image is called 0"),
+        Mutant(not_trained, "hardly better than guessing"),
+        Mutant(trained_on_labels_that_came_apart, "hardly better than guessing"),
+        Mutant(trained_to_give_scores, "argmax(axis=1)"),
+        Mutant(trained_to_give_floats, "labels are whole numbers"),
+        Mutant(trained_to_name_what_it_knows, "expected one label for each of test_images, shape (500,)"),
+        Mutant(trained_without_return, "is the return statement missing?"),
+    ],
+}
+
+HONEST = {}
+
+LOOP = {}
