@@ -15,7 +15,7 @@ def numeric_gradient(function: Callable[[NDArray[np.float64]], Any], x: Any, ste
     """The gradient of a function of one array, by central differences: (f(x + h) - f(x - h)) / 2h for each value of x.
 
     `function` takes an array of x's shape and gives one number. It is called twice for each value, with a new float64
-    array each time (integers and float32 are converted), so that x never changes. The gradient is float64, as x in shape.
+    array each time (integers and float32 are converted), so that x never changes. The gradient is float64, shaped as x.
 
     h is step * max(1, |value|). A formula's error grows with h^2 and rounding's with eps / h, where eps = 2.2e-16 is
     float64's precision; their sum is least near h = cube root of eps, the default, and about eps^(2/3) = 4e-11 then

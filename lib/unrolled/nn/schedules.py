@@ -1,0 +1,61 @@
+"""Schedules: by which factor the learning rate is multiplied in an epoch (0, 1, 2 ...)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import cos, inf, pi
+from typing import TypeAlias
+
+Schedule: TypeAlias = Callable[[int], float]
+"""A function from the epoch, counted from 0, to the factor."""
+
+
+def step_decay(every: int, factor: float = 0.5) -> Schedule:
+    """factor^(epoch // every): the rate drops at every `every`-th epoch. every is at least 1, 0 < factor <= 1."""
+    _check("every", every, 1)
+    _check_factor(factor)
+    return lambda epoch: float(factor ** (epoch // every))
+
+
+def exponential_decay(factor: float) -> Schedule:
+    """factor^epoch: the rate drops a little every epoch. 0 < factor <= 1."""
+    _check_factor(factor)
+    return lambda epoch: float(factor**epoch)
+
+
+def cosine_decay(epochs: int, final: float = 0.0) -> Schedule:
+    """From 1 in epoch 0 down to `final` in epoch `epochs` and after, along half a cosine (Loshchilov and Hutter, 2017).
+
+    With epochs as in `fit`, the last epoch still moves: it has index epochs - 1. epochs at least 1, final from 0 to 1.
+    """
+    _check("epochs", epochs, 1)
+    _check("final", final, 0, 1)
+    return lambda epoch: final + (1 - final) * (1 + cos(pi * min(epoch, epochs) / epochs)) / 2
+
+
+def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
+    """Rise to 1 in equal steps, 1 / (epochs + 1) first, then follow `then` from its epoch 0 (None: stay at 1).
+
+    Small first steps, while the gradients are wild (Goyal et al., 2017, arXiv:1706.02677). epochs at least 0.
+    """
+    _check("epochs", epochs, 0)
+    if then is not None and not callable(then):
+        raise TypeError(f"then is {then!r}; expected a schedule, such as cosine_decay(10)")
+
+    def factor(epoch: int) -> float:
+        if epoch < epochs:
+            return (epoch + 1) / (epochs + 1)
+        return 1.0 if then is None else then(epoch - epochs)
+
+    return factor
+
+
+def _check(name: str, value: float, least: float, most: float = inf) -> None:
+    if not least <= value <= most:
+        expected = f"{least} to {most}" if most < inf else f"at least {least}"
+        raise ValueError(f"{name} is {value}; expected {expected}")
+
+
+def _check_factor(factor: float) -> None:
+    if not 0 < factor <= 1:
+        raise ValueError(f"factor is {factor}; expected above 0 and at most 1")
