@@ -120,6 +120,15 @@ def test_a_call_does_not_change_what_an_earlier_one_gave() -> None:
     np.testing.assert_array_equal((y, indices), copies)
 
 
+@EVERY_WAY
+def test_windows_of_one_pixel_give_a_copy(pool: Any) -> None:
+    x = np.arange(9.0).reshape(1, 1, 3, 3)
+    y = pool(x, 1)
+    np.testing.assert_array_equal(y, x)
+    assert not np.shares_memory(y, x)
+    np.testing.assert_array_equal(pool(x, 1, 2)[0, 0], [[0, 2], [6, 8]])
+
+
 def test_threads_do_not_share_buffers() -> None:
     batches = np.random.default_rng(0).normal(size=(40, 8, 8, 20, 20))
     expected = [ops.max_pool2d_indices(x, 2) for x in batches]
