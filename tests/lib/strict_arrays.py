@@ -63,6 +63,9 @@ class StrictArray:
     def __bool__(self) -> bool:
         return bool(self.host)
 
+    def __neg__(self) -> Any:
+        return wrap(-self.host)
+
     def __invert__(self) -> Any:
         return wrap(~self.host)
 

@@ -1,5 +1,44 @@
-"""Networks built on `unrolled.ops`."""
+"""Networks built on `unrolled.ops`: layers, `Sequential`, optimizers, schedules, training."""
 
-from unrolled.nn.digit_network import DigitNetwork, softmax_cross_entropy, train
+from unrolled.nn.activations import LeakyReLU, ReLU, Sigmoid, Softplus, Tanh
+from unrolled.nn.history import Evaluation, History
+from unrolled.nn.layers import AvgPool2d, Conv2d, Dropout, Flatten, Layer, Linear, MaxPool2d
+from unrolled.nn.loops import predict_with_loops
+from unrolled.nn.network import Sequential
+from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
+from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
+from unrolled.nn.summary import Summary
+from unrolled.nn.training import EarlyStop
+from unrolled.nn.watch import NonFiniteError
 
-__all__ = ["DigitNetwork", "softmax_cross_entropy", "train"]
+__all__ = [
+    "SGD",
+    "AdaDelta",
+    "AdaGrad",
+    "Adam",
+    "AvgPool2d",
+    "Conv2d",
+    "Dropout",
+    "EarlyStop",
+    "Evaluation",
+    "Flatten",
+    "History",
+    "Layer",
+    "LeakyReLU",
+    "Linear",
+    "MaxPool2d",
+    "NonFiniteError",
+    "Optimizer",
+    "RMSProp",
+    "ReLU",
+    "Sequential",
+    "Sigmoid",
+    "Softplus",
+    "Summary",
+    "Tanh",
+    "cosine_decay",
+    "exponential_decay",
+    "predict_with_loops",
+    "step_decay",
+    "warmup",
+]

@@ -79,19 +79,22 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     return y
 
 
-def backward(grad: Array, x: Array, weight: Array, windows: Windows) -> tuple[Array, Array, Array]:
+def backward(
+    grad: Array, x: Array, weight: Array, windows: Windows, input_gradient: bool
+) -> tuple[Array | None, Array, Array]:
     """`conv2d_backward` on arguments that are checked and share one dtype."""
     module = array_module(x)
     filters = _filters(module, weight, None)
-    grad_x = module.empty(x.shape, dtype=x.dtype)
+    grad_x = module.empty(x.shape, dtype=x.dtype) if input_gradient else None
     grad_filters = module.zeros(filters.T.shape, dtype=x.dtype)
     for part, block in _blocks(module, len(x), weight, windows):
         block.output[...] = grad[part].transpose(IMAGES_LAST)
         block.unroll(x[part])
         # BLAS takes (K, L) @ (L, O) faster than its transpose: the long axis of the columns is read as it lies.
         grad_filters += module.matmul(block.columns_and_ones, block.outputs.T)
-        module.matmul(filters[:, :-1].T, block.outputs, out=block.columns)
-        block.fold(grad_x[part])
+        if grad_x is not None:
+            module.matmul(filters[:, :-1].T, block.outputs, out=block.columns)
+            block.fold(grad_x[part])
     return grad_x, grad_filters[:-1].T.reshape(weight.shape), grad_filters[-1]
 
 

@@ -69,11 +69,18 @@ def conv2d(x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair
 
 
 def conv2d_backward(
-    grad: Array, x: Array, weight: Array, stride: IntOrPair = 1, padding: IntOrPair = 0
-) -> tuple[Array, Array, Array]:
+    grad: Array,
+    x: Array,
+    weight: Array,
+    stride: IntOrPair = 1,
+    padding: IntOrPair = 0,
+    *,
+    input_gradient: bool = True,
+) -> tuple[Array | None, Array, Array]:
     """From grad (N, O, OH, OW), the gradient of the loss by conv2d's output: (grad_x, grad_weight, grad_bias).
 
     With y = W @ columns: grad_W = grad @ columns.T, and grad_columns = W.T @ grad goes back as in `col2im`.
+    The first layer of a network needs no grad_x: without `input_gradient` it is None, and half of the work is spared.
     """
     array_module(grad, x, weight)
     check_axes("grad", grad, "N, O, OH, OW")
@@ -81,7 +88,7 @@ def conv2d_backward(
     x, weight, _, windows = _arguments(x, weight, None, stride, padding)
     expected = (len(x), len(weight), *windows.output_size)
     check_shape("grad", grad, expected, f"x {x.shape} and weight {weight.shape}")
-    return blocks.backward(grad, x, weight, windows)
+    return blocks.backward(grad, x, weight, windows, input_gradient)
 
 
 def _arguments(

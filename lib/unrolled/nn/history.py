@@ -1,0 +1,71 @@
+"""What a training tells about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Evaluation(NamedTuple):
+    """Mean loss, and the share of right predictions (0 to 1)."""
+
+    loss: float
+    accuracy: float
+
+
+class EpochResult(NamedTuple):
+    """One epoch of training: the loss of every mini-batch, their sizes, how many images were right, seconds."""
+
+    losses: NDArray[np.float32]
+    sizes: Sequence[int]
+    right: float
+    seconds: float
+
+
+@dataclass
+class History:
+    """One entry an epoch in each list, but `step_loss`, which has one a mini-batch. `print(history)` shows a table.
+
+    `loss` and `accuracy` are those of the mini-batches while the network learns; the `validation_` lists are empty
+    where there was no validation. `seconds` are of training alone. `stopped` says why it ended early, else None.
+    """
+
+    loss: list[float] = field(default_factory=list)
+    accuracy: list[float] = field(default_factory=list)
+    validation_loss: list[float] = field(default_factory=list)
+    validation_accuracy: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    step_loss: list[float] = field(default_factory=list)
+    stopped: str | None = None
+
+    def trained(self, epoch: EpochResult) -> None:
+        """Add an epoch of training."""
+        self.step_loss += epoch.losses.tolist()
+        self.loss.append(float(np.average(epoch.losses, weights=epoch.sizes)))
+        self.accuracy.append(epoch.right / sum(epoch.sizes))
+        self.seconds.append(epoch.seconds)
+
+    def validated(self, evaluation: Evaluation) -> None:
+        """Add what the validation set says after an epoch."""
+        self.validation_loss.append(evaluation.loss)
+        self.validation_accuracy.append(evaluation.accuracy)
+
+    def latest(self) -> str:
+        """The last epoch in words."""
+        words = f"epoch {len(self.loss)}: loss {self.loss[-1]:.3f}, accuracy {self.accuracy[-1]:.1%}"
+        if self.validation_loss:
+            words += f"; validation {self.validation_loss[-1]:.3f}, {self.validation_accuracy[-1]:.1%}"
+        return words
+
+    def __str__(self) -> str:
+        lines = ["epoch   loss  accuracy" + ("   validation" if self.validation_loss else "") + "  seconds"]
+        for epoch, (loss, accuracy) in enumerate(zip(self.loss, self.accuracy, strict=True)):
+            words = f"{epoch + 1:5} {loss:6.3f} {accuracy:9.1%}"
+            if self.validation_loss:
+                words += f" {self.validation_loss[epoch]:6.3f} {self.validation_accuracy[epoch]:5.1%}"
+            lines.append(f"{words} {self.seconds[epoch]:8.2f}")
+        return "\n".join([*lines, *([self.stopped] if self.stopped else [])])

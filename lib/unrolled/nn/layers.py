@@ -1,0 +1,265 @@
+"""Layers: a forward pass, the way back, and the parameters, if there are any. Each is a thin coat over `unrolled.ops`.
+
+A layer is made without sizes: `Conv2d(10, 3)`. `Sequential` tells it the shape of what comes in, gives it its places in
+two flat buffers (all parameters of the network, all gradients), and runs it. Shapes are those of one sample, without N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.device import Array, array_module
+from unrolled.ops.arguments import IntOrPair, pair
+
+Shape = tuple[int, ...]
+
+
+@dataclass(eq=False, repr=False)
+class Layer:
+    """One step of a network. This one has no parameters and keeps the shape."""
+
+    parameters: dict[str, Array] = field(default_factory=dict, init=False)
+    """What training changes, by name: views into the network's one array of parameters."""
+    gradients: dict[str, Array] = field(default_factory=dict, init=False)
+    """The gradient of the loss by each parameter, after a backward pass: views, too."""
+    is_first: bool = field(default=False, init=False)
+    """Nobody asks for the gradient by a network's input, so its first layer need not compute it."""
+    _kept: Any = field(default=None, init=False)
+
+    def build(self, shape: Shape) -> Shape:
+        """The shape of a sample that leaves, for the shape of one that comes in. Raises ValueError if it cannot."""
+        return shape
+
+    @property
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """The shape of each parameter by name, once the layer is built."""
+        return {}
+
+    def initial(self, rng: np.random.Generator) -> dict[str, Array]:
+        """First values of the parameters by name, drawn on the host, once the layer is built."""
+        return {}
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiplications with an addition that one sample takes in the forward pass; 0 where there are none."""
+        return 0
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        """The layer of a batch x (N, ...). In training it keeps what `backward` needs, else nothing."""
+        raise TypeError(f"{type(self).__name__} has no forward pass")
+
+    def backward(self, grad: Array) -> Array | None:
+        """The gradient by what came in, from that by what left; fills `gradients`. None if `is_first`."""
+        raise TypeError(f"{type(self).__name__} has no backward pass")
+
+    def forget(self) -> None:
+        """Let go of what `forward` kept."""
+        self._kept = None
+
+    def kept(self) -> Any:
+        """What `forward` kept. Raises RuntimeError if it never ran in training."""
+        if self._kept is None:
+            raise RuntimeError(f"{self!r}: backward needs a forward pass with training=True before it")
+        return self._kept
+
+    def __repr__(self) -> str:
+        """As one would write it: required arguments, then those that are not at their defaults."""
+        words = []
+        for option in sorted(
+            filter(lambda option: option.init, fields(self)), key=lambda option: option.kw_only is True
+        ):
+            value = getattr(self, option.name)
+            if option.default is MISSING:
+                words.append(repr(value))
+            elif value != option.default:
+                words.append(f"{option.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(words)})"
+
+
+@dataclass(eq=False, repr=False)
+class Weighted(Layer):
+    """A layer with a weight (outputs, ...) and a bias (outputs,).
+
+    The first weights are normal with standard deviation `weight_scale`; None means sqrt(2 / inputs of one output),
+    which keeps the size of the values through layers of ReLU (He et al., 2015, arXiv:1502.01852). The first bias is 0.
+    """
+
+    weight_scale: float | None = field(default=None, kw_only=True)
+    weight_shape: Shape = field(default=(), init=False)
+
+    @property
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"weight": self.weight_shape, "bias": self.weight_shape[:1]}
+
+    def initial(self, rng: np.random.Generator) -> dict[str, Array]:
+        inputs = prod(self.weight_shape[1:])
+        scale = sqrt(2 / max(1, inputs)) if self.weight_scale is None else self.weight_scale
+        weight = rng.normal(0, scale, self.weight_shape).astype(np.float32)
+        return {"weight": weight, "bias": np.zeros(self.weight_shape[0], np.float32)}
+
+
+@dataclass(eq=False, repr=False)
+class Linear(Weighted):
+    """A dense layer: (N, D) to (N, features)."""
+
+    features: int
+
+    def build(self, shape: Shape) -> Shape:
+        if len(shape) != 1:
+            raise ValueError(f"{self!r} takes flat samples (D,), got {shape}: put Flatten() before it")
+        self.weight_shape = (_at_least_1("features", self.features), shape[0])
+        return (self.features,)
+
+    @property
+    def multiply_adds(self) -> int:
+        return prod(self.weight_shape)
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        self._kept = x if training else None
+        return ops.affine(x, self.parameters["weight"], self.parameters["bias"])
+
+    def backward(self, grad: Array) -> Array | None:
+        # As `ops.affine_backward`; written into place, because this is the largest gradient of most networks.
+        x, module = self.kept(), array_module(grad)
+        module.matmul(grad.T, x, out=self.gradients["weight"])
+        self.gradients["bias"][...] = grad.sum(axis=0)
+        return None if self.is_first else grad @ self.parameters["weight"]
+
+
+@dataclass(eq=False, repr=False)
+class Conv2d(Weighted):
+    """A convolution: (N, C, H, W) to (N, filters, OH, OW)."""
+
+    filters: int
+    kernel_size: IntOrPair
+    stride: IntOrPair = 1
+    padding: IntOrPair = 0
+    _multiply_adds: int = field(default=0, init=False)
+
+    def build(self, shape: Shape) -> Shape:
+        channels, *size = _image_shape(self, shape)
+        kernel_size = pair("kernel_size", self.kernel_size, least=1)
+        self.weight_shape = (_at_least_1("filters", self.filters), channels, *kernel_size)
+        outputs = ops.conv2d_output_size((size[0], size[1]), kernel_size, self.stride, self.padding)
+        self._multiply_adds = prod(self.weight_shape) * prod(outputs)
+        return (self.filters, *outputs)
+
+    @property
+    def multiply_adds(self) -> int:
+        return self._multiply_adds
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        self._kept = x if training else None
+        return ops.conv2d(x, self.parameters["weight"], self.parameters["bias"], self.stride, self.padding)
+
+    def backward(self, grad: Array) -> Array | None:
+        grad_x, weight, bias = ops.conv2d_backward(
+            grad, self.kept(), self.parameters["weight"], self.stride, self.padding, input_gradient=not self.is_first
+        )
+        self.gradients["weight"][...] = weight
+        self.gradients["bias"][...] = bias
+        return grad_x
+
+
+@dataclass(eq=False, repr=False)
+class Pooling(Layer):
+    """A window that slides over each channel: (N, C, H, W) to (N, C, OH, OW). stride is kernel_size unless given."""
+
+    kernel_size: IntOrPair
+    stride: IntOrPair | None = None
+    padding: IntOrPair = 0
+
+    @property
+    def window(self) -> tuple[IntOrPair, IntOrPair | None, IntOrPair]:
+        return self.kernel_size, self.stride, self.padding
+
+    def build(self, shape: Shape) -> Shape:
+        channels, *size = _image_shape(self, shape)
+        stride = self.kernel_size if self.stride is None else self.stride
+        return (channels, *ops.conv2d_output_size((size[0], size[1]), self.kernel_size, stride, self.padding))
+
+
+@dataclass(eq=False, repr=False)
+class MaxPool2d(Pooling):
+    """The largest value of each window."""
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        self._kept = x if training else None
+        return ops.max_pool2d(x, *self.window)
+
+    def backward(self, grad: Array) -> Array | None:
+        return ops.max_pool2d_backward(grad, self.kept(), *self.window)
+
+
+@dataclass(eq=False, repr=False)
+class AvgPool2d(Pooling):
+    """The mean of each window; padding counts as zeros."""
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        self._kept = x.shape if training else None
+        return ops.avg_pool2d(x, *self.window)
+
+    def backward(self, grad: Array) -> Array | None:
+        return ops.avg_pool2d_backward(grad, self.kept(), *self.window)
+
+
+@dataclass(eq=False, repr=False)
+class Flatten(Layer):
+    """Each sample as one row: (N, C, H, W) to (N, C * H * W)."""
+
+    def build(self, shape: Shape) -> Shape:
+        return (prod(shape),)
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        self._kept = x.shape if training else None
+        return x.reshape(len(x), prod(x.shape[1:]))
+
+    def backward(self, grad: Array) -> Array | None:
+        return grad.reshape(self.kept())
+
+
+@dataclass(eq=False, repr=False)
+class Dropout(Layer):
+    """In training, each value is 0 with probability `rate`, and the others are divided by 1 - rate; else nothing."""
+
+    rate: float
+    _rng: Any = field(default=None, init=False)
+    _seed: int = field(default=0, init=False)
+
+    def build(self, shape: Shape) -> Shape:
+        if not 0 <= self.rate < 1:
+            raise ValueError(f"rate is {self.rate}; expected 0 or more and below 1")
+        return shape
+
+    def initial(self, rng: np.random.Generator) -> dict[str, Array]:
+        self._seed, self._rng = int(rng.integers(2**31)), None
+        return {}
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        if not training:
+            self._kept = None
+            return x
+        if self._rng is None:
+            self._rng = array_module(x).random.default_rng(self._seed)
+        y, self._kept = ops.dropout(x, self.rate, self._rng)
+        return y
+
+    def backward(self, grad: Array) -> Array | None:
+        return ops.dropout_backward(grad, self.kept())
+
+
+def _image_shape(layer: Layer, shape: Shape) -> Shape:
+    if len(shape) != 3:
+        raise ValueError(f"{layer!r} takes images (C, H, W), got samples of shape {shape}")
+    return shape
+
+
+def _at_least_1(name: str, value: int) -> int:
+    if value < 1:
+        raise ValueError(f"{name} is {value}; expected at least 1")
+    return value

@@ -1,0 +1,181 @@
+"""A network is a row of layers: `Sequential(Conv2d(10, 3), ReLU(), Flatten(), Linear(10))`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.data import Dataset
+from unrolled.device import Array, array_module, to_device
+from unrolled.nn import saving, training
+from unrolled.nn.history import Evaluation, History
+from unrolled.nn.layers import Layer, Shape
+from unrolled.nn.optim import Optimizer
+from unrolled.nn.schedules import Schedule
+from unrolled.nn.summary import Summary
+from unrolled.nn.training import Callback, EarlyStop
+
+Loss = Callable[[Array, Array], tuple[Array, Array]]
+
+
+class Sequential:
+    """Layers, one after the other, from a batch (N, ...) to scores (N, M).
+
+    The shapes of all parameters follow from the first batch, or from `build`. `loss` takes scores and labels and
+    returns the loss with its gradient by the scores. `seed` draws the first weights: the same seed, the same network.
+
+    All parameters lie in one array, `parameters` (P,), and all gradients in another, `gradients` (P,): float32. A layer
+    has views into both. So an optimizer updates the whole network in a few array operations.
+    """
+
+    def __init__(self, *layers: Layer, loss: Loss = ops.softmax_cross_entropy, seed: int = 0) -> None:
+        for position, layer in enumerate(layers):
+            if not isinstance(layer, Layer):
+                raise TypeError(f"layer {position} is {layer!r}; expected a layer, such as Linear(10)")
+        if len({id(layer) for layer in layers}) != len(layers):
+            raise ValueError("one layer object stands twice in the network: make two, each has weights of its own")
+        if not layers:
+            raise ValueError("a network needs at least one layer")
+        self.layers: tuple[Layer, ...] = layers
+        self.loss = loss
+        self.seed = seed
+        self.input_shape: Shape | None = None
+        self.parameters: Array = np.zeros(0, np.float32)
+        self.gradients: Array = np.zeros(0, np.float32)
+
+    def build(self, input_shape: Sequence[int], module: Any = np) -> Sequential:
+        """Find all shapes for samples of `input_shape`, such as (1, 28, 28), and draw the first weights.
+
+        The arrays are those of `module` (numpy, cupy ...); the numbers are the same. Once built, a network keeps its
+        shapes. Raises ValueError where a layer cannot take what the one before it gives.
+        """
+        shape: Shape = tuple(int(size) for size in input_shape)
+        if self.input_shape not in (None, shape):
+            raise ValueError(f"input_shape is {shape}; this network was built for {self.input_shape}")
+        if self.input_shape == shape:
+            return self
+        self._shapes(shape)
+        rng = np.random.default_rng(self.seed)
+        self._place([layer.initial(rng) for layer in self.layers], module)
+        self.layers[0].is_first = True
+        self.input_shape = shape
+        return self
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        """The scores (N, M) of a batch x (N, ...). In training, layers keep what `backward` needs; dropout drops."""
+        x = self._fitting(x)
+        for layer in self.layers:
+            x = layer.forward(x, training)
+        return x
+
+    def backward(self, grad: Array) -> None:
+        """Fill `gradients` from the gradient of the loss by the scores of the last forward pass in training."""
+        for layer in reversed(self.layers):
+            grad = layer.backward(grad)
+
+    def loss_and_scores(self, x: Array, labels: Array) -> tuple[Array, Array]:
+        """One forward pass in training and the way back: the loss (0-d) and the scores; `gradients` are filled."""
+        scores = self.forward(x, training=True)
+        loss, grad = self.loss(scores, labels)
+        self.backward(grad)
+        return loss, scores
+
+    def fit(
+        self,
+        train: Dataset,
+        *,
+        epochs: int = 5,
+        batch_size: int = 32,
+        optimizer: Optimizer | None = None,
+        schedule: Schedule | None = None,
+        validation: Dataset | None = None,
+        seed: int = 0,
+        early_stop: EarlyStop | None = None,
+        callbacks: Sequence[Callback] = (),
+        progress: bool = True,
+    ) -> History:
+        """Train on mini-batches, shuffled by `seed`, and return the history. See `training.fit`."""
+        plan = training.Plan(epochs, batch_size, optimizer, schedule, seed, early_stop, tuple(callbacks), progress)
+        return training.fit(self, train, validation, plan)
+
+    def evaluate(self, dataset: Dataset, batch_size: int = 256) -> Evaluation:
+        """Mean loss and accuracy, `batch_size` images at a time: memory grows with the batch, not with the set."""
+        return training.evaluate(self, dataset, batch_size)
+
+    def scores(self, images: Array, batch_size: int = 256) -> Array:
+        """The scores (N, M) of many images, `batch_size` at a time."""
+        training.check_batch_size(batch_size)
+        parts = range(0, max(1, len(images)), batch_size)
+        return array_module(images).concatenate([self.forward(images[at : at + batch_size]) for at in parts])
+
+    def predict(self, images: Array, batch_size: int = 256) -> Array:
+        """The class with the highest score: (N,) integers."""
+        return self.scores(images, batch_size).argmax(axis=1)
+
+    def summary(self, input_shape: Sequence[int] | None = None) -> Summary:
+        """A table of the layers: shapes, parameters, multiply-adds, bytes. `input_shape` builds the network first."""
+        if input_shape is not None:
+            self.build(input_shape)
+        if self.input_shape is None:
+            raise ValueError("this network has no shapes yet: name the input's, as in summary((1, 28, 28))")
+        return Summary.of(self.layers, self.input_shape, self._shapes(self.input_shape))
+
+    def save(self, path: str | Path) -> None:
+        """Write the parameters to an .npz file (no pickle in it). Raises ValueError before the network has any."""
+        if self.input_shape is None:
+            raise ValueError("this network has no parameters yet: train it or build it first")
+        saving.save(Path(path), self.input_shape, [layer.parameters for layer in self.layers])
+
+    def load(self, path: str | Path) -> Sequential:
+        """Take the parameters from a file that `save` wrote. ValueError, and no change, where it does not fit."""
+        input_shape, arrays = saving.load(Path(path))
+        with saving.naming(Path(path)):
+            if self.input_shape not in (None, input_shape):
+                raise ValueError(f"its input shape is {input_shape}, the network's is {self.input_shape}")
+            self._shapes(input_shape)
+            saving.check_fit([layer.parameter_shapes for layer in self.layers], arrays)
+        self.build(input_shape)
+        for layer, values in zip(self.layers, arrays, strict=True):
+            for name, value in values.items():
+                layer.parameters[name][...] = to_device(value, array_module(self.parameters))
+        return self
+
+    def __repr__(self) -> str:
+        return f"Sequential({', '.join(map(repr, self.layers))})"
+
+    def _fitting(self, x: Array) -> Array:
+        """x, for which the network is built; the first batch builds it."""
+        if x.ndim < 2:
+            raise ValueError(f"x has shape {x.shape}; expected a batch of samples (N, ...)")
+        if self.input_shape is None:
+            self.build(x.shape[1:], array_module(x))
+        if tuple(x.shape[1:]) != self.input_shape:
+            raise ValueError(f"x has shape {x.shape}; this network was built for samples of shape {self.input_shape}")
+        return x
+
+    def _shapes(self, shape: Shape) -> list[Shape]:
+        """The shape that leaves each layer. Tells every layer what comes in."""
+        shapes = []
+        for layer in self.layers:
+            shape = layer.build(shape)
+            shapes.append(shape)
+        return shapes
+
+    def _place(self, initial: Sequence[dict[str, Array]], module: Any) -> None:
+        """Lay all parameters out in one array, and their gradients in another; the layers get views."""
+        size = sum(value.size for values in initial for value in values.values())
+        self.parameters = module.empty(size, dtype=np.float32)
+        self.gradients = module.zeros(size, dtype=np.float32)
+        start = 0
+        for layer, values in zip(self.layers, initial, strict=True):
+            for name, value in values.items():
+                place = slice(start, start + prod(value.shape))
+                self.parameters[place] = to_device(value.reshape(-1), module)
+                layer.parameters[name] = self.parameters[place].reshape(value.shape)
+                layer.gradients[name] = self.gradients[place].reshape(value.shape)
+                start = place.stop

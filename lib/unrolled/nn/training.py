@@ -1,0 +1,192 @@
+"""Training a network: mini-batches, epochs, the history, and what happens when numbers stop being numbers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unrolled.data import Dataset, minibatches
+from unrolled.device import Array, array_module, to_host
+from unrolled.nn.history import EpochResult, Evaluation, History
+from unrolled.nn.optim import Adam, Optimizer
+from unrolled.nn.schedules import Schedule
+from unrolled.nn.watch import Watch
+
+if TYPE_CHECKING:
+    from unrolled.nn.network import Sequential
+
+Callback = Callable[["Sequential", History], Any]
+"""Called after each epoch with the network and the history so far; True ends the training."""
+
+
+@dataclass(frozen=True)
+class EarlyStop:
+    """End the training when the validation loss has not improved for `patience` epochs.
+
+    With `restore_best` the network then gets back the parameters of its best epoch.
+    """
+
+    patience: int = 3
+    restore_best: bool = True
+
+    def __post_init__(self) -> None:
+        if self.patience < 1:
+            raise ValueError(f"patience is {self.patience}; expected at least 1 epoch")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train; the arguments of `Sequential.fit`."""
+
+    epochs: int
+    batch_size: int
+    optimizer: Optimizer | None = None
+    schedule: Schedule | None = None
+    seed: int = 0
+    early_stop: EarlyStop | None = None
+    callbacks: Sequence[Callback] = ()
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        check_batch_size(self.batch_size)
+        if self.epochs < 0:
+            raise ValueError(f"epochs is {self.epochs}; expected 0 or more")
+
+
+def fit(network: Sequential, train: Dataset, validation: Dataset | None, plan: Plan) -> History:
+    """Train `network` in place. An epoch visits each image once, in an order drawn from the plan's seed.
+
+    Interrupting it (Ctrl-C, or the notebook's stop button) keeps the parameters as they were before the step at hand,
+    and `history.stopped` says so. Raises `NonFiniteError` where loss or parameters turn NaN or infinite: it names step,
+    layer and array, and the network keeps the parameters of the last good step.
+    """
+    _check(train, validation, plan)
+    network.build(train.images.shape[1:], array_module(train.images))
+    history, watch, best = History(), Watch(network), _Best(network)
+    optimizer = plan.optimizer or Adam()
+    with _bar(plan.epochs * _steps(train, plan), plan.progress) as bar:
+        try:
+            for epoch in range(plan.epochs):
+                history.trained(_epoch(network, train, optimizer, plan, epoch, watch, bar))
+                if validation is not None:
+                    history.validated(network.evaluate(validation))
+                bar.set_postfix_str(history.latest())
+                history.stopped = _reason_to_stop(network, plan, history, best)
+                if history.stopped:
+                    break
+        except KeyboardInterrupt:
+            watch.restore()
+            history.stopped = f"interrupted in epoch {len(history.loss) + 1}"
+    if plan.early_stop is not None and plan.early_stop.restore_best:
+        best.restore()
+    for layer in network.layers:
+        layer.forget()
+    return history
+
+
+def evaluate(network: Sequential, dataset: Dataset, batch_size: int) -> Evaluation:
+    """Mean loss and accuracy over all images, a batch at a time."""
+    check_batch_size(batch_size)
+    _check_set("dataset", dataset)
+    loss, correct = 0.0, 0.0
+    for start in range(0, len(dataset), batch_size):
+        part = slice(start, start + batch_size)
+        labels = dataset.labels[part]
+        scores = network.forward(dataset.images[part])
+        loss += float(to_host(network.loss(scores, labels)[0])) * len(labels)
+        correct += float(to_host(_right(scores, labels)))
+    return Evaluation(loss / len(dataset), correct / len(dataset))
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raise ValueError below 1."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; expected at least 1")
+
+
+def _steps(train: Dataset, plan: Plan) -> int:
+    """Mini-batches in an epoch."""
+    return -(-len(train) // plan.batch_size)
+
+
+def _epoch(
+    network: Sequential, train: Dataset, optimizer: Optimizer, plan: Plan, epoch: int, watch: Watch, bar: Any
+) -> EpochResult:
+    """All mini-batches once. Losses and hits stay where the network is until the end: a GPU never waits for us."""
+    start = time.perf_counter()
+    losses = array_module(network.parameters).zeros(_steps(train, plan), dtype=np.float32)
+    rate = 1.0 if plan.schedule is None else plan.schedule(epoch)
+    sizes, right = [], 0
+    for step, (images, labels) in enumerate(minibatches(train, plan.batch_size, (plan.seed, epoch))):
+        loss, scores = network.loss_and_scores(images, labels)
+        watch.check(loss, images, labels)
+        optimizer.step(network.parameters, network.gradients, rate)
+        losses[step] = loss
+        right = right + _right(scores, labels)
+        sizes.append(len(labels))
+        bar.update()
+    watch.check_parameters()
+    return EpochResult(to_host(losses), sizes, float(to_host(right)), time.perf_counter() - start)
+
+
+def _right(scores: Array, labels: Array) -> Array:
+    """How many scores are highest at their label; NaN where labels are no classes."""
+    return (scores.argmax(axis=1) == labels).sum() if labels.ndim == 1 else math.nan
+
+
+def _reason_to_stop(network: Sequential, plan: Plan, history: History, best: _Best) -> str | None:
+    epochs = len(history.loss)
+    if True in [callback(network, history) for callback in plan.callbacks]:
+        return f"a callback ended it after epoch {epochs}"
+    if plan.early_stop is not None:
+        best.compare(history.validation_loss[-1])
+        if best.epochs_ago >= plan.early_stop.patience:
+            return f"no better validation loss since epoch {epochs - best.epochs_ago}"
+    return None
+
+
+@dataclass
+class _Best:
+    """The parameters at the lowest validation loss so far."""
+
+    network: Sequential
+    loss: float = math.inf
+    epochs_ago: int = 0
+    parameters: Array = field(default=None)
+
+    def compare(self, loss: float) -> None:
+        if loss < self.loss:
+            self.loss, self.epochs_ago, self.parameters = loss, 0, self.network.parameters.copy()
+        else:
+            self.epochs_ago += 1
+
+    def restore(self) -> None:
+        if self.parameters is not None:
+            self.network.parameters[...] = self.parameters
+
+
+def _bar(steps: int, shown: bool) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=steps, unit="step", disable=not shown, leave=False)
+
+
+def _check(train: Dataset, validation: Dataset | None, plan: Plan) -> None:
+    _check_set("train", train)
+    if validation is not None:
+        _check_set("validation", validation)
+    elif plan.early_stop is not None:
+        raise ValueError("early_stop watches the validation loss: fit needs validation, too")
+
+
+def _check_set(name: str, dataset: Dataset) -> None:
+    images, labels = dataset.images, dataset.labels
+    if len(images) != len(labels):
+        raise ValueError(f"{name} has images {images.shape} but labels {labels.shape}: expected one label an image")
+    if not len(images):
+        raise ValueError(f"{name} is empty: its images have shape {images.shape}")

@@ -1,0 +1,89 @@
+"""Keeping the last good parameters, and finding the first array that is not finite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unrolled.device import Array, array_module
+
+if TYPE_CHECKING:
+    from unrolled.nn.network import Sequential
+
+EVERY_ON_A_DEVICE = 100  # steps: to look at a loss is to wait for the GPU, so there only now and then
+
+
+class NonFiniteError(ArithmeticError):
+    """A loss or a parameter became NaN or infinite while training.
+
+    step: the number of the step, counted from 1. layer: which layer, as "3: Linear(10)", or "input" or "loss".
+    array: the first array that is not finite: the name of a parameter, "output", "images" or "loss".
+    """
+
+    def __init__(self, step: int, layer: str, array: str) -> None:
+        super().__init__(
+            f"training stopped at step {step}: the first array that is not finite is {array!r} of {layer}. "
+            "The network has the parameters of the last good step. "
+            + ("Look at the images." if array == "images" else "A smaller learning rate often helps.")
+        )
+        self.step, self.layer, self.array = step, layer, array
+
+
+class Watch:
+    """Looks at every loss, and keeps the parameters of the last step whose loss was finite."""
+
+    def __init__(self, network: Sequential) -> None:
+        self._network = network
+        self._module = array_module(network.parameters)
+        self._good = network.parameters.copy()
+        self._every = 1 if self._module is np else EVERY_ON_A_DEVICE
+        self._steps = 0
+
+    def check(self, loss: Array, images: Array, labels: Array) -> None:
+        """Before the update of a step. Raises NonFiniteError unless the loss is finite."""
+        self._steps += 1
+        if self._steps % self._every:
+            return
+        if not self._module.isfinite(loss):
+            self._stop(*first_non_finite(self._network, images, labels))
+        self._good[...] = self._network.parameters
+
+    def check_parameters(self) -> None:
+        """After an epoch: the last update may have spoiled parameters that no loss has seen yet."""
+        if not self._module.isfinite(self._network.parameters).all():
+            self._stop(*_first_parameter(self._network))
+
+    def restore(self) -> None:
+        """Give the network the last good parameters."""
+        self._network.parameters[...] = self._good
+
+    def _stop(self, layer: str, array: str) -> None:
+        self.restore()
+        raise NonFiniteError(self._steps, layer, array)
+
+
+def first_non_finite(network: Sequential, images: Array, labels: Array) -> tuple[str, str]:
+    """(layer, array) of the first array that is not finite on the way from the images to the loss."""
+    module = array_module(network.parameters)
+    if not module.isfinite(images).all():
+        return "input", "images"
+    x = images
+    for number, layer in enumerate(network.layers):
+        for name, value in layer.parameters.items():
+            if not module.isfinite(value).all():
+                return f"{number}: {layer!r}", name
+        x = layer.forward(x, training=True)
+        if not module.isfinite(x).all():
+            return f"{number}: {layer!r}", "output"
+    return "loss", "loss"
+
+
+def _first_parameter(network: Sequential) -> tuple[str, str]:
+    module = array_module(network.parameters)
+    return next(
+        (f"{number}: {layer!r}", name)
+        for number, layer in enumerate(network.layers)
+        for name, value in layer.parameters.items()
+        if not module.isfinite(value).all()
+    )

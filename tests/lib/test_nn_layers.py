@@ -1,0 +1,177 @@
+"""Each layer against numbers: gradients by finite differences, shapes, errors, and how it is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ops_cases import numeric_gradient
+
+from unrolled import nn
+
+IMAGE = (2, 6, 5)
+LAYERS = {
+    "Linear(4)": (nn.Linear(4), (7,), (4,)),
+    "Conv2d(3, (3, 2), stride=2, padding=1)": (nn.Conv2d(3, (3, 2), stride=2, padding=1), IMAGE, (3, 3, 3)),
+    "MaxPool2d(3, stride=2, padding=1)": (nn.MaxPool2d(3, stride=2, padding=1), IMAGE, (2, 3, 3)),
+    "AvgPool2d(2)": (nn.AvgPool2d(2), IMAGE, (2, 3, 2)),
+    "Flatten()": (nn.Flatten(), IMAGE, (60,)),
+    "ReLU()": (nn.ReLU(), IMAGE, IMAGE),
+    "LeakyReLU(slope=0.1)": (nn.LeakyReLU(slope=0.1), IMAGE, IMAGE),
+    "Sigmoid()": (nn.Sigmoid(), (5,), (5,)),
+    "Tanh()": (nn.Tanh(), (5,), (5,)),
+    "Softplus()": (nn.Softplus(), (5,), (5,)),
+}
+every_layer = pytest.mark.parametrize(("layer", "shape", "out"), LAYERS.values(), ids=LAYERS.keys())
+
+
+def ready(layer, shape, dtype=np.float64):
+    """The layer with random parameters in float64, so that differences are exact enough."""
+    rng = np.random.default_rng(5)
+    layer.build(shape)
+    for name, size in layer.parameter_shapes.items():
+        layer.parameters[name] = rng.normal(size=size).astype(dtype)
+        layer.gradients[name] = np.full(size, np.nan, dtype)
+    return layer, rng.normal(size=(3, *shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("words", LAYERS, ids=str)
+def test_a_layer_reads_as_it_is_written(words):
+    assert repr(LAYERS[words][0]) == words
+
+
+@every_layer
+def test_shapes_are_known_before_anything_runs(layer, shape, out):
+    layer, x = ready(layer, shape)
+    assert layer.build(shape) == out
+    assert layer.forward(x).shape == (3, *out)
+
+
+@every_layer
+def test_gradient_by_the_input(layer, shape, out):
+    layer, x = ready(layer, shape)
+    grad = np.random.default_rng(1).normal(size=(3, *out))
+    layer.forward(x, training=True)
+    expected = numeric_gradient(lambda moved: layer.forward(moved), x, grad)
+    layer.forward(x, training=True)
+    np.testing.assert_allclose(layer.backward(grad), expected, rtol=1e-6, atol=1e-7)
+
+
+@every_layer
+def test_gradients_by_the_parameters(layer, shape, out):
+    layer, x = ready(layer, shape)
+    grad = np.random.default_rng(1).normal(size=(3, *out))
+    layer.forward(x, training=True)
+    layer.backward(grad)
+    for name, value in layer.parameters.items():
+
+        def with_moved(moved, name=name, value=value):
+            layer.parameters[name] = moved
+            y = layer.forward(x)
+            layer.parameters[name] = value
+            return y
+
+        expected = numeric_gradient(with_moved, value, grad)
+        np.testing.assert_allclose(layer.gradients[name], expected, rtol=1e-6, atol=1e-7)
+
+
+@every_layer
+def test_a_first_layer_gives_its_parameters_the_same_gradients(layer, shape, out):
+    layer, x = ready(layer, shape)
+    grad = np.random.default_rng(1).normal(size=(3, *out))
+    layer.forward(x, training=True)
+    layer.backward(grad)
+    expected = {name: value.copy() for name, value in layer.gradients.items()}
+    layer.is_first = True
+    try:
+        layer.forward(x, training=True)
+        layer.backward(grad)
+    finally:
+        layer.is_first = False
+    for name, value in expected.items():
+        np.testing.assert_array_equal(layer.gradients[name], value)
+
+
+@every_layer
+def test_float32_stays_float32_and_the_input_stays_as_it_was(layer, shape, out):
+    layer, x = ready(layer, shape, np.float32)
+    before = x.copy()
+    y = layer.forward(x, training=True)
+    assert y.dtype == np.float32
+    assert layer.backward(np.ones_like(y)).dtype == np.float32
+    np.testing.assert_array_equal(x, before)
+
+
+@every_layer
+def test_the_way_back_needs_a_forward_pass_in_training(layer, shape, out):
+    layer, x = ready(layer, shape)
+    layer.forward(x, training=True)
+    layer.forward(x)
+    with pytest.raises(RuntimeError, match="forward pass with training=True"):
+        layer.backward(np.ones((3, *out)))
+
+
+def dropout(rate=0.25, seed=0):
+    layer = nn.Dropout(rate)
+    layer.build((1000,))
+    layer.initial(np.random.default_rng(seed))
+    return layer
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    x = np.ones((200, 1000), np.float32)
+    y = dropout().forward(x, training=True)
+    assert (y == 0).mean() == pytest.approx(0.25, abs=0.01)
+    assert y.mean() == pytest.approx(1, abs=0.01)
+
+
+def test_dropout_sends_gradients_where_values_went():
+    layer, x = dropout(), np.ones((3, 1000), np.float32)
+    y = layer.forward(x, training=True)
+    np.testing.assert_array_equal(layer.backward(x), y)
+
+
+def test_dropout_drops_other_values_each_time_and_the_same_ones_for_a_seed():
+    x = np.ones((2, 1000), np.float32)
+    layer, again, other = dropout(), dropout(), dropout(seed=1)
+    first, second = layer.forward(x, training=True), layer.forward(x, training=True)
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(again.forward(x, training=True), first)
+    assert not np.array_equal(other.forward(x, training=True), first)
+
+
+def test_dropout_does_nothing_outside_training():
+    x = np.ones((2, 1000), np.float32)
+    assert dropout().forward(x) is x
+
+
+@settings(max_examples=20, deadline=None)
+@given(inputs=st.integers(50, 400), outputs=st.integers(100, 200))
+def test_first_weights_have_the_scale_of_he_or_the_one_asked_for(inputs, outputs):
+    for scale, expected in ((None, np.sqrt(2 / inputs)), (0.05, 0.05)):
+        layer = nn.Linear(outputs, weight_scale=scale)
+        layer.build((inputs,))
+        first = layer.initial(np.random.default_rng(0))
+        assert first["weight"].std() == pytest.approx(expected, rel=0.05)
+        assert not first["bias"].any()
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "says"),
+    [
+        (nn.Linear(4), (1, 28, 28), "put Flatten.. before it"),
+        (nn.Linear(0), (4,), "features is 0"),
+        (nn.Conv2d(4, 3), (784,), "takes images .C, H, W., got samples of shape .784,."),
+        (nn.Conv2d(0, 3), (1, 8, 8), "filters is 0"),
+        (nn.Conv2d(4, 9), (1, 8, 8), "window is larger"),
+        (nn.Conv2d(4, 3, stride=0), (1, 8, 8), "stride is 0"),
+        (nn.MaxPool2d(9), (1, 8, 8), "window is larger"),
+        (nn.MaxPool2d(2), (8,), "takes images"),
+        (nn.Dropout(1.0), (8,), "rate is 1.0"),
+        (nn.Dropout(-0.1), (8,), "rate is -0.1"),
+    ],
+)
+def test_what_does_not_fit_is_named(layer, shape, says):
+    with pytest.raises(ValueError, match=says):
+        layer.build(shape)

@@ -1,0 +1,228 @@
+"""Sequential: flat parameters, gradients of whole networks, errors, the summary, and the loops beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strict_arrays import strict
+
+from unrolled import data, device, nn, ops
+
+
+def source_a(**options):
+    """The network of the article on CuPy."""
+    return nn.Sequential(
+        nn.Conv2d(10, 3, padding=1, weight_scale=0.05),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(100, weight_scale=0.05),
+        nn.ReLU(),
+        nn.Linear(10, weight_scale=0.05),
+        **options,
+    )
+
+
+def keras_example():
+    return nn.Sequential(
+        nn.Conv2d(32, 3),
+        nn.ReLU(),
+        nn.Conv2d(64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        *(nn.Linear(128), nn.ReLU(), nn.Dropout(0.5)),
+        nn.Linear(10),
+    )
+
+
+def source_b(channels=16, window=4, stride=None, dense=1):
+    return nn.Sequential(
+        nn.Conv2d(channels, 5),
+        nn.MaxPool2d(window, stride),
+        nn.ReLU(),
+        nn.Flatten(),
+        *(layer for _ in range(dense) for layer in (nn.Linear(1000), nn.ReLU())),
+        nn.Linear(10),
+    )
+
+
+def built():
+    return source_a().build((1, 28, 28))
+
+
+def batch(shape=(1, 28, 28), n=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.random((n, *shape), dtype=np.float32), rng.integers(0, 10, n)
+
+
+SOURCES = {
+    "A": (source_a(), (1, 28, 28), 90 + 10 + 1960 * 100 + 100 + 1000 + 10),
+    "Keras": (keras_example(), (1, 28, 28), 1_199_882),
+    "B": (source_b(), (3, 32, 32), 16 * 75 + 16 + 16 * 49 * 1000 + 1000 + 10_010),
+    "B, 64 channels, two dense layers": (source_b(64, dense=2), (3, 32, 32), None),
+    "B, window 2": (source_b(window=2), (3, 32, 32), None),
+    "B, overlapping windows": (source_b(window=4, stride=2), (3, 32, 32), None),
+}
+
+
+@pytest.mark.parametrize(("network", "shape", "count"), SOURCES.values(), ids=SOURCES.keys())
+def test_the_networks_of_the_sources(network, shape, count):
+    images, labels = batch(shape)
+    loss, scores = network.loss_and_scores(images, labels)
+    assert scores.shape == (3, 10)
+    assert scores.dtype == network.parameters.dtype == network.gradients.dtype == np.float32
+    assert np.isfinite(loss)
+    assert count is None or network.summary().parameters == len(network.parameters) == count
+
+
+def small():
+    return nn.Sequential(
+        *(nn.Conv2d(3, 3, padding=1), nn.LeakyReLU(0.1), nn.MaxPool2d(3, stride=2), nn.Conv2d(2, 2), nn.Tanh()),
+        *(nn.AvgPool2d(2, stride=1), nn.Flatten(), nn.Linear(5), nn.Softplus(), nn.Linear(4)),
+        seed=3,
+    )
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_the_gradient_of_a_whole_network_along_random_directions(seed):
+    """In float64: parameters and gradients are bound to wider buffers for the test."""
+    rng = np.random.default_rng(seed)
+    network = small().build((2, 8, 9))
+    widen(network)
+    images, labels = rng.normal(size=(4, 2, 8, 9)), rng.integers(0, 4, 4)
+    network.loss_and_scores(images, labels)
+    gradient, at = network.gradients.copy(), network.parameters.copy()
+    direction = rng.normal(size=at.shape)
+    losses = []
+    for sign in (1, -1):
+        network.parameters[...] = at + sign * 1e-6 * direction
+        losses.append(network.loss(network.forward(images), labels)[0])
+    assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(gradient @ direction, rel=1e-4, abs=1e-7)
+
+
+def widen(network):
+    first = [{name: value.astype(np.float64) for name, value in layer.parameters.items()} for layer in network.layers]
+    network.parameters = np.concatenate([value.reshape(-1) for layer in first for value in layer.values()])
+    network.gradients = np.zeros_like(network.parameters)
+    start = 0
+    for layer in network.layers:
+        for name, value in layer.parameters.items():
+            place = slice(start, start + value.size)
+            layer.parameters[name] = network.parameters[place].reshape(value.shape)
+            layer.gradients[name] = network.gradients[place].reshape(value.shape)
+            start += value.size
+
+
+def test_layers_hold_views_into_the_flat_arrays():
+    network = small().build((2, 8, 9))
+    network.parameters[...] = 7
+    network.gradients[...] = 8
+    for layer in network.layers:
+        for name in layer.parameters:
+            assert (layer.parameters[name] == 7).all()
+            assert (layer.gradients[name] == 8).all()
+
+
+def test_the_same_seed_gives_the_same_network():
+    first, again, other = (source_a(seed=seed).build((1, 28, 28)).parameters for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_the_first_batch_builds_what_build_would():
+    by_batch, by_shape = source_a(), source_a().build((1, 28, 28))
+    np.testing.assert_array_equal(by_batch.forward(batch()[0]), by_shape.forward(batch()[0]))
+
+
+def test_a_network_runs_on_another_array_library():
+    """Forward, backward and the gradients, with nothing but the names that the contract lists."""
+    ours, theirs = small().build((2, 8, 9)), small().build((2, 8, 9), strict)
+    images, _ = batch((2, 8, 9))
+    labels = np.array([0, 3, 1])
+    loss, _ = theirs.loss_and_scores(strict.asarray(images), strict.asarray(labels))
+    assert device.array_module(loss, theirs.gradients) is strict
+    ours.loss_and_scores(images, labels)
+    np.testing.assert_allclose(device.to_host(theirs.gradients), ours.gradients, rtol=1e-5, atol=1e-7)
+
+
+def test_scores_and_predictions_do_not_depend_on_the_batch_size():
+    network = source_a()
+    images, _ = batch(n=7)
+    np.testing.assert_allclose(network.scores(images, 2), network.scores(images, 100), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(network.predict(images, 3), network.scores(images).argmax(axis=1))
+
+
+def test_no_images_give_no_scores():
+    network = source_a().build((1, 28, 28))
+    assert network.predict(np.zeros((0, 1, 28, 28), np.float32)).shape == (0,)
+
+
+def test_outside_training_a_network_keeps_nothing():
+    network = keras_example()
+    network.forward(batch()[0], training=True)
+    network.forward(batch()[0])
+    assert all(layer._kept is None for layer in network.layers)
+
+
+def test_loops_give_the_same_answers():
+    network = nn.Sequential(nn.Conv2d(2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10))
+    images = data.digits().images[:6, :, ::2, ::2]
+    np.testing.assert_array_equal(nn.predict_with_loops(network, images), network.predict(images))
+
+
+def test_summary_counts_by_hand():
+    summary = source_a().summary((1, 28, 28))
+    first, *_, last = summary.rows
+    assert (first.layer, first.output) == ("Conv2d(10, 3, padding=1, weight_scale=0.05)", (10, 28, 28))
+    assert (first.parameters, first.multiply_adds, first.bytes) == (100, 10 * 9 * 784, 10 * 784 * 4)
+    assert (last.output, last.parameters, last.multiply_adds, last.bytes) == ((10,), 1010, 1000, 40)
+    assert summary.multiply_adds == 10 * 9 * 784 + 196_000 + 1000
+    lines = str(summary).splitlines()
+    assert len(lines) == 1 + 1 + 7 + 1
+    assert "197,210" in lines[-1]
+    assert max(map(len, lines)) <= 100, "as wide as a notebook's output"
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "says"),
+    [
+        (lambda: nn.Sequential(), ValueError, "at least one layer"),
+        (lambda: nn.Sequential(nn.ReLU), TypeError, "layer 0 is .*expected a layer"),
+        (lambda: nn.Sequential(*[nn.ReLU()] * 2), ValueError, "stands twice"),
+        (lambda: source_a().forward(np.zeros(10)), ValueError, "expected a batch"),
+        (
+            lambda: built().build((1, 14, 14)),
+            ValueError,
+            r"\(1, 14, 14\).*built for \(1, 28, 28\)",
+        ),
+        (
+            lambda: built().forward(batch((1, 14, 14))[0]),
+            ValueError,
+            "built for samples of shape",
+        ),
+        (lambda: source_a().build((784,)), ValueError, "takes images"),
+        (lambda: source_a().summary(), ValueError, "no shapes yet"),
+        (lambda: source_a().predict(batch()[0], batch_size=0), ValueError, "batch_size is 0"),
+    ],
+)
+def test_what_does_not_fit_is_named(act, kind, says):
+    with pytest.raises(kind, match=says):
+        act()
+
+
+def test_arrays_of_two_libraries_are_refused():
+    with pytest.raises(TypeError, match="cannot be combined"):
+        source_a().build((1, 28, 28)).forward(strict.asarray(batch()[0]))
+
+
+def test_a_loss_on_numbers_instead_of_classes():
+    network = nn.Sequential(nn.Linear(8), nn.Tanh(), nn.Linear(1), loss=ops.mean_squared_error)
+    x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
+    history = network.fit(data.Dataset(x, x**2), epochs=200, optimizer=nn.Adam(0.02), progress=False)
+    assert history.loss[-1] < 0.01
+    assert np.isnan(history.accuracy[-1])

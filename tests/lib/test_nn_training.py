@@ -1,0 +1,279 @@
+"""fit and evaluate: what is learned, when it stops, what is kept, and how much memory it takes."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from strict_arrays import strict
+
+from unrolled import data, device, nn
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """Digits at half the size: quick to learn."""
+    digits = data.digits()
+    small = data.Dataset(digits.images[:, :, ::2, ::2].copy(), digits.labels)
+    return small.split()
+
+
+def dense(**options):
+    return nn.Sequential(nn.Flatten(), nn.Linear(32), nn.ReLU(), nn.Linear(10), **options)
+
+
+def few(dataset, n):
+    return data.Dataset(dataset.images[:n], dataset.labels[:n])
+
+
+def fit(network, train, **options):
+    return network.fit(train, **{"progress": False, "epochs": 2, **options})
+
+
+def test_it_learns_the_digits(halves):
+    network = nn.Sequential(nn.Conv2d(8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10))
+    history = fit(network, halves[0], epochs=6, validation=halves[1], optimizer=nn.Adam(0.005))
+    assert history.validation_accuracy[-1] > 0.93
+    assert history.loss[-1] < history.loss[0] / 3
+    assert network.evaluate(halves[1]) == (history.validation_loss[-1], history.validation_accuracy[-1])
+
+
+def test_the_same_seed_gives_the_same_training(halves):
+    results = []
+    for seed in (1, 1, 2):
+        network = dense()
+        fit(network, few(halves[0], 100), seed=seed)
+        results.append(network.parameters.copy())
+    np.testing.assert_array_equal(results[0], results[1])
+    assert not np.array_equal(results[0], results[2])
+
+
+def test_the_history_counts_every_image_once_an_epoch(halves):
+    network, sizes = dense(), []
+    forward = network.forward
+    network.forward = lambda x, training=False: (sizes.append(len(x)), forward(x, training))[1]
+    history = fit(network, few(halves[0], 70), batch_size=32, epochs=3)
+    assert sizes == [32, 32, 6] * 3
+    assert [len(history.loss), len(history.accuracy), len(history.seconds), len(history.step_loss)] == [3, 3, 3, 9]
+    assert history.loss[0] == pytest.approx(np.average(history.step_loss[:3], weights=[32, 32, 6]))
+    assert history.stopped is None
+
+
+def test_the_history_reads_as_a_table(halves):
+    history = fit(dense(), few(halves[0], 64), validation=few(halves[1], 32), epochs=2)
+    lines = str(history).splitlines()
+    assert len(lines) == 3
+    assert "validation" in lines[0]
+    assert lines[2].split()[0] == "2"
+
+
+def test_one_step_is_the_optimizers_step_along_the_gradient(halves):
+    train = few(halves[0], 16)
+    network, other = dense(), dense().build(train.images.shape[1:])
+    other.loss_and_scores(train.images, train.labels)
+    expected = other.parameters - 0.1 * other.gradients
+    fit(network, train, epochs=1, batch_size=16, optimizer=nn.SGD(0.1))
+    np.testing.assert_allclose(network.parameters, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_schedule_scales_each_epoch(halves):
+    train = few(halves[0], 16)
+    network = dense().build(train.images.shape[1:])
+    before = network.parameters.copy()
+    fit(network, train, epochs=3, optimizer=nn.SGD(0.1), schedule=lambda epoch: 0.0)
+    np.testing.assert_array_equal(network.parameters, before)
+
+
+def test_early_stop_gives_back_the_best_parameters(halves):
+    """The rate grows until the training falls apart; the best epoch is an early one."""
+    train, validation = few(halves[0], 200), few(halves[1], 100)
+    network = dense()
+    history = fit(
+        network,
+        train,
+        epochs=30,
+        optimizer=nn.SGD(0.05),
+        schedule=lambda epoch: 1.0 if epoch < 3 else 40.0,
+        validation=validation,
+        early_stop=nn.EarlyStop(patience=2),
+    )
+    best = int(np.argmin(history.validation_loss))
+    assert len(history.loss) == best + 1 + 2
+    assert history.stopped == f"no better validation loss since epoch {best + 1}"
+    assert network.evaluate(validation).loss == pytest.approx(history.validation_loss[best])
+
+
+def test_early_stop_can_keep_the_last_parameters(halves):
+    train, validation = few(halves[0], 100), few(halves[1], 100)
+    network = dense()
+    history = fit(
+        network,
+        train,
+        epochs=9,
+        optimizer=nn.SGD(0.05),
+        schedule=lambda epoch: 1.0 if epoch < 2 else 40.0,
+        validation=validation,
+        early_stop=nn.EarlyStop(patience=2, restore_best=False),
+    )
+    assert history.stopped
+    assert network.evaluate(validation).loss == pytest.approx(history.validation_loss[-1])
+
+
+def test_callbacks_see_each_epoch_and_can_end_it(halves):
+    seen = []
+
+    def callback(network, history):
+        seen.append(len(history.loss))
+        return len(seen) == 2
+
+    history = fit(dense(), few(halves[0], 32), epochs=5, callbacks=[callback, lambda *_: None])
+    assert seen == [1, 2]
+    assert history.stopped == "a callback ended it after epoch 2"
+
+
+def test_an_interruption_keeps_the_parameters_from_before_the_step(halves):
+    train = few(halves[0], 96)
+
+    class Interrupted(nn.SGD):
+        calls = 0
+
+        def step(self, parameters, gradients, rate=1.0):
+            self.calls += 1
+            self.before = parameters.copy()
+            super().step(parameters, gradients, rate)
+            if self.calls == 5:
+                parameters[:10] = 1e9  # half of an update
+                raise KeyboardInterrupt
+
+    network, optimizer = dense(), Interrupted(0.1)
+    history = fit(network, train, optimizer=optimizer, epochs=9)
+    np.testing.assert_array_equal(network.parameters, optimizer.before)
+    assert history.stopped == "interrupted in epoch 2"
+    assert len(history.loss) == 1
+
+
+def test_an_exploding_loss_stops_with_step_layer_and_array(halves):
+    network = dense()
+    with pytest.raises(nn.NonFiniteError, match="training stopped at step") as stopped, np.errstate(all="ignore"):
+        fit(network, halves[0], optimizer=nn.SGD(1e30), epochs=3)
+    assert stopped.value.step >= 2
+    assert stopped.value.layer.startswith(("1: Linear(32)", "3: Linear(10)"))
+    assert stopped.value.array in ("weight", "bias", "output")
+    assert np.isfinite(network.parameters).all()
+    assert np.isfinite(network.evaluate(halves[0]).loss), "the parameters of the last good step give a loss"
+
+
+def test_the_last_good_parameters_are_those_of_the_step_before(halves):
+    """Step 4's update poisons one weight; step 5's loss shows it; what stays is what step 4 started from."""
+
+    class Poison(nn.SGD):
+        calls = 0
+
+        def step(self, parameters, gradients, rate=1.0):
+            self.calls += 1
+            self.before = parameters.copy()
+            super().step(parameters, gradients, rate)
+            if self.calls == 4:
+                parameters[-1] = np.nan
+
+    network, optimizer = dense(), Poison(0.1)
+    with pytest.raises(nn.NonFiniteError) as stopped:
+        fit(network, few(halves[0], 320), optimizer=optimizer)
+    assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (5, "3: Linear(10)", "bias")
+    np.testing.assert_array_equal(network.parameters, optimizer.before)
+
+
+def test_the_very_last_update_is_watched_too(halves):
+    class Poison(nn.SGD):
+        def step(self, parameters, gradients, rate=1.0):
+            super().step(parameters, gradients, rate)
+            parameters[0] = np.inf
+
+    network = dense()
+    with pytest.raises(nn.NonFiniteError) as stopped:
+        fit(network, few(halves[0], 16), optimizer=Poison(0.1), epochs=1)
+    assert (stopped.value.layer, stopped.value.array) == ("1: Linear(32)", "weight")
+    assert np.isfinite(network.parameters).all()
+
+
+def test_images_that_are_not_finite_are_named(halves):
+    train = few(halves[0], 32)
+    spoiled = train.images.copy()
+    spoiled[7, 0, 3, 3] = np.nan
+    network = dense()
+    with pytest.raises(nn.NonFiniteError, match="Look at the images") as stopped:
+        fit(network, data.Dataset(spoiled, train.labels))
+    assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (1, "input", "images")
+
+
+def test_evaluate_weighs_the_last_smaller_batch_by_its_size(halves):
+    network, dataset = dense(), few(halves[1], 50)
+    whole = network.evaluate(dataset, batch_size=50)
+    parts = network.evaluate(dataset, batch_size=48)
+    assert parts.loss == pytest.approx(whole.loss, rel=1e-5)
+    assert parts.accuracy == whole.accuracy
+
+
+def test_evaluate_takes_memory_for_one_batch_only():
+    network = nn.Sequential(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10))
+    dataset = data.Dataset(np.zeros((4000, 1, 28, 28), np.float32), np.zeros(4000, np.int64))
+    network.evaluate(few(dataset, 10))
+    tracemalloc.start()
+    try:
+        network.evaluate(dataset, batch_size=100)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    one_batch = 100 * 10 * 28 * 28 * 4
+    assert peak < 6 * one_batch
+
+
+def test_training_and_evaluation_on_another_array_library(halves):
+    """Same numbers as with NumPy, with nothing but the names that the contract lists."""
+    train = few(halves[0], 48)
+    moved = data.Dataset(strict.asarray(train.images), strict.asarray(train.labels))
+    ours, theirs = dense(), dense()
+    expected, history = fit(ours, train, batch_size=20), fit(theirs, moved, batch_size=20)
+    assert device.array_module(theirs.parameters) is strict
+    np.testing.assert_allclose(history.step_loss, expected.step_loss, rtol=1e-4)
+    assert theirs.evaluate(moved).accuracy == ours.evaluate(train).accuracy
+
+
+def test_the_data_stays_as_it_was(halves):
+    train = few(halves[0], 32)
+    before = train.images.copy(), train.labels.copy()
+    fit(dense(), train)
+    np.testing.assert_array_equal(train.images, before[0])
+    np.testing.assert_array_equal(train.labels, before[1])
+
+
+EMPTY = data.Dataset(np.zeros((0, 1, 8, 8), np.float32), np.zeros(0, np.int64))
+UNEVEN = data.Dataset(np.zeros((3, 1, 8, 8), np.float32), np.zeros(2, np.int64))
+TINY = data.Dataset(np.zeros((3, 1, 8, 8), np.float32), np.zeros(3, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (lambda: fit(dense(), EMPTY), r"train is empty: its images have shape \(0, 1, 8, 8\)"),
+        (lambda: fit(dense(), UNEVEN), r"train has images \(3, 1, 8, 8\) but labels \(2,\)"),
+        (lambda: fit(dense(), TINY, validation=EMPTY), "validation is empty"),
+        (lambda: dense().evaluate(EMPTY), "dataset is empty"),
+        (lambda: fit(dense(), TINY, batch_size=0), "batch_size is 0"),
+        (lambda: dense().evaluate(TINY, batch_size=-1), "batch_size is -1"),
+        (lambda: fit(dense(), TINY, epochs=-1), "epochs is -1"),
+        (lambda: fit(dense(), TINY, early_stop=nn.EarlyStop()), "fit needs validation"),
+        (lambda: nn.EarlyStop(patience=0), "patience is 0"),
+        (lambda: fit(dense(), data.Dataset(TINY.images, np.array([0, 1, 10]))), "10"),
+    ],
+)
+def test_what_does_not_fit_is_named(act, says):
+    with pytest.raises(ValueError, match=says):
+        act()
+
+
+def test_no_epochs_leave_the_first_parameters():
+    network = dense()
+    assert fit(network, TINY, epochs=0).loss == []
+    np.testing.assert_array_equal(network.parameters, dense().build((1, 8, 8)).parameters)
