@@ -63,7 +63,7 @@ class _Block:
         self._columns = [padded[:, column] for column in columns]
         self._in_row = _Leader(module, (h + 2 * ph, ow, images), dtype, distance)
         self._in_window = _Leader(module, (oh, ow, images), dtype, distance)
-        self._steps = list(range(kw)), [i * w for i in range(kh)]
+        self._width = w
         top, left = sh * module.arange(oh).reshape(oh, 1) - ph, sw * module.arange(ow) - pw
         self._corner = top * w + left
         self._nearest = None  # the distance of the first pixel that is no padding
@@ -74,11 +74,11 @@ class _Block:
     def find(self, x: Array, y: Array, indices: Array) -> None:
         """`find` for x (images, H, W), into y and indices (images, OH, OW)."""
         module = array_module(x)
-        along, down = self._steps
         self._image[...] = x.transpose(IMAGES_LAST)
-        largest, distances = self._in_row.among(self._columns, [0] * len(along), along)
-        rows = self._rows
-        largest, distances = self._in_window.among([largest[i] for i in rows], [distances[i] for i in rows], down)
+        largest, distances = self._in_row.among(self._columns, [0] * len(self._columns), 1)
+        largest, distances = self._in_window.among(
+            [largest[row] for row in self._rows], [distances[row] for row in self._rows], self._width
+        )
         if self._nearest is not None:  # a window all of the lowest value has no leader but its corner
             module.maximum(distances, self._nearest, out=distances)
         y[...] = largest.transpose(IMAGES_FIRST)
@@ -93,16 +93,15 @@ class _Leader:
         self._distances, self._distance = (module.empty(shape, dtype=distance) for _ in range(2))
         self._leads = module.empty(shape, dtype=bool)
 
-    def among(self, values: Sequence[Array], distances: Sequence[Any], steps: Sequence[int]) -> tuple[Array, Array]:
-        """The distance of a value is what `distances` say plus its step; it must grow from array to array."""
+    def among(self, values: Sequence[Array], distances: Sequence[Any], step: int) -> tuple[Array, Array]:
+        """`step` is the distance from one array to the next, `distances` those inside of each: arrays or numbers."""
         module, largest = array_module(values[0]), values[0]
         self._distances[...] = distances[0]
-        for value, distance, step in zip(values[1:], distances[1:], steps[1:], strict=True):
-            module.greater(value, largest, out=self._leads)
-            module.maximum(value, largest, out=self._largest)
+        for number in range(1, len(values)):
+            module.greater(values[number], largest, out=self._leads)
+            module.maximum(values[number], largest, out=self._largest)
             largest = self._largest
-            self._distance[...] = distance
-            self._distance += step
+            self._distance[...] = distances[number] + number * step
             self._distance *= self._leads.view("uint8")
             module.maximum(self._distances, self._distance, out=self._distances)
         return largest, self._distances
@@ -128,7 +127,7 @@ def _blocks(module: Module, n: int, dtype: Any, windows: Windows) -> Iterator[tu
         yield slice(start, start + size), block
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _kept_block(thread: int, images: int, dtype: Any, windows: Windows) -> _Block:
     """A block for each thread, kept for the next call: fresh memory costs a small batch more than the search in it."""
     return _Block(np, images, dtype, windows)
