@@ -9,7 +9,7 @@
 PYTHON ?= python3
 LESSON ?=
 LAB_ARGS ?=
-BENCHMARKS ?= cpu
+BENCHMARKS ?= cpu pooling
 BENCH_DIR ?= artifacts/benchmarks
 export PYTHON
 
