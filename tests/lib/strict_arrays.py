@@ -110,10 +110,27 @@ class _Cuda:
     runtime = _Runtime()
 
 
+class _Generator:
+    """Random numbers that are born where the arrays are, from NumPy's generator of the same seed."""
+
+    def __init__(self, seed: Any) -> None:
+        self._host = np.random.default_rng(seed)
+
+    def random(self, size: Any, dtype: Any = np.float64) -> StrictArray:
+        return StrictArray(self._host.random(size, dtype))
+
+
+class _Random:
+    def default_rng(self, seed: Any) -> _Generator:
+        ask("random.default_rng")
+        return _Generator(seed)
+
+
 class StrictModule:
     """The module: SUPPORTED, and the three names that move arrays and wait."""
 
     cuda = _Cuda()
+    random = _Random()
 
     def asarray(self, host: Any) -> StrictArray:
         return StrictArray(np.array(host))

@@ -42,7 +42,16 @@ X, WEIGHT, BIAS = floats(2, 3, 6, 5), floats(4, 3, 3, 2), floats(4)
 Y = ops.conv2d(X, WEIGHT, BIAS, (2, 1), (1, 2))
 POOLED, WHERE = ops.max_pool2d(X, 3, 2, 1), ops.max_pool2d_indices(X, 3, 2, 1)
 SAMPLES, MATRIX = floats(5, 7), floats(4, 7)
+LABELS = np.array([0, 6, 3, 3, 1])
 COLUMNS = ops.im2col(X, (3, 2), 2, 1)
+
+
+def drop(x: Any) -> Any:
+    """`ops.dropout` with a generator of x's module, as it demands."""
+    return ops.dropout(x, 0.4, device.array_module(x).random.default_rng(1))
+
+
+drop.__name__ = "dropout"
 
 CALLS = {
     "conv2d": Call(ops.conv2d, (X, WEIGHT, BIAS), ((2, 1), (1, 2))),
@@ -67,6 +76,22 @@ CALLS = {
     "affine_backward": Call(ops.affine_backward, (SAMPLES @ MATRIX.T, SAMPLES, MATRIX)),
     "relu": Call(ops.relu, (SAMPLES,), computes=False),
     "relu_backward": Call(ops.relu_backward, (SAMPLES, SAMPLES), computes=False),
+    "step": Call(ops.step, (SAMPLES,)),
+    "step_backward": Call(ops.step_backward, (SAMPLES, SAMPLES)),
+    "leaky_relu": Call(ops.leaky_relu, (SAMPLES,), (0.2,)),
+    "leaky_relu_backward": Call(ops.leaky_relu_backward, (SAMPLES, SAMPLES), (0.2,)),
+    "softplus": Call(ops.softplus, (SAMPLES,)),
+    "softplus_backward": Call(ops.softplus_backward, (SAMPLES, SAMPLES)),
+    "sigmoid": Call(ops.sigmoid, (SAMPLES,)),
+    "sigmoid_backward": Call(ops.sigmoid_backward, (SAMPLES, SAMPLES)),
+    "tanh": Call(ops.tanh, (SAMPLES,)),
+    "tanh_backward": Call(ops.tanh_backward, (SAMPLES, SAMPLES)),
+    "softmax": Call(ops.softmax, (SAMPLES,)),
+    "softmax_backward": Call(ops.softmax_backward, (SAMPLES, SAMPLES)),
+    "softmax_cross_entropy": Call(ops.softmax_cross_entropy, (SAMPLES,), integers=(LABELS,)),
+    "mean_squared_error": Call(ops.mean_squared_error, (SAMPLES, SAMPLES[::-1].copy())),
+    "dropout": Call(drop, (SAMPLES,)),
+    "dropout_backward": Call(ops.dropout_backward, (SAMPLES, SAMPLES)),
     "matmul_loops": Call(ops.matmul_loops, (SAMPLES[:3], MATRIX[:2].T)),
     "matmul_rows": Call(ops.matmul_rows, (SAMPLES, MATRIX.T)),
 }
@@ -75,7 +100,7 @@ every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 
 def test_no_operation_on_arrays_is_missing_here() -> None:
     tried = {call.function.__name__ for call in CALLS.values()}
-    without_arrays = {"amdahl_speedup", "bubble_sort", "merge", "merge_sort", "conv2d_output_size"}
+    without_arrays = {"numeric_gradient", "amdahl_speedup", "bubble_sort", "merge", "merge_sort", "conv2d_output_size"}
     assert tried == set(ops.__all__) - without_arrays
 
 
@@ -151,6 +176,12 @@ NO_IMAGES = {
     "affine": (ops.affine, (SAMPLES[:0], MATRIX, BIAS), (0, 4)),
     "affine_one_by_one": (ops.affine_one_by_one, (SAMPLES[:0], MATRIX, BIAS), (0, 4)),
     "relu": (ops.relu, (X[:0],), (0, 3, 6, 5)),
+    "leaky_relu_backward": (ops.leaky_relu_backward, (X[:0], X[:0]), (0, 3, 6, 5)),
+    "softplus": (ops.softplus, (X[:0],), (0, 3, 6, 5)),
+    "sigmoid": (ops.sigmoid, (X[:0],), (0, 3, 6, 5)),
+    "softmax": (ops.softmax, (SAMPLES[:0],), (0, 7)),
+    "softmax_backward": (ops.softmax_backward, (SAMPLES[:0], SAMPLES[:0]), (0, 7)),
+    "dropout_backward": (ops.dropout_backward, (X[:0], X[:0]), (0, 3, 6, 5)),
 }
 
 

@@ -7,6 +7,8 @@ Formulas are those of PyTorch's functions of the same names.
 
 from __future__ import annotations
 
+import numpy as np
+
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import as_floats, check_shape
 
@@ -49,14 +51,16 @@ def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
     """grad where x > 0, else slope * grad."""
     slope = _slope(slope)
     grad, x = _pair(grad, "x", x)
-    return array_module(x).where(x > 0, grad, slope * grad)
+    factor = array_module(x).maximum((x > 0).astype(grad.dtype), slope)  # no `where`: see relu_backward
+    factor *= grad
+    return factor
 
 
 def softplus(x: Array) -> Array:
     """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
     (x,) = as_floats(x)
     module = array_module(x)
-    y = module.log1p(_exp_of_minus_abs(x))
+    y = module.log1p(module.exp(module.minimum(x, -x)))
     y += module.maximum(x, 0)
     return y
 
@@ -70,13 +74,12 @@ def softplus_backward(grad: Array, x: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)); with e = exp(-|x|), which cannot overflow, it is 1 / (1 + e) or, below 0, e / (1 + e)."""
+    """1 / (1 + exp(-x))."""
     (x,) = as_floats(x)
-    e = _exp_of_minus_abs(x)
-    y = array_module(x).where(x >= 0, 1, e)
-    e += 1
-    y /= e
-    return y
+    with np.errstate(over="ignore"):  # far below 0, exp(-x) is infinite, and 1 / (1 + infinity) = 0 is right
+        y = array_module(x).exp(-x)
+    y += 1
+    return 1 / y
 
 
 def sigmoid_backward(grad: Array, y: Array) -> Array:
@@ -140,10 +143,3 @@ def _slope(slope: float) -> float:
     if not 0 <= slope <= 1:
         raise ValueError(f"slope is {slope}; expected 0 to 1")
     return float(slope)
-
-
-def _exp_of_minus_abs(x: Array) -> Array:
-    """exp(-|x|), between 0 and 1 for every x."""
-    module = array_module(x)
-    e = module.minimum(x, -x)
-    return module.exp(e, out=e)
