@@ -189,11 +189,15 @@ class MaxPool2d(Pooling):
     """The largest value of each window."""
 
     def forward(self, x: Array, training: bool = False) -> Array:
-        self._kept = x if training else None
-        return ops.max_pool2d(x, *self.window)
+        if not training:
+            self._kept = None
+            return ops.max_pool2d(x, *self.window)
+        y, indices = ops.max_pool2d_with_indices(x, *self.window)
+        self._kept = indices, x.shape[2:]
+        return y
 
     def backward(self, grad: Array) -> Array | None:
-        return ops.max_pool2d_backward(grad, self.kept(), *self.window)
+        return ops.max_unpool2d(grad, *self.kept())  # what `ops.max_pool2d_backward` does, without a second search
 
 
 @dataclass(eq=False, repr=False)
