@@ -1,0 +1,257 @@
+"""Optimizers: the steps of PyTorch's, first steps by hand, memory, arrays of any library, bad options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from strict_arrays import strict
+
+from unrolled import device
+from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp, optimizer
+
+MAKERS: dict[str, Callable[..., Optimizer]] = {
+    "SGD": SGD,
+    "momentum": lambda **options: SGD(momentum=0.9, **options),
+    "Nesterov": lambda **options: SGD(momentum=0.9, nesterov=True, **options),
+    "AdaGrad": AdaGrad,
+    "RMSProp": RMSProp,
+    "AdaDelta": AdaDelta,
+    "Adam": Adam,
+}
+every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+
+PEERS = [
+    (SGD(0.1), "SGD", {"lr": 0.1}),
+    (SGD(0.1, weight_decay=0.3), "SGD", {"lr": 0.1, "weight_decay": 0.3}),
+    (SGD(0.1, momentum=0.8), "SGD", {"lr": 0.1, "momentum": 0.8}),
+    (
+        SGD(0.1, 0.8, weight_decay=0.3),
+        "SGD",
+        {"lr": 0.1, "momentum": 0.8, "weight_decay": 0.3},
+    ),
+    (SGD(0.1, 0.8, nesterov=True), "SGD", {"lr": 0.1, "momentum": 0.8, "nesterov": True}),
+    (
+        SGD(0.1, 0.8, nesterov=True, weight_decay=0.3),
+        "SGD",
+        {"lr": 0.1, "momentum": 0.8, "nesterov": True, "weight_decay": 0.3},
+    ),
+    (AdaGrad(), "Adagrad", {}),
+    (AdaGrad(0.2, 1e-3, weight_decay=0.3), "Adagrad", {"lr": 0.2, "eps": 1e-3, "weight_decay": 0.3}),
+    (RMSProp(), "RMSprop", {"lr": 0.001}),
+    (RMSProp(0.1, 0.7, 1e-2, weight_decay=0.3), "RMSprop", {"lr": 0.1, "alpha": 0.7, "eps": 1e-2, "weight_decay": 0.3}),
+    (AdaDelta(), "Adadelta", {"lr": 1.0, "rho": 0.95}),
+    (AdaDelta(0.5, 0.8, 1e-2, weight_decay=0.3), "Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-2, "weight_decay": 0.3}),
+    (Adam(), "Adam", {}),
+    (
+        Adam(0.1, 0.7, 0.8, 1e-2, weight_decay=0.3),
+        "Adam",
+        {"lr": 0.1, "betas": (0.7, 0.8), "eps": 1e-2, "weight_decay": 0.3},
+    ),
+]
+
+
+def gradients(size: int, steps: int, dtype: Any = np.float32) -> list[Any]:
+    """Of very different sizes, some of them 0."""
+    rng = np.random.default_rng(2)
+    size_of_each = 10 ** rng.uniform(-5, 1, size)
+    size_of_each[::7] = 0
+    return [(rng.normal(size=size) * size_of_each).astype(dtype) for _ in range(steps)]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-12)])
+@pytest.mark.parametrize(("ours", "name", "options"), PEERS, ids=[repr(peer[0]) for peer in PEERS])
+def test_ten_steps_of_pytorch(
+    ours: Optimizer, name: str, options: dict[str, Any], dtype: Any, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
+    monkeypatch.setattr(optimizer, "PIECE", 400)  # three pieces, the last one shorter
+    ours.reset()
+    parameters = np.random.default_rng(1).normal(size=1000).astype(dtype)
+    tensor = torch.tensor(parameters, requires_grad=True)
+    theirs = getattr(torch.optim, name)([tensor], **options)
+    for gradient in gradients(1000, 10, dtype):
+        ours.step(parameters, gradient)
+        tensor.grad = torch.tensor(gradient)
+        theirs.step()
+    assert parameters.dtype == dtype
+    np.testing.assert_allclose(parameters, tensor.detach(), rtol=tolerance, atol=tolerance)
+
+
+def test_first_steps_by_hand() -> None:
+    for ours, expected in (
+        (SGD(0.1), [0.8, 1.3]),
+        (SGD(0.1, weight_decay=1.0), [0.7, 1.2]),
+        (SGD(0.1, momentum=0.9), [0.8, 1.3]),
+        (SGD(0.1, momentum=0.9, nesterov=True), [0.62, 1.57]),
+        (AdaGrad(0.1), [0.9, 1.1]),
+        (RMSProp(0.1, decay=0.75), [0.8, 1.2]),
+        (Adam(0.1), [0.9, 1.1]),
+        (AdaDelta(1.0, decay=0.75, epsilon=1e-6), [0.998, 1.002]),
+    ):
+        parameters = np.ones(2)
+        ours.step(parameters, np.array([2.0, -3.0]))
+        np.testing.assert_allclose(parameters, expected, rtol=1e-5, err_msg=repr(ours))
+
+
+@every
+def test_the_rate_scales_a_step(make: Callable[..., Optimizer]) -> None:
+    whole, half, slower = np.zeros(3), np.zeros(3), np.zeros(3)
+    gradient = np.array([1.0, -2.0, 3.0])
+    make(learning_rate=0.5).step(whole, gradient)
+    make(learning_rate=0.5).step(half, gradient, rate=0.5)
+    make(learning_rate=0.25).step(slower, gradient)
+    assert whole.all()
+    np.testing.assert_allclose(half, whole / 2, rtol=1e-12)
+    np.testing.assert_allclose(half, slower, rtol=1e-12)
+
+
+@every
+def test_the_learning_rate_may_change_between_steps(make: Callable[..., Optimizer]) -> None:
+    changed, scaled = make(learning_rate=0.5), make(learning_rate=0.5)
+    a, b = np.ones(3), np.ones(3)
+    for step, gradient in enumerate(gradients(3, 4, np.float64)):
+        changed.learning_rate = 0.5 / (step + 1)
+        changed.step(a, gradient)
+        scaled.step(b, gradient, rate=1 / (step + 1))
+    np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@every
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_it_runs_on_any_array_library_in_one_piece(
+    make: Callable[..., Optimizer], weight_decay: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optimizer, "PIECE", 3)
+    host = np.linspace(-1, 1, 8, dtype=np.float32)
+    on_device = strict.asarray(host)
+    here, there = make(weight_decay=weight_decay), make(weight_decay=weight_decay)
+    for gradient in gradients(8, 3):
+        here.step(host, gradient)
+        there.step(on_device, strict.asarray(gradient))
+    np.testing.assert_allclose(device.to_host(on_device), host, rtol=1e-6)
+
+
+@every
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_float32_stays_and_gradients_never_change(make: Callable[..., Optimizer], weight_decay: float) -> None:
+    parameters, (gradient,) = np.ones(5, np.float32), gradients(5, 1)
+    copy = gradient.copy()
+    gradient.flags.writeable = False
+    ours = make(weight_decay=np.float64(weight_decay), learning_rate=np.float64(0.1))
+    ours.step(parameters, gradient, np.float64(0.5))
+    np.testing.assert_array_equal(gradient, copy)
+    assert parameters.dtype == np.float32
+    assert {array.dtype.name for array in (*ours._memory, *ours._scratch)} == {"float32"}
+
+
+@every
+def test_a_valley_is_descended(make: Callable[..., Optimizer]) -> None:
+    parameters, ours = np.array([1.0, -1.0]), make(learning_rate=1.0 if make is AdaDelta else 0.05)
+    for _ in range(200):
+        ours.step(parameters, parameters * [1.0, 10.0])
+    assert (parameters * parameters * [1.0, 10.0]).sum() < 11 / 4
+
+
+@every
+def test_another_size_or_dtype_starts_anew(make: Callable[..., Optimizer]) -> None:
+    used, new = make(), make()
+    first, second = gradients(4, 1)[0], gradients(6, 1)[0]
+    for _ in range(3):
+        used.step(np.ones(4, np.float32), first)
+    a, b = np.ones(6, np.float32), np.ones(6, np.float32)
+    used.step(a, second)
+    new.step(b, second)
+    np.testing.assert_array_equal(a, b)
+    assert used.steps == 1
+    used.step(a.astype(np.float64), second.astype(np.float64))
+    assert used.steps == 1
+
+
+@every
+def test_reset_forgets(make: Callable[..., Optimizer]) -> None:
+    used, new = make(), make()
+    first, second = gradients(4, 2)
+    used.step(np.ones(4, np.float32), first)
+    used.reset()
+    a, b = np.ones(4, np.float32), np.ones(4, np.float32)
+    used.step(a, second)
+    new.step(b, second)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_momentum_may_be_switched_on() -> None:
+    ours, parameters = SGD(), np.ones(2)
+    ours.step(parameters, np.ones(2))
+    ours.momentum = 0.9
+    ours.step(parameters, np.ones(2))
+    np.testing.assert_allclose(parameters, 0.98)
+
+
+@every
+def test_memory_is_made_once(make: Callable[..., Optimizer]) -> None:
+    ours, parameters = make(), np.ones(4, np.float32)
+    ours.step(parameters, parameters)
+    arrays = [id(array) for array in (*ours._memory, *ours._scratch)]
+    ours.step(parameters, parameters)
+    assert arrays == [id(array) for array in (*ours._memory, *ours._scratch)]
+    assert len(ours._memory) == ours.memories
+
+
+@pytest.mark.parametrize("name", ["momentum", "Nesterov", "AdaGrad", "RMSProp", "Adam"])
+def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(name: str) -> None:
+    """Such numbers are below float32's smallest normal one; a CPU is ten times slower with them."""
+    ours, parameters = MAKERS[name](), np.ones(50, np.float32)
+    for step in range(1500):
+        ours.step(parameters, np.full(50, 1e-21 if step else 1e-3, np.float32))
+    smallest = np.finfo(np.float32).tiny
+    for array in ours._memory:
+        assert (np.abs(array) >= smallest).all()
+
+
+@every
+def test_no_parameters_are_no_error(make: Callable[..., Optimizer]) -> None:
+    make().step(np.ones(0, np.float32), np.ones(0, np.float32))
+
+
+@every
+def test_nan_stays_nan(make: Callable[..., Optimizer]) -> None:
+    parameters = np.ones(2, np.float32)
+    make().step(parameters, np.array([np.nan, 1.0], np.float32))
+    assert np.isnan(parameters[0])
+    assert np.isfinite(parameters[1])
+
+
+@pytest.mark.parametrize(("parameters", "gradient"), [((3,), (4,)), ((3,), (1,)), ((2, 3), (2, 3)), ((), ())])
+def test_shapes_that_do_not_fit_are_named(parameters: Any, gradient: Any) -> None:
+    with pytest.raises(ValueError, match=r"parameters has shape \(.*\), gradients \(.*\); expected \(P,\) for both"):
+        Adam().step(np.ones(parameters, np.float32), np.ones(gradient, np.float32))
+
+
+def test_parameters_that_are_no_floats_are_named() -> None:
+    with pytest.raises(ValueError, match="parameters are int64; expected floats"):
+        Adam().step(np.ones(3, np.int64), np.ones(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: SGD(-0.1), "learning_rate is -0.1; expected at least 0"),
+        (lambda: SGD(float("nan")), "learning_rate is nan; expected at least 0"),
+        (lambda: Adam(float("inf")), "learning_rate is inf; expected at least 0"),
+        (lambda: Adam(weight_decay=-1), "weight_decay is -1; expected at least 0"),
+        (lambda: SGD(momentum=1), "momentum is 1; expected at least 0 and below 1"),
+        (lambda: SGD(nesterov=True), "nesterov is True and momentum 0"),
+        (lambda: RMSProp(decay=1), "decay is 1; expected at least 0 and below 1"),
+        (lambda: AdaDelta(decay=-1), "decay is -1; expected at least 0 and below 1"),
+        (lambda: Adam(beta1=1), "beta1 is 1; expected at least 0 and below 1"),
+        (lambda: Adam(beta2=1.5), "beta2 is 1.5; expected at least 0 and below 1"),
+        (lambda: Adam(epsilon=0), "epsilon is 0; expected at least"),
+        (lambda: AdaGrad(epsilon=0), "epsilon is 0; expected at least"),
+    ],
+)
+def test_options_out_of_range_are_named(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -1,0 +1,162 @@
+"""Losses: known values, PyTorch's values and gradients, gradients by trying, scores of any size, bad labels."""
+
+from __future__ import annotations
+
+import warnings
+from math import log
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from strict_arrays import strict
+
+from unrolled import device, ops
+
+quick = settings(max_examples=60, deadline=None)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Any, Any]:
+    """scores (N, M) in float64 and labels (N,)."""
+    n, m = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    size = draw(st.sampled_from([0.1, 3.0, 100.0]))
+    return rng.normal(0, size, (n, m)), rng.integers(0, m, n)
+
+
+def test_cross_entropy_by_hand() -> None:
+    scores = np.log(np.array([[1, 2, 5], [2, 2, 4]], dtype=np.float32))  # probabilities 1/8 2/8 5/8 and 1/4 1/4 1/2
+    loss, grad = ops.softmax_cross_entropy(scores, np.array([2, 0]))
+    assert float(loss) == pytest.approx((log(8 / 5) + log(4)) / 2, rel=1e-6)
+    np.testing.assert_allclose(grad, np.array([[1 / 8, 2 / 8, -3 / 8], [-3 / 4, 1 / 4, 1 / 2]]) / 2, rtol=1e-5)
+
+
+def test_squared_error_by_hand() -> None:
+    loss, grad = ops.mean_squared_error(np.array([[1, 5]], np.float32), np.array([[3, 4]], np.float32))
+    assert float(loss) == 2.5
+    np.testing.assert_array_equal(grad, [[-2, 1]])
+
+
+@quick
+@given(batches())
+def test_gradients_by_trying(batch: tuple[Any, Any]) -> None:
+    scores, labels = batch
+    _, grad = ops.softmax_cross_entropy(scores, labels)
+    expected = ops.numeric_gradient(lambda scores: ops.softmax_cross_entropy(scores, labels)[0], scores)
+    np.testing.assert_allclose(grad, expected, atol=1e-7)
+    _, grad = ops.mean_squared_error(scores, scores[::-1])
+    expected = ops.numeric_gradient(lambda x: ops.mean_squared_error(x, scores[::-1])[0], scores)
+    np.testing.assert_allclose(grad, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 2e-6)])
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e4])
+def test_losses_of_pytorch(dtype: Any, tolerance: float, size: float) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
+    rng = np.random.default_rng(5)
+    scores, labels = rng.normal(0, size, (16, 10)).astype(dtype), rng.integers(0, 10, 16)
+    targets = rng.normal(0, size, (16, 10)).astype(dtype)
+    for ours, theirs, expected in (
+        (ops.softmax_cross_entropy, torch.nn.functional.cross_entropy, labels),
+        (ops.mean_squared_error, torch.nn.functional.mse_loss, targets),
+    ):
+        inputs = torch.tensor(scores, requires_grad=True)
+        peer = theirs(inputs, torch.tensor(expected))
+        peer.backward()
+        loss, grad = ours(scores, expected)
+        np.testing.assert_allclose(loss, peer.item(), rtol=tolerance)
+        np.testing.assert_allclose(grad, inputs.grad, rtol=tolerance, atol=tolerance)
+
+
+@quick
+@given(
+    scores=arrays.arrays(np.float32, (4, 3), elements=st.floats(-1e4, 1e4, width=32)),
+    labels=arrays.arrays(np.int64, 4, elements=st.integers(0, 2)),
+)
+def test_cross_entropy_of_scores_of_any_size(scores: Any, labels: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss, grad = ops.softmax_cross_entropy(scores, labels)
+    assert 0 <= loss < np.inf
+    assert np.isfinite(grad).all()
+    np.testing.assert_allclose(grad.sum(axis=1), 0, atol=1e-6)
+    assert (grad[np.arange(4), labels] <= 0).all()
+
+
+def test_a_score_of_minus_infinity_costs_nothing_unless_it_is_the_labels() -> None:
+    scores = np.array([[0, -np.inf, 0]], dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss, grad = ops.softmax_cross_entropy(scores, np.array([0]))
+        hopeless, way = ops.softmax_cross_entropy(scores, np.array([1]))
+    assert float(loss) == pytest.approx(log(2))
+    np.testing.assert_array_equal(grad, [[-0.5, 0, 0.5]])
+    assert hopeless == np.inf
+    np.testing.assert_array_equal(way, [[0.5, -1, 0.5]])
+
+
+def test_nan_stays_nan() -> None:
+    assert np.isnan(ops.softmax_cross_entropy(np.array([[1, np.nan]]), np.array([0]))[0])
+    assert np.isnan(ops.mean_squared_error(np.array([1, np.nan]), np.zeros(2))[0])
+
+
+def test_a_loss_is_a_value_of_the_array_library() -> None:
+    scores, labels = np.eye(3, dtype=np.float32), np.arange(3)
+    for loss in (ops.softmax_cross_entropy(scores, labels)[0], ops.mean_squared_error(scores, scores)[0]):
+        assert loss.shape == ()
+        assert loss.dtype == np.float32
+    on_device = ops.softmax_cross_entropy(strict.asarray(scores), strict.asarray(labels))[0]
+    assert device.array_module(on_device) is strict
+    assert on_device.shape == ()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_labels_of_any_integer_type(dtype: Any) -> None:
+    scores = np.eye(3, dtype=np.float32)
+    expected = ops.softmax_cross_entropy(scores, np.array([2, 1, 0]))
+    for result, same in zip(ops.softmax_cross_entropy(scores, np.array([2, 1, 0], dtype)), expected, strict=True):
+        np.testing.assert_array_equal(result, same)
+
+
+@pytest.mark.parametrize("labels", [np.zeros(3), np.zeros(3, bool), np.array(["0", "1", "2"])])
+def test_labels_that_are_no_integers_are_refused(labels: Any) -> None:
+    with pytest.raises(ValueError, match=f"labels are {labels.dtype}; expected integers"):
+        ops.softmax_cross_entropy(np.eye(3), labels)
+
+
+@pytest.mark.parametrize("label", [-1, 4, 255])
+def test_labels_out_of_range_are_named(label: int) -> None:
+    with pytest.raises(ValueError, match=rf"labels holds {label}; expected 0 to 3 for scores of shape \(3, 4\)"):
+        ops.softmax_cross_entropy(np.zeros((3, 4), np.float32), np.array([0, label, 3]))
+
+
+@pytest.mark.parametrize(("last", "wrong"), [(2, False), (-1, True)])
+def test_on_a_device_a_label_out_of_range_makes_the_loss_nan(last: int, wrong: bool) -> None:
+    scores, labels = np.eye(3, dtype=np.float32), np.array([0, 1, last])
+    loss, _ = ops.softmax_cross_entropy(strict.asarray(scores), strict.asarray(labels))
+    assert np.isnan(device.to_host(loss)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "words"),
+    [
+        ((3,), (3,), r"scores has shape \(3,\); expected 2 axes \(N, M\)"),
+        ((3, 4), (2,), r"labels has shape \(2,\); expected \(3,\) to fit scores \(3, 4\)"),
+        ((3, 4), (3, 4), r"labels has shape \(3, 4\); expected \(3,\) to fit scores \(3, 4\)"),
+        ((0, 4), (0,), r"scores has shape \(0, 4\); expected at least one sample"),
+        ((3, 0), (3,), r"scores has shape \(3, 0\); expected at least one sample and one class"),
+    ],
+)
+def test_shapes_of_scores_and_labels(scores: tuple[int, ...], labels: tuple[int, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ops.softmax_cross_entropy(np.zeros(scores, np.float32), np.zeros(labels, np.int64))
+
+
+def test_shapes_of_predictions_and_targets() -> None:
+    with pytest.raises(ValueError, match=r"targets has shape \(3,\); expected \(3, 1\) to fit predictions \(3, 1\)"):
+        ops.mean_squared_error(np.zeros((3, 1)), np.zeros(3))
+    with pytest.raises(ValueError, match=r"predictions has shape \(0, 2\): the mean of no values"):
+        ops.mean_squared_error(np.zeros((0, 2)), np.zeros((0, 2)))

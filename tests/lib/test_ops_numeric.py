@@ -1,0 +1,79 @@
+"""The gradient by trying, against gradients known exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from unrolled import ops
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays.arrays(np.float64, arrays.array_shapes(min_dims=0, max_side=4), elements=st.floats(-3, 3)))
+def test_gradient_of_sines(x: Any) -> None:
+    gradient = ops.numeric_gradient(lambda x: np.sin(x).sum(), x)
+    assert gradient.shape == x.shape
+    assert gradient.dtype == np.float64
+    np.testing.assert_allclose(gradient, np.cos(x), atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e3, 1e8])
+def test_values_of_any_size_are_moved_by_enough(size: float) -> None:
+    x = size * np.array([1.0, -2.0, 3.0])
+    np.testing.assert_allclose(ops.numeric_gradient(lambda x: (x * x).sum(), x), 2 * x, rtol=1e-5, atol=1e-9)
+
+
+def test_each_value_has_its_own_place() -> None:
+    weights = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(ops.numeric_gradient(lambda x: (x * weights).sum(), np.ones((2, 3))), weights, atol=1e-8)
+
+
+def test_it_is_central() -> None:
+    gradient = ops.numeric_gradient(lambda x: x[0] ** 2, np.array([1.0]), step=0.5)
+    assert gradient == 2  # exact for squares; a one-sided difference is 2.5
+    gradient = ops.numeric_gradient(lambda x: x[0] ** 3, np.array([1.0]), step=0.1)
+    np.testing.assert_allclose(gradient, 3 + 0.1**2)  # its error is step^2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+def test_other_dtypes_are_converted(dtype: Any) -> None:
+    x, kinds = np.array([1, 2], dtype), set()
+
+    def function(x: Any) -> Any:
+        kinds.add(x.dtype)
+        return (x * x).sum()
+
+    np.testing.assert_allclose(ops.numeric_gradient(function, x), [2, 4], rtol=1e-8)
+    assert kinds == {np.dtype(np.float64)}
+
+
+def test_x_never_changes_and_what_the_function_does_to_its_argument_does_not_matter() -> None:
+    x = np.array([1.0, 2.0])
+    x.flags.writeable = False
+
+    def careless(argument: Any) -> Any:
+        assert (x == [1, 2]).all()
+        argument *= argument
+        return argument.sum()
+
+    np.testing.assert_allclose(ops.numeric_gradient(careless, x), [2, 4], rtol=1e-8)
+
+
+def test_no_values_have_an_empty_gradient() -> None:
+    assert ops.numeric_gradient(np.sum, np.zeros((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("step", [0, -1e-5, float("nan"), float("inf")])
+def test_a_step_that_is_none_is_named(step: float) -> None:
+    with pytest.raises(ValueError, match=f"step is {step}; expected a positive number"):
+        ops.numeric_gradient(np.sum, np.ones(2), step)
+
+
+def test_a_function_of_many_numbers_is_named() -> None:
+    with pytest.raises(ValueError, match=r"function gave an array of shape \(2,\); expected one number"):
+        ops.numeric_gradient(lambda x: 2 * x, np.ones(2))
