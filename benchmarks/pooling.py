@@ -97,7 +97,7 @@ def check(case: Case) -> None:
 
 def row(case: Case, chosen: Any) -> dict[str, Any]:
     """Measure one case, in one process and apart."""
-    rounds, patience = (3, 0.0) if chosen.quick else (15, 20.0)
+    rounds, patience = (3, 0.0) if chosen.quick else (15, 45.0)
     check(case)
     steps = {side: make(side, case, chosen.threads)[0] for side in SIDES}
     if case.stride < case.kernel:
