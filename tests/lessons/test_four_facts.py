@@ -153,8 +153,9 @@ HONEST = [
 def test_fact_4_honest_variants_pass_with_room_to_spare(lesson, name, function):
     spec = lesson.specs[name]
     assert checks.run(name, without_speed(spec), function).passed
-    assert settled(spec, function, spec.speed.at_least) == "pass"
-    assert settled(spec, function, MARGIN * spec.speed.at_least) != "fail"
+    with_room = settled(spec, function, MARGIN * spec.speed.at_least)
+    assert with_room != "fail"
+    assert with_room == "pass" or settled(spec, function, spec.speed.at_least) == "pass"
 
 
 @pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
