@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -49,6 +52,8 @@ def test_col2im_is_the_transpose_of_im2col(g: Geometry) -> None:
     back = ops.col2im(other, x.shape, g.kernel_size, g.stride, g.padding)
     assert back.shape == x.shape
     np.testing.assert_allclose((columns * other).sum(), (x * back).sum(), rtol=1e-9, atol=1e-9)
+    by_windows = ops.col2im_loops(other, x.shape, g.kernel_size, g.stride, g.padding)
+    np.testing.assert_allclose(by_windows, back, rtol=1e-9, atol=1e-9)
 
 
 def test_pixels_that_no_window_meets_get_nothing_back() -> None:
@@ -56,9 +61,10 @@ def test_pixels_that_no_window_meets_get_nothing_back() -> None:
     assert ops.col2im(columns, (1, 1, 3, 3), 2, stride=2)[0, 0].tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
 
 
-def test_where_windows_overlap_it_adds_up() -> None:
+@pytest.mark.parametrize("col2im", [ops.col2im, ops.col2im_loops])
+def test_where_windows_overlap_it_adds_up(col2im: Callable[..., Any]) -> None:
     columns = np.ones((4, 4))
-    assert ops.col2im(columns, (1, 1, 3, 3), 2)[0, 0].tolist() == [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
+    assert col2im(columns, (1, 1, 3, 3), 2)[0, 0].tolist() == [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
 
 
 def test_errors_name_the_argument_and_both_shapes() -> None:

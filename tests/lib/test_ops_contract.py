@@ -61,6 +61,7 @@ CALLS = {
     "conv2d_positions": Call(ops.conv2d_positions, (X, WEIGHT, BIAS), (2, 1)),
     "im2col": Call(ops.im2col, (X,), ((3, 2), 2, 1), computes=False),
     "col2im": Call(ops.col2im, (COLUMNS,), (X.shape, (3, 2), 2, 1), computes=False),
+    "col2im_loops": Call(ops.col2im_loops, (COLUMNS,), (X.shape, (3, 2), 2, 1), computes=False),
     "max_pool2d": Call(ops.max_pool2d, (X,), (3, 2, 1), computes=False),
     "max_pool2d_loops": Call(ops.max_pool2d_loops, (X,), (3, 2, 1), computes=False),
     "max_pool2d_with_indices": Call(ops.max_pool2d_with_indices, (X,), (3, 2, 1), computes=False, gives="int64"),

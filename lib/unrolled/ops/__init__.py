@@ -23,7 +23,7 @@ from unrolled.ops.activation import (
 )
 from unrolled.ops.amdahl import amdahl_speedup
 from unrolled.ops.average import avg_pool2d, avg_pool2d_backward
-from unrolled.ops.columns import col2im, im2col
+from unrolled.ops.columns import col2im, col2im_loops, im2col
 from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
 from unrolled.ops.dropout import dropout, dropout_backward
 from unrolled.ops.linear import affine, affine_backward, affine_one_by_one
@@ -43,6 +43,7 @@ __all__ = [
     "avg_pool2d_backward",
     "bubble_sort",
     "col2im",
+    "col2im_loops",
     "conv2d",
     "conv2d_backward",
     "conv2d_loops",

@@ -37,9 +37,7 @@ def col2im(
     The transpose of `im2col`, not its inverse: a pixel gets the sum over all windows that cover it.
     Raises ValueError if columns is not (C * KH * KW, N * OH * OW) for this x_shape.
     """
-    if len(x_shape) != 4:
-        raise ValueError(f"x_shape is {tuple(x_shape)}; expected 4 sizes (N, C, H, W)")
-    n, c, h, w = x_shape
+    n, c, h, w = _image_shape(x_shape)
     windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {(n, c, h, w)}")
     kh, kw = windows.kernel_size
     oh, ow = windows.output_size
@@ -50,3 +48,33 @@ def col2im(
     for i, j, outputs, inputs in windows.offsets():
         by_channel[inputs] += columns[:, i, j][outputs]
     return x
+
+
+def col2im_loops(
+    columns: Array,
+    x_shape: tuple[int, int, int, int],
+    kernel_size: IntOrPair,
+    stride: IntOrPair = 1,
+    padding: IntOrPair = 0,
+) -> Array:
+    """`col2im` window by window: each column, folded, is added where its window stands. The definition, and slow."""
+    n, c, h, w = _image_shape(x_shape)
+    windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {(n, c, h, w)}")
+    (kh, kw), (oh, ow) = windows.kernel_size, windows.output_size
+    (sh, sw), (ph, pw) = windows.stride, windows.padding
+    check_shape("columns", columns, (c * kh * kw, n * oh * ow), f"x_shape {(n, c, h, w)}")
+    padded = array_module(columns).zeros((n, c, h + 2 * ph, w + 2 * pw), dtype=columns.dtype)
+    at = 0
+    for image in range(n):
+        for top in range(0, oh * sh, sh):
+            for left in range(0, ow * sw, sw):
+                padded[image, :, top : top + kh, left : left + kw] += columns[:, at].reshape(c, kh, kw)
+                at += 1
+    return padded[:, :, ph : ph + h, pw : pw + w].copy()
+
+
+def _image_shape(x_shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    if len(x_shape) != 4:
+        raise ValueError(f"x_shape is {tuple(x_shape)}; expected 4 sizes (N, C, H, W)")
+    n, c, h, w = x_shape
+    return n, c, h, w
