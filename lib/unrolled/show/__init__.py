@@ -20,6 +20,7 @@ from unrolled.show.memory import memory_walk
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.pairs import pairs
 from unrolled.show.picture import Picture
+from unrolled.show.pooling import max_pool2d
 from unrolled.show.race import race
 from unrolled.show.roofline import roofline
 from unrolled.show.workers import matmul_workers
@@ -42,6 +43,7 @@ __all__ = [
     "learning_curves",
     "live",
     "matmul_workers",
+    "max_pool2d",
     "memory_walk",
     "optimizer_paths",
     "pairs",
