@@ -79,21 +79,20 @@ def test_the_networks_of_the_sources(network, shape, count):
     assert count is None or network.summary().parameters == len(network.parameters) == count
 
 
-def small():
+def small(**options):
     return nn.Sequential(
         *(nn.Conv2d(3, 3, padding=1), nn.LeakyReLU(0.1), nn.MaxPool2d(3, stride=2), nn.Conv2d(2, 2), nn.Tanh()),
         *(nn.AvgPool2d(2, stride=1), nn.Flatten(), nn.Linear(5), nn.Softplus(), nn.Linear(4)),
         seed=3,
+        **options,
     )
 
 
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_the_gradient_of_a_whole_network_along_random_directions(seed):
-    """In float64: parameters and gradients are bound to wider buffers for the test."""
     rng = np.random.default_rng(seed)
-    network = small().build((2, 8, 9))
-    widen(network)
+    network = small(dtype=np.float64).build((2, 8, 9))
     images, labels = rng.normal(size=(4, 2, 8, 9)), rng.integers(0, 4, 4)
     network.loss_and_scores(images, labels)
     gradient, at = network.gradients.copy(), network.parameters.copy()
@@ -103,19 +102,6 @@ def test_the_gradient_of_a_whole_network_along_random_directions(seed):
         network.parameters[...] = at + sign * 1e-6 * direction
         losses.append(network.loss(network.forward(images), labels)[0])
     assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(gradient @ direction, rel=1e-4, abs=1e-7)
-
-
-def widen(network):
-    first = [{name: value.astype(np.float64) for name, value in layer.parameters.items()} for layer in network.layers]
-    network.parameters = np.concatenate([value.reshape(-1) for layer in first for value in layer.values()])
-    network.gradients = np.zeros_like(network.parameters)
-    start = 0
-    for layer in network.layers:
-        for name, value in layer.parameters.items():
-            place = slice(start, start + value.size)
-            layer.parameters[name] = network.parameters[place].reshape(value.shape)
-            layer.gradients[name] = network.gradients[place].reshape(value.shape)
-            start += value.size
 
 
 def test_layers_hold_views_into_the_flat_arrays():
@@ -192,6 +178,7 @@ def test_summary_counts_by_hand():
     ("act", "kind", "says"),
     [
         (lambda: nn.Sequential(), ValueError, "at least one layer"),
+        (lambda: nn.Sequential(nn.ReLU(), dtype=int), ValueError, "dtype is int64"),
         (lambda: nn.Sequential(nn.ReLU), TypeError, "layer 0 is .*expected a layer"),
         (lambda: nn.Sequential(*[nn.ReLU()] * 2), ValueError, "stands twice"),
         (lambda: source_a().forward(np.zeros(10)), ValueError, "expected a batch"),

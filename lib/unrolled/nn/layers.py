@@ -99,8 +99,7 @@ class Weighted(Layer):
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
         inputs = prod(self.weight_shape[1:])
         scale = sqrt(2 / max(1, inputs)) if self.weight_scale is None else self.weight_scale
-        weight = rng.normal(0, scale, self.weight_shape).astype(np.float32)
-        return {"weight": weight, "bias": np.zeros(self.weight_shape[0], np.float32)}
+        return {"weight": rng.normal(0, scale, self.weight_shape), "bias": np.zeros(self.weight_shape[0])}
 
 
 @dataclass(eq=False, repr=False)

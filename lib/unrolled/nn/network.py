@@ -29,11 +29,14 @@ class Sequential:
     The shapes of all parameters follow from the first batch, or from `build`. `loss` takes scores and labels and
     returns the loss with its gradient by the scores. `seed` draws the first weights: the same seed, the same network.
 
-    All parameters lie in one array, `parameters` (P,), and all gradients in another, `gradients` (P,): float32. A layer
-    has views into both. So an optimizer updates the whole network in a few array operations.
+    All parameters lie in one array, `parameters` (P,), and all gradients in another, `gradients` (P,), of `dtype`. A
+    layer has views into both. So an optimizer updates the whole network in a few array operations. For a gradient check
+    let dtype and the images be float64.
     """
 
-    def __init__(self, *layers: Layer, loss: Loss = ops.softmax_cross_entropy, seed: int = 0) -> None:
+    def __init__(
+        self, *layers: Layer, loss: Loss = ops.softmax_cross_entropy, seed: int = 0, dtype: Any = np.float32
+    ) -> None:
         for position, layer in enumerate(layers):
             if not isinstance(layer, Layer):
                 raise TypeError(f"layer {position} is {layer!r}; expected a layer, such as Linear(10)")
@@ -45,8 +48,11 @@ class Sequential:
         self.loss = loss
         self.seed = seed
         self.input_shape: Shape | None = None
-        self.parameters: Array = np.zeros(0, np.float32)
-        self.gradients: Array = np.zeros(0, np.float32)
+        self.dtype = np.dtype(dtype)
+        if self.dtype.kind != "f":
+            raise ValueError(f"dtype is {self.dtype}; expected a float dtype, such as float32")
+        self.parameters: Array = np.zeros(0, self.dtype)
+        self.gradients: Array = np.zeros(0, self.dtype)
 
     def build(self, input_shape: Sequence[int], module: Any = np) -> Sequential:
         """Find all shapes for samples of `input_shape`, such as (1, 28, 28), and draw the first weights.
@@ -138,7 +144,7 @@ class Sequential:
             if self.input_shape not in (None, input_shape):
                 raise ValueError(f"its input shape is {input_shape}, the network's is {self.input_shape}")
             self._shapes(input_shape)
-            saving.check_fit([layer.parameter_shapes for layer in self.layers], arrays)
+            saving.check_fit([layer.parameter_shapes for layer in self.layers], self.dtype, arrays)
         self.build(input_shape)
         for layer, values in zip(self.layers, arrays, strict=True):
             for name, value in values.items():
@@ -169,13 +175,13 @@ class Sequential:
     def _place(self, initial: Sequence[dict[str, Array]], module: Any) -> None:
         """Lay all parameters out in one array, and their gradients in another; the layers get views."""
         size = sum(value.size for values in initial for value in values.values())
-        self.parameters = module.empty(size, dtype=np.float32)
-        self.gradients = module.zeros(size, dtype=np.float32)
+        self.parameters = module.empty(size, dtype=self.dtype)
+        self.gradients = module.zeros(size, dtype=self.dtype)
         start = 0
         for layer, values in zip(self.layers, initial, strict=True):
             for name, value in values.items():
                 place = slice(start, start + prod(value.shape))
-                self.parameters[place] = to_device(value.reshape(-1), module)
+                self.parameters[place] = to_device(value.reshape(-1).astype(self.dtype), module)
                 layer.parameters[name] = self.parameters[place].reshape(value.shape)
                 layer.gradients[name] = self.gradients[place].reshape(value.shape)
                 start = place.stop

@@ -54,7 +54,7 @@ def load(path: Path) -> tuple[Shape, list[dict[str, Array]]]:
     return input_shape, layers
 
 
-def check_fit(expected: Sequence[dict[str, Shape]], found: Sequence[dict[str, Array]]) -> None:
+def check_fit(expected: Sequence[dict[str, Shape]], dtype: Any, found: Sequence[dict[str, Array]]) -> None:
     """Raise ValueError, which names layer and parameter, unless every array has the shape that its layer expects."""
     if len(found) != len(expected):
         raise ValueError(f"it has {len(found)} layers, the network has {len(expected)}")
@@ -62,10 +62,10 @@ def check_fit(expected: Sequence[dict[str, Shape]], found: Sequence[dict[str, Ar
         if shapes.keys() != arrays.keys():
             raise ValueError(f"layer {number} has {sorted(arrays)} in it, the network's has {sorted(shapes)}")
         for name, shape in shapes.items():
-            if arrays[name].shape != shape or arrays[name].dtype != np.float32:
+            if arrays[name].shape != shape or arrays[name].dtype != dtype:
                 raise ValueError(
                     f"{number}.{name} is {arrays[name].dtype} {arrays[name].shape} in it, "
-                    f"the network's is float32 {shape}"
+                    f"the network's is {dtype} {shape}"
                 )
 
 
