@@ -200,15 +200,27 @@ def test_memory_is_made_once(make: Callable[..., Optimizer]) -> None:
     assert len(ours._memory) == ours.memories
 
 
-@pytest.mark.parametrize("name", ["momentum", "Nesterov", "AdaGrad", "RMSProp", "Adam"])
-def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(name: str) -> None:
+@pytest.mark.parametrize("name", ["momentum", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"])
+@pytest.mark.parametrize(("first", "then"), [(1e-3, 0), (1e-21, 1e-21), (0, 0)])
+def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(
+    name: str, first: float, then: float
+) -> None:
     """Such numbers are below float32's smallest normal one; a CPU is ten times slower with them."""
-    ours, parameters = MAKERS[name](), np.ones(50, np.float32)
+    ours, parameters = MAKERS[name](), np.ones(2, np.float32)
     for step in range(1500):
-        ours.step(parameters, np.full(50, 1e-21 if step else 1e-3, np.float32))
+        ours.step(parameters, np.full(2, then if step else first, np.float32))
     smallest = np.finfo(np.float32).tiny
     for array in ours._memory:
         assert (np.abs(array) >= smallest).all()
+
+
+def test_a_device_takes_the_array_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizer, "PIECE", 3)
+    here, there, ones = Adam(), Adam(), np.ones(8, np.float32)
+    here.step(ones.copy(), ones)
+    there.step(strict.asarray(ones), strict.asarray(ones))
+    assert [len(array) for array in here._scratch] == [3, 3]
+    assert [len(array) for array in there._scratch] == [8, 8]
 
 
 @every
