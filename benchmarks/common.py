@@ -36,11 +36,16 @@ Times = dict[str, list[float]]
 
 def options(description: str | None, arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """--quick, --json FILE, --threads N."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a record")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
-    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1), help="for both sides (default: 2)")
-    return parser.parse_args(arguments)
+    return parser(description).parse_args(arguments)
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """What reads these options; a benchmark may add its own."""
+    reader = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reader.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a record")
+    reader.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
+    reader.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1), help="for both sides (default: 2)")
+    return reader
 
 
 def side_by_side(steps: Mapping[str, Step], rounds: int, patience: float) -> tuple[Times, float]:

@@ -50,7 +50,6 @@ def test_batches_are_copies_and_pairs_will_do() -> None:
 
 def test_batches_stay_on_the_device() -> None:
     whole = numbered(7)
-
     pair = tuple(device.to_device(each, strict) for each in (whole.images, whole.labels))
     on_device, here = data.minibatches(pair, 3, 5), data.minibatches(whole, 3, 5)
     for (images, labels), (expected, classes) in zip(on_device, here, strict=True):

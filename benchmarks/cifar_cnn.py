@@ -1,0 +1,115 @@
+"""Source B's network on CIFAR-10: seconds a step by channels beside PyTorch on the CPU, and the accuracy it reaches.
+
+    python benchmarks/cifar_cnn.py [--quick] [--json benchmarks/results/cifar_cnn.json] [--threads 2] [--all-channels]
+
+The network: conv 16, 64 or 256 filters 5x5 - max-pool 4 - ReLU - dense 1000 - ReLU - dense 10; SGD 0.01, momentum 0.9,
+weight decay 1e-4, batch 100, 40,000 images to train, 10,000 to validate, 10,000 to test, ZCA-whitened. Loss and
+gradients of both sides are compared before they are timed, on made images. `ratio` is ours / PyTorch, called in turn in
+one process; `ratio_apart` with a process for each side. `epoch_s` is 400 steps. `source_cpu_s` and `source_gpu_s` are
+the source's seconds an epoch (2015; a K20c), `source_accuracy` what it reached on the test images after 50 epochs.
+
+The accuracy after 2 epochs needs the data (`unrolled data fetch cifar10`, or UNROLLED_DATA); --quick leaves it out, and
+only --all-channels trains 64 and 256 channels, too.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import torch
+
+import common
+import twins
+from unrolled import data, nn
+from unrolled.nn import optim
+
+PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
+IMAGE = (3, 32, 32)
+TRAIN, BATCH, EPOCHS = 40_000, 100, 2
+AT_LEAST = 0.6  # of the validation images, after 2 epochs with 16 channels
+SOURCE_CPU = {16: 3705 / 50}  # seconds of 50 epochs; channels 64 and 256 were run on the GPU alone
+SOURCE_GPU = {16: 619 / 50, 64: 781 / 50, 256: 1253 / 50}
+SOURCE_ACCURACY = {16: 0.7385, 64: 0.7592, 256: 0.7599}
+
+
+def source_b(channels: int = 16) -> nn.Sequential:
+    """Source B's network."""
+    return nn.Sequential(
+        nn.Conv2d(channels, 5),
+        nn.MaxPool2d(4),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(1000),
+        nn.ReLU(),
+        nn.Linear(10),
+    )
+
+
+def ours() -> optim.Optimizer:
+    return optim.SGD(0.01, momentum=0.9, weight_decay=1e-4)
+
+
+def peer(parameters: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4)
+
+
+def step_row(channels: int, chosen: Any) -> dict[str, Any]:
+    """One training step."""
+    case = twins.Case(partial(source_b, channels), ours, peer, IMAGE, BATCH, steps=max(1, 160 // channels))
+    found = twins.row(f"cifar step, {channels} channels", case, chosen)
+    steps = TRAIN // BATCH
+    epochs = {"epoch_s": found["ours_s"] * steps, "peer_epoch_s": found["peer_s"] * steps}
+    return found | epochs | {"source_cpu_s": SOURCE_CPU.get(channels), "source_gpu_s": SOURCE_GPU[channels]}
+
+
+def whitened() -> tuple[data.Dataset, data.Dataset, data.Dataset]:
+    """The images to train, to validate and to test."""
+    train, test = data.cifar10()
+    parts = train.images[:TRAIN], train.images[TRAIN:], test.images
+    labels = train.labels[:TRAIN], train.labels[TRAIN:], test.labels
+    first, second, third = map(data.Dataset, data.zca_whiten(*parts), labels)
+    return first, second, third
+
+
+def accuracy_row(channels: int, parts: tuple[data.Dataset, ...]) -> dict[str, Any]:
+    """Accuracy after 2 epochs, and their seconds."""
+    train, validation, test = parts
+    network = source_b(channels)
+    start = time.perf_counter()
+    network.fit(train, epochs=EPOCHS, batch_size=BATCH, optimizer=ours(), progress=False)
+    seconds = time.perf_counter() - start
+    return {
+        "name": f"cifar accuracy after {EPOCHS} epochs, {channels} channels",
+        "ours_s": seconds,
+        "epoch_s": seconds / EPOCHS,
+        "accuracy": network.evaluate(validation).accuracy,
+        "test_accuracy": network.evaluate(test).accuracy,
+        "at_least": AT_LEAST,
+        "source_accuracy": SOURCE_ACCURACY[channels],
+    }
+
+
+def accuracy_rows(channels: tuple[int, ...]) -> list[dict[str, Any]]:
+    """A row for each number of channels; a word instead where the data is absent."""
+    if not any(entry.ready() for entry in data.available() if entry.name == "cifar10"):
+        return [{"name": f"cifar accuracy after {EPOCHS} epochs", "absent": "not here: unrolled data fetch cifar10"}]
+    parts = whitened()
+    return [accuracy_row(count, parts) for count in channels]
+
+
+def main() -> None:
+    """Steps, then accuracies."""
+    parser = common.parser(__doc__)
+    parser.add_argument("--all-channels", action="store_true", help="accuracy with 64 and 256 channels, too: minutes")
+    chosen = parser.parse_args()
+    twins.limit_threads(chosen.threads)
+    rows = [step_row(channels, chosen) for channels in SOURCE_GPU]
+    if not chosen.quick:
+        rows += accuracy_rows(tuple(SOURCE_GPU) if chosen.all_channels else (16,))
+    common.finish(chosen, rows, PACKAGES)
+
+
+if __name__ == "__main__":
+    main()
