@@ -32,7 +32,10 @@ def relu(x: Array) -> Array:
 
 
 def relu_backward(grad: Array, x: Array) -> Array:
-    """grad where x > 0, else 0 (at 0 too, as frameworks choose). Raises ValueError if the shapes differ."""
+    """grad where x > 0, else 0 (at 0 too, as frameworks choose); a grad that is infinite is NaN there.
+
+    Raises ValueError if the shapes differ.
+    """
     array_module(grad, x)
     check_shape("grad", grad, x.shape, f"x {x.shape}")
     return grad * (x > 0)  # `where` branches at every value: up to ten times slower where signs are mixed
