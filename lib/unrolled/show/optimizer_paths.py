@@ -15,7 +15,7 @@ from unrolled.show.style import COLOURS, GREY, INK, PALE, RED, SMALL, WIDTH, new
 from unrolled.show.words import number
 
 HEIGHT, TOP, BOTTOM = 3.4, 0.4, 0.55  # inches
-MAP, CURVE = (0.5, 3.7), (5.0, 2.35)  # left and width
+MAP, CURVE = (0.65, 3.6), (5.0, 2.35)  # left and width
 FINE = 81  # points of the surface along each axis
 LEVELS = 14
 FLOOR = 1e-4  # the curve shows no loss below

@@ -466,7 +466,7 @@ MUTANTS = {
         Mutant(trained_on_labels_that_came_apart, "hardly better than guessing"),
         Mutant(trained_to_give_scores, "argmax(axis=1)"),
         Mutant(trained_to_give_floats, "labels are whole numbers"),
-        Mutant(trained_to_name_what_it_knows, "expected one label for each of test_images, shape (500,)"),
+        Mutant(trained_to_name_what_it_knows, "expected one label for each of test_images, shape (497,)"),
         Mutant(trained_without_return, "is the return statement missing?"),
     ],
 }

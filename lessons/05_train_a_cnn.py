@@ -1,0 +1,651 @@
+# %% [markdown]
+# # Train a CNN
+#
+# Lesson 05, about 90 minutes.
+#
+# **Afterwards you can**
+#
+# - put layers in a row, and send a batch forward and its gradient back;
+# - say what a mini-batch, an epoch, momentum, weight decay and Adam are, and write each of them;
+# - train a convolutional network on real images, watch it, and stop in time;
+# - evaluate on more images than fit into memory;
+# - say what one epoch of MNIST costs on your machine.
+#
+# **You need** the gradients of lesson 04, as an idea. No exercise here needs one that you left out before: layers and
+# losses come from the library.
+
+# %%
+import tracemalloc
+from itertools import islice
+from types import SimpleNamespace
+
+import numpy as np
+
+from unrolled import check, data, journal, nn, ops, show
+
+check.start("05_train_a_cnn", "0.1.0")
+
+# %% [markdown]
+# ## The data
+#
+# Change one word below and the whole lesson runs on other images: `"mnist"`, `"fashion_mnist"` or `"cifar10"`. Those
+# are downloaded once (12, 31 and 170 MB), and an epoch then takes seconds to minutes. Begin with `"digits"`.
+#
+# We need three sets that share no image. The network learns from **training** images. While it learns, we look at its
+# loss on **validation** images, and decide by them what to change and when to stop. The **test** images are for the
+# end: a number that guided a decision is no longer an honest estimate.
+
+# %%
+DATA = "digits"
+
+known, test = data.load(DATA)
+train_set, validation = known.split(train=len(known) * 4 // 5)
+shape = known.images.shape[1:]
+print(f"{len(train_set):,} to train, {len(validation):,} to validate, {len(test):,} to test; each {shape}")
+
+# %% [markdown]
+# ## Layers in a row
+#
+# A layer has two methods. `layer.forward(x, training)` turns a batch into another batch. `layer.backward(grad)` takes
+# the gradient of the loss by what left the layer, and returns the gradient by what came in; on the way it notes the
+# gradient of its own weights. That is all a network needs to know of a layer.
+#
+# Here are the layers of the network from lesson 00's article, which took 30 minutes an epoch. `summary` pushes a
+# shape through it.
+
+
+# %%
+def new_network(seed=0, **options):
+    """The article's network: 10 filters of 3 x 3, then 100 hidden values, then 10 scores."""
+    return nn.Sequential(
+        nn.Conv2d(10, 3, padding=1, **options),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(100, **options),
+        nn.ReLU(),
+        nn.Linear(10, **options),
+        seed=seed,
+    )
+
+
+print(new_network().summary(shape))
+
+# %% [markdown]
+# Look at the two middle columns. The convolution has a hundred parameters and does about a quarter of the work; the
+# first dense layer has nearly all the parameters. That is typical, and it comes back when we ask what is slow.
+#
+# ### Exercise: sequential_forward
+#
+# **Core**, about 4 minutes.
+#
+# Send a batch through all layers. The word `training` is passed on to each of them: in training a layer keeps what
+# its way back will need, and dropout drops.
+
+
+# %% nbgrader={"grade": false, "grade_id": "sequential_forward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sequential_forward(layers, x, training=False):
+    """Return what the last layer gives for the batch x. About 3 lines.
+
+    layers is a tuple; each has layer.forward(x, training).
+    """
+    ### BEGIN SOLUTION
+    for layer in layers:
+        x = layer.forward(x, training)
+    return x
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_sequential_forward", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+check.sequential_forward(sequential_forward)
+
+# %% [markdown]
+# ### Exercise: sequential_backward
+#
+# **Core**, about 5 minutes.
+#
+# And back. `grad` is the gradient of the loss by the scores. Which layer is the first to get it?
+
+
+# %% nbgrader={"grade": false, "grade_id": "sequential_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sequential_backward(layers, grad):
+    """Return the gradient of the loss by the network's input. About 3 lines.
+
+    layers is a tuple; each has layer.backward(grad).
+    """
+    ### BEGIN SOLUTION
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+    return grad
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_sequential_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.sequential_backward(sequential_backward)
+
+# %% [markdown]
+# That is the whole of backpropagation through a network, once its layers know their own part. `nn.Sequential` does
+# just this, and one thing more: it lays all weights out in one flat array, `network.parameters`, and all gradients in
+# another, `network.gradients`, in the same order. An optimizer then needs a few array operations for the whole
+# network, however many layers there are.
+
+# %% [markdown]
+# ## A mini-batch is a cheap opinion
+#
+# The gradient over all training images would be the right one to follow. But it costs a pass over all images, for a
+# single step. A few images, drawn at random, give nearly the same direction for a small part of the price. How nearly?
+# Compare: 1 is the same direction, 0 is any direction at all.
+
+
+# %%
+def gradient_of(network, images, labels):
+    """The gradient by all parameters: (P,)."""
+    _, grad = ops.softmax_cross_entropy(network.forward(images, training=True), labels)
+    network.backward(grad)
+    return network.gradients.copy()
+
+
+def cosine(a, b):
+    """1 for the same direction, 0 for a right angle."""
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+fresh, some = new_network(), data.Dataset(train_set.images[:1200], train_set.labels[:1200])
+full = gradient_of(fresh, some.images, some.labels)
+for size in (1, 8, 32, 128):
+    batches = islice(data.minibatches(some, size, seed=0), 20)
+    agreement = np.median([cosine(gradient_of(fresh, *batch), full) for batch in batches])
+    print(f"{size:4} images: {agreement:.2f} of the way with the gradient of all {len(some):,}")
+
+# %% [markdown]
+# Four times the images, four times the price, and less and less to gain. So we take small **mini-batches**, step after
+# each, and call it an **epoch** when every image has been used once.
+#
+# Why shuffle? Data often comes sorted. A batch of nothing but zeros has a firm opinion: everything is a zero. The next
+# batch, of ones, takes it back. And a new order in each epoch gives each image new company.
+#
+# ### Exercise: minibatches
+#
+# **Core**, about 10 minutes.
+#
+# Every image once, with its label, in an order that `seed` decides. What is left over at the end makes a smaller last
+# batch. With `yield` in place of `return`, a function hands out one batch, waits until it is asked, and goes on:
+# no second copy of all images is made.
+
+
+# %% nbgrader={"grade": false, "grade_id": "minibatches", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def minibatches(images, labels, batch_size, seed):
+    """Yield (images, labels) of each mini-batch, shuffled. images (N, C, H, W), labels (N,). About 4 lines.
+
+    np.random.default_rng(seed).permutation(n) holds each of 0 to n - 1 once, in an order of its own.
+    """
+    ### BEGIN SOLUTION
+    order = np.random.default_rng(seed).permutation(len(images))
+    for start in range(0, len(images), batch_size):
+        chosen = order[start : start + batch_size]
+        yield images[chosen], labels[chosen]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_minibatches", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.minibatches(minibatches)
+
+# %% [markdown]
+# ## Ways down
+#
+# A gradient says which way is up, here. It does not say how far to go. Take a network of only two weights, whose loss
+# is a long, narrow valley: steep across, nearly flat along. Loss surfaces of real networks have many such valleys.
+
+
+# %%
+def valley(x, y):
+    """A loss: steep across the line y = x / 3, flat along it. Its minimum is at (0, 0)."""
+    return 0.05 * x**2 + 2 * (y - x / 3) ** 2
+
+
+def slope(weights):
+    """Its gradient."""
+    x, y = weights
+    return np.array([0.1 * x - 4 / 3 * (y - x / 3), 4 * (y - x / 3)])
+
+
+def path(optimizer, steps=60):
+    """Where an optimizer goes from (-8, 2): (steps + 1, 2)."""
+    weights = np.array([-8.0, 2.0])
+    points = [weights.copy()]
+    for _ in range(steps):
+        optimizer.step(weights, slope(weights))
+        points.append(weights.copy())
+    return np.array(points)
+
+
+rates = (0.01, 0.03, 0.1, 0.3, 1.0)
+paths = {
+    "SGD": {rate: path(nn.SGD(rate)) for rate in rates},
+    "SGD, momentum 0.9": {rate: path(nn.SGD(rate, momentum=0.9)) for rate in rates},
+    "Adam": {rate: path(nn.Adam(rate)) for rate in rates},
+}
+show.optimizer_paths(valley, paths, box=(-10, 6, -6, 4))
+
+# %% [markdown]
+# Move both sliders. **SGD** (stochastic gradient descent) is the plain rule: a step against the gradient. At 0.3 it
+# goes into the valley at once, and then creeps. At 1 each step overshoots by more than the last: it runs away. The
+# steep direction limits the rate, and the flat one pays for it.
+#
+# **Momentum** gathers gradients in a velocity. Across the valley they change sign and cancel; along it they add up.
+#
+# How many times fewer steps does momentum need, at its best rate, than plain SGD at its best, until the loss is below
+# 0.01 for good? Guess, then run.
+
+# %%
+journal.predict("momentum", ...)  # your guess: how many times fewer steps?
+
+
+# %%
+def steps_until(loss, make_optimizer):
+    """Steps after which the loss stays below `loss`, at the best of many rates."""
+    needed = []
+    for rate in np.geomspace(0.005, 0.6, 40):
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = np.flatnonzero(~(valley(*path(make_optimizer(rate), 300).T) < loss))
+        needed.append(above[-1] + 1)
+    return min(needed)
+
+
+plain, rolling = steps_until(0.01, nn.SGD), steps_until(0.01, lambda rate: nn.SGD(rate, momentum=0.8))
+journal.measured("momentum", plain / rolling)
+print(f"{plain} steps without momentum, {rolling} with: {plain / rolling:.1f} times fewer")
+
+# %% [markdown]
+# ### Exercise: momentum_step
+#
+# **Core**, about 10 minutes.
+#
+# One step, with **weight decay**: a pull of every weight towards 0, as if `weight_decay * parameters` were part of the
+# gradient. Small weights make smoother functions. In this order:
+#
+# 1. the gradient gets the decay on top;
+# 2. the velocity becomes `momentum` times the old one plus that gradient;
+# 3. the parameters go against the new velocity, times the learning rate.
+#
+# Return new arrays and leave those that came in as they are.
+
+
+# %% nbgrader={"grade": false, "grade_id": "momentum_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def momentum_step(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    """Return (parameters, velocity) after one step; all arrays are (P,). About 3 lines."""
+    ### BEGIN SOLUTION
+    gradient = gradient + weight_decay * parameters
+    velocity = momentum * velocity + gradient
+    return parameters - learning_rate * velocity, velocity
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_momentum_step", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.momentum_step(momentum_step)
+
+# %% [markdown]
+# ### Exercise: adam_step
+#
+# **Core**, about 12 minutes.
+#
+# **Adam** keeps two running means for each weight: `m` of its gradient and `v` of its gradient squared. It steps along
+# m / sqrt(v), which is about 1 in size, whatever the scale of the gradient: the steep direction no longer dictates
+# the rate of the flat one. (D. Kingma and J. Ba, 2015.)
+#
+# Both means begin at 0, so they are too small at first. In step t, counted from 1, m is too small by the factor
+# 1 - beta1^t. Adam divides by it, and v by its own, *for the step only*:
+#
+# - m becomes beta1 · m + (1 - beta1) · gradient, and v becomes beta2 · v + (1 - beta2) · gradient²;
+# - the parameters lose learning_rate · m̂ / (sqrt(v̂) + epsilon), with m̂ = m / (1 - beta1^t) and v̂ = v / (1 - beta2^t).
+
+
+# %% nbgrader={"grade": false, "grade_id": "adam_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def adam_step(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    """Return (parameters, m, v) after step t, the first being t = 1. All arrays are (P,). About 5 lines."""
+    ### BEGIN SOLUTION
+    m = beta1 * m + (1 - beta1) * gradient
+    v = beta2 * v + (1 - beta2) * gradient**2
+    m_hat = m / (1 - beta1**t)
+    v_hat = v / (1 - beta2**t)
+    return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_adam_step", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.adam_step(adam_step)
+
+# %% [markdown]
+# Your functions make new arrays in each step. The library's `optimizer.step(parameters, gradients)` does the same sums
+# in place: with 200,000 weights and a batch of 8, the update is a good part of a step's time.
+
+# %% [markdown]
+# ## The training loop
+#
+# You have all the parts. One step of training is four lines:
+#
+# ```python
+# scores = network.forward(x, training=True)
+# loss, grad = ops.softmax_cross_entropy(scores, y)
+# network.backward(grad)                                   # fills network.gradients
+# optimizer.step(network.parameters, network.gradients)    # changes network.parameters
+# ```
+#
+# ### Exercise: train
+#
+# **Core**, about 15 minutes.
+#
+# Write the loop around them: epochs, and mini-batches in each. Use `new_network(seed)` from above or layers of your
+# choice, any optimizer of `nn`, and `data.minibatches((images, labels), batch_size, seed)`. Give each epoch an order
+# of its own.
+#
+# The check trains your network three times, on 1,300 digits in disguise: all of them shifted, perhaps with white ink
+# on black, and with the names of the ten classes exchanged. Of the other 497 it must know 93 %, in the median of the
+# three. A network that was trained elsewhere will not do. This takes some seconds.
+
+
+# %% nbgrader={"grade": false, "grade_id": "train", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train(images, labels, test_images, seed):
+    """Train a network on images (N, 1, 28, 28) with labels (N,); return its labels for test_images. About 10 lines.
+
+    seed draws the first weights and the orders. `network.build(images.shape[1:])` draws the weights, and
+    `network.predict(test_images)` gives integers (M,).
+    """
+    ### BEGIN SOLUTION
+    network, optimizer = new_network(seed), nn.Adam(0.002)
+    network.build(images.shape[1:])
+    for epoch in range(8):
+        for x, y in data.minibatches((images, labels), 32, (seed, epoch)):
+            scores = network.forward(x, training=True)
+            _, grad = ops.softmax_cross_entropy(scores, y)
+            network.backward(grad)
+            optimizer.step(network.parameters, network.gradients)
+    return network.predict(test_images)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_train", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check.train(train)
+
+# %% [markdown]
+# ## Watch it, and stop it
+#
+# `network.fit` is that loop, with bookkeeping. `show.live()` draws loss and accuracy after each epoch, below the cell,
+# while the network goes on learning. You can end it at any time with the notebook's stop button (■, *interrupt the
+# kernel*): `fit` then finishes cleanly, keeps the weights of the last step, and the notebook goes on. Try it with 200
+# epochs.
+
+# %%
+network = new_network()
+history = network.fit(
+    train_set,
+    epochs=10,
+    batch_size=32,
+    optimizer=nn.Adam(0.002),
+    validation=validation,
+    callbacks=[show.live("while it learns")],
+    progress=False,
+)
+print(history.stopped or "It ran to the end.")
+
+# %% [markdown]
+# Blue is measured on the very batches that the network learns from, during the epoch; orange on the validation images,
+# after it. And now, once, the test images:
+
+# %%
+print(f"{network.evaluate(test).accuracy:.1%} of {len(test):,} test images named correctly")
+show.confusion(test.labels, network.predict(test.images))
+
+# %% [markdown]
+# A row is what the image is, a column what the network took it for. One number for accuracy hides which mistakes are
+# made; here they are. These are the ten images about which the network was least sure, whether right or wrong: the
+# best two scores are closest.
+
+# %%
+scores = network.scores(test.images)
+second, best = np.sort(scores, axis=1)[:, -2:].T
+doubtful = np.argsort(best - second)[:10]
+show.images(test.images[doubtful].mean(axis=1), test.labels[doubtful], scores[doubtful].argmax(axis=1))
+
+# %% [markdown]
+# ### What the filters learned
+#
+# To see what training does to the filters, begin with next to nothing: weights of width 0.05, as in the article. Above,
+# the first weights, and under each filter what it makes of one image. Below, the same filters after ten epochs.
+
+# %%
+small = new_network(weight_scale=0.05).build(shape)
+weight = small.layers[0].parameters["weight"]
+show.filters(weight, test.images[0], padding=1, title="before")
+
+# %%
+small.fit(train_set, epochs=10, optimizer=nn.Adam(0.002), progress=False)
+show.filters(weight, test.images[0], padding=1, title="after ten epochs")
+
+# %% [markdown]
+# Nobody designed these. Some became brushes, which smooth the ink; some answer to an edge on one side. A filter that
+# gives white everywhere is dead for this image, and if it is so for all, its ReLU lets no gradient through and it
+# never recovers.
+
+# %% [markdown]
+# ## When memory is short
+#
+# In 2015 the author of a blog, whose numbers we meet below, trained a network on 40,000 small colour images.¹ Training
+# went well. Then the program evaluated all 40,000 in one call, and the GPU was out of memory. Count: 16 filters on
+# 32 x 32 pixels, 28 x 28 positions each, 4 bytes a number, make 50 kB an image and 2 GB for all of them, for the
+# output of one layer.
+#
+# ¹ *takataka's diary* (in Japanese), July 2015: a convolutional network in Theano on CIFAR-10, on a CPU and on a Tesla
+# K20c.
+
+# %%
+peaks = {}
+for batch_size in (len(known), 256, 32):
+    tracemalloc.start()
+    network.scores(known.images[:5000], batch_size)
+    peaks[f"{min(batch_size, 5000):,} at a time"] = float(tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+show.bars(peaks, "B", title=f"memory to compute the scores of {len(known.images[:5000]):,} images")
+
+# %% [markdown]
+# ### Exercise: evaluate
+#
+# **Core**, about 12 minutes.
+#
+# Mean loss and accuracy over all images, with at most `batch_size` of them in the network at once. The check's network
+# keeps count of what you give it. Mind the last batch: it may be smaller, and then its mean must count for less.
+
+
+# %% nbgrader={"grade": false, "grade_id": "evaluate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def evaluate(forward, images, labels, batch_size):
+    """Return (loss, accuracy): the mean loss, and the share of images named correctly, 0 to 1. About 7 lines.
+
+    forward(images) gives scores (n, classes) for n images, `ops.softmax_cross_entropy(scores, labels)` the MEAN loss
+    of those n and a gradient. The class with the highest score counts.
+    """
+    ### BEGIN SOLUTION
+    loss, correct = 0.0, 0
+    for start in range(0, len(images), batch_size):
+        scores, truth = forward(images[start : start + batch_size]), labels[start : start + batch_size]
+        loss += float(ops.softmax_cross_entropy(scores, truth)[0]) * len(truth)
+        correct += int((scores.argmax(axis=1) == truth).sum())
+    return loss / len(images), correct / len(images)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_evaluate", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.evaluate(evaluate)
+
+# %% [markdown]
+# Memory now grows with the batch, no longer with the data. In training it was always so; only evaluation, an
+# afterthought, went back to all at once.
+
+# %% [markdown]
+# ## Learning by heart
+#
+# Here is the log of that blog: a convolution with 16 filters, 40,000 images to train, 10,000 to validate, 50 epochs.
+# Move the slider. After which epoch would you have stopped?
+
+# %%
+log = SimpleNamespace(
+    loss=[2.3026, 1.4223, 1.0853, 0.8889, 0.8075, 0.6671, 0.2392, 0.0036, 0.0021, 0.0018, 0.0017],
+    accuracy=[0.0896, 0.5038, 0.6279, 0.6949, 0.7192, 0.7752, 0.9317, 1.0, 1.0, 1.0, 1.0],
+    validation_loss=[2.3026, 1.4358, 1.1394, 0.9934, 0.9680, 0.8897, 0.9336, 1.3997, 1.4388, 1.4306, 1.4136],
+    validation_accuracy=[0.0879, 0.4984, 0.6108, 0.6585, 0.6617, 0.6993, 0.7215, 0.7407, 0.7438, 0.7435, 0.7436],
+)
+show.learning_curves(log, epochs=[0, 1, 2, 3, 4, 5, 10, 20, 30, 40, 50], title="CIFAR-10, Theano, 2015")
+
+# %% [markdown]
+# By epoch 20 the network knows all 40,000 training images. Its loss on the others rises from 0.89, after epoch 5, to
+# 1.41. That is **over-fitting**: it learns the training images by heart, noise and all. Look at the accuracy as well
+# before you call it a disaster.
+#
+# The fewer images, the easier to learn them by heart. Here are a hundred, for 60 epochs.
+
+# %%
+few = data.Dataset(train_set.images[:100], train_set.labels[:100])
+
+
+def fitted(network, weight_decay=0.0):
+    """The history of 60 epochs on a hundred images."""
+    optimizer = nn.Adam(0.002, weight_decay=weight_decay)
+    return network.fit(few, epochs=60, batch_size=10, optimizer=optimizer, validation=validation, progress=False)
+
+
+by_heart = fitted(new_network())
+show.learning_curves(by_heart, title="a hundred images, 60 epochs")
+
+# %% [markdown]
+# What helps? More images, first of all: you have seen the same network with all of them. Stopping early
+# (`fit(..., early_stop=nn.EarlyStop(patience=5))` keeps the weights of the best epoch). Weight decay. **Dropout**: in
+# training, each value of a layer is set to 0 with some probability, so that no value may rely on another. Do not
+# believe it; measure it.
+
+# %%
+dropping = nn.Sequential(*new_network().layers[:-1], nn.Dropout(0.5), nn.Linear(10))
+attempts = {
+    "nothing": by_heart,
+    "weight decay 0.01": fitted(new_network(), weight_decay=0.01),
+    "dropout 0.5": fitted(dropping),
+}
+print("validation loss   at the best epoch   at the end   accuracy at the end")
+for name, tried in attempts.items():
+    print(
+        f"{name:17} {min(tried.validation_loss):17.2f} {tried.validation_loss[-1]:12.2f} "
+        f"{tried.validation_accuracy[-1]:21.1%}"
+    )
+
+# %% [markdown]
+# On so few images, and with as many epochs for all, do not be surprised if one of the remedies makes things worse.
+# Dropout learns more slowly and wants more epochs and more data. What helps depends on the case; the validation images
+# know.
+
+# %% [markdown]
+# ## In your own words
+#
+# Look again at the log of 2015, and at your own hundred images, in five to seven sentences.
+#
+# 1. From epoch 5 to epoch 50 the validation loss of 2015 rises by more than half, and yet the validation accuracy
+#    rises, too. How can both be?
+# 2. After which epoch would you stop, and for what use of the network?
+# 3. Is it the same with your hundred images? Name your numbers.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_overfitting", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** Accuracy only asks which score is highest; the loss also asks how sure the network is. Once all
+# training images are right, the training loss falls further only if the scores grow, so the network becomes ever surer
+# of everything, also of the quarter of the validation images that it gets wrong, and a sure mistake costs much. Between
+# epochs 5 and 50 it gains 4.4 points of accuracy (69.9 to 74.4 %) and its mistakes become expensive (0.89 to 1.41). If I
+# only need the name of the class, I would stop at about epoch 20 to 30, where the accuracy no longer rises. If I need
+# to know how sure it is, as a doctor does, I would stop at about epoch 5, where the loss is lowest. With my hundred
+# images the validation loss was lowest, 0.31, after epoch 9, and 0.38 at the end; the accuracy stayed at about 91 %,
+# while all training images were right: the same, but milder.
+#
+# **Rubric** (3 points). One point: accuracy counts the highest score only, the loss counts how sure it is, and mistakes
+# become surer (over-fitting by name without this: half a point). One point: an epoch with a reason that fits the use.
+# One point: own numbers, both losses at least, compared with the log.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What an epoch costs
+#
+# The article trained this network with batches of 8. So do we, and then with 128. The work on each image is the same.
+# How many times faster is an epoch in batches of 128?
+
+# %%
+journal.predict("batch_128", ...)  # your guess
+
+# %%
+digits = data.digits().split()[0]  # 1 x 28 x 28, as MNIST, whatever DATA says
+epoch = {}
+for batch_size in (8, 128):
+    timed = new_network().fit(digits, epochs=3, batch_size=batch_size, progress=False)
+    epoch[batch_size] = float(np.median(timed.seconds)) / len(digits) * 60_000
+    label = f"whole network, NumPy, batch {batch_size}"
+    journal.rung(label, "an epoch of training", epoch[batch_size], batch=batch_size)
+    print(f"batch {batch_size:3}: {epoch[batch_size]:5.1f} s for an epoch of 60,000 images, projected")
+journal.measured("batch_128", epoch[8] / epoch[128])
+print(f"{epoch[8] / epoch[128]:.1f} times faster. The article, with NumPy and batch 8: 1,800 s an epoch.")
+
+# %% [markdown]
+# Here it is, the first whole epoch on your ladder. Be fair to the article: between its 30 minutes and your number lie
+# your machine and its hosted one of 2020, as well as the code. And a larger batch is no free gift. It is faster per
+# image, since each call has more to do; but it also means 469 steps an epoch instead of 7,500, which is not the same
+# training. Lesson 07 takes such causes apart.
+
+# %%
+journal.ladder()
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: A network is layers in a row, forward from first to last and back from last to first, and training
+# is a loop over mini-batches, each followed by a step of the optimizer. Momentum and Adam differ from the plain step in
+# what they remember, and weight decay, dropout and stopping early keep a network from learning its images by heart.
+# Watch the loss on images it never learned from, hand it no more images at once than memory holds, and keep the test
+# images for the end.
+#
+# ### More: two traps and a whitening
+#
+# **More**, as long as you like.
+#
+# Keras's own example for MNIST names AdaDelta as its optimizer. One version of that library changed AdaDelta's default
+# rate from 1 to 0.001, and the article measured 83.56 % after 12 epochs where 99 % had been usual. Same network, same
+# optimizer, another default:
+
+# %%
+for optimizer in (nn.SGD(0.01), nn.SGD(0.01, momentum=0.9), nn.AdaDelta(1.0), nn.AdaDelta(0.001), nn.Adam(0.001)):
+    tried = new_network()
+    tried.fit(train_set, epochs=2, optimizer=optimizer, progress=False)
+    print(f"{tried.evaluate(validation).accuracy:6.1%} after 2 epochs with {optimizer}")
+
+# %% [markdown]
+# The blog of 2015 fed its network **whitened** images. Neighbouring pixels are nearly equal, so a network sees the same
+# news many times. ZCA whitening turns and stretches the images until no pixel can be predicted from another, and stays
+# as close to the original as that allows. What is left are edges. With digits, it costs half a second:
+
+# %%
+learn, held = digits.split(1200)
+white, white_held = data.zca_whiten(learn.images, held.images, epsilon=0.1)
+for name, (images, held_images) in {
+    "as they are": (learn.images, held.images),
+    "whitened": (white, white_held),
+}.items():
+    tried = new_network()
+    tried.fit(data.Dataset(images, learn.labels), epochs=3, progress=False)
+    right = tried.evaluate(data.Dataset(held_images, held.labels)).accuracy
+    print(f"{right:.1%} after 3 epochs on images {name}")
+show.images(np.concatenate([learn.images[:10], white[:10]]), title="as they are, and whitened")
+
+# %% [markdown]
+# ### Stretch: your own parts
+#
+# Train a network with nothing but your own functions: `sequential_forward`, `sequential_backward`, `minibatches`,
+# `adam_step` on `network.parameters`, and `evaluate` at the end. Then push the accuracy. More filters, a second
+# convolution, shifted copies of the images (`data.shifted(images, rng)`), a falling learning rate
+# (`fit(..., schedule=nn.cosine_decay(20))`): 99 % of the digits can be reached, and with `DATA = "mnist"` more than
+# that. Change one thing at a time, and decide by the validation images.
+
+# %%
+# Your stretch.
