@@ -65,7 +65,7 @@ class Optimizer:
             p -= self._move(module, rate, self._gradient(module, p, gradients[part], changed), scratch, *memory)
 
     def reset(self) -> None:
-        """Forget all steps: the next is as the first. For another network of the same size, which nothing else tells."""
+        """Forget all steps: the next is as the first. Needed before another network of the same size."""
         self._memory, self._scratch, self._kind, self.steps = [], [], None, 0
 
     def _gradient(self, module: Module, p: Array, g: Array, changed: Array) -> Array:
