@@ -20,10 +20,12 @@ from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from unrolled import check, data, journal, nn, ops, show
 
 check.start("05_train_a_cnn", "0.1.0")
+threadpool_limits(1)  # matrices this small gain little from a second core, and lose much where others need it, too
 
 # %% [markdown]
 # ## The data
@@ -222,6 +224,7 @@ def path(optimizer, steps=60):
 rates = (0.01, 0.03, 0.1, 0.3, 1.0)
 paths = {
     "SGD": {rate: path(nn.SGD(rate)) for rate in rates},
+    "SGD, momentum 0.7": {rate: path(nn.SGD(rate, momentum=0.7)) for rate in rates},
     "SGD, momentum 0.9": {rate: path(nn.SGD(rate, momentum=0.9)) for rate in rates},
     "Adam": {rate: path(nn.Adam(rate)) for rate in rates},
 }
@@ -232,10 +235,12 @@ show.optimizer_paths(valley, paths, box=(-10, 6, -6, 4))
 # goes into the valley at once, and then creeps. At 1 each step overshoots by more than the last: it runs away. The
 # steep direction limits the rate, and the flat one pays for it.
 #
-# **Momentum** gathers gradients in a velocity. Across the valley they change sign and cancel; along it they add up.
+# **Momentum** gathers gradients in a velocity, and forgets a part of it at each step. Across the valley they change sign
+# and cancel; along it they add up. With 0.9 it keeps more than with 0.7, and rolls past the minimum like a ball. This
+# valley has two weights and a simple form; for real networks 0.9 is usual.
 #
-# How many times fewer steps does momentum need, at its best rate, than plain SGD at its best, until the loss is below
-# 0.01 for good? Guess, then run.
+# How many times fewer steps does momentum 0.7 need, at its best rate, than plain SGD at its own best, until the loss
+# stays below 0.001? Guess, then run.
 
 # %%
 journal.predict("momentum", ...)  # your guess: how many times fewer steps?
@@ -243,18 +248,20 @@ journal.predict("momentum", ...)  # your guess: how many times fewer steps?
 
 # %%
 def steps_until(loss, make_optimizer):
-    """Steps after which the loss stays below `loss`, at the best of many rates."""
-    needed = []
-    for rate in np.geomspace(0.005, 0.6, 40):
-        with np.errstate(over="ignore", invalid="ignore"):
-            above = np.flatnonzero(~(valley(*path(make_optimizer(rate), 300).T) < loss))
-        needed.append(above[-1] + 1)
-    return min(needed)
+    """(steps after which the loss stays below `loss`, rate), at the best of many rates."""
+    found = []
+    for rate in np.geomspace(0.01, 0.4, 40):
+        losses = valley(*path(make_optimizer(rate), 400).T)
+        found.append((int(np.flatnonzero(losses >= loss)[-1]) + 1, float(rate)))
+    return min(found)
 
 
-plain, rolling = steps_until(0.01, nn.SGD), steps_until(0.01, lambda rate: nn.SGD(rate, momentum=0.8))
-journal.measured("momentum", plain / rolling)
-print(f"{plain} steps without momentum, {rolling} with: {plain / rolling:.1f} times fewer")
+momenta = {
+    momentum: steps_until(0.001, lambda rate, m=momentum: nn.SGD(rate, momentum=m)) for momentum in (0, 0.7, 0.9)
+}
+for momentum, (steps, rate) in momenta.items():
+    print(f"momentum {momentum:3}: {steps:3} steps, at the rate {rate:.2f}")
+journal.measured("momentum", momenta[0][0] / momenta[0.7][0])
 
 # %% [markdown]
 # ### Exercise: momentum_step
@@ -500,22 +507,27 @@ show.learning_curves(log, epochs=[0, 1, 2, 3, 4, 5, 10, 20, 30, 40, 50], title="
 # 1.41. That is **over-fitting**: it learns the training images by heart, noise and all. Look at the accuracy as well
 # before you call it a disaster.
 #
-# The fewer images, the easier to learn them by heart. Here are a hundred, for 60 epochs.
+# See it happen. The fewer images, the easier to learn them by heart, so take a hundred. And since real data have
+# mistakes in them, ten of the hundred get a wrong label. Can the network learn those as well?
 
 # %%
-few = data.Dataset(train_set.images[:100], train_set.labels[:100])
+labels = train_set.labels[:100].copy()
+labels[:10] = (labels[:10] + 1) % 10  # a 3 is now called a 4
+few = data.Dataset(train_set.images[:100], labels)
 
 
 def fitted(network, weight_decay=0.0):
-    """The history of 60 epochs on a hundred images."""
+    """The history of 60 epochs on the hundred images."""
     optimizer = nn.Adam(0.002, weight_decay=weight_decay)
-    return network.fit(few, epochs=60, batch_size=10, optimizer=optimizer, validation=validation, progress=False)
+    return network.fit(few, epochs=60, batch_size=20, optimizer=optimizer, validation=validation, progress=False)
 
 
 by_heart = fitted(new_network())
-show.learning_curves(by_heart, title="a hundred images, 60 epochs")
+show.learning_curves(by_heart, title="a hundred images, ten of them with a wrong label")
 
 # %% [markdown]
+# It can: all hundred are right in the end, and for ten of them that is wrong. What it learned there, nobody else needs.
+#
 # What helps? More images, first of all: you have seen the same network with all of them. Stopping early
 # (`fit(..., early_stop=nn.EarlyStop(patience=5))` keeps the weights of the best epoch). Weight decay. **Dropout**: in
 # training, each value of a layer is set to 0 with some probability, so that no value may rely on another. Do not
@@ -536,9 +548,8 @@ for name, tried in attempts.items():
     )
 
 # %% [markdown]
-# On so few images, and with as many epochs for all, do not be surprised if one of the remedies makes things worse.
-# Dropout learns more slowly and wants more epochs and more data. What helps depends on the case; the validation images
-# know.
+# What helps most depends on the case. With ten wrong labels dropout looks good; take the wrong labels away, and on our
+# machine it did worse than nothing. The validation images know.
 
 # %% [markdown]
 # ## In your own words
@@ -558,8 +569,8 @@ for name, tried in attempts.items():
 # epochs 5 and 50 it gains 4.4 points of accuracy (69.9 to 74.4 %) and its mistakes become expensive (0.89 to 1.41). If I
 # only need the name of the class, I would stop at about epoch 20 to 30, where the accuracy no longer rises. If I need
 # to know how sure it is, as a doctor does, I would stop at about epoch 5, where the loss is lowest. With my hundred
-# images the validation loss was lowest, 0.31, after epoch 9, and 0.38 at the end; the accuracy stayed at about 91 %,
-# while all training images were right: the same, but milder.
+# images the validation loss was lowest, 0.50, after epoch 15, and 0.78 at the end, while all training images were
+# right; the accuracy stayed at about 82 %. The same picture: the network became surer, not better.
 #
 # **Rubric** (3 points). One point: accuracy counts the highest score only, the loss counts how sure it is, and mistakes
 # become surer (over-fitting by name without this: half a point). One point: an epoch with a reason that fits the use.
@@ -579,8 +590,8 @@ journal.predict("batch_128", ...)  # your guess
 digits = data.digits().split()[0]  # 1 x 28 x 28, as MNIST, whatever DATA says
 epoch = {}
 for batch_size in (8, 128):
-    timed = new_network().fit(digits, epochs=3, batch_size=batch_size, progress=False)
-    epoch[batch_size] = float(np.median(timed.seconds)) / len(digits) * 60_000
+    timed = new_network().fit(digits, epochs=2, batch_size=batch_size, progress=False)
+    epoch[batch_size] = timed.seconds[-1] / len(digits) * 60_000  # the first epoch warms up
     label = f"whole network, NumPy, batch {batch_size}"
     journal.rung(label, "an epoch of training", epoch[batch_size], batch=batch_size)
     print(f"batch {batch_size:3}: {epoch[batch_size]:5.1f} s for an epoch of 60,000 images, projected")
@@ -615,10 +626,17 @@ journal.guesses()
 # optimizer, another default:
 
 # %%
-for optimizer in (nn.SGD(0.01), nn.SGD(0.01, momentum=0.9), nn.AdaDelta(1.0), nn.AdaDelta(0.001), nn.Adam(0.001)):
+optimizers = {
+    "SGD, rate 0.01": nn.SGD(0.01),
+    "SGD, rate 0.01, momentum 0.9": nn.SGD(0.01, momentum=0.9),
+    "AdaDelta, rate 1": nn.AdaDelta(1.0),
+    "AdaDelta, rate 0.001": nn.AdaDelta(0.001),
+    "Adam, rate 0.001": nn.Adam(0.001),
+}
+for name, optimizer in optimizers.items():
     tried = new_network()
     tried.fit(train_set, epochs=2, optimizer=optimizer, progress=False)
-    print(f"{tried.evaluate(validation).accuracy:6.1%} after 2 epochs with {optimizer}")
+    print(f"{tried.evaluate(validation).accuracy:6.1%} after 2 epochs with {name}")
 
 # %% [markdown]
 # The blog of 2015 fed its network **whitened** images. Neighbouring pixels are nearly equal, so a network sees the same

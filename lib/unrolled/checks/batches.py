@@ -54,6 +54,11 @@ def _form(batches: Any, inputs: Inputs) -> tuple[str, ...]:
         shape = (len(labels), *inputs["images"].shape[1:])
         if not (isinstance(images, np.ndarray) and isinstance(labels, np.ndarray)) or images.shape != shape:
             return (f"batch {place} holds {np.shape(images)} and {np.shape(labels)}; expected images {shape}",)
+        if (images.dtype, labels.dtype) != (inputs["images"].dtype, inputs["labels"].dtype):
+            return (
+                f"images and labels came as {inputs['images'].dtype} and {inputs['labels'].dtype}; batch {place} "
+                f"has {images.dtype} and {labels.dtype}",
+            )
     sizes, size, count = [len(labels) for _, labels in batches], inputs["batch_size"], len(inputs["labels"])
     expected = [min(size, count - start) for start in range(0, count, size)]
     if sizes == expected:

@@ -76,7 +76,7 @@ def _lines(training: Sequence[float], validation: Sequence[float]) -> list[Line]
 def _draw(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: int, title: str) -> Figure:
     figure = new_figure(HEIGHT)
     figure.text(0.1 / WIDTH, 1 - 0.2 / HEIGHT, title, va="center", size=11)
-    panels = (("loss", losses, number), ("accuracy", accuracies, percent))
+    panels = (("loss", losses, _loss), ("accuracy", accuracies, percent))
     for left, (name, lines, words) in zip(LEFTS, panels, strict=True):
         axes = figure.add_axes((left / WIDTH, BOTTOM / HEIGHT, WIDE / WIDTH, (HEIGHT - TOP - BOTTOM) / HEIGHT))
         _panel(axes, numbers, lines, stop)
@@ -86,7 +86,7 @@ def _draw(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: 
         for i, line in enumerate(lines):
             x, y = 0.02 + 0.5 * i, 1.09
             axes.plot(x, y, line.marker, color=line.colour, transform=axes.transAxes, clip_on=False, markersize=6)
-            text = f"{line.name} {words(_short(line.values[stop]))}"
+            text = f"{line.name} {words(line.values[stop])}"
             axes.text(x + 0.04, y, text, transform=axes.transAxes, va="center", size=SMALL, weight="bold")
     return figure
 
@@ -105,19 +105,20 @@ def _panel(axes: Axes, numbers: list[int], lines: list[Line], stop: int) -> None
     axes.yaxis.set_major_locator(MaxNLocator(5))
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")
+def _loss(value: float) -> str:
+    """A loss in three digits, at most four of them behind the point: a smaller loss is as good as 0."""
+    return number(float(f"{value:.3g}")) if value >= 0.01 or value == 0 else f"{value:.4f}"
 
 
 def _alt(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: int, title: str) -> str:
     text = f"{title}: " if title else ""
     text += f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}: "
     text += "; ".join(
-        f"{loss.name} loss {number(_short(loss.values[stop]))}, accuracy {percent(accuracy.values[stop])}"
+        f"{loss.name} loss {_loss(loss.values[stop])}, accuracy {percent(accuracy.values[stop])}"
         for loss, accuracy in zip(losses, accuracies, strict=True)
     )
     if len(losses) > 1:
         values = losses[1].values
         lowest = min(range(len(values)), key=lambda at: values[at])
-        text += f". The validation loss was lowest, {number(_short(values[lowest]))}, at epoch {numbers[lowest]}"
+        text += f". The validation loss was lowest, {_loss(values[lowest])}, at epoch {numbers[lowest]}"
     return f"{text}."

@@ -159,6 +159,10 @@ def batches_returned_one_at_a_time(images, labels, batch_size, seed):
     return next(data.minibatches((images, labels), batch_size, seed))
 
 
+def batches_in_float64(images, labels, batch_size, seed):
+    return data.minibatches((images.astype(float), labels), batch_size, seed)
+
+
 def batches_without_end(images, labels, batch_size, seed):
     while True:
         yield from data.minibatches((images, labels), batch_size, seed)
@@ -414,6 +418,7 @@ MUTANTS = {
         Mutant(batches_of_images_only, "expected a pair"),
         Mutant(batches_of_one_more, "your batches hold [9, 9, 6] images; expected [8, 8, 8]"),
         Mutant(batches_returned_one_at_a_time, "expected a pair"),
+        Mutant(batches_in_float64, "batch 0 has float64 and int64"),
         Mutant(batches_without_end, "images; expected [8, 8, 8]"),
         Mutant(lambda images, labels, batch_size, seed: None, "`yield` each of them"),
         Mutant(
