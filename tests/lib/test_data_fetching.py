@@ -8,12 +8,13 @@ import hashlib
 import resource
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import urllib3
 from data_files import TEST, TRAIN, archive, cifar_files, mnist_files, write
 from data_server import Served, serve
 
@@ -59,19 +60,19 @@ def test_files_are_fetched_once(monkeypatch: pytest.MonkeyPatch, cache: Path, ca
         assert (len(train), len(test)) == (TRAIN, TEST)
         assert train.images.shape == (TRAIN, 1, 28, 28)
         assert "train-images" in capsys.readouterr().err, "a progress bar"
-        again, _ = data.mnist(progress=False)
+        again, _ = data.mnist()
         np.testing.assert_array_equal(again.images, train.images)
-        assert capsys.readouterr().err == ""
         assert [name for name, _, _ in served.asked] == list(FILES)
     assert names(cache) == sorted(FILES)
     assert {entry.name: entry.ready() for entry in data.available()}["mnist"]
 
 
 @pytest.mark.parametrize(("call", "name"), [(data.mnist, "MNIST"), (data.fashion_mnist, "FASHION_MNIST")])
-def test_each_set_has_its_own_source(monkeypatch: pytest.MonkeyPatch, call: Any, name: str) -> None:
+def test_each_set_has_its_own_source(monkeypatch: pytest.MonkeyPatch, capsys: Any, call: Any, name: str) -> None:
     with serve(FILES) as served:
         point_at(monkeypatch, served.address, name=name)
         assert [len(part) for part in call(progress=False)] == [TRAIN, TEST]
+        assert capsys.readouterr().err == "", "no progress bar"
         assert [len(part) for part in data.load(name.lower())] == [TRAIN, TEST]
 
 
@@ -91,6 +92,18 @@ def test_a_download_that_breaks_off_goes_on_with_the_rest(monkeypatch: pytest.Mo
     assert served.sent[:3] == [1000, 2000, size - 3000], "only the rest was sent"
     assert (cache / IMAGES).read_bytes() == FILES[IMAGES]
     assert names(cache) == sorted(FILES)
+
+
+def test_an_end_that_comes_too_early_without_an_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(self: Any, *arguments: Any, **options: Any) -> Iterator[bytes]:
+        with suppress(urllib3.exceptions.HTTPError):  # as older versions of urllib3
+            yield from stream(self, *arguments, **options)
+
+    stream = urllib3.HTTPResponse.stream
+    monkeypatch.setattr(urllib3.HTTPResponse, "stream", silent)
+    with served_mnist(monkeypatch, break_after=[1000]) as served:
+        assert len(data.mnist(progress=False)[0]) == TRAIN
+        assert served.asked[1][1] == "bytes=1000-"
 
 
 def test_a_later_call_goes_on_too(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
