@@ -279,7 +279,12 @@ def test_a_foreign_file_with_the_right_checksum(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("folder", "call"),
-    [("mnist", data.mnist), ("fashion_mnist", data.fashion_mnist), ("fashion-mnist", data.fashion_mnist)],
+    [
+        ("mnist", data.mnist),
+        ("fashion_mnist", data.fashion_mnist),
+        ("fashion-mnist", data.fashion_mnist),
+        ("FashionMNIST/raw", data.fashion_mnist),
+    ],
 )
 @pytest.mark.parametrize("packed", [True, False])
 def test_unrolled_data_is_read(

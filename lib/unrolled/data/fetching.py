@@ -19,7 +19,7 @@ def given(source: Source, names: tuple[str, ...]) -> tuple[Path, ...] | None:
     """The files (or folders) of these names in UNROLLED_DATA, None unless all are there. Each may be packed (.gz)."""
     root = os.environ.get("UNROLLED_DATA")
     for folder in source.folders if root else ():
-        found = [_plain_or_packed(Path(str(root)) / folder / name) for name in names]
+        found = [_plain_or_packed(Path(str(root)).expanduser() / folder / name) for name in names]
         if all(found):
             return tuple(path for path in found if path)
     return None

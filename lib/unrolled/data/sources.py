@@ -22,7 +22,7 @@ class Source:
     files: Mapping[str, str]
     mirrors: tuple[str, ...]
     size: int  # bytes to download
-    folders: tuple[str, ...]  # what it may be called in UNROLLED_DATA
+    folders: tuple[str, ...]  # where it may be in UNROLLED_DATA; NAME/raw is where torchvision puts it
 
 
 def _packed(*sums: str) -> dict[str, str]:
@@ -44,7 +44,7 @@ MNIST = Source(
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
     ),
     size=11_594_722,
-    folders=("mnist",),
+    folders=("mnist", "MNIST/raw"),
 )
 FASHION_MNIST = Source(
     name="fashion_mnist",
@@ -61,7 +61,7 @@ FASHION_MNIST = Source(
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
     ),
     size=30_878_645,
-    folders=("fashion_mnist", "fashion-mnist"),
+    folders=("fashion_mnist", "fashion-mnist", "FashionMNIST/raw"),
 )
 CIFAR10 = Source(
     name="cifar10",
