@@ -9,7 +9,7 @@
 PYTHON ?= python3
 LESSON ?=
 LAB_ARGS ?=
-BENCHMARKS ?= cpu pooling
+BENCHMARKS ?= cpu pooling mnist_cnn cifar_cnn
 BENCH_DIR ?= artifacts/benchmarks
 export PYTHON
 
