@@ -1,0 +1,605 @@
+# %% [markdown]
+# # Pooling
+#
+# Lesson 03, about 75 minutes.
+#
+# **Afterwards you can**
+#
+# - pool an image by hand and in code, and say what that is good for;
+# - put values back where the maxima came from, by index and by mask;
+# - recognize a line of NumPy that does n × n work where n was meant;
+# - say what ties and overlapping windows ask of the way back.
+#
+# **You need** slices with steps, boolean masks, and the axes of a batch of images (lesson 02). Later exercises use the
+# library's version of earlier ones, so you can leave any of them out.
+
+# %%
+import numpy as np
+
+from unrolled import check, data, journal, ops, show, timing
+
+check.start("03_pooling", "0.1.0")
+
+digits = data.digits().images
+
+
+def seconds(function, **inputs):
+    """Median seconds of one call, on one thread."""
+    return timing.measure(function, inputs, budget=0.2).seconds
+
+
+# %% [markdown]
+# ## The largest of each window
+#
+# Max-pooling, too, moves a window over an image, but there is no kernel and nothing is multiplied. Of each window it
+# keeps the largest pixel and forgets the rest. Mostly the window moves by its own size, so windows lie side by side:
+# a window of 2 x 2 halves height and width.
+#
+# Do the four windows by hand, then step through them.
+
+# %%
+image = np.array([[1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1]])
+show.max_pool2d(image, 2)
+
+# %% [markdown]
+# The result is `[[2, 3], [3, 2]]`. (The image is the one of lesson 02, from Fixstars' seminar of 2022; so are the
+# three channels below.)
+#
+# A convolution adds up over all channels. Pooling leaves them apart: three channels go in, three come out, each with
+# maxima of its own.
+
+# %%
+image_3 = np.array(
+    [
+        [[1, 2, 4, 2], [0, 1, 2, 3], [3, 0, 1, 0], [2, 4, 0, 2]],
+        [[4, 0, 3, 1], [0, 1, 0, 3], [3, 0, 2, 0], [1, 3, 0, 1]],
+        [[1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1]],
+    ]
+)
+show.max_pool2d(image_3, 2)
+
+# %% [markdown]
+# What is it good for? It makes the next layers cheaper: a window of 2 leaves a quarter of the numbers. And the question
+# "is there an edge somewhere here?" gets nearly the same answer when the edge moves a little. See for yourself: find
+# the edges in 200 digits, move the digits by one pixel, and ask how much of the pooled result has changed.
+
+# %%
+edge_kernel = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], np.float32)[None, None]
+edges = ops.relu(ops.conv2d(digits[:200], edge_kernel, padding=1))
+moved = ops.relu(ops.conv2d(np.roll(digits[:200], 1, axis=3), edge_kernel, padding=1))
+for kernel_size in (1, 2, 4, 7):
+    before, after = ops.max_pool2d(edges, kernel_size), ops.max_pool2d(moved, kernel_size)
+    change = np.abs(after - before).sum() / before.sum()
+    print(f"window {kernel_size}: {before[0].size:3} numbers, {change:4.0%} changed by a shift of one pixel")
+
+# %% [markdown]
+# Larger windows forgive more, and they forget more: where in the window the edge was is gone. How much to forget has
+# to be tried.
+#
+# ### Exercise: max_pool2d
+#
+# **Core**, about 12 minutes.
+#
+# Pool a whole batch; the window moves by its own size. Where the image is no multiple of the window, the rest at the
+# right and lower edge belongs to no window and is left out: 5 rows and a window of 2 make 2 rows. Loop over the outputs
+# of one image, row by row, and treat all images and channels at once. `a.max(axis=(2, 3))` takes the largest over two
+# axes.
+
+
+# %% nbgrader={"grade": false, "grade_id": "max_pool2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def max_pool2d(x, kernel_size):
+    """The largest pixel of each window of x (N, C, H, W), in x's dtype. About 7 lines.
+
+    kernel_size is a number, for both axes. The result is (N, C, H // kernel_size, W // kernel_size).
+    """
+    ### BEGIN SOLUTION
+    n, c, h, w = x.shape
+    y = np.empty((n, c, h // kernel_size, w // kernel_size), dtype=x.dtype)
+    for row in range(y.shape[2]):
+        for column in range(y.shape[3]):
+            top, left = row * kernel_size, column * kernel_size
+            y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))
+    return y
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.max_pool2d(max_pool2d)
+
+# %% [markdown]
+# ## And back again
+#
+# In training, something travels through the network backwards: to each output comes a number that says in which
+# direction it should change. That is lesson 04. Today we take the numbers as they come and ask only where they go. An
+# output of max-pooling *is* one pixel of its window; the others had no say. So its number belongs to that pixel, and
+# the others get 0. This is **unpooling**. Here the numbers 1 to 4 go back:
+
+# %%
+show.max_pool2d(image, 2, values=np.array([[1, 2], [3, 4]]))
+
+# %% [markdown]
+# To find the places, write each window as a row. `argmax` then says for each row at which place the largest number
+# stands; of equal ones it names the first.
+
+
+# %%
+def windows_as_rows(x, k):
+    """The windows of x (N, C, H, W), which do not overlap, as rows: (N*C*OH*OW, k*k)."""
+    n, c, h, w = x.shape
+    return x.reshape(n, c, h // k, k, w // k, k).swapaxes(3, 4).reshape(-1, k * k)
+
+
+rows = windows_as_rows(image[None, None], 2)
+winners = rows.argmax(axis=1)
+print(rows)
+print("winners:", winners)
+
+# %% [markdown]
+# ## A hunt
+#
+# The article of lesson 00, whose author moved a NumPy network to a GPU, tells of a hunt.¹ An epoch took about 100
+# seconds; a library needed 4. So the author measured the step for one mini-batch of 8 images, then its parts, then the
+# parts of the slowest part:
+#
+# | a step | ms | its backward pass | ms | of which pooling | ms |
+# | --- | --- | --- | --- | --- | --- |
+# | forward | 1.32 | output layer | 0.15 | reorder | 0.02 |
+# | **backward** | **10.3** | hidden layer | 0.22 | zeros | 0.01 |
+# | update | 1.64 | **pooling** | **9.72** | **fill** | **9.5** |
+# | | | convolution | 0.44 | reshape, col2im | 0.11 |
+#
+# The three of the step add up to 13.26 ms, and 7,500 of them to 99 seconds: nothing is missing. That is how to hunt, and
+# the trail ends at a single line. In our names it is
+#
+# ```python
+# filled[:, winners] = values
+# ```
+#
+# `filled` holds zeros, a row for each window; `values` are the numbers to put back. The author concluded that a GPU is
+# bad at scattered writes, and put a multiplication with a mask of zeros and ones in place of that line. The fill took 0.016 ms
+# then, and an epoch about 50 seconds.
+#
+# The line was the right one to blame. But look at what it does:
+#
+# ¹ *Deep Learning Gaiden: GPU Programming*, Qiita, September 2020, in Japanese.
+
+# %%
+values = np.array([[10], [20], [30], [40]])
+filled = np.zeros((4, 4), int)
+filled[:, winners] = values
+print(filled)
+
+# %% [markdown]
+# Four values went out and twelve came home. `[:, winners]` does not pair the first row with the first winner, the second
+# row with the second winner. It takes *every* row, and in each of them *every* winner's place: 4 x 4 writes, many of
+# them to the same pixels. So the line is not only slow, it is **wrong**: whichever places win anywhere get the value
+# everywhere.
+#
+# The layer of the article has 15,680 windows in a mini-batch, and the line writes 246 million numbers into an array of
+# 62,720.
+#
+# It went unnoticed, for the network learned all the same: 97.58 % of the test digits right with the wrong line, 98.03 %
+# with the mask. (One run each, so the difference may be chance.) That a network learns does not prove that its code
+# is right.
+#
+# The cure takes a few more characters. Name both, the row and the place in it; then NumPy pairs them.
+
+# %%
+filled = np.zeros((4, 4), int)
+filled[np.arange(4), winners] = values[:, 0]
+print(filled)
+
+# %% [markdown]
+# Now the time. The fill is "vectorized", a single statement without a loop. Against it stands a plain Python loop that
+# writes one number at a time. For 15,680 windows: how many times faster is the single statement? (A guess of 0.5 would
+# say that it takes twice as long.)
+
+# %%
+journal.predict("single_statement", ...)  # your guess
+
+
+# %%
+def quadratic_fill(values, winners, mask):
+    filled = np.zeros(mask.shape, values.dtype)
+    filled[:, winners] = values
+    return filled
+
+
+def plain_loop(values, winners, mask):
+    filled = np.zeros(mask.shape, values.dtype)
+    for row, place in enumerate(winners):
+        filled[row, place] = values[row, 0]
+    return filled
+
+
+def indexed_fill(values, winners, mask):
+    filled = np.zeros(mask.shape, values.dtype)
+    filled[np.arange(len(winners)), winners] = values[:, 0]
+    return filled
+
+
+def times_mask(values, winners, mask):
+    return mask * values
+
+
+rng = np.random.default_rng(0)
+ways = (quadratic_fill, plain_loop, indexed_fill, times_mask)
+sizes = [500, 1000, 2000, 4000, 8000, 15_680]
+times = {way.__name__: [] for way in ways}
+for n in sizes:
+    rows = rng.standard_normal((n, 4), dtype=np.float32)
+    inputs = {
+        "values": rng.standard_normal((n, 1), dtype=np.float32),
+        "winners": rows.argmax(axis=1),
+        "mask": rows == rows.max(axis=1, keepdims=True),
+    }
+    for way in ways:
+        times[way.__name__].append(seconds(way, **inputs))
+loop_wins = times["quadratic_fill"][-1] / times["plain_loop"][-1]
+journal.measured("single_statement", 1 / loop_wins)
+print(f"15,680 windows: the plain loop is {loop_wins:.0f} times faster than the single statement")
+show.growth(sizes, times, what="windows")
+
+# %% [markdown]
+# The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and for 500 windows it
+# may still lose. But it makes n steps where the statement makes n². "Vectorized" says how a step is done and nothing
+# about how many there are. First count the work, then make it cheap: lesson 01 called these algorithm and constant
+# factor.
+#
+# Was the author wrong about GPUs, then? On an NVIDIA H200, with the same 15,680 windows, we measured 1,450 µs for the
+# quadratic fill, 81 µs for the indexed fill and 15 µs for the mask. So the mask does suit a GPU better. But most of the
+# gain comes from no longer doing n² work. And your two lowest lines say whether a CPU cares for the mask at all.
+
+# %% [markdown]
+# ### Exercise: max_unpool2d
+#
+# **Core**, about 10 minutes.
+#
+# Put values back by index, in images now. Each index says where in its image and channel the value belongs, counted row
+# by row: row * W + column. With windows side by side no index occurs twice in one image and channel. One assignment does
+# it, without a loop, if you name both: which image and channel, and where in it.
+
+
+# %% nbgrader={"grade": false, "grade_id": "max_unpool2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def max_unpool2d(values, indices, size):
+    """Put values (N, C, OH, OW) at indices (the same shape) of images of size (H, W). About 6 lines.
+
+    An index is row * W + column. Return (N, C, H, W) in values' dtype, 0 where no value came.
+    """
+    ### BEGIN SOLUTION
+    n, c = values.shape[:2]
+    h, w = size
+    result = np.zeros((n * c, h * w), dtype=values.dtype)
+    rows = np.arange(n * c)[:, None]
+    result[rows, indices.reshape(n * c, -1)] = values.reshape(n * c, -1)
+    return result.reshape(n, c, h, w)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.max_unpool2d(max_unpool2d)
+
+# %% [markdown]
+# ## Ties
+#
+# The mask of the article is 1 wherever a pixel equals the largest of its window. Does it do the same as the index?
+# Here is a piece of a feature map after a ReLU, which turns everything below zero into 0. Step through the windows. The
+# crossed pixels are as large as the winner.
+
+# %%
+after_relu = np.array([[0, 0, 2, 0], [0, 0, 1, 3], [0, 4, 0, 0], [1, 4, 0, 0]])
+show.max_pool2d(after_relu, 2, values=np.array([[10, 20], [30, 40]]))
+
+# %%
+rows = windows_as_rows(after_relu[None, None], 2)
+mask = rows == rows.max(axis=1, keepdims=True)
+print(mask * values)
+
+# %% [markdown]
+# The mask gives the whole value to every tied pixel: 100 went out, and 280 came home. How often do windows tie? Ask a
+# real layer: 8 digits, 10 filters, ReLU.
+
+# %%
+filters = rng.standard_normal((10, 1, 3, 3), dtype=np.float32)
+features = ops.relu(ops.conv2d(digits[:8], filters, padding=1))
+rows = windows_as_rows(features, 2)
+tied = (rows == rows.max(axis=1, keepdims=True)).sum(axis=1)
+print(f"{len(rows):,} windows; {np.mean(tied > 1):.0%} of them tie")
+print(f"for each value, {tied.mean():.1f} go back on average")
+
+# %% [markdown]
+# Some rule has to break the tie. All frameworks that you are likely to meet let one pixel win, and usually the **first**,
+# row by row: the sum is kept, and two programs can be compared. `argmax` follows that rule already. The mask must be
+# taught.
+#
+# (In the article's network the harm is limited: on its way back, the value meets the ReLU next, and that lets nothing
+# through where its output was 0. You will see it in lesson 04. But a filter with a bias can make the same positive number
+# of all blank paper; those windows tie, too, and no ReLU stops what they send back.)
+#
+# ### Exercise: max_unpool2d_mask
+#
+# **Core**, about 15 minutes.
+#
+# Put values back by masks, without indices and without a loop over windows. A loop over the *places inside* a window is
+# fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2, `x[:, :, 0::2, 1::2]` holds
+# the upper right pixel of all windows at once. Remember which windows still wait for their winner. The check asks for
+# 20 times the speed of plain loops. What will you get?
+
+# %%
+journal.predict("max_unpool2d_mask", ...)  # your guess: how many times faster?
+
+
+# %% nbgrader={"grade": false, "grade_id": "max_unpool2d_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def max_unpool2d_mask(values, x, kernel_size):
+    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are; of equal maxima the first. About 11 lines.
+
+    Windows lie side by side; pixels at the edge that belong to none stay 0. Return (N, C, H, W) in values' dtype.
+    `ops.max_pool2d(x, kernel_size)` gives the maxima.
+    """
+    ### BEGIN SOLUTION
+    largest = ops.max_pool2d(x, kernel_size)
+    oh, ow = values.shape[2:]
+    result = np.zeros(x.shape, dtype=values.dtype)
+    waiting = np.ones(values.shape, dtype=bool)
+    for i in range(kernel_size):
+        for j in range(kernel_size):
+            rows, columns = slice(i, oh * kernel_size, kernel_size), slice(j, ow * kernel_size, kernel_size)
+            here = waiting & (x[:, :, rows, columns] == largest)
+            result[:, :, rows, columns] = here * values
+            waiting = waiting & ~here
+    return result
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_mask", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.max_unpool2d_mask(max_unpool2d_mask)
+
+# %% [markdown]
+# You turned the loops inside out. Plain loops go through windows, and inside each window through its places. The masks
+# go through the places, and NumPy goes through all windows at once: 4 trips instead of thousands. The rungs below compare
+# the two on the layer of the article, 10 channels of 28 x 28.
+
+# %%
+layer = {
+    "values": rng.standard_normal((8, 10, 14, 14), dtype=np.float32),
+    "x": features,
+    "kernel_size": 2,
+}
+loops = seconds(ops.max_unpool2d_loops, **layer)
+journal.rung("plain loops, back", "values put back after max-pooling, x 60,000 images", loops / 8 * 60_000, batch=8)
+print(f"plain loops: {loops * 1e3:.0f} ms for 8 images, {loops / 8 * 60_000:,.0f} s for 60,000")
+
+# %% [markdown]
+# ## Windows that overlap
+#
+# Another experiment left a riddle behind. In 2015 somebody trained a network on small colour photographs with Theano, a
+# library of that time, on a graphics card.² Its pooling had a window of 4 and a stride of 4; 50 epochs took 13
+# minutes. Then the window kept its 4 pixels and the stride became 2, so that windows overlap. Now a single epoch took
+# 30 minutes, with the card at nearly 0 %. The author gave it up as a mystery.
+#
+# Nothing about the idea is mysterious. The same window takes smaller steps, as in a convolution. What is new is the way
+# back: **a pixel can win in several windows, and then their values add up.** Here the window has 3 x 3 pixels and stride
+# 1; the 3 at the right edge wins two times.
+#
+# ² *Theano で GPU 使って Convolutional Neural Net*, in the blog *takataka's diary*, July 2015, in Japanese.
+
+# %%
+show.max_pool2d(image, 3, stride=1, values=np.array([[1, 2], [3, 4]]))
+
+# %% [markdown]
+# ### Exercise: max_pool2d_overlapping
+#
+# **More**, about 8 minutes.
+#
+# First forward. The places inside the window will do again: 16 for a window of 4, each of them a slice that steps by the
+# stride. `np.maximum(a, b)` takes the larger of each pair. The check asks for 10 times the speed of plain loops.
+# How many will it be?
+
+# %%
+journal.predict("max_pool2d_overlapping", ...)  # your guess
+
+
+# %% nbgrader={"grade": false, "grade_id": "max_pool2d_overlapping", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def max_pool2d_overlapping(x, kernel_size, stride):
+    """The largest pixel of each window of x (N, C, H, W): (N, C, OH, OW), in x's dtype. About 8 lines.
+
+    OH = (H - kernel_size) // stride + 1, and OW alike: what is left over at the edge is left out.
+    """
+    ### BEGIN SOLUTION
+    n, c, h, w = x.shape
+    oh, ow = (h - kernel_size) // stride + 1, (w - kernel_size) // stride + 1
+    y = np.full((n, c, oh, ow), -np.inf, dtype=x.dtype)
+    for i in range(kernel_size):
+        for j in range(kernel_size):
+            rows, columns = slice(i, i + (oh - 1) * stride + 1, stride), slice(j, j + (ow - 1) * stride + 1, stride)
+            y = np.maximum(y, x[:, :, rows, columns])
+    return y
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_overlapping", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.max_pool2d_overlapping(max_pool2d_overlapping)
+
+# %% [markdown]
+# Now back. Adding has a trap of its own. Below, two values go to place 2 and one to place 0. What do you expect in each
+# line?
+
+# %%
+places, three_values = np.array([2, 0, 2]), np.array([1, 10, 100])
+
+assigned, added, added_at = np.zeros(3, int), np.zeros(3, int), np.zeros(3, int)
+assigned[places] = three_values
+added[places] += three_values
+np.add.at(added_at, places, three_values)
+print("=         ", assigned)
+print("+=        ", added)
+print("np.add.at ", added_at)
+
+# %% [markdown]
+# `a[places] += b` first reads all three places, then adds, then writes all three: the second write to place 2 wipes out
+# the first. Only `np.add.at` adds one after the other. With slices you need not worry: within one slice, no pixel occurs
+# twice.
+#
+# ### Exercise: max_unpool2d_overlapping
+#
+# **Core**, about 12 minutes.
+#
+# Put values back by masks, for any stride, so that values that meet add up. Of equal maxima in a window the first still
+# wins. The check asks for 10 times the speed of plain loops. Your guess?
+
+# %%
+journal.predict("max_unpool2d_overlapping", ...)
+
+
+# %% nbgrader={"grade": false, "grade_id": "max_unpool2d_overlapping", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def max_unpool2d_overlapping(values, x, kernel_size, stride):
+    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are, and add them up there. About 11 lines.
+
+    Of equal maxima in a window the first gets the value. Return (N, C, H, W) in values' dtype.
+    `ops.max_pool2d(x, kernel_size, stride)` gives the maxima.
+    """
+    ### BEGIN SOLUTION
+    largest = ops.max_pool2d(x, kernel_size, stride)
+    oh, ow = values.shape[2:]
+    result = np.zeros(x.shape, dtype=values.dtype)
+    waiting = np.ones(values.shape, dtype=bool)
+    for i in range(kernel_size):
+        for j in range(kernel_size):
+            rows, columns = slice(i, i + (oh - 1) * stride + 1, stride), slice(j, j + (ow - 1) * stride + 1, stride)
+            here = waiting & (x[:, :, rows, columns] == largest)
+            result[:, :, rows, columns] += here * values
+            waiting = waiting & ~here
+    return result
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_max_unpool2d_overlapping", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.max_unpool2d_overlapping(max_unpool2d_overlapping)
+
+# %% [markdown]
+# ## The riddle of the 30 minutes
+#
+# The answer, very likely, stands in Theano's own records. Version 0.7 had just learned strides for pooling, on the
+# CPU, and "with only python code", as its developers note.³ Where stride and window were equal, compiled code ran on the
+# card. Where they differed, nothing compiled fitted, and Theano quietly took what it had: a Python loop over images,
+# channels, rows and columns. No error, no warning, an idle card.
+#
+# So we can time it here. The layer has 64 channels of 28 x 28 and a batch of 100, and an epoch has 400 such batches.
+# The function below goes window by window, as that loop did. How many times faster, there and back, will whole arrays
+# be?
+#
+# ³ Issues 2196 and 2582 of Theano/Theano on GitHub, opened in 2014 and 2015; for the graphics card, issue 3542.
+
+# %%
+journal.predict("overlapping_epoch", ...)  # your guess
+
+
+# %%
+def window_by_window(x, kernel_size, stride):
+    n, c, h, w = x.shape
+    y = np.empty((n, c, (h - kernel_size) // stride + 1, (w - kernel_size) // stride + 1), dtype=x.dtype)
+    for image, channel, row, column in np.ndindex(y.shape):
+        top, left = row * stride, column * stride
+        y[image, channel, row, column] = x[image, channel, top : top + kernel_size, left : left + kernel_size].max()
+    return y
+
+
+batch = rng.standard_normal((100, 64, 28, 28), dtype=np.float32)
+returning = rng.standard_normal((100, 64, 13, 13), dtype=np.float32)
+one, its = batch[:1], returning[:1]  # the loops are timed on one image, and taken 100 times
+slow = 100 * seconds(window_by_window, x=one, kernel_size=4, stride=2)
+slow_back = 100 * seconds(ops.max_unpool2d_loops, values=its, x=one, kernel_size=4, stride=2)
+fast = seconds(ops.max_pool2d, x=batch, kernel_size=4, stride=2)
+masks_back = seconds(ops.max_unpool2d_mask, values=returning, x=batch, kernel_size=4, stride=2)
+fast_back = seconds(ops.max_pool2d_backward, grad=returning, x=batch, kernel_size=4, stride=2)
+journal.measured("overlapping_epoch", (slow + slow_back) / (fast + fast_back))
+
+print("projected for an epoch of 400 batches, pooling alone:")
+for name, there, back in [
+    ("window by window", slow, slow_back),
+    ("whole arrays, back by masks", fast, masks_back),
+    ("whole arrays, back by index", fast, fast_back),
+]:
+    print(f"    {name:28} there {there * 400 / 60:5.2f} min, back {back * 400 / 60:5.2f} min")
+print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core and without a graphics card")
+
+# %% [markdown]
+# The loops take about as long as the riddle did: the same kind of loop, other parts around it, a younger machine. The
+# overlap itself is cheap. It asks for about four times as many windows, and for a plus sign.
+#
+# Look at the last two lines as well. With 16 places the masks walk through all the data 16 times. `ops.max_pool2d_backward`
+# finds the indices on the way and then adds once, by index. For large windows on a CPU that is the better way; for
+# windows of 2, or on a GPU, it may be the other. Which one is faster is never a law. It is a measurement.
+
+# %% [markdown]
+# ## In your own words
+#
+# The article ends its hunt like this: a GPU is good at simple arithmetic, but bad at scattered writes, so replace the
+# assignment with a multiplication. Is that right? Answer in four to six sentences, with numbers that you measured above.
+#
+# 1. Twice as many windows: what does the line `filled[:, winners] = values` cost, and why?
+# 2. Which part of the gain is due to the mask itself? Compare indexed fill and mask, on your machine and on the H200.
+# 3. How could the author have found out, before any timing, that the line is wrong?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_hunt", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** Half right. Each doubling of the windows made the line about four times as slow here, because
+# `[:, winners]` writes every winner's place in every row, n times n numbers, where n were meant; a loop in plain Python
+# overtook it and was about 30 times faster at 15,680 windows. With the pairs named, the indexed fill needs n writes and
+# grows in proportion. Between it and the mask I measured hardly any difference (55 against 60 µs); on the H200 the mask
+# took 15 µs and the indexed fill 81, so scattered writes do cost a GPU something, about five times, but 1,450 to 81 came
+# from the smaller amount of work. A test on one small window, by hand, would have shown more numbers coming back than
+# went out; so would comparing the sums.
+#
+# **Rubric** (3 points). One point: n × n writes, seen as about four times the time for twice the windows. One point:
+# separates the two gains, less work (1,450 to 81) and a form that suits the GPU (81 to 15), with an own number for the
+# CPU, where the two are close. One point: a check of values: a small example by hand, the sum, a loop or another
+# implementation to compare with. Half a point off if no measured number is named.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What you have
+#
+# The ladder compares rungs of one heading only. Those of this lesson put values back, for all 60,000 images of MNIST,
+# and do nothing else.
+
+# %%
+journal.ladder()
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: Max-pooling keeps the largest pixel of each window, and on the way back a value goes to the pixel
+# that won: the first one in a tie, and added to others where windows overlap. A statement without a loop can still do
+# n × n work, and then a plain loop beats it; so count the work before you make it cheap. Looping over the places inside
+# the window, and leaving all windows to NumPy, makes both ways fast.
+#
+# ### Stretch: fewer comparisons
+#
+# **More**, as long as you like.
+#
+# A window of k x k takes k² comparisons in your loop over places. But the largest of a window is the largest of its rows'
+# largest. So first take the largest of k neighbours along each row, then of k neighbours down each column of *that*:
+# k + k comparisons. Neighbouring windows share what the rows found. The library does so:
+
+# %%
+by_window = {}
+for kernel_size in (2, 4, 8):
+    took = seconds(ops.max_pool2d, x=batch[:10], kernel_size=kernel_size, stride=1)
+    by_window[f"window {kernel_size}: {kernel_size**2} pixels each"] = took
+show.bars(by_window, "s", title="the library, for 10 images of 64 channels, stride 1")
+
+# %% [markdown]
+# Write `max_pool2d_rows_first(x, kernel_size, stride)`, compare it with your `max_pool2d_overlapping` for windows of 2, 4
+# and 8, and see where it begins to pay. Then the way back: in which order do rows and columns have to be asked so that
+# the first maximum is still the first? `unrolled.ops.maxima` has one answer; read it after you have yours.
+
+# %%
+# Your stretch. When max_pool2d_rows_first is written, take away the # of the lines below and run.
+#
+# for k in (2, 4, 8):
+#     settings = {"x": batch[:10], "kernel_size": k, "stride": 1}
+#     print("right:", np.array_equal(max_pool2d_rows_first(**settings), ops.max_pool2d(**settings)))
+#     for function in (max_pool2d_overlapping, max_pool2d_rows_first, ops.max_pool2d):
+#         print(f"window {k} {function.__name__:24}", timing.measure(function, settings))
