@@ -75,6 +75,7 @@ POOLING_MISTAKES = (
         "you took the largest of all images: each image is pooled by itself",
         _pooled_after(lambda y, k: np.broadcast_to(y.max(axis=0), y.shape)),
     ),
+    Mistake("rows and columns of your result are swapped", _pooled_after(lambda y, k: y.swapaxes(2, 3))),
     Mistake("what is left over at the edge is no window: leave it out", _rounded_up),
     Mistake("a reshape alone cuts the image into runs of neighbours in a row, not into square windows", _runs),
 )

@@ -46,14 +46,9 @@ def _one_offset_an_image(values: Array, indices: Array, size: Size) -> Array:
     return result
 
 
-def _row_and_column_by(divide: Callable[[Array, Size], tuple[Array, Array]]) -> Function:
-    """A mistake in taking an index apart into row and column."""
-
-    def wrong(values: Array, indices: Array, size: Size) -> Array:
-        row, column = divide(indices, size)
-        return ops.max_unpool2d(values, row * size[1] + column, size)
-
-    return wrong
+def _rows_and_columns_swapped(values: Array, indices: Array, size: Size) -> Array:
+    row, column = indices // size[1], indices % size[1]
+    return ops.max_unpool2d(values, column * size[1] + row, size)
 
 
 def _unpooled_after(change: Callable[[Array], Array]) -> Function:
@@ -71,14 +66,7 @@ BY_INDEX_MISTAKES = (
         _all_into_the_first,
     ),
     Mistake("all channels land in the first one: they need rows of their own, too", _one_offset_an_image),
-    Mistake(
-        "rows and columns are swapped: an index is row * W + column",
-        _row_and_column_by(lambda indices, size: (indices % size[1], indices // size[1])),
-    ),
-    Mistake(
-        "an index is row * W + column, so divide by W, not by H",
-        _row_and_column_by(lambda indices, size: (indices // size[0], indices % size[0])),
-    ),
+    Mistake("rows and columns are swapped: an index is row * W + column", _rows_and_columns_swapped),
     Mistake("only the first image is filled: is `return` inside a loop?", _unpooled_after(lambda y: first_of(y, 0))),
     Mistake("only the first channel is filled: each has its own places", _unpooled_after(lambda y: first_of(y, 1))),
     Mistake(
@@ -276,19 +264,14 @@ def _averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
 
 
 MEET = "where windows share a maximum, their values add up; "
+ONE_IS_LEFT = MEET + "yours keeps one of them: each place in the window overwrites what is there. Add to the slice, +="
 
 OVERLAP_MISTAKES = (
     Mistake(
         MEET + "yours keeps the last of them. (= overwrites; so does += with an array of indices that repeats one)",
         _last_window_wins,
     ),
-    Mistake(
-        "each place in the window wipes out what was there: add to the slice of the result, +=",
-        _place_by_place(lambda before, here, values: np.where(here, values, 0)),
-    ),
-    Mistake(
-        MEET + "yours keeps one of them: add to the slice of the result, +=",
-        _place_by_place(lambda before, here, values: np.where(here, values, before)),
-    ),
+    Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, before))),
+    Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, 0))),
     Mistake(MEET + "yours takes their mean", _averaged),
 )

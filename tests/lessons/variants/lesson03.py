@@ -150,14 +150,18 @@ def unpool_without_channels(values, indices, size):
     return result.reshape(n, c, *size)
 
 
-def unpool_with_rows_and_columns(row_of, column_of):
-    def variant(values, indices, size):
-        result = np.zeros((*values.shape[:2], *size), values.dtype)
-        for at in np.ndindex(values.shape):
-            result[at[0], at[1], row_of(indices[at], *size), column_of(indices[at], *size)] = values[at]
-        return result
+def unpool_swapped(values, indices, size):
+    result = np.zeros((*values.shape[:2], *size), values.dtype)
+    for at in np.ndindex(values.shape):
+        result[at[0], at[1], indices[at] % size[1], indices[at] // size[1]] = values[at]
+    return result
 
-    return variant
+
+def unpool_divided_by_the_height(values, indices, size):
+    result = np.zeros((*values.shape[:2], *size), values.dtype)
+    for at in np.ndindex(values.shape):
+        result[at[0], at[1], indices[at] // size[0], indices[at] % size[0]] = values[at]
+    return result
 
 
 def unpool_left_flat(values, indices, size):
@@ -390,18 +394,24 @@ def mask_by_windows_copied(values, x, kernel_size, stride=None):
     return result
 
 
-def mask_by_counting_ties(values, x, kernel_size):
-    """Ties broken by a running count along the rows of windows."""
-    h, w = (size * kernel_size for size in values.shape[2:])
+def mask_by_rows_and_winners(values, x, kernel_size):
+    """Windows as rows, the winner of each named, and all of it turned back."""
     n, c, oh, ow = values.shape
-    k = kernel_size
+    k, (h, w) = kernel_size, (oh * kernel_size, ow * kernel_size)
     rows = in_rows(np.ascontiguousarray(x[:, :, :h, :w]), k)
-    mask = rows == rows.max(axis=1, keepdims=True)
-    mask &= mask.cumsum(axis=1) == 1
-    filled = (mask * values.reshape(-1, 1)).reshape(n, c, oh, ow, k, k).swapaxes(3, 4)
+    filled = np.zeros(rows.shape, values.dtype)
+    filled[np.arange(len(rows)), rows.argmax(axis=1)] = values.reshape(-1)
     result = np.zeros(x.shape, values.dtype)
-    result[:, :, :h, :w] = filled.reshape(n, c, h, w)
+    result[:, :, :h, :w] = filled.reshape(n, c, oh, ow, k, k).swapaxes(3, 4).reshape(n, c, h, w)
     return result
+
+
+def mask_image_by_image(values, x, kernel_size):
+    return np.concatenate([by_places()(v[None], image[None], kernel_size) for v, image in zip(values, x, strict=True)])
+
+
+def mask_by_way_of_float64(values, x, kernel_size):
+    return by_places()(values.astype(float), x.astype(float), kernel_size).astype(values.dtype)
 
 
 def by_index_in_float64(values, x, kernel_size, stride=None):
@@ -474,7 +484,7 @@ MUTANTS = {
         Mutant(pool_of_the_first_channel, "only the first channel is computed"),
         Mutant(pool_with_the_edge, "what is left over at the edge is no window"),
         Mutant(pool_by_reshaping_alone, "cannot reshape array"),
-        Mutant(pool_with_rows_and_columns_swapped, "in another order"),
+        Mutant(pool_with_rows_and_columns_swapped, "rows and columns of your result are swapped"),
         Mutant(pool_in_float64, "dtype is float64, expected float32"),
         Mutant(pool_on_its_input, "changed its input x"),
     ],
@@ -482,10 +492,8 @@ MUTANTS = {
         Mutant(unpool_every_row_with_every_index, "pairs every row with every index"),
         Mutant(unpool_into_one_image, "everything lands in the first image"),
         Mutant(unpool_without_channels, "all channels land in the first one"),
-        Mutant(
-            unpool_with_rows_and_columns(lambda i, h, w: i % w, lambda i, h, w: i // w), "an index is row * W + column"
-        ),
-        Mutant(unpool_with_rows_and_columns(lambda i, h, w: i // h, lambda i, h, w: i % h), "divide by W, not by H"),
+        Mutant(unpool_swapped, "an index is row * W + column"),
+        Mutant(unpool_divided_by_the_height, "out of bounds"),
         Mutant(unpool_left_flat, "only the shape is not"),
         Mutant(unpool_of_ones, "you wrote 1 where the value belongs"),
         Mutant(unpool_of_indices, "you wrote the index"),
@@ -529,7 +537,10 @@ MUTANTS = {
     "max_unpool2d_overlapping": [
         Mutant(window_by_window_assigned, "yours keeps the last of them"),
         Mutant(added_by_repeated_indices, "so does += with an array of indices that repeats one"),
-        Mutant(by_places(put=lambda before, here, values, x: here * values), "wipes out what was there"),
+        Mutant(
+            by_places(put=lambda before, here, values, x: here * values),
+            "overwrites what is there",
+        ),
         Mutant(
             by_places(put=lambda before, here, values, x: np.where(here, values, before)), "yours keeps one of them"
         ),
@@ -546,7 +557,12 @@ MUTANTS = {
 }
 
 HONEST = {
-    "max_unpool2d_mask": [mask_by_windows_copied, mask_by_counting_ties, by_index_in_float64],
+    "max_unpool2d_mask": [
+        mask_by_windows_copied,
+        mask_by_rows_and_winners,
+        mask_image_by_image,
+        mask_by_way_of_float64,
+    ],
     "max_pool2d_overlapping": [pool_of_windows_copied, pool_channel_by_channel],
     "max_unpool2d_overlapping": [mask_by_windows_copied, by_index_in_float64],
 }
