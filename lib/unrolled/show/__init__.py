@@ -10,12 +10,14 @@ from unrolled.show.confusion import confusion
 from unrolled.show.convolution import convolution
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.filters import filters
+from unrolled.show.graph import computation_graph
 from unrolled.show.growth import growth
 from unrolled.show.guesses import guesses
 from unrolled.show.images import difference, images
 from unrolled.show.ladder import ladder
 from unrolled.show.learning_curves import learning_curves
 from unrolled.show.live import live
+from unrolled.show.losses import losses
 from unrolled.show.memory import memory_walk
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.pairs import pairs
@@ -31,6 +33,7 @@ __all__ = [
     "Slider",
     "amdahl",
     "bars",
+    "computation_graph",
     "confusion",
     "convolution",
     "difference",
@@ -42,6 +45,7 @@ __all__ = [
     "ladder",
     "learning_curves",
     "live",
+    "losses",
     "matmul_workers",
     "max_pool2d",
     "memory_walk",

@@ -1,0 +1,304 @@
+"""A computation graph: values on the way to the loss, gradients on the way back, and what a broken gradient does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from unrolled.show.cells import Cells, Scale, cell_text
+from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.graph_steps import BREAKS, PARAMETERS, Break, Network, Values, backward, forward, losses
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import BLUE, GREY, INK, RED, SMALL, WIDTH
+from unrolled.show.words import count_of, number
+
+LEARNING_RATE, TRAINING = 0.2, 40  # of the curves below the graph
+EDGE, GAP, CELL = 0.1, 0.44, (0.38, 0.26)  # inches
+WORDS, TITLE, BAND = 0.7, 0.36, 0.42  # inches for the sentence, a heading, and from parameters to values
+CURVES, MARGIN = 1.15, 0.62
+FLOW = ("x", "affine 1", "ReLU", "scores", "softmax", "loss")
+TITLES = {"scores": "affine 2"}
+ONE_STEP = ("softmax",)  # softmax and loss go backward in one step
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node, forward or backward: what it computes, and in which words."""
+
+    name: str
+    makes: tuple[str, ...]
+    back: bool
+    formula: str
+
+
+STEPS = (
+    Step(
+        "start",
+        ("x",),
+        False,
+        "The inputs are there: one sample a row. So are the parameters, and the labels at the end.",
+    ),
+    Step("affine 1, forward", ("affine 1",), False, "x @ weight.T + bias"),
+    Step("ReLU, forward", ("ReLU",), False, "what is below 0 becomes 0"),
+    Step("affine 2, forward", ("scores",), False, "its inputs @ weight.T + bias: a score for each class"),
+    Step("softmax, forward", ("softmax",), False, "exp(score) / sum of exp(scores): the probabilities of the classes"),
+    Step("loss, forward", ("loss",), False, "-log of the probability of the right class, mean over the samples"),
+    Step("loss and softmax, backward", ("loss", "scores"), True, "(probabilities - 1 at the right class) / N"),
+    Step(
+        "affine 2, backward",
+        ("weight 2", "bias 2", "ReLU"),
+        True,
+        "weight: grad.T @ inputs; bias: sum of grad over the samples; inputs: grad @ weight",
+    ),
+    Step("ReLU, backward", ("affine 1",), True, "grad passes where the input was above 0; elsewhere it ends"),
+    Step("affine 1, backward", ("weight 1", "bias 1", "x"), True, "as in affine 2, with its own weight and inputs"),
+)
+FIRST_BACK = next(i for i, step in enumerate(STEPS) if step.back)
+
+
+def computation_graph(
+    x: ArrayLike, labels: ArrayLike, weights: tuple[ArrayLike, ...], biases: tuple[ArrayLike, ...]
+) -> Explorer:
+    """Step through a small network, forward and then backward; break a gradient, and see how training takes it.
+
+    The network is x (N, D) -> affine -> ReLU -> affine -> softmax and cross entropy; labels (N,) are integers; weights
+    are two arrays (M, D), biases two arrays (M,), as in `ops.affine`. The curves below the graph are the losses of
+    gradient descent from these parameters, with the right gradients and with the broken ones.
+    ValueError where shapes do not fit.
+    """
+    graph = Graph(Network.of(x, labels, weights, biases))
+    step = Slider("step", range(len(STEPS)), FIRST_BACK, lambda at: f"{at} of {len(STEPS) - 1}: {STEPS[at].name}", True)
+    broken = Slider("break", range(len(BREAKS)), 0, lambda at: _name(BREAKS[at]))
+    return Explorer(
+        lambda step, broken: _draw(graph, step, BREAKS[broken]),
+        lambda step, broken: _alt(graph, step, BREAKS[broken]),
+        step=step,
+        broken=broken,
+    )
+
+
+def _name(broken: Break | None) -> str:
+    return broken.words if broken else "nothing"
+
+
+class Graph:
+    """A network with its values, its right gradients and, for each break, the wrong ones and the losses."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.values = forward(network)
+        self.right = backward(network, self.values)
+        self.grads = lru_cache(maxsize=None)(lambda broken: backward(network, self.values, broken))
+        self.losses = lru_cache(maxsize=None)(lambda broken: losses(network, broken, TRAINING, LEARNING_RATE))
+
+    def shape(self, name: str) -> tuple[int, int]:
+        """Rows and columns on paper; a bias stands as a column, beside the rows of its weight."""
+        rows, *columns = {**self.values, **self.network.parameters}[name].shape
+        return rows, columns[0] if columns else 1
+
+    def wrong(self, name: str, broken: Break | None) -> NDArray[np.bool_]:
+        """Which gradient values are not the right ones."""
+        right = self.right[name]
+        return np.asarray(np.abs(self.grads(broken)[name] - right) > 1e-9).reshape(self.shape(name))
+
+    def wrong_count(self, broken: Break | None) -> tuple[int, int]:
+        """How many gradient values are wrong, and how many there are."""
+        return sum(int(self.wrong(name, broken).sum()) for name in self.right), sum(g.size for g in self.right.values())
+
+
+@dataclass(frozen=True)
+class _Layout:
+    values: dict[str, Cells]
+    grads: dict[str, Cells]
+    height: float
+
+
+def _layout(graph: Graph) -> _Layout:
+    columns = sum(graph.shape(name)[1] for name in FLOW)
+    width = min(CELL[0], (WIDTH - 2 * EDGE - (len(FLOW) - 1) * GAP) / columns)
+
+    def grid(name: str, left: float, top: float) -> Cells:
+        return Cells(left, top, *graph.shape(name), width, CELL[1])
+
+    values: dict[str, Cells] = {}
+    grads: dict[str, Cells] = {}
+    top, left = WORDS + TITLE + 0.2, EDGE
+    for weight, bias in (PARAMETERS[:2], PARAMETERS[2:]):
+        for found in (values, grads):
+            found[weight] = grid(weight, left, top)
+            found[bias] = grid(bias, found[weight].right + 0.1, top)
+            left = found[bias].right + 0.2
+        left += 0.35
+    top = max(cells.bottom for cells in values.values()) + BAND + TITLE
+    rows = len(graph.network.x) * CELL[1]
+    left = EDGE
+    for name in FLOW:
+        values[name] = grid(name, left, top + (rows - graph.shape(name)[0] * CELL[1]) / 2)
+        grads[name] = values[name].at(left, values[name].top + rows + TITLE)
+        left = values[name].right + GAP
+    bottom = grads["x"].top + rows
+    return _Layout(values, grads, bottom + 0.62 + CURVES + 0.45)
+
+
+def _draw(graph: Graph, at: int, broken: Break | None) -> Figure:
+    layout = _layout(graph)
+    sheet = Sheet(layout.height)
+    values = {**graph.values, **graph.network.parameters}
+    done = {name for step in STEPS[: at + 1] if not step.back for name in step.makes} | set(PARAMETERS)
+    back = {name for step in STEPS[: at + 1] if step.back for name in step.makes}
+    for name, cells in layout.values.items():
+        _matrix(sheet, cells, values[name], name in done, Scale.of(values[name]))
+    grads = graph.grads(broken)
+    for name, cells in layout.grads.items():
+        if name not in ONE_STEP:
+            _matrix(sheet, cells, grads[name], name in back, Scale(max(np.abs(grads[name]).max(), 1e-9), True))
+            if name in back:
+                for row, column in np.argwhere(graph.wrong(name, broken)).tolist():
+                    sheet.hatch([cells.box(row, column)], "//", RED)
+    for name in STEPS[at].makes:
+        cells = (layout.grads if STEPS[at].back else layout.values)[name]
+        sheet.outline(cells.frame, RED if STEPS[at].back else BLUE)
+    _names(sheet, layout, graph.network.labels)
+    _sentence(sheet, graph, at, broken)
+    figure = sheet.figure()
+    _curves(figure, layout.height, graph, broken)
+    return figure
+
+
+def _matrix(sheet: Sheet, cells: Cells, values: Values, there: bool, scale: Scale) -> None:
+    shown = values.reshape(cells.rows, cells.columns) if there else np.full((cells.rows, cells.columns), np.nan)
+    sheet.matrix(cells, shown, scale)
+    if not there:
+        sheet.hatch([cells.frame], "....", GREY)
+
+
+def _names(sheet: Sheet, layout: _Layout, labels: NDArray[np.int64]) -> None:
+    for name in PARAMETERS:
+        sheet.text_above(layout.values[name], name if "weight" in name else "bias", size=SMALL)
+        sheet.text_above(layout.grads[name], "grad" if "weight" in name else "", colour=RED, size=SMALL)
+    for name in FLOW:
+        cells = layout.values[name]
+        sheet.text_above(cells.at(cells.left, layout.values["x"].top), TITLES.get(name, name), size=SMALL)
+        if name != FLOW[-1]:
+            x = cells.right + GAP / 2
+            sheet.text((x, layout.values["x"].middle[1]), "→", BLUE, 13, "middle")
+            sheet.text((x, layout.grads["x"].middle[1]), "←", RED, 13, "middle")
+    sheet.text_above(layout.grads["x"], "grad: how much the loss grows with each value", colour=RED, size=SMALL)
+    for number_, name in (("1", "x"), ("2", "ReLU")):
+        x, band = layout.values[name].right + GAP / 2, layout.values[f"weight {number_}"]
+        sheet.line((x, band.top + 3 * CELL[1] + 0.06), (x, layout.values["x"].middle[1] - 0.14), width=1.0)
+    middle, below = layout.grads["softmax"].middle[0], layout.grads["x"].middle[1]
+    sheet.text((middle, below), "in one", GREY, SMALL, "middle")
+    loss = layout.values["loss"]
+    text = "labels " + ", ".join(str(int(label)) for label in labels)
+    sheet.text((loss.right, layout.values["x"].top - 0.34), text, size=SMALL, anchor="right")
+
+
+def _sentence(sheet: Sheet, graph: Graph, at: int, broken: Break | None) -> None:
+    step = STEPS[at]
+    sheet.text((EDGE, 0.17), step.name, RED if step.back else BLUE, bold=True)
+    sheet.text((EDGE, 0.38), step.formula, size=SMALL)
+    if broken:
+        wrong, count = graph.wrong_count(broken)
+        text = f"broken: {broken.words}. {wrong} of {count} gradient values are wrong (hatched)"
+        sheet.text((EDGE, 0.59), text, RED, SMALL, bold=True)
+    else:
+        sheet.text((EDGE, 0.59), worked(graph, at), size=SMALL)
+
+
+def worked(graph: Graph, at: int) -> str:
+    """The first number that a step makes, computed in words."""
+    values, grads, at_first = graph.values, graph.right, (0, 0)
+    parameters, samples = graph.network.parameters, len(graph.network.x)
+    first = int(graph.network.labels[0])
+    match STEPS[at].name:
+        case "affine 1, forward":
+            terms = zip(values["x"][0], parameters["weight 1"][0], strict=True)
+            products = " + ".join(f"{_signed(a)} × {_signed(b)}" for a, b in terms)
+            return (
+                f"first value: {products} + {_signed(parameters['bias 1'][0])} = {_text(values['affine 1'][at_first])}"
+            )
+        case "ReLU, forward":
+            return f"first value: {_text(values['affine 1'][at_first])} becomes {_text(values['ReLU'][at_first])}"
+        case "loss, forward":
+            p = [row[label] for row, label in zip(values["softmax"], graph.network.labels, strict=True)]
+            logs = " + ".join(f"−log {_text(value)}" for value in p)
+            return f"({logs}) / {samples} = {_text(values['loss'][at_first])}"
+        case "loss and softmax, backward":
+            hot = 1 if first == 0 else 0
+            p = values["softmax"][at_first]
+            return f"first value: ({_text(p)} − {hot}) / {samples} = {_text(grads['scores'][at_first])}"
+        case "affine 2, backward":
+            column = grads["scores"][:, 0]
+            return f"first bias: {' + '.join(map(_signed, column))} = {_text(grads['bias 2'][0])}"
+        case "ReLU, backward":
+            value, grad = values["affine 1"][at_first], grads["ReLU"][at_first]
+            passed = _text(grads["affine 1"][at_first])
+            return f"first value: the input was {_text(value)}, so {_text(grad)} becomes {passed}"
+        case "affine 1, backward":
+            column = grads["affine 1"][:, 0]
+            return f"first bias: {' + '.join(map(_signed, column))} = {_text(grads['bias 1'][0])}"
+    return ""
+
+
+def _text(value: float) -> str:
+    return number(round(float(value), 2)).replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    return f"({_text(value)})" if value < 0 else _text(value)
+
+
+def _curves(figure: Figure, height: float, graph: Graph, broken: Break | None) -> None:
+    box = (MARGIN / WIDTH, 0.45 / height, (WIDTH - MARGIN - 1.6) / WIDTH, CURVES / height)
+    axes = figure.add_axes(box)
+    right = graph.losses(None)
+    axes.plot(right, color=BLUE)
+    ends: list[tuple[float, str, str]] = [(right[-1], f"right: {number(round(right[-1], 3))}", BLUE)]
+    top = 1.5 * max(right)
+    if broken:
+        wrong = graph.losses(broken)
+        axes.plot(wrong, color=RED, linestyle="--")
+        ends.append((wrong[-1], f"broken: {_end(wrong[-1])}", RED))
+    axes.set(xlim=(0, TRAINING), ylim=(0, top), xlabel="step of gradient descent", ylabel="loss")
+    axes.grid(True)
+    for line, (_, text, colour) in enumerate(sorted(ends, reverse=True)):
+        y = 1.0 - 0.2 * line if ends[0][0] < top / 4 else 0.5
+        axes.text(1.03, y - 0.4, text, color=colour, transform=axes.transAxes, weight="bold", size=SMALL)
+    axes.set_title("training with these gradients", size=SMALL, color=INK)
+
+
+def _end(value: float) -> str:
+    return number(round(value, 3) if value < 100 else float(f"{value:.1g}"))
+
+
+def _alt(graph: Graph, at: int, broken: Break | None) -> str:
+    step = STEPS[at]
+    values = graph.grads(broken) if step.back else graph.values
+    made = "; ".join(f"{name} {_rows(values[name])}" for name in step.makes)
+    kind = "gradients" if step.back else "values"
+    text = (
+        "A computation graph: x, affine 1, ReLU, affine 2, softmax, loss, "
+        f"for {count_of(len(graph.network.x), 'sample')}. "
+        f"Step {at} of {len(STEPS) - 1}, {step.name}: {step.formula.rstrip('.')}. The {kind} it makes: {made}."
+    )
+    end = graph.losses(None)[-1]
+    start = graph.losses(None)[0]
+    text += (
+        f" Training with the right gradients takes the loss from {number(round(start, 3))} to {number(round(end, 3))}"
+    )
+    if broken:
+        wrong, count = graph.wrong_count(broken)
+        text += f"; broken ({broken.words}), with {wrong} of {count} gradient values wrong, to "
+        text += _end(graph.losses(broken)[-1])
+    return f"{text} in {TRAINING} steps."
+
+
+def _rows(values: Values) -> str:
+    rows: Sequence[Sequence[float]] = np.atleast_2d(values).tolist()
+    return ", ".join("(" + ", ".join(cell_text(value) for value in row) + ")" for row in rows)
