@@ -223,9 +223,14 @@ def times_mask(values, winners, mask):
 
 
 rng = np.random.default_rng(0)
-ways = (quadratic_fill, plain_loop, indexed_fill, times_mask)
+ways = {
+    "filled[:, winners]": quadratic_fill,
+    "plain loop": plain_loop,
+    "filled[np.arange(n), winners]": indexed_fill,
+    "mask * values": times_mask,
+}
 sizes = [500, 1000, 2000, 4000, 8000, 15_680]
-times = {way.__name__: [] for way in ways}
+times = {name: [] for name in ways}
 for n in sizes:
     rows = rng.standard_normal((n, 4), dtype=np.float32)
     inputs = {
@@ -233,22 +238,23 @@ for n in sizes:
         "winners": rows.argmax(axis=1),
         "mask": rows == rows.max(axis=1, keepdims=True),
     }
-    for way in ways:
-        times[way.__name__].append(seconds(way, **inputs))
-loop_wins = times["quadratic_fill"][-1] / times["plain_loop"][-1]
+    for name, way in ways.items():
+        times[name].append(seconds(way, **inputs))
+loop_wins = times["filled[:, winners]"][-1] / times["plain loop"][-1]
 journal.measured("single_statement", 1 / loop_wins)
 print(f"15,680 windows: the plain loop is {loop_wins:.0f} times faster than the single statement")
 show.growth(sizes, times, what="windows")
 
 # %% [markdown]
-# The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and for 500 windows it
+# The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and with 500 windows it
 # may still lose. But it makes n steps where the statement makes n². "Vectorized" says how a step is done and nothing
 # about how many there are. First count the work, then make it cheap: lesson 01 called these algorithm and constant
 # factor.
 #
 # Was the author wrong about GPUs, then? On an NVIDIA H200, with the same 15,680 windows, we measured 1,450 µs for the
-# quadratic fill, 81 µs for the indexed fill and 15 µs for the mask. So the mask does suit a GPU better. But most of the
-# gain comes from no longer doing n² work. And your two lowest lines say whether a CPU cares for the mask at all.
+# quadratic fill, 81 µs for the indexed fill and 15 µs for the mask. So the mask does suit a GPU better. But the larger
+# part of the gain comes from no longer doing n² work. And your two lowest lines say whether a CPU cares for the mask at
+# all. (None of these times includes finding the winners.)
 
 # %% [markdown]
 # ### Exercise: max_unpool2d
@@ -524,8 +530,8 @@ for name, there, back in [
 print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core and without a graphics card")
 
 # %% [markdown]
-# The loops take about as long as the riddle did: the same kind of loop, other parts around it, a younger machine. The
-# overlap itself is cheap. It asks for about four times as many windows, and for a plus sign.
+# The loops land in the neighbourhood of the riddle's half hour, with the same kind of loop, other parts around it and a
+# younger machine. The overlap itself is cheap. It asks for about four times as many windows, and for a plus sign.
 #
 # Look at the last two lines as well. With 16 places the masks walk through all the data 16 times. `ops.max_pool2d_backward`
 # finds the indices on the way and then adds once, by index. For large windows on a CPU that is the better way; for
@@ -581,7 +587,8 @@ journal.guesses()
 #
 # A window of k x k takes k² comparisons in your loop over places. But the largest of a window is the largest of its rows'
 # largest. So first take the largest of k neighbours along each row, then of k neighbours down each column of *that*:
-# k + k comparisons. Neighbouring windows share what the rows found. The library does so:
+# k + k comparisons. Neighbouring windows share what the rows found. The library does so. A window of 8 has 16 times as
+# many pixels as one of 2; how many times as long does it take?
 
 # %%
 by_window = {}
