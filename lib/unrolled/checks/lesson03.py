@@ -24,6 +24,9 @@ BATCH = 8
 # After a ReLU: zeros that tie in three windows of four, once with a winner that is not among them.
 TIED = np.array([[0, 0, 2, 0], [0, 0, 1, 2], [0, 4, 0, 0], [1, 4, 0, 0]], np.float32)[None, None]
 FOUR_VALUES = np.array([[1, 2], [3, 4]], np.float32)[None, None]
+# One pixel is the largest of all four windows of 3 x 3, and the values that meet there add up to 11.
+PEAK = np.array([[0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0]], np.float32)[None, None]
+FOUR_OTHERS = np.array([[1, 2], [3, 5]], np.float32)[None, None]
 
 
 def _small_integers(*shape: int) -> Draw:
@@ -69,13 +72,6 @@ def _with_values(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.
 
 def _positive(*shape: int) -> Draw:
     return Draw(lambda rng: rng.uniform(1, 5, shape).astype(np.float32))
-
-
-def _peak() -> Array:
-    """4 x 4 pixels of which one is the largest of all four windows of 3 x 3."""
-    x = np.zeros((1, 1, 4, 4), np.float32)
-    x[0, 0, 1, 2] = 5
-    return x
 
 
 # max_pool2d
@@ -247,7 +243,7 @@ max_pool2d_overlapping = Spec(
 max_unpool2d_overlapping = Spec(
     reference=ops.max_unpool2d_mask,
     cases=[
-        case("one pixel wins everywhere", values=_positive(1, 1, 2, 2), x=_peak(), kernel_size=3, stride=1),
+        case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
         case("many ties", values=normal(2, 1, 4, 7), x=_small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
         case("the seminar's 4 x 4 image, window 3, stride 1", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=3, stride=1),
         case(

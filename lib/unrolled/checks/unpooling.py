@@ -171,6 +171,24 @@ def _without_the_edge(values: Array, x: Array, kernel_size: int, stride: int | N
     return ops.max_unpool2d_mask(values, x, kernel_size, stride)[:, :, :height, :width]
 
 
+def _forgetting_the_winners(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """`waiting = ~here`: only the place before is remembered."""
+    stride, (oh, ow) = stride or kernel_size, values.shape[2:]
+    largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
+    waiting = np.ones(values.shape, bool)
+    for i, j in np.ndindex(kernel_size, kernel_size):
+        at = (..., _places(i, oh, stride), _places(j, ow, stride))
+        here = waiting & (x[at] == largest)
+        waiting = ~here
+        result[at] += here * values
+    return result
+
+
+def _places(first: int, count: int, stride: int) -> slice:
+    """The pixels that one place inside the window meets, along one axis."""
+    return slice(first, first + (count - 1) * stride + 1, stride)
+
+
 def _rows(x: Array, kernel_size: int) -> Array:
     """Windows that do not overlap as rows: (N*C*OH*OW, kernel_size²). ValueError where an edge is left over."""
     n, c, h, w = x.shape
@@ -204,6 +222,11 @@ UNPOOLING_MISTAKES = (
     Mistake(FIRST + "yours shares it between them", _by_rule(_shared)),
     Mistake(FIRST + "yours gives it to the last", _by_rule(_last)),
     Mistake(FIRST + "yours goes down the columns first", _by_rule(_first_down_the_columns)),
+    Mistake(
+        "waiting = ~here forgets the places before: a window is done once and for all, so waiting = waiting & ~here",
+        _forgetting_the_winners,
+    ),
+    Mistake("nothing arrived: the result is all zeros", _instead(lambda v, m: np.zeros_like(v))),
     Mistake("you put the values where the smallest pixels are", _by_rule(_smallest)),
     Mistake("you put the values into the upper left corners of the windows: find the maxima", _by_rule(_corner)),
     Mistake("every pixel of a window got its value: only the maximum does", _by_rule(_everywhere)),
@@ -239,10 +262,10 @@ def _place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
         largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
         waiting = np.ones(values.shape, bool)
         for i, j in np.ndindex(kernel_size, kernel_size):
-            rows, columns = (slice(at, at + (size - 1) * stride + 1, stride) for at, size in ((i, oh), (j, ow)))
-            here = waiting & (x[:, :, rows, columns] == largest)
+            at = (..., _places(i, oh, stride), _places(j, ow, stride))
+            here = waiting & (x[at] == largest)
             waiting &= ~here
-            result[:, :, rows, columns] = put(result[:, :, rows, columns], here, values)
+            result[at] = put(result[at], here, values)
         return result
 
     return wrong
@@ -268,7 +291,7 @@ ONE_IS_LEFT = MEET + "yours keeps one of them: each place in the window overwrit
 
 OVERLAP_MISTAKES = (
     Mistake(
-        MEET + "yours keeps the last of them. (= overwrites; so does += with an array of indices that repeats one)",
+        MEET + "yours keeps one of them. (= overwrites; so does += with an array of indices that repeats one)",
         _last_window_wins,
     ),
     Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, before))),

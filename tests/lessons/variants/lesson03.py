@@ -236,6 +236,22 @@ def by_places(order=None, track=True, put=None, maxima=None, stop_at=None):
     return variant
 
 
+def mask_that_forgets(values, x, kernel_size, stride=None):
+    stride, (oh, ow) = stride or kernel_size, values.shape[2:]
+    largest = ops.max_pool2d(x, kernel_size, stride)
+    result, waiting = np.zeros(x.shape, values.dtype), np.ones(values.shape, bool)
+    for i, j in np.ndindex(kernel_size, kernel_size):
+        at = (..., places(i, oh, stride), places(j, ow, stride))
+        here = (x[at] == largest) & waiting
+        result[at] += here * values
+        waiting = ~here
+    return result
+
+
+def mask_never_used(values, x, kernel_size, stride=None):
+    return np.zeros(x.shape, values.dtype)
+
+
 def by_columns(every):
     return sorted(every, key=lambda place: place[::-1])
 
@@ -506,6 +522,8 @@ MUTANTS = {
     "max_unpool2d_mask": [
         Mutant(by_places(track=False), "all of it to each of them"),
         Mutant(mask_shared, "yours shares it between them"),
+        Mutant(mask_that_forgets, "a window is done once and for all"),
+        Mutant(mask_never_used, "nothing arrived"),
         Mutant(by_places(order=reversed), "yours gives it to the last"),
         Mutant(by_places(order=by_columns), "down the columns first"),
         Mutant(by_places(maxima=smallest), "where the smallest pixels are"),
@@ -535,7 +553,7 @@ MUTANTS = {
         Mutant(overlapping_with_open_slices, "ValueError"),
     ],
     "max_unpool2d_overlapping": [
-        Mutant(window_by_window_assigned, "yours keeps the last of them"),
+        Mutant(window_by_window_assigned, "yours keeps one of them. (= overwrites"),
         Mutant(added_by_repeated_indices, "so does += with an array of indices that repeats one"),
         Mutant(
             by_places(put=lambda before, here, values, x: here * values),
@@ -547,6 +565,8 @@ MUTANTS = {
         Mutant(averaged, "yours takes their mean"),
         Mutant(by_places(track=False), "all of it to each of them"),
         Mutant(mask_shared, "yours shares it between them"),
+        Mutant(mask_that_forgets, "a window is done once and for all"),
+        Mutant(mask_never_used, "nothing arrived"),
         Mutant(by_places(order=reversed), "yours gives it to the last"),
         Mutant(by_places(order=by_columns), "down the columns first"),
         Mutant(by_places(put=lambda before, here, values, x: before + here * x), "you put the maxima back"),
