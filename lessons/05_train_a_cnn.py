@@ -82,7 +82,7 @@ print(new_network().summary(shape))
 # **Core**, about 4 minutes.
 #
 # Send a batch through all layers. The word `training` is passed on to each of them: in training a layer keeps what
-# its way back will need, and dropout drops.
+# its way back will need, and some layers (dropout, which comes later) do something else than in use.
 
 
 # %% nbgrader={"grade": false, "grade_id": "sequential_forward", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -135,8 +135,8 @@ check.sequential_backward(sequential_backward)
 # ## A mini-batch is a cheap opinion
 #
 # The gradient over all training images would be the right one to follow. But it costs a pass over all images, for a
-# single step. A few images, drawn at random, give nearly the same direction for a small part of the price. How nearly?
-# Compare: 1 is the same direction, 0 is any direction at all.
+# single step. A few images, drawn at random, point in nearly the same direction for a small part of the price. How
+# nearly? The cosine of the angle between the two tells: 1 is the same direction, 0 a right angle.
 
 
 # %%
@@ -148,7 +148,7 @@ def gradient_of(network, images, labels):
 
 
 def cosine(a, b):
-    """1 for the same direction, 0 for a right angle."""
+    """The cosine of the angle between a and b."""
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
@@ -157,7 +157,7 @@ full = gradient_of(fresh, some.images, some.labels)
 for size in (1, 8, 32, 128):
     batches = islice(data.minibatches(some, size, seed=0), 20)
     agreement = np.median([cosine(gradient_of(fresh, *batch), full) for batch in batches])
-    print(f"{size:4} images: {agreement:.2f} of the way with the gradient of all {len(some):,}")
+    print(f"{size:4} images: cosine {agreement:.2f} with the gradient of all {len(some):,}")
 
 # %% [markdown]
 # Four times the images, four times the price, and less and less to gain. So we take small **mini-batches**, step after
@@ -177,9 +177,9 @@ for size in (1, 8, 32, 128):
 
 # %% nbgrader={"grade": false, "grade_id": "minibatches", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def minibatches(images, labels, batch_size, seed):
-    """Yield (images, labels) of each mini-batch, shuffled. images (N, C, H, W), labels (N,). About 4 lines.
+    """Yield (images, labels) of each mini-batch; images (N, C, H, W), labels (N,). About 4 lines.
 
-    np.random.default_rng(seed).permutation(n) holds each of 0 to n - 1 once, in an order of its own.
+    np.random.default_rng(seed).permutation(n) holds each of 0 to n - 1 once, shuffled.
     """
     ### BEGIN SOLUTION
     order = np.random.default_rng(seed).permutation(len(images))
@@ -309,7 +309,7 @@ check.momentum_step(momentum_step)
 
 # %% nbgrader={"grade": false, "grade_id": "adam_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def adam_step(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
-    """Return (parameters, m, v) after step t, the first being t = 1. All arrays are (P,). About 5 lines."""
+    """Return (parameters, m, v) after step t; the first has t = 1. Arrays are (P,). About 5 lines."""
     ### BEGIN SOLUTION
     m = beta1 * m + (1 - beta1) * gradient
     v = beta2 * v + (1 - beta2) * gradient**2
@@ -324,7 +324,8 @@ check.adam_step(adam_step)
 
 # %% [markdown]
 # Your functions make new arrays in each step. The library's `optimizer.step(parameters, gradients)` does the same sums
-# in place: with 200,000 weights and a batch of 8, the update is a good part of a step's time.
+# in place. That matters: with 200,000 weights and a batch of 8, even so the update was about a quarter of a step's time
+# when we measured it.
 
 # %% [markdown]
 # ## The training loop
@@ -353,10 +354,10 @@ check.adam_step(adam_step)
 
 # %% nbgrader={"grade": false, "grade_id": "train", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def train(images, labels, test_images, seed):
-    """Train a network on images (N, 1, 28, 28) with labels (N,); return its labels for test_images. About 10 lines.
+    """Train on images (N, 1, 28, 28), labels (N,); return labels (M,) for test_images. About 10 lines.
 
-    seed draws the first weights and the orders. `network.build(images.shape[1:])` draws the weights, and
-    `network.predict(test_images)` gives integers (M,).
+    seed decides the first weights and the orders. `network.build(images.shape[1:])` draws the
+    weights, and `network.predict(test_images)` gives whole numbers (M,).
     """
     ### BEGIN SOLUTION
     network, optimizer = new_network(seed), nn.Adam(0.002)
@@ -438,9 +439,11 @@ show.filters(weight, test.images[0], padding=1, title="after ten epochs")
 # ## When memory is short
 #
 # In 2015 the author of a blog, whose numbers we meet below, trained a network on 40,000 small colour images.¹ Training
-# went well. Then the program evaluated all 40,000 in one call, and the GPU was out of memory. Count: 16 filters on
-# 32 x 32 pixels, 28 x 28 positions each, 4 bytes a number, make 50 kB an image and 2 GB for all of them, for the
-# output of one layer.
+# went well. Then the program evaluated all 40,000 in one call, and the GPU was out of memory. Count for the smallest of
+# its networks: 16 filters, each at 28 x 28 positions, 4 bytes a number, make 50 kB an image and 2 GB for all of them.
+# That is the output of a single layer. The cure was the same as in training: mini-batches.
+#
+# Here is the memory that our network needs, besides the images, to compute the scores of all of them:
 #
 # ¹ *takataka's diary* (in Japanese), July 2015: a convolutional network in Theano on CIFAR-10, on a CPU and on a Tesla
 # K20c.
@@ -465,10 +468,10 @@ show.bars(peaks, "B", title=f"memory to compute the scores of {len(known.images[
 
 # %% nbgrader={"grade": false, "grade_id": "evaluate", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def evaluate(forward, images, labels, batch_size):
-    """Return (loss, accuracy): the mean loss, and the share of images named correctly, 0 to 1. About 7 lines.
+    """Return (loss, accuracy): the mean loss and the share named correctly, 0 to 1. About 7 lines.
 
-    forward(images) gives scores (n, classes) for n images, `ops.softmax_cross_entropy(scores, labels)` the MEAN loss
-    of those n and a gradient. The class with the highest score counts.
+    forward(images) gives scores (n, classes) for n images; the highest score names the class.
+    `ops.softmax_cross_entropy(scores, labels)` gives the MEAN loss of these n, and a gradient.
     """
     ### BEGIN SOLUTION
     loss, correct = 0.0, 0
@@ -526,7 +529,8 @@ by_heart = fitted(new_network())
 show.learning_curves(by_heart, title="a hundred images, ten of them with a wrong label")
 
 # %% [markdown]
-# It can: all hundred are right in the end, and for ten of them that is wrong. What it learned there, nobody else needs.
+# It can. In the end all hundred count as right, or nearly all, and for ten of them right is wrong. What the network
+# learned there helps with no other image.
 #
 # What helps? More images, first of all: you have seen the same network with all of them. Stopping early
 # (`fit(..., early_stop=nn.EarlyStop(patience=5))` keeps the weights of the best epoch). Weight decay. **Dropout**: in
@@ -617,7 +621,7 @@ journal.guesses()
 # Watch the loss on images it never learned from, hand it no more images at once than memory holds, and keep the test
 # images for the end.
 #
-# ### More: two traps and a whitening
+# ### More: a trap, and whitening
 #
 # **More**, as long as you like.
 #

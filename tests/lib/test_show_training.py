@@ -125,6 +125,11 @@ def test_curves_that_do_not_fit_are_refused(history: Any, epochs: Any) -> None:
         show.learning_curves(history, epochs)
 
 
+def test_an_epoch_interrupted_before_its_validation_is_left_out() -> None:
+    history = SimpleNamespace(**{**vars(HISTORY), "loss": [2.0, 1.0, 0.1, 0.05], "accuracy": [0.3, 0.7, 1.0, 1.0]})
+    assert "epochs 1 to 3. After epoch 3: training loss 0.1" in show.learning_curves(history).alt
+
+
 def test_live_curves_are_drawn_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     updates: list[Any] = []
     live = show.live("now")
@@ -146,6 +151,12 @@ def test_confusion_counts_every_pair() -> None:
     )
 
 
+def test_confusion_says_a_and_an() -> None:
+    names = ["cat", "airplane"]
+    assert "an airplane taken for cat: 1 time." in show.confusion(np.array([0, 1]), np.array([0, 0]), names).alt
+    assert "an 8 taken for 1" in show.confusion(np.array([8, 1]), np.array([1, 1])).alt
+
+
 @pytest.mark.parametrize(
     ("labels", "guesses"), [([0, 1], [0]), ([], []), ([0, -1], [0, 0]), ([0, 30], [0, 0]), ([[0]], [[0]])]
 )
@@ -165,7 +176,7 @@ def test_filters_of_one_channel_have_signs_and_those_of_three_have_colours() -> 
 
 def test_filters_say_how_many_are_silent() -> None:
     weight = np.stack([np.ones((1, 3, 3)), -np.ones((1, 3, 3))])
-    assert "1 of them give 0 everywhere" in show.filters(weight, np.ones((1, 5, 5))).alt
+    assert "1 of them gives 0 everywhere" in show.filters(weight, np.ones((1, 5, 5))).alt
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2, 3, 3), (65, 1, 3, 3), (0, 1, 3, 3)])

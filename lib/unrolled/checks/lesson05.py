@@ -329,17 +329,15 @@ train = Spec(
     ],
     points=4,
     hints=(
-        "An epoch is a loop over mini-batches. For each: forward, loss, backward, step. A few epochs do.",
-        "network.loss_and_gradient(images, labels) goes forward and back and fills network.gradients; "
-        "optimizer.step(network.parameters, network.gradients) changes the parameters in place. Give minibatches "
-        "another seed in each epoch. At the end, network.predict(test_images).",
-        "network = new_network(seed)\n"
+        "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",
+        "Before the loops: network and optimizer, once. Give `data.minibatches` another seed in each epoch, such as "
+        "(seed, epoch). After the loops: network.predict(test_images). Eight epochs with nn.Adam(0.002) do.",
+        "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
         "network.build(images.shape[1:])\n"
-        "optimizer = nn.Adam()\n"
-        "for epoch in range(5):\n"
-        "    for x, y in data.minibatches((images, labels), 32, seed + epoch):\n"
-        "        network.loss_and_gradient(x, y)\n"
-        "        optimizer.step(network.parameters, network.gradients)\n"
+        "for epoch in range(8):\n"
+        "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
+        "        scores = network.forward(x, training=True)\n"
+        "        ... loss and gradient, backward, step\n"
         "return network.predict(test_images)",
     ),
     compare=median_accuracy(AT_LEAST),

@@ -153,7 +153,7 @@ def _no_labels(predictions: Any, count: int) -> tuple[str, ...]:
 def _advice(predictions: Array, median: float, inputs: Inputs) -> str:
     """What the predictions look like."""
     if (predictions == predictions[0]).all():
-        return f"every image is called {predictions[0]}: does the loss fall, or did it become NaN?"
+        return f"every image is called {predictions[0]}: is the step taken, does the loss fall, or did it become NaN?"
     if (predictions == inputs["usual_labels"]).mean() > 0.5:
         return "they fit the usual labels of digits; here labels are exchanged: learn from the `labels` you are given"
     if median < 0.25:

@@ -72,9 +72,16 @@ def _write(sheet: Sheet, left: float, counts: NDArray[Any], words: list[str]) ->
 
 
 def _lines(pairs: list[tuple[int, int, int]], words: list[str]) -> list[str]:
-    lines = [f"a {words[row]} taken for {words[column]}: {count_of(times, 'time')}" for row, column, times in pairs]
+    lines = [
+        f"{_with_article(words[row])} taken for {words[column]}: {count_of(times, 'time')}"
+        for row, column, times in pairs
+    ]
     rest = sum(times for _, _, times in pairs[LISTED:])
     return lines[:LISTED] + ([f"and {rest} more"] if rest else [])
+
+
+def _with_article(word: str) -> str:
+    return f"an {word}" if word[:1].lower() in "8aeiou" else f"a {word}"
 
 
 def _alt(counts: NDArray[Any], words: list[str]) -> str:

@@ -75,5 +75,5 @@ def _alt(kernels: NDArray[Any], responses: NDArray[Any] | None, title: str) -> s
     if responses is None:
         return f"{text}."
     silent = int((responses.reshape(len(responses), -1).max(axis=1) <= 0).sum())
-    alive = "each answers" if not silent else f"{silent} of them give 0 everywhere"
+    alive = f"{silent} of them {'gives' if silent == 1 else 'give'} 0 everywhere" if silent else "each answers"
     return f"{text}, and what each gives on one image after a ReLU: {alive}."

@@ -47,12 +47,16 @@ def learning_curves(history: Curves, epochs: Sequence[int] | None = None, title:
     """Loss and accuracy of training and validation; the slider says after which epoch training would have stopped.
 
     history: lists of losses and accuracies (0 to 1), one value an epoch, as `fit` returns them.
-    epochs: the numbers of these epochs, where they are not 1, 2, 3 ... ValueError for no epochs or lists of different
-    lengths.
+    epochs: the numbers of these epochs, where they are not 1, 2, 3 ... An epoch that was interrupted before its
+    validation is left out. ValueError for no epochs at all, or lists that do not fit `epochs`.
     """
-    losses = _lines(history.loss, history.validation_loss)
-    accuracies = _lines(history.accuracy, history.validation_accuracy)
-    numbers = list(range(1, len(history.loss) + 1)) if epochs is None else [int(epoch) for epoch in epochs]
+    lists = [history.loss, history.validation_loss, history.accuracy, history.validation_accuracy]
+    if epochs is None:
+        done = min((len(values) for values in lists if len(values)), default=0)  # an interrupt may come between two
+        numbers, lists = list(range(1, done + 1)), [values[:done] for values in lists]
+    else:
+        numbers = [int(epoch) for epoch in epochs]
+    losses, accuracies = _lines(lists[0], lists[1]), _lines(lists[2], lists[3])
     for line in losses + accuracies:
         if not numbers or len(line.values) != len(numbers):
             raise ValueError(f"{line.name} has {len(line.values)} values for {len(numbers)} epochs; expected one each")
