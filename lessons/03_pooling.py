@@ -88,7 +88,7 @@ for kernel_size in (1, 2, 4, 7):
 
 # %% nbgrader={"grade": false, "grade_id": "max_pool2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_pool2d(x, kernel_size):
-    """The largest pixel of each window of x (N, C, H, W), in x's dtype. About 7 lines.
+    """The largest pixel of each window of x (N, C, H, W), in x's dtype. About 8 lines.
 
     kernel_size is a number, for both axes. The result is (N, C, H // kernel_size, W // kernel_size).
     """
@@ -98,7 +98,8 @@ def max_pool2d(x, kernel_size):
     for row in range(y.shape[2]):
         for column in range(y.shape[3]):
             top, left = row * kernel_size, column * kernel_size
-            y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))
+            window = x[:, :, top : top + kernel_size, left : left + kernel_size]
+            y[:, :, row, column] = window.max(axis=(2, 3))
     return y
     ### END SOLUTION
 
@@ -337,7 +338,7 @@ journal.predict("max_unpool2d_mask", ...)  # your guess: how many times faster?
 
 # %% nbgrader={"grade": false, "grade_id": "max_unpool2d_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_unpool2d_mask(values, x, kernel_size):
-    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are; of equal maxima the first. About 11 lines.
+    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are; of equal maxima the first. About 12 lines.
 
     Windows lie side by side; pixels at the edge that belong to none stay 0. Return (N, C, H, W) in values' dtype.
     `ops.max_pool2d(x, kernel_size)` gives the maxima.
@@ -349,7 +350,8 @@ def max_unpool2d_mask(values, x, kernel_size):
     waiting = np.ones(values.shape, dtype=bool)
     for i in range(kernel_size):
         for j in range(kernel_size):
-            rows, columns = slice(i, oh * kernel_size, kernel_size), slice(j, ow * kernel_size, kernel_size)
+            rows = slice(i, oh * kernel_size, kernel_size)
+            columns = slice(j, ow * kernel_size, kernel_size)
             here = waiting & (x[:, :, rows, columns] == largest)
             result[:, :, rows, columns] = here * values
             waiting = waiting & ~here
@@ -362,8 +364,8 @@ check.max_unpool2d_mask(max_unpool2d_mask)
 
 # %% [markdown]
 # You turned the loops inside out. Plain loops go through windows, and inside each window through its places. The masks
-# go through the places, and NumPy goes through all windows at once: 4 trips instead of thousands. The rungs below compare
-# the two on the layer of the article, 10 channels of 28 x 28.
+# go through the places, and NumPy goes through all windows at once: 4 trips instead of thousands. Your ladder, at
+# the end, compares the two on the layer of the article, 10 channels of 28 x 28.
 
 # %%
 layer = {
@@ -407,7 +409,7 @@ journal.predict("max_pool2d_overlapping", ...)  # your guess
 
 # %% nbgrader={"grade": false, "grade_id": "max_pool2d_overlapping", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_pool2d_overlapping(x, kernel_size, stride):
-    """The largest pixel of each window of x (N, C, H, W): (N, C, OH, OW), in x's dtype. About 8 lines.
+    """The largest pixel of each window of x (N, C, H, W): (N, C, OH, OW), in x's dtype. About 9 lines.
 
     OH = (H - kernel_size) // stride + 1, and OW alike: what is left over at the edge is left out.
     """
@@ -417,7 +419,8 @@ def max_pool2d_overlapping(x, kernel_size, stride):
     y = np.full((n, c, oh, ow), -np.inf, dtype=x.dtype)
     for i in range(kernel_size):
         for j in range(kernel_size):
-            rows, columns = slice(i, i + (oh - 1) * stride + 1, stride), slice(j, j + (ow - 1) * stride + 1, stride)
+            rows = slice(i, i + (oh - 1) * stride + 1, stride)
+            columns = slice(j, j + (ow - 1) * stride + 1, stride)
             y = np.maximum(y, x[:, :, rows, columns])
     return y
     ### END SOLUTION
@@ -459,7 +462,7 @@ journal.predict("max_unpool2d_overlapping", ...)
 
 # %% nbgrader={"grade": false, "grade_id": "max_unpool2d_overlapping", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_unpool2d_overlapping(values, x, kernel_size, stride):
-    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are, and add them up there. About 11 lines.
+    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are, and add them up there. About 12 lines.
 
     Of equal maxima in a window the first gets the value. Return (N, C, H, W) in values' dtype.
     `ops.max_pool2d(x, kernel_size, stride)` gives the maxima.
@@ -471,7 +474,8 @@ def max_unpool2d_overlapping(values, x, kernel_size, stride):
     waiting = np.ones(values.shape, dtype=bool)
     for i in range(kernel_size):
         for j in range(kernel_size):
-            rows, columns = slice(i, i + (oh - 1) * stride + 1, stride), slice(j, j + (ow - 1) * stride + 1, stride)
+            rows = slice(i, i + (oh - 1) * stride + 1, stride)
+            columns = slice(j, j + (ow - 1) * stride + 1, stride)
             here = waiting & (x[:, :, rows, columns] == largest)
             result[:, :, rows, columns] += here * values
             waiting = waiting & ~here
