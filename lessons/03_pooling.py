@@ -74,7 +74,8 @@ for kernel_size in (1, 2, 4, 7):
 
 # %% [markdown]
 # Larger windows forgive more, and they forget more: where in the window the edge was is gone. How much to forget has
-# to be tried.
+# to be tried. In an experiment of 2015, which we meet again below, windows of 4 got 75.9 % of the test photographs right
+# and windows of 2 got 72.7 %. Its author thought that the smaller ones forgave too little.
 #
 # ### Exercise: max_pool2d
 #
@@ -119,8 +120,9 @@ check.max_pool2d(max_pool2d)
 show.max_pool2d(image, 2, values=np.array([[1, 2], [3, 4]]))
 
 # %% [markdown]
-# To find the places, write each window as a row. `argmax` then says for each row at which place the largest number
-# stands; of equal ones it names the first.
+# To find the places, write each window as a row. The reshape below cuts height and width into windows and the places
+# inside them; `swapaxes` brings the two axes of places together. `argmax` then says for each row at which place the
+# largest number stands; of equal ones it names the first.
 
 
 # %%
@@ -149,16 +151,16 @@ print("winners:", winners)
 # | update | 1.64 | **pooling** | **9.72** | **fill** | **9.5** |
 # | | | convolution | 0.44 | reshape, col2im | 0.11 |
 #
-# The three of the step add up to 13.26 ms, and 7,500 of them to 99 seconds: nothing is missing. That is how to hunt, and
-# the trail ends at a single line. In our names it is
+# The parts of the step add up to 13.26 ms, and 7,500 mini-batches to 99 seconds: nothing is missing. That is how to
+# hunt, and the trail ends at a single line. In our names it is
 #
 # ```python
 # filled[:, winners] = values
 # ```
 #
 # `filled` holds zeros, a row for each window; `values` are the numbers to put back. The author concluded that a GPU is
-# bad at scattered writes, and put a multiplication with a mask of zeros and ones in place of that line. The fill took 0.016 ms
-# then, and an epoch about 50 seconds.
+# bad at scattered writes, and put a multiplication with a mask of zeros and ones in place of that line. Then the fill
+# took 0.016 ms, and an epoch about 50 seconds.
 #
 # The line was the right one to blame. But look at what it does:
 #
@@ -320,8 +322,8 @@ print(f"for each value, {tied.mean():.1f} go back on average")
 # taught.
 #
 # (In the article's network the harm is limited: on its way back, the value meets the ReLU next, and that lets nothing
-# through where its output was 0. You will see it in lesson 04. But a filter with a bias can make the same positive number
-# of all blank paper; those windows tie, too, and no ReLU stops what they send back.)
+# through where its output was 0. You will see it in lesson 04. But a filter with a bias can turn all blank paper into the
+# same positive number. Those windows tie, too, and no ReLU stops what they send back.)
 #
 # ### Exercise: max_unpool2d_mask
 #
@@ -535,7 +537,7 @@ print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core 
 
 # %% [markdown]
 # The loops land in the neighbourhood of the riddle's half hour, with the same kind of loop, other parts around it and a
-# younger machine. The overlap itself is cheap. It asks for about four times as many windows, and for a plus sign.
+# younger machine. The overlap itself is cheap. It asks for more than three times as many windows, and for a plus sign.
 #
 # Look at the last two lines as well. With 16 places the masks walk through all the data 16 times. `ops.max_pool2d_backward`
 # finds the indices on the way and then adds once, by index. For large windows on a CPU that is the better way; for
