@@ -259,8 +259,7 @@ NUMERIC_MISTAKES = (
         "computed in float32, which loses the small differences that count here: convert x to float64 first",
         _by_differences(_central, np.float32),
     ),
-    *(
-        Mistake(f"your step is {step:g}, whatever is asked: use the one you are given", _with_step(step))
-        for step in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-    ),
+    Mistake("your step is 0.1, whatever is asked: use the one you are given", _with_step(1e-1)),
+    Mistake("your step is 0.01, whatever is asked: use the one you are given", _with_step(1e-2)),
+    Mistake("your step is the same, whatever is asked: use the one you are given", _with_step(1e-5)),
 )

@@ -108,15 +108,15 @@ affine_backward = Spec(
     reference=ops.affine_backward,
     cases=[
         case(
-            "one sample, by hand",
-            grad=_array([1, 10]),
-            x=_array([2, 3, 5]),
-            weight=_array([1, 0, 2], [0, 1, 1]),
+            "two samples of two numbers, by hand",
+            grad=_array([1, 10], [2, 0]),
+            x=_array([2, 3], [1, 1]),
+            weight=_array([1, 4], [0, 1]),
         ),
         case(
-            "two samples: the weights get both",
-            grad=_array([1, 10], [2, 0]),
-            x=_array([2, 3, 5], [1, 1, 1]),
+            "one sample of three numbers",
+            grad=_array([1, 10]),
+            x=_array([2, 3, 5]),
             weight=_array([1, 0, 2], [0, 1, 1]),
         ),
         case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
@@ -184,6 +184,7 @@ def _numbered_columns(*shape: int) -> Array:
 col2im = Spec(
     reference=ops.col2im,
     cases=[
+        case("1 to 16, 3 x 3 pixels", columns=_numbered_columns(4, 4), x_shape=(1, 1, 3, 3), kernel_size=(2, 2)),
         case(
             "ones: how many windows cover each pixel",
             columns=np.ones((4, 4), np.float32),

@@ -93,6 +93,17 @@ def _stride_one(columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1,
     return x[:, :, padding : padding + h, padding : padding + w]
 
 
+def _overwritten_by_places(columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0) -> Array:
+    """Place by place in the window, and the last one to come stays."""
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    six = columns.reshape(c, kh, kw, n, oh, ow)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
+    for i, j in np.ndindex(kh, kw):
+        x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] = six[:, i, j].swapaxes(0, 1)
+    return x[:, :, padding : padding + h, padding : padding + w]
+
+
 def _same(taken: Array) -> Array:
     return taken
 
@@ -101,6 +112,7 @@ OVERWRITES = "values are overwritten where windows overlap: add with += what lie
 
 COL2IM_MISTAKES = (
     Mistake(OVERWRITES, _after_folding(_cropped, overwrite=True)),
+    Mistake(OVERWRITES, _overwritten_by_places),
     Mistake(
         "with padding 0, the slice padding : -padding is empty: crop with padding : padding + H",
         _after_folding(lambda x, p, h, w: x[:, :, p:-p, p:-p]),
@@ -120,6 +132,10 @@ COL2IM_MISTAKES = (
     Mistake(
         "the rows of columns are read as (C, KW, KH): each window was flattened row by row",
         _rearranged_columns(_same, 0, 2, 1, 3, 4, 5),
+    ),
+    Mistake(
+        "the axes are read as (N, C, KH, KW): they go (C, KH, KW), then (N, OH, OW)",
+        _rearranged_columns(_same, 3, 0, 1, 2, 4, 5),
     ),
     Mistake(
         "the columns are read as (OH, OW, N): they come image by image, (N, OH, OW)",

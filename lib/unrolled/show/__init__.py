@@ -10,6 +10,7 @@ from unrolled.show.confusion import confusion
 from unrolled.show.convolution import convolution
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.filters import filters
+from unrolled.show.folding import col2im
 from unrolled.show.graph import computation_graph
 from unrolled.show.growth import growth
 from unrolled.show.guesses import guesses
@@ -33,6 +34,7 @@ __all__ = [
     "Slider",
     "amdahl",
     "bars",
+    "col2im",
     "computation_graph",
     "confusion",
     "convolution",

@@ -62,23 +62,28 @@ FIRST_BACK = next(i for i, step in enumerate(STEPS) if step.back)
 
 
 def computation_graph(
-    x: ArrayLike, labels: ArrayLike, weights: tuple[ArrayLike, ...], biases: tuple[ArrayLike, ...]
+    x: ArrayLike,
+    labels: ArrayLike,
+    weights: tuple[ArrayLike, ...],
+    biases: tuple[ArrayLike, ...],
+    step: int = FIRST_BACK,
+    broken: int = 0,
 ) -> Explorer:
     """Step through a small network, forward and then backward; break a gradient, and see how training takes it.
 
     The network is x (N, D) -> affine -> ReLU -> affine -> softmax and cross entropy; labels (N,) are integers; weights
     are two arrays (M, D), biases two arrays (M,), as in `ops.affine`. The curves below the graph are the losses of
-    gradient descent from these parameters, with the right gradients and with the broken ones.
-    ValueError where shapes do not fit.
+    gradient descent from these parameters, with the right gradients and with the broken ones. step (0 to 9) and broken
+    (0: nothing, to 5) say where the sliders stand first. ValueError where shapes do not fit.
     """
     graph = Graph(Network.of(x, labels, weights, biases))
-    step = Slider("step", range(len(STEPS)), FIRST_BACK, lambda at: f"{at} of {len(STEPS) - 1}: {STEPS[at].name}", True)
-    broken = Slider("break", range(len(BREAKS)), 0, lambda at: _name(BREAKS[at]))
+    steps = Slider("step", range(len(STEPS)), step, lambda at: f"{at} of {len(STEPS) - 1}: {STEPS[at].name}", True)
+    breaks = Slider("break", range(len(BREAKS)), broken, lambda at: _name(BREAKS[at]))
     return Explorer(
         lambda step, broken: _draw(graph, step, BREAKS[broken]),
         lambda step, broken: _alt(graph, step, BREAKS[broken]),
-        step=step,
-        broken=broken,
+        step=steps,
+        broken=breaks,
     )
 
 

@@ -1,0 +1,727 @@
+# %% [markdown]
+# # Backprop
+#
+# Lesson 04, about 120 minutes.
+#
+# **Afterwards you can**
+#
+# - walk a small network forward to its loss and backward to every gradient, by hand and in code;
+# - tell a right gradient from a wrong one, even where the loss falls with both;
+# - write a loss that never becomes NaN, and say why the obvious one does;
+# - send gradients back through dense layers, convolutions and pooling, as fast as you went forward.
+#
+# **You need** the matrix product (lesson 01), `im2col` and the convolution as one product (lesson 02), and where a
+# maximum came from (lesson 03). From school: the slope of a curve. Exercises use the library's version of all that.
+
+# %%
+import numpy as np
+
+from unrolled import check, data, journal, ops, show, timing
+
+check.start("04_backprop", "0.1.0")
+
+digits = data.digits()
+pixels, labels = digits.images.reshape(-1, 784), digits.labels
+
+# %% [markdown]
+# ## One number to make small
+#
+# A network turns an image into scores, one for each class. The **loss** says in one number how wrong these scores are.
+# Training makes it smaller, step by step. For that we ask of every weight: if it grows a little, how much does the
+# loss grow? The answer is the **gradient** by that weight. Then each weight moves a little against its gradient.
+#
+# There may be a million weights, and the answer is wanted for all of them. The trick is to cut the way from the
+# weights to the loss into small nodes, a **computation graph**:
+#
+# - **Forward**, each node computes its output from its inputs.
+# - **Backward**, each node is told how much the loss grows with its *output*. From that it works out how much the loss
+#   grows with each of its *inputs*, and tells the nodes before it. Nothing else. This is the chain rule, and done in
+#   this order it is called **backpropagation**.
+#
+# Below is such a graph with two samples of two numbers. Go to the first step, and then through all of them with the
+# arrow keys. Compute the first number of each step yourself, before you look at the third line.
+
+# %%
+small = {
+    "x": [[1, 2], [2, -1]],
+    "labels": [0, 1],
+    "weights": ([[1, -1], [0.5, 1], [-1, 0.5]], [[0, 0.5, -1], [0.5, 1, 0.5]]),
+    "biases": ([0.5, -0.5, 0.25], [0, 0]),
+}
+show.computation_graph(**small)
+
+# %% [markdown]
+# Three things to see.
+#
+# - A gradient always has the shape of what it belongs to.
+# - Where the ReLU cut a value to 0, the gradient ends. Nothing that came before had a say there.
+# - A weight or bias takes part in *every* sample, so its gradient is a sum over samples. The loss is a mean over the N
+#   samples, and its 1/N comes in once, at the very end of the graph. From there it is passed on to all the others.
+
+# %% [markdown]
+# ## Break a gradient
+#
+# The second slider breaks one line of the way back. Below, the gradient of bias 1 has the wrong sign, so each of these
+# biases moves the wrong way in every step of training. What does the curve say? Then try the other breaks. Which of
+# them would you have noticed?
+
+# %%
+show.computation_graph(**small, step=9, broken=1)
+
+# %% [markdown]
+# Only the last one, which turns *every* sign, sends the loss up. All others fall as if nothing had happened: the
+# weights that are right make up for those that are not. Is that so for a real network as well? Here is one for digits,
+# trained with the right gradients and with the same wrong sign: 784 pixels, a dense layer of 32, ReLU, 10 scores.
+
+
+# %%
+def scores_of(parameters, x):
+    """The scores (N, 10), and what the dense layers and the ReLU had on the way."""
+    before = ops.affine(x, parameters["weight 1"], parameters["bias 1"])
+    after = ops.relu(before)
+    return ops.affine(after, parameters["weight 2"], parameters["bias 2"]), before, after
+
+
+def loss_and_gradients(parameters, x, targets, loss_of=ops.softmax_cross_entropy):
+    """Forward and backward through the network, node by node."""
+    scores, before, after = scores_of(parameters, x)
+    loss, grad = loss_of(scores, targets)
+    grad, weight_2, bias_2 = ops.affine_backward(grad, after, parameters["weight 2"])
+    grad = ops.relu_backward(grad, before)
+    _, weight_1, bias_1 = ops.affine_backward(grad, x, parameters["weight 1"])
+    return loss, {"weight 1": weight_1, "bias 1": bias_1, "weight 2": weight_2, "bias 2": bias_2}
+
+
+def new_parameters(rng):
+    """Small random weights, biases of 0."""
+    shapes = {"weight 1": (32, 784), "bias 1": (32,), "weight 2": (10, 32), "bias 2": (10,)}
+    return {name: (0.05 * rng.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+
+
+# %%
+def train(spoil=None, steps=300, learning_rate=0.1):
+    """Train on 1,500 digits, 100 at a time; `spoil(gradients)` may break them. Returns losses and accuracy."""
+    rng = np.random.default_rng(0)
+    parameters, losses = new_parameters(rng), []
+    for _ in range(steps):
+        batch = rng.integers(0, 1500, 100)
+        loss, gradients = loss_and_gradients(parameters, pixels[batch], labels[batch])
+        if spoil is not None:
+            spoil(gradients)
+        for name, gradient in gradients.items():
+            parameters[name] -= learning_rate * gradient
+        losses.append(float(loss))
+    found = scores_of(parameters, pixels[1500:])[0].argmax(axis=1)
+    return losses, (found == labels[1500:]).mean()
+
+
+def wrong_sign(gradients):
+    gradients["bias 1"] *= -1
+
+
+right, right_accuracy = train()
+wrong, wrong_accuracy = train(wrong_sign)
+print(f"accuracy on 297 other digits: {right_accuracy:.1%} right, {wrong_accuracy:.1%} with the wrong sign")
+show.losses({"right gradients": right, "one wrong sign": wrong}, title="784 pixels, 32, ReLU, 10 classes")
+
+# %% [markdown]
+# So a falling loss proves nothing. You might publish that network, or spend a week on learning rates to win back the
+# part of a percent that the wrong sign costs. We need a judge that looks at the gradient itself.
+
+# %% [markdown]
+# ## The judge: try it
+#
+# The gradient by one number w is a slope. So try it: move w a little up, ask for the loss, move it a little down, ask
+# again. The difference of the losses, divided by the way between, is the slope. It asks nothing of calculus, and it
+# knows nothing of the code that it judges.
+#
+# ### Exercise: numeric_gradient
+#
+# **Core**, about 20 minutes.
+#
+# Do that for every number of an array. `function` takes an array of x's shape and returns one number. Two rules: move
+# *one* number at a time, with all others where they were; and work on a copy, in float64, for the differences are
+# small. `np.ndindex(x.shape)` visits every index, however many axes there are.
+#
+# The check hands you five functions whose gradient somebody derived by hand, right and with a planted error: a sign, a
+# missing 1/N, a transposed square matrix, a ReLU that lets everything through, one number off by 1 %. It holds both
+# gradients against yours. Yours must agree with the right one to a millionth, so that none of the five gets away.
+
+
+# %% nbgrader={"grade": false, "grade_id": "numeric_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def numeric_gradient(function, x, step=1e-5):
+    """The gradient of function at x by central differences: float64, x's shape. About 7 lines.
+
+    For each index: (function(x + step there) - function(x - step there)) / (2 * step). x stays as it is.
+    """
+    ### BEGIN SOLUTION
+    x = np.array(x, dtype=np.float64)
+    gradient = np.zeros(x.shape)
+    for index in np.ndindex(x.shape):
+        up, down = x.copy(), x.copy()
+        up[index] += step
+        down[index] -= step
+        gradient[index] = (function(up) - function(down)) / (2 * step)
+    return gradient
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_numeric_gradient", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.numeric_gradient(numeric_gradient)
+
+# %% [markdown]
+# Why to both sides, and how large a step? Take exp at 1, whose slope is known, and look at the error. A step to one
+# side only is wrong by about h/2 times the curvature. To both sides, that part cancels, and what stays shrinks with
+# the square of h. But below some h, rounding takes over: two nearly equal numbers are subtracted, and the few digits
+# that differ are all that is left.
+
+# %%
+print("h        one side   both sides   both sides, float32")
+for h in 10.0 ** -np.arange(1, 12, 2):
+    one = (np.exp(1 + h) - np.exp(1)) / h
+    both = (np.exp(1 + h) - np.exp(1 - h)) / (2 * h)
+    up, down, h32 = np.float32(1 + h), np.float32(1 - h), np.float32(h)
+    small = (np.exp(up) - np.exp(down)) / (2 * h32)
+    print(f"{h:.0e}", *(f"{abs(slope - np.exp(1)) / np.exp(1):12.0e}" for slope in (one, both, small)))
+
+# %% [markdown]
+# Near h = 0.00001 a slope to both sides has about ten right digits in float64, and hardly two in float32. So judge in
+# float64, even if you train in float32. Differences below a millionth are fine. Above a thousandth, there is an error.
+# In between, look closer: perhaps a ReLU has its kink between the two points.
+#
+# Now the wrong sign of before, found in a second:
+
+
+# %%
+def distance(gradient, judge):
+    """The largest difference, relative to the judge's largest value."""
+    return np.abs(gradient - judge).max() / np.abs(judge).max()
+
+
+exact = {name: values.astype(np.float64) for name, values in new_parameters(np.random.default_rng(1)).items()}
+few = pixels[:20].astype(np.float64), labels[:20]
+_, gradients = loss_and_gradients(exact, *few)
+wrong_sign(gradients)
+for name in ("bias 1", "weight 2", "bias 2"):
+    judge = ops.numeric_gradient(
+        lambda values, name=name: loss_and_gradients(exact | {name: values}, *few)[0], exact[name]
+    )
+    print(
+        f"{name:9} {distance(gradients[name], judge):.0e}",
+        "   wrong!" if distance(gradients[name], judge) > 1e-3 else "",
+    )
+
+# %% [markdown]
+# If trying is so simple, why derive gradients at all? Because trying asks for the loss twice for *each* weight.
+# Weight 1 was left out just now, for it has 25,088 of them. Backprop gets all gradients in one walk back. How many
+# times faster is that, for the 25,450 parameters of this small network?
+
+# %%
+journal.predict("backprop", ...)  # your guess: how many times faster than trying every weight?
+
+# %%
+parameters = new_parameters(np.random.default_rng(1))
+batch = {"parameters": parameters, "x": pixels[:100]}
+forward = timing.measure(scores_of, batch).seconds
+both_ways = timing.measure(loss_and_gradients, batch | {"targets": labels[:100]}).seconds
+count = sum(values.size for values in parameters.values())
+journal.measured("backprop", 2 * count * forward / both_ways)
+print(f"one step with backprop: {both_ways * 1e3:.2f} ms")
+print(
+    f"one step by trying {count:,} parameters twice: {2 * count * forward:.1f} s, {2 * count * forward / both_ways:,.0f} times as long"
+)
+
+# %% [markdown]
+# That is the division of labour for the rest of the course: backprop trains, and the numeric gradient judges backprop,
+# on a few numbers of a tiny network.
+
+# %% [markdown]
+# ## Back through a dense layer
+#
+# Forward, y = x @ weight.T + bias. One output of one sample, y[n, m], is a sum: x[n, 0] weight[m, 0] + x[n, 1]
+# weight[m, 1] + … + bias[m]. So y[n, m] grows with x[n, d] as much as weight[m, d] says, with weight[m, d] as much as
+# x[n, d] says, and with bias[m] one to one. Each is multiplied by what the loss makes of y[n, m], which is
+# grad[n, m]; and where a value takes part in several outputs, its shares add up.
+#
+# ### Exercise: affine_backward
+#
+# **Core**, about 15 minutes.
+#
+# Write the three gradients as two products and a sum. Let the shapes lead you: each gradient has the shape of what it
+# belongs to, and often only one product fits. (One case has all sizes 4, where every product fits.)
+
+
+# %% nbgrader={"grade": false, "grade_id": "affine_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def affine_backward(grad, x, weight):
+    """The way back through y = x @ weight.T + bias. About 4 lines.
+
+    grad (N, M) is the gradient by y; x is (N, D), weight (M, D).
+    Return grad_x (N, D), grad_weight (M, D), grad_bias (M,).
+    """
+    ### BEGIN SOLUTION
+    grad_x = grad @ weight
+    grad_weight = grad.T @ x
+    grad_bias = grad.sum(axis=0)
+    return grad_x, grad_weight, grad_bias
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_affine_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.affine_backward(affine_backward)
+
+# %% [markdown]
+# Forward was one matrix product, and backward is two of the same size. That holds for convolutions as well, and it is
+# why training costs about three times as much as using a network.
+#
+# The ReLU is shorter still: `grad * (x > 0)`. It needs its input x once more, and so do the dense layers. This is why
+# training needs so much memory: what came by on the way forward must be kept for the way back.
+
+# %% [markdown]
+# ## A loss that turns into NaN
+#
+# Softmax makes probabilities of scores: exp(score), divided by the sum of all exp in the row. The **cross entropy** is
+# minus the logarithm of the probability of the right class: 0 if the network is sure and right, large if it is sure
+# and wrong.
+#
+# Some write the right class as a row of floats, **one-hot**: 1 in its place, 0 elsewhere. Then the loss is
+# -(one_hot * log(p)).sum(), which looks harmless. Here it is, with its way back by the chain rule, in the network of
+# before. The learning rate is bold, and the pixels are eight times as large, so that the network becomes sure of
+# itself in seconds and not in hours. (Momentum adds up steps, as a ball gathers speed. Lesson 05 has more on it.)
+
+
+# %%
+def one_hot_cross_entropy(scores, one_hot):
+    """The obvious way. one_hot is (N, 10), floats."""
+    p = ops.softmax(scores)
+    loss = -(one_hot * np.log(p)).sum() / len(p)
+    grad_p = -one_hot / p / len(p)
+    return loss, ops.softmax_backward(grad_p, p)
+
+
+def train_boldly(loss_of, targets, steps=500, learning_rate=0.02, momentum=0.9):
+    """Losses of training with large steps, and the share of right answers in each batch."""
+    rng = np.random.default_rng(5)
+    parameters, losses, correct = new_parameters(rng), [], []
+    speed = {name: np.zeros_like(values) for name, values in parameters.items()}
+    for _ in range(steps):
+        batch = rng.integers(0, 1500, 100)
+        with np.errstate(all="ignore"):  # NumPy would warn of what is about to happen
+            loss, gradients = loss_and_gradients(parameters, 8 * pixels[batch], targets[batch], loss_of)
+            found = scores_of(parameters, 8 * pixels[batch])[0].argmax(axis=1)
+            for name, gradient in gradients.items():
+                speed[name] = momentum * speed[name] - learning_rate * gradient
+                parameters[name] += speed[name]
+        losses.append(float(loss))
+        correct.append((found == labels[batch]).mean())
+    return losses, correct
+
+
+# %%
+one_hot = np.eye(10, dtype=np.float32)[labels]
+trapped, correct = train_boldly(one_hot_cross_entropy, one_hot)
+died = int(np.argmin(np.isfinite(trapped)))
+print(
+    f"step {died}: the loss is {trapped[died]}. In the ten batches before, {np.mean(correct[died - 10 : died]):.0%} were right"
+)
+print(f"at the end, {np.mean(correct[-10:]):.0%} are right")
+show.losses({"one-hot floats": trapped}, title="sure of itself, and then gone")
+
+# %% [markdown]
+# It learned well, and then it was gone, with all its weights. The author of a CNN on CIFAR-10 met this trap in 2015,
+# late in a training run. Here is the whole accident in one row. The network is sure and right: the last class has
+# probability 0, since exp(-120) is too small for float32.
+
+# %%
+sure = np.array([[120, 3, 0]], np.float32)
+with np.errstate(all="ignore"):
+    p = ops.softmax(sure)
+    print("p                ", p)
+    print("log(p)           ", np.log(p))
+    print("one_hot * log(p) ", np.array([[1, 0, 0]]) * np.log(p), "  since 0 * -inf is not a number")
+
+# %% [markdown]
+# The cure has two parts.
+#
+# 1. **Labels are integers.** Of each row we need one logarithm, that of the right class. With its number we pick it,
+#    and never touch the others: no 0 times anything.
+# 2. **Log-sum-exp.** The right class, too, can have probability 0. So never take the logarithm of a probability: put
+#    the formula in first. log(exp(s) / sum) = s - log(sum), and exp and log of the score are gone. What is left is the
+#    log of a sum. Subtract the largest score of the row from all scores, which changes no probability. Then the
+#    largest exp is 1: nothing overflows, the sum is at least 1, and its logarithm is never -inf.
+#
+# And as a present, the way back through both together is short: (p - one_hot) / N, with no division by p.
+
+# %%
+cured, correct = train_boldly(ops.softmax_cross_entropy, labels)
+print(f"at the end, {np.mean(correct[-10:]):.0%} are right")
+show.losses({"one-hot floats": trapped, "integer labels": cured}, title="the same network, the same steps")
+
+# %% [markdown]
+# ### Exercise: softmax_cross_entropy
+#
+# **Core**, about 20 minutes.
+#
+# Write the cured loss, and its gradient by the scores. `scores[np.arange(n), labels]` picks one score a row;
+# `keepdims=True` keeps the axis that `max` would drop. Mind what the check does to you: scores of 1,000, scores of
+# -1,000, and a network that is sure and wrong, where the loss is 200, not infinity. scores must stay as they are.
+
+
+# %% nbgrader={"grade": false, "grade_id": "softmax_cross_entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def softmax_cross_entropy(scores, labels):
+    """-log of the probability that softmax(scores) gives to the labels, mean over N. About 8 lines.
+
+    scores is (N, M), labels (N,) integers from 0 to M - 1. Return loss, grad: a number, and its gradient (N, M).
+    """
+    ### BEGIN SOLUTION
+    rows = np.arange(len(scores))
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    exponentials = np.exp(shifted)
+    sums = exponentials.sum(axis=1)
+    loss = (np.log(sums) - shifted[rows, labels]).mean()
+    grad = exponentials / sums[:, None]
+    grad[rows, labels] -= 1
+    return loss, grad / len(scores)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_softmax_cross_entropy", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.softmax_cross_entropy(softmax_cross_entropy)
+
+# %% [markdown]
+# ## Columns back into an image
+#
+# Lesson 02 made a convolution of two steps: `im2col` copies every window into a column, and then comes a dense layer
+# on the columns. We know the way back through a dense layer. What is the way back through a copy?
+#
+# A pixel that was copied into four columns has a say in four places. So its gradient is the sum of the four. To go
+# back through `im2col`, put each column back where its window stood, and *add*. That is `col2im`. Step through it:
+# each column here holds ones, so in the end each pixel says in how many windows it lies.
+
+# %%
+show.col2im(np.ones((9, 9)), size=(5, 5), kernel_size=3)
+
+# %% [markdown]
+# So `col2im` is not the inverse of `im2col`. There and back again multiplies each pixel by the number of its windows.
+#
+# Written down window by window, as in the picture, that is a loop of 6,272 trips for 8 digits. How many times faster
+# will it be without a loop over windows?
+
+# %%
+journal.predict("col2im", ...)  # your guess
+
+# %% [markdown]
+# ### Exercise: col2im
+#
+# **Core**, about 20 minutes.
+#
+# Add every column back, at least 10 times as fast as the loop over windows. Go by the places *inside* the window, as
+# `ops.im2col` does: for a 3 x 3 kernel there are only nine. All the values of place (i, j) together are a grid, one
+# value a window, and it belongs onto the image shifted by (i, j), every `stride` pixels.
+#
+# Rows of `columns` run over (C, KH, KW), its columns over (N, OH, OW). Padding was put around the image before
+# `im2col` took it apart, so add into a padded image, and cut the border off at the end.
+
+
+# %% nbgrader={"grade": false, "grade_id": "col2im", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
+    """Add every column back where im2col took it from: an array of x_shape, columns' dtype. About 10 lines.
+
+    columns is (C*KH*KW, N*OH*OW), x_shape (N, C, H, W), kernel_size (KH, KW).
+    `ops.conv2d_output_size(size, kernel_size, stride, padding)` gives (OH, OW).
+    """
+    ### BEGIN SOLUTION
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    columns = columns.reshape(c, kh, kw, n, oh, ow)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), dtype=columns.dtype)
+    for i in range(kh):
+        for j in range(kw):
+            rows, places = slice(i, i + stride * oh, stride), slice(j, j + stride * ow, stride)
+            x[:, :, rows, places] += columns[:, i, j].swapaxes(0, 1)
+    return x[:, :, padding : padding + h, padding : padding + w]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_col2im", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.col2im(col2im)
+
+# %% [markdown]
+# The same additions, in nine large steps and not in thousands of small ones. There is a trap on the way: the one-liner
+# `x[places] = columns` or even `x[places] += columns` with an array of indices. If a pixel stands in it twice, NumPy
+# writes it once. Only slices, in which no pixel comes twice, or `np.add.at`, add up.
+
+# %%
+pixel = np.zeros(3)
+pixel[[0, 1, 1]] += 1
+print("three times += 1 :", pixel)
+pixel = np.zeros(3)
+np.add.at(pixel, [0, 1, 1], 1)
+print("with np.add.at   :", pixel)
+
+# %% [markdown]
+# ## Back through a convolution
+#
+# Now put together what you have. Forward, with the filters as rows W (O, C·KH·KW):
+#
+# | forward | backward |
+# | --- | --- |
+# | columns = im2col(x) | grad_x = col2im(grad_columns) |
+# | y = W @ columns | grad_W = grad @ columns.T, grad_columns = W.T @ grad |
+# | y + bias, a number for each filter | grad_bias = the sum of grad over all its outputs |
+# | (O, N, OH, OW) becomes (N, O, OH, OW) | (N, O, OH, OW) becomes (O, N, OH, OW) |
+#
+# Read the left side from top to bottom, and the right side from bottom to top.
+#
+# ### Exercise: conv2d_backward
+#
+# **Core**, about 20 minutes.
+#
+# `grad` comes as (N, O, OH, OW), and the products want rows (O, N·OH·OW). A `reshape` alone would mix up images and
+# filters: swap the first two axes before it.
+
+
+# %% nbgrader={"grade": false, "grade_id": "conv2d_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def conv2d_backward(grad, x, weight, stride=1, padding=0):
+    """The way back through conv2d: grad_x, grad_weight, grad_bias. About 8 lines.
+
+    grad is (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW). Each gradient has the shape of its own; bias is (O,).
+    Use `ops.im2col(x, kernel_size, stride, padding)` and `ops.col2im(columns, x_shape, kernel_size, stride, padding)`.
+    """
+    ### BEGIN SOLUTION
+    o, kernel_size = len(weight), weight.shape[2:]
+    rows = grad.swapaxes(0, 1).reshape(o, -1)  # (O, N*OH*OW)
+    columns = ops.im2col(x, kernel_size, stride, padding)  # (C*KH*KW, N*OH*OW)
+    grad_weight = (rows @ columns.T).reshape(weight.shape)
+    grad_columns = weight.reshape(o, -1).T @ rows
+    grad_x = ops.col2im(grad_columns, x.shape, kernel_size, stride, padding)
+    return grad_x, grad_weight, rows.sum(axis=1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_backward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.conv2d_backward(conv2d_backward)
+
+# %% [markdown]
+# Once it is right, it becomes a rung of your ladder: the way back through the layer of lesson 02, for MNIST's 60,000
+# images. Here is the rung below it, with the same products and a `col2im` that goes window by window.
+
+
+# %%
+def conv2d_backward_by_windows(grad, x, weight, padding):
+    """As yours may be, but with ops.col2im_loops."""
+    rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
+    columns = ops.im2col(x, 3, 1, padding)
+    grad_columns = weight.reshape(len(weight), -1).T @ rows
+    return (
+        ops.col2im_loops(grad_columns, x.shape, 3, 1, padding),
+        (rows @ columns.T).reshape(weight.shape),
+        rows.sum(axis=1),
+    )
+
+
+rng = np.random.default_rng(0)
+layer = {"x": digits.images[:8], "weight": rng.standard_normal((10, 1, 3, 3), dtype=np.float32), "padding": 1}
+back = layer | {"grad": rng.standard_normal((8, 10, 28, 28), dtype=np.float32)}
+work = "convolution backward only, x 60,000 images"
+by_windows = timing.measure(conv2d_backward_by_windows, back).seconds
+journal.rung("backward, col2im by windows", work, by_windows / 8 * 60_000, batch=8)
+times = {
+    "forward": timing.measure(ops.conv2d, layer).seconds,
+    "backward, the library's": timing.measure(ops.conv2d_backward, back).seconds,
+    "backward by windows": by_windows,
+}
+show.bars({name: seconds / 8 for name, seconds in times.items()}, "s", title="one digit through one layer")
+
+# %% [markdown]
+# ## Back through pooling
+#
+# Of each window, max-pooling kept the largest pixel. The others had no say: had one of them been a little larger, the
+# output would be the same. So the whole gradient of an output goes to the pixel where its maximum came from, and all
+# the others get 0.
+#
+# You have done that before. Lesson 03 put values back where the maxima came from, and did not say what for.
+#
+# ### Exercise: max_pool2d_backward
+#
+# **More**, about 10 minutes.
+#
+# Send the gradient back, with two calls of the library. Of equal maxima the first one gets all of it (after a ReLU,
+# ties at 0 are everywhere). Where windows overlap, what meets on a pixel adds up.
+
+
+# %% nbgrader={"grade": false, "grade_id": "max_pool2d_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def max_pool2d_backward(grad, x, kernel_size, stride=None, padding=0):
+    """The way back through max_pool2d: grad_x (N, C, H, W). About 2 lines.
+
+    grad is (N, C, OH, OW), x (N, C, H, W). `ops.max_pool2d_indices(x, kernel_size, stride, padding)` says where the
+    maxima are; `ops.max_unpool2d(values, indices, size)` puts values there, with size (H, W).
+    """
+    ### BEGIN SOLUTION
+    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
+    return ops.max_unpool2d(grad, indices, x.shape[2:])
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.max_pool2d_backward(max_pool2d_backward)
+
+# %% [markdown]
+# ## All of it, once
+#
+# These are all the parts of a convolutional network. Here they stand in a row: convolution, ReLU, pooling, dense
+# layer, loss. The lines of the way back mirror those of the way forward. First the judge looks at it, in float64 and
+# on two images; then it trains.
+
+
+# %%
+def cnn(filters, weight, bias, x, labels):
+    """Forward and backward through a small CNN: the loss, and the gradients by filters, weight and bias."""
+    convolved = ops.conv2d(x, filters, padding=1)
+    active = ops.relu(convolved)
+    pooled = ops.max_pool2d(active, 2)
+    flat = pooled.reshape(len(x), -1)
+    loss, grad = ops.softmax_cross_entropy(ops.affine(flat, weight, bias), labels)
+
+    grad, grad_weight, grad_bias = ops.affine_backward(grad, flat, weight)
+    grad = ops.max_pool2d_backward(grad.reshape(pooled.shape), active, 2)
+    grad = ops.relu_backward(grad, convolved)
+    _, grad_filters, _ = ops.conv2d_backward(grad, x, filters, padding=1)
+    return loss, grad_filters, grad_weight, grad_bias
+
+
+rng = np.random.default_rng(0)
+filters = 0.3 * rng.standard_normal((8, 1, 3, 3), dtype=np.float32)
+weight, bias = 0.02 * rng.standard_normal((10, 8 * 14 * 14), dtype=np.float32), np.zeros(10, np.float32)
+
+wide = [array.astype(np.float64) for array in (weight, bias, digits.images[:2])]
+judge = ops.numeric_gradient(lambda values: cnn(values, *wide, labels[:2])[0], filters)
+print(f"the judge: {distance(cnn(filters.astype(np.float64), *wide, labels[:2])[1], judge):.0e}")
+
+losses = []
+for _ in range(150):
+    batch = rng.integers(0, 1500, 64)
+    loss, *gradients = cnn(filters, weight, bias, digits.images[batch], labels[batch])
+    for parameter, gradient in zip((filters, weight, bias), gradients, strict=True):
+        parameter -= 0.1 * gradient
+    losses.append(float(loss))
+show.losses({"a CNN of your parts": losses}, title="8 filters of 3 x 3, pooling, 10 classes")
+
+# %% [markdown]
+# Twenty lines, a loop, and it learns to read digits. Lesson 05 makes layers of these lines, so that you can build any
+# network of them, and asks how good it gets.
+
+# %% [markdown]
+# ## In your own words
+#
+# A colleague says: "I need no gradient check. The loss went down, so the gradients are right." Answer in four to six
+# sentences, with the numbers that you measured in this lesson.
+#
+# 1. What did the loss and the accuracy do with one wrong sign, and why did training work all the same?
+# 2. What does the numeric gradient see that the loss curve does not?
+# 3. Why not train with it, then? Say how many times longer a step would take, and how that grows with the network.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_gradient_check", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** With the sign of one bias gradient turned, my loss fell almost as far as with the right gradients
+# and the accuracy on other digits was nearly the same. The other weights, more than 25,000 of them, still went
+# downhill, and they made up for the 32 biases that went the wrong way: a small step lowers the loss as long as the wrong
+# gradient still points roughly along the right one. The numeric gradient looks at each number by itself. For the
+# turned biases it differed by a factor of 2 relative to the largest value, where the right ones agreed to about ten
+# digits, and it would have seen a single number that is off by 1 %. But it needs two forward passes for each
+# parameter: for the 25,450 of this small network a step took some 20,000 times as long as with backprop. The factor
+# grows in proportion to the number of parameters, so one checks a tiny network, or a few numbers of a large one, and
+# trains with backprop.
+#
+# **Rubric** (3 points). One point: the loss fell all the same, with a measured number, and the reason (most of the
+# gradient was still right, so the step still went downhill). One point: the check compares each gradient value by
+# itself, so a wrong one cannot hide behind the others. One point: two forward passes for each parameter, with the
+# measured factor, which grows with the number of parameters. Half a point off if no measured number is named.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What you have
+#
+# Compare rungs of one heading only.
+
+# %%
+journal.ladder()
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: Each node of a graph turns the gradient by its output into the gradients by its inputs, and so
+# one walk back gives them all, for the price of about two walks forward. A falling loss does not prove a gradient, but
+# trying does, in float64 and to both sides. Where forward copies, backward adds up, and where forward chooses, backward
+# goes to the chosen one: that is all of `col2im` and of pooling.
+#
+# ### Stretch: a tape
+#
+# **More**, as long as you like.
+#
+# You wrote the way back by hand, in the reverse order of the way forward. A **tape** does that by itself: each
+# operation notes what it was made of and how to go back, and `backward` reads the notes from the end. Below are thirty
+# lines of it, for + and * of numbers or arrays of one shape. PyTorch is, at heart, the same idea.
+
+
+# %%
+class Value:
+    """An array that remembers what it was made of."""
+
+    def __init__(self, data, parents=(), back=lambda grad: ()):
+        self.data = np.asarray(data, np.float64)
+        self.parents, self.back = parents, back  # back(grad) gives a gradient for each parent
+        self.grad = np.zeros_like(self.data)
+
+    def __add__(self, other):
+        return Value(self.data + other.data, (self, other), lambda grad: (grad, grad))
+
+    def __mul__(self, other):
+        return Value(self.data * other.data, (self, other), lambda grad: (grad * other.data, grad * self.data))
+
+    def backward(self):
+        """Fill .grad of everything that this value was made of."""
+        order, seen = [], set()
+
+        def visit(value):  # parents first
+            if id(value) not in seen:
+                seen.add(id(value))
+                for parent in value.parents:
+                    visit(parent)
+                order.append(value)
+
+        visit(self)
+        self.grad = np.ones_like(self.data)
+        for value in reversed(order):
+            for parent, grad in zip(value.parents, value.back(value.grad), strict=True):
+                parent.grad = parent.grad + grad  # a value used twice gets both shares
+
+
+a, b = Value(3.0), Value(4.0)
+y = a * b + a * a
+y.backward()
+print(f"y = ab + a²: by a {a.grad:g}, and 2a + b is {2 * 3 + 4}; by b {b.grad:g}, and a is 3")
+
+# %% [markdown]
+# Teach it what a network needs: `affine(x, weight, bias)`, `relu(x)` and `cross_entropy(scores, labels)`, each a
+# function of some three lines that returns a Value. You have all the ways back already. The test below is the judge.
+# About 60 lines in all. Then go on: `conv2d` and `max_pool2d` are two more.
+
+# %%
+# Your stretch. When the three functions are written, take away the # of the lines below and run.
+#
+# rng = np.random.default_rng(0)
+# start = {"weight 1": rng.standard_normal((5, 6)), "bias 1": rng.standard_normal(5)}
+# start |= {"weight 2": rng.standard_normal((3, 5)), "bias 2": rng.standard_normal(3)}
+# samples, classes = rng.standard_normal((4, 6)), np.array([0, 2, 1, 2])
+#
+# def tape_loss(values):
+#     hidden = relu(affine(Value(samples), values["weight 1"], values["bias 1"]))
+#     return cross_entropy(affine(hidden, values["weight 2"], values["bias 2"]), classes)
+#
+# values = {name: Value(array) for name, array in start.items()}
+# tape_loss(values).backward()
+# for name in start:
+#     def loss(array, name=name):
+#         return tape_loss({other: Value(start[other]) for other in start} | {name: Value(array)}).data
+#     print(f"{name:9}", "right" if distance(values[name].grad, ops.numeric_gradient(loss, start[name])) < 1e-6 else "WRONG")
