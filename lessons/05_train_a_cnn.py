@@ -347,8 +347,8 @@ check.adam_step(adam_step)
 # choice, any optimizer of `nn`, and `data.minibatches((images, labels), batch_size, seed)`. Give each epoch an order
 # of its own.
 #
-# The check trains your network three times, on 1,300 digits in disguise: all of them shifted, perhaps with white ink
-# on black, and with the names of the ten classes exchanged. Of the other 497 it must know 93 %, in the median of the
+# The check trains your network three times, on 1,300 digits in disguise: all of them shifted, perhaps with every pixel
+# negative, and with the names of the ten classes exchanged. Of the other 497 it must know 93 %, in the median of the
 # three. A network that was trained elsewhere will not do. This takes some seconds.
 
 
