@@ -349,7 +349,7 @@ def nearest(images, labels, test_images):
 
 
 def trained_elsewhere(images, labels, test_images, seed):
-    """As good as a network that was trained on the usual digits, with ink of either sign, and ignores what it is given."""
+    """As good as a network that was trained on the usual digits, whatever the sign of the ink."""
     digits = data.digits()
     return nearest(digits.images, digits.labels, np.abs(test_images))
 
