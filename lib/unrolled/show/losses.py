@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from unrolled.show.charts import chart, spread, word_ticks
 from unrolled.show.picture import Picture
@@ -13,52 +16,91 @@ from unrolled.show.words import number
 
 HEIGHT, LEFT, RIGHT = 2.9, 0.7, 2.35  # inches
 LINES = ("-", "--", "-.", ":")
-APART = 0.09  # of the height, between names at the right
+APART = 0.18  # of the height, between names at the right
+SMOOTH = 10  # steps whose mean is drawn bold; a single batch may be easy or hard by chance
+FAINT = 0.25
+ROOM = 3.0  # times: how far single steps may reach below and above the bold lines
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One way of training: the losses until the first that is not finite, and how many steps there were."""
+
+    name: str
+    losses: NDArray[np.float64]
+    steps: int
+    colour: str
+    line: str
+
+    @property
+    def smooth(self) -> NDArray[np.float64]:
+        """At each step, the mean over the last ten, itself included."""
+        sums = np.cumsum(np.concatenate([[0.0], self.losses]))
+        last = np.arange(1, len(sums))
+        first = np.maximum(last - SMOOTH, 0)
+        return np.asarray((sums[last] - sums[first]) / (last - first))
+
+    @property
+    def fate(self) -> str:
+        """How it ends, in words."""
+        if len(self.losses) < self.steps:
+            return f"no number from step {len(self.losses)} on"
+        return f"ends at {_short(self.smooth[-1])}"
 
 
 @styled()
 def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = True) -> Picture:
     """Loss against step, a curve each, named at its end; infinite and NaN losses end a curve with a cross.
 
-    curves: name -> losses, one a step, the first being step 0. ValueError where there is no curve, or one starts with
-    no number.
+    curves: name -> losses, one a step, the first being step 0. The bold line is the mean of the last ten steps.
+    ValueError where there is no curve, or one does not start with a number.
     """
-    lengths = {name: _numbers(curve) for name, curve in curves.items()}
-    if not lengths or not all(lengths.values()):
-        raise ValueError(f"curves holds {list(curves)}; expected at least one curve, each starting with a number")
+    drawn = [_curve(name, values, i) for i, (name, values) in enumerate(curves.items())]
+    if not drawn:
+        raise ValueError("curves is empty; expected at least one curve")
     figure, axes = chart(HEIGHT, LEFT, RIGHT)
-    axes.set(xlabel="step", ylabel="loss", yscale="log" if log else "linear")
-    ends = []
-    for i, (name, curve) in enumerate(curves.items()):
-        count, colour = lengths[name], COLOURS[i % len(COLOURS)]
-        axes.plot(curve[:count], LINES[i % len(LINES)], color=colour)
-        if count < len(curve):
-            axes.plot(count - 1, curve[count - 1], "X", color=colour, markersize=10, markeredgecolor=INK)
-        ends.append((name, float(curve[count - 1]), count, len(curve), colour))
+    axes.set(xlabel="step", ylabel="loss", yscale="log" if log else "linear", title=title)
+    for curve in drawn:
+        axes.plot(curve.losses, color=curve.colour, alpha=FAINT, linewidth=0.9)
+        axes.plot(curve.smooth, curve.line, color=curve.colour)
+        if len(curve.losses) < curve.steps:
+            at = len(curve.losses) - 1
+            axes.plot(at, curve.smooth[-1], "X", color=curve.colour, markersize=10, markeredgecolor=INK, zorder=5)
     axes.margins(0.02, 0.08)
-    axes.grid(True)
     if log:
+        _keep_to_the_bold(axes, drawn)
         word_ticks(axes, "y", number)
-    axes.set_title(title)
-    to_axes = axes.transData + axes.transAxes.inverted()
-    heights = [float(to_axes.transform((0, end))[1]) for _, end, *_ in ends]
-    for (name, end, count, length, colour), y in zip(ends, spread(heights, APART * 2), strict=True):
-        text = f"{name}\n{_fate(end, count, length)}"
-        axes.text(1.02, y, text, transform=axes.transAxes, va="center", color=colour, size=SMALL, weight="bold")
-    said = "; ".join(
-        f"{name}: from {_short(curves[name][0])}, {_fate(end, count, length)}" for name, end, count, length, _ in ends
-    )
+    axes.grid(True)
+    _name_at_the_end(axes, drawn)
+    said = "; ".join(f"{curve.name}: from {_short(curve.losses[0])}, {curve.fate}" for curve in drawn)
     return Picture(figure, f"{title + ': ' if title else ''}loss over the steps of training. {said}.")
 
 
-def _numbers(curve: Sequence[float]) -> int:
-    """How many values there are before the first that is not finite."""
-    finite = np.isfinite(np.asarray(curve, np.float64))
-    return len(curve) if finite.all() else int(finite.argmin())
+def _curve(name: str, values: Sequence[float], index: int) -> Curve:
+    losses = np.asarray(values, np.float64)
+    finite = np.isfinite(losses)
+    if not losses.size or not finite[0]:
+        raise ValueError(f"curve {name!r} does not start with a number")
+    count = len(losses) if finite.all() else int(finite.argmin())
+    return Curve(name, losses[:count], len(losses), COLOURS[index % len(COLOURS)], LINES[index % len(LINES)])
 
 
-def _fate(end: float, count: int, length: int) -> str:
-    return f"ends at {_short(end)}" if count == length else f"no number from step {count} on"
+def _keep_to_the_bold(axes: Axes, drawn: Sequence[Curve]) -> None:
+    """Single steps, thin lines, must not press the bold ones together."""
+    bold = np.concatenate([curve.smooth for curve in drawn])
+    bold = bold[bold > 0]
+    if bold.size:
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, bold.min() / ROOM), min(high, bold.max() * ROOM))
+
+
+def _name_at_the_end(axes: Axes, drawn: Sequence[Curve]) -> None:
+    to_axes = axes.transData + axes.transAxes.inverted()
+    heights = [float(to_axes.transform((0, curve.smooth[-1]))[1]) for curve in drawn]
+    for curve, y in zip(drawn, spread(heights, APART), strict=True):
+        axes.plot([1.01, 1.07], [y, y], curve.line, color=curve.colour, transform=axes.transAxes, clip_on=False)
+        text = f"{curve.name}\n{curve.fate}"
+        axes.text(1.09, y, text, transform=axes.transAxes, va="center", size=SMALL)
 
 
 def _short(value: float) -> str:

@@ -1,0 +1,135 @@
+"""unrolled.show: the graph, its broken gradients and the losses of lesson 04 say what the mathematics says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unrolled import ops, show
+from unrolled.show.folding import added
+from unrolled.show.graph import STEPS, Graph, worked
+from unrolled.show.graph_steps import BREAKS, PARAMETERS, Network, backward, forward, losses
+from unrolled.show.losses import SMOOTH
+from unrolled.show.windows import windows
+
+SMALL = {
+    "x": [[1, 2], [2, -1]],
+    "labels": [0, 1],
+    "weights": ([[1, -1], [0.5, 1], [-1, 0.5]], [[0, 0.5, -1], [0.5, 1, 0.5]]),
+    "biases": ([0.5, -0.5, 0.25], [0, 0]),
+}
+NETWORK = Network.of(**SMALL)
+LOSS_SIGN = len(BREAKS) - 1
+
+
+def loss_with(name: str, value: np.ndarray) -> float:
+    if name == "x":
+        changed = Network(value, NETWORK.labels, NETWORK.parameters)
+    else:
+        changed = Network(NETWORK.x, NETWORK.labels, NETWORK.parameters | {name: value})
+    return float(forward(changed)["loss"][0, 0])
+
+
+@pytest.mark.parametrize("name", ["x", *PARAMETERS])
+def test_gradients_are_those_of_the_loss(name: str) -> None:
+    grads = backward(NETWORK, forward(NETWORK))
+    value = NETWORK.x if name == "x" else NETWORK.parameters[name]
+    expected = ops.numeric_gradient(lambda changed: loss_with(name, changed), value)
+    np.testing.assert_allclose(grads[name], expected, atol=1e-8)
+
+
+def test_the_values_are_those_of_the_operations() -> None:
+    values = forward(NETWORK)
+    assert values["affine 1"].tolist() == [[-0.5, 2, 0.25], [3.5, -0.5, -2.25]]
+    assert values["ReLU"].tolist() == [[0, 2, 0.25], [3.5, 0, 0]]
+    assert values["scores"].tolist() == [[0.75, 2.125], [0, 1.75]]
+    np.testing.assert_allclose(values["softmax"].sum(axis=1), 1)
+    np.testing.assert_allclose(values["loss"], -np.log(values["softmax"][[0, 1], [0, 1]]).mean())
+
+
+@pytest.mark.parametrize("broken", BREAKS[1:], ids=lambda broken: broken.words)
+def test_each_break_spoils_its_own_gradient_and_none_that_was_computed_before(broken: object) -> None:
+    values = forward(NETWORK)
+    right, wrong = backward(NETWORK, values), backward(NETWORK, values, broken)  # type: ignore[arg-type]
+    spoiled = [name for name in right if not np.array_equal(right[name], wrong[name])]
+    assert spoiled[0] == broken.name  # type: ignore[attr-defined]
+
+
+def test_a_broken_gradient_still_trains_unless_every_sign_is_wrong() -> None:
+    for broken in BREAKS[:LOSS_SIGN]:
+        curve = losses(NETWORK, broken, 40, 0.2)
+        assert len(curve) == 41
+        assert curve[-1] < 0.05 * curve[0]
+    rising = losses(NETWORK, BREAKS[LOSS_SIGN], 40, 0.2)
+    assert rising == sorted(rising)
+
+
+def test_the_picture_says_what_is_wrong_and_how_training_ends() -> None:
+    explorer = show.computation_graph(**SMALL, step=9, broken=1)
+    assert "3 of 38 gradient values wrong, to 0.012" in explorer.alt
+    assert "bias 1 (.04, −.2, −.6)" in explorer.alt
+    assert "broken" not in explorer.at(broken=0).alt
+    assert "x (−.5, .5), (−.04, .04)" in explorer.at(broken=0).alt
+
+
+def test_every_step_and_break_can_be_drawn() -> None:
+    explorer = show.computation_graph(**SMALL)
+    for step in range(len(STEPS)):
+        assert STEPS[step].name in explorer.at(step=step, broken=step % len(BREAKS)).alt
+    assert explorer.at(step=9, broken=5).png().startswith(b"\x89PNG")
+
+
+def test_worked_numbers_are_right() -> None:
+    graph = Graph(NETWORK)
+    lines = [worked(graph, at) for at in range(len(STEPS))]
+    assert lines[1] == "first value: 1 × 1 + 2 × (−1) + 0.5 = −0.5"
+    assert lines[2] == "first value: −0.5 becomes 0"
+    assert lines[6] == "first value: (0.2 − 1) / 2 = −0.4"
+    assert lines[8] == "first value: the input was −0.5, so 0.2 becomes 0"
+
+
+def test_a_network_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="weights holds 1 arrays; expected 2"):
+        show.computation_graph([[1, 2]], [0], ([[1, 2]],), ([0],))
+    with pytest.raises(ValueError, match="weight has shape"):
+        show.computation_graph([[1, 2, 3]], [0], SMALL["weights"], SMALL["biases"])  # type: ignore[arg-type]
+
+
+def test_losses_end_where_they_stop_being_numbers() -> None:
+    picture = show.losses({"good": [4.0, 2.0, 1.0], "trapped": [4.0, 3.0, np.nan, np.nan]}, title="two ways")
+    assert picture.alt.startswith("two ways: loss over the steps of training.")
+    assert "good: from 4, ends at 2.3" in picture.alt  # the mean of 4, 2 and 1
+    assert "trapped: from 4, no number from step 2 on" in picture.alt
+    assert picture.png().startswith(b"\x89PNG")
+
+
+def test_the_end_of_a_curve_is_the_mean_of_its_last_ten_steps() -> None:
+    values = [100.0] * 7 + list(range(SMOOTH))
+    assert "ends at 4.5" in show.losses({"a": values}).alt
+
+
+def test_losses_that_cannot_be_drawn_are_refused() -> None:
+    with pytest.raises(ValueError, match="curves is empty"):
+        show.losses({})
+    for curve in ([], [np.nan, 1.0]):
+        with pytest.raises(ValueError, match="'a' does not start with a number"):
+            show.losses({"a": curve})
+
+
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1)])
+def test_the_picture_of_col2im_adds_up_to_col2im(stride: int, padding: int) -> None:
+    seen = windows(np.zeros((5, 6)), (3, 2), stride, padding)
+    columns = np.random.default_rng(0).standard_normal((6, seen.output_size[0] * seen.output_size[1]))
+    image = added(seen, columns, columns.shape[1] - 1)
+    inside = image[padding : padding + 5, padding : padding + 6]
+    np.testing.assert_allclose(inside, ops.col2im(columns, (1, 1, 5, 6), (3, 2), stride, padding)[0, 0])
+    assert added(seen, columns, 0)[:3, :2].tolist() == columns[:, 0].reshape(3, 2).tolist()
+
+
+def test_the_picture_of_col2im_says_what_is_there_so_far() -> None:
+    explorer = show.col2im(np.ones((4, 4)), (3, 3), 2)
+    assert "row by row: 1, 2, 1; 2, 4, 2; 1, 2, 1" in explorer.at(column=3).alt
+    assert "row by row: 1, 1, 0; 1, 1, 0; 0, 0, 0" in explorer.at(column=0).alt
+    assert explorer.still().png().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match=r"columns has shape \(4, 3\); expected \(4, 4\) for an image of \(3, 3\)"):
+        show.col2im(np.ones((4, 3)), (3, 3), 2)
