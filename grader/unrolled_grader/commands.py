@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 4
 """More would mostly wait for each other: what is timed runs alone."""
-DEMO_LESSONS = ("01_matrix_parallelism", "02_convolution", "03_pooling", "05_train_a_cnn")
+DEMO_LESSONS = ("01_matrix_parallelism", "02_convolution", "03_pooling", "04_backprop", "05_train_a_cnn")
 
 
 def add(subparsers: Subparsers) -> None:
