@@ -8,7 +8,8 @@ timed. `ratio` is ours / PyTorch, called in turn in one process; `ratio_apart` w
 is a step times 60,000 images / batch. `source` is what the source's author measured, on another machine (2020).
 
 The accuracies on MNIST need the data (`unrolled data fetch mnist`, or UNROLLED_DATA) and several minutes; --quick
-leaves them out. The digits are scikit-learn's, learned by three networks that differ by their seed.
+leaves them out. The digits are scikit-learn's, learned by three networks that differ by their seed, one by one. All
+accuracies come from one BLAS thread: beside other processes two are slower than one on products this small.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ def main() -> None:
     chosen = common.options(__doc__)
     twins.limit_threads(chosen.threads)
     rows = [step_row(batch, chosen) for batch in (8, 128)]
+    twins.limit_threads(1)
     rows.append(digits_row())
     if not chosen.quick:
         rows.append(mnist_row("mnist accuracy, source A's settings", train_source_a, 0.98, "97.58 %, then 98.03 %"))
