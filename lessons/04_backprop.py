@@ -38,8 +38,9 @@ pixels, labels = digits.images.reshape(-1, 784), digits.labels
 #   grows with each of its *inputs*, and tells the nodes before it. Nothing else. This is the chain rule, and done in
 #   this order it is called **backpropagation**.
 #
-# Below is such a graph with two samples of two numbers. Go to the first step, and then through all of them with the
-# arrow keys. Compute the first number of each step yourself, before you look at the third line.
+# Below is such a graph with two samples of two numbers. (The seminar of lesson 02 taught with such graphs as well.)
+# Go to the first step, and then through all of them with the arrow keys. Compute the first number of each step
+# yourself, before you look at the third line.
 
 # %%
 small = {
@@ -72,9 +73,10 @@ show.computation_graph(**small, step=9, broken=1)
 # Only the last one, which turns *every* sign, sends the loss up. All others fall as if nothing had happened: the
 # weights that are right make up for those that are not.
 #
-# Is that so for a real network as well? Here is one for digits: 784 pixels, a dense layer of 32, ReLU, 10 scores. It is
-# trained three times: with the right gradients, with the wrong sign in bias 1, and then with the wrong sign in half of
-# weight 1, so that 12,544 of its 25,088 weights move uphill in every step.
+# Is that so for a real network as well? Here is one for digits: 784 pixels, a dense layer of 32, ReLU, 10 scores. It
+# is trained three times: with the right gradients, with the wrong sign in bias 1, and then with the wrong sign in
+# half of weight 1, so that 12,544 of its 25,088 weights move uphill in every step. The code is the graph from above,
+# node by node; you need not study it now.
 
 
 # %%
@@ -149,7 +151,7 @@ show.losses(curves, title="784 pixels, 32, ReLU, 10 classes")
 #
 # ### Exercise: numeric_gradient
 #
-# **Core**, about 20 minutes.
+# **Core**, about 15 minutes.
 #
 # Do that for every number of an array. `function` takes an array of x's shape and returns one number. Two rules: move
 # *one* number at a time, with all others where they were; and work on a copy, in float64, for the differences are
@@ -193,8 +195,8 @@ for h in 10.0 ** -np.arange(1, 12, 2):
     one = (np.exp(1 + h) - np.exp(1)) / h
     both = (np.exp(1 + h) - np.exp(1 - h)) / (2 * h)
     up, down, h32 = np.float32(1 + h), np.float32(1 - h), np.float32(h)
-    small = (np.exp(up) - np.exp(down)) / (2 * h32)
-    print(f"{h:.0e}", *(f"{abs(slope - np.exp(1)) / np.exp(1):12.0e}" for slope in (one, both, small)))
+    in_float32 = (np.exp(up) - np.exp(down)) / (2 * h32)
+    print(f"{h:.0e}", *(f"{abs(slope - np.exp(1)) / np.exp(1):12.0e}" for slope in (one, both, in_float32)))
 
 # %% [markdown]
 # Near h = 0.00001 a slope to both sides has about ten right digits in float64, and hardly two in float32. So judge in
@@ -255,7 +257,7 @@ print(f"one step by trying {count:,} parameters twice: {trying:.1f} s, {trying /
 #
 # ### Exercise: affine_backward
 #
-# **Core**, about 15 minutes.
+# **Core**, about 12 minutes.
 #
 # Write the three gradients as two products and a sum. Let the shapes lead you: each gradient has the shape of what it
 # belongs to, and often only one product fits. (One case has all sizes 4, where every product fits.)
@@ -295,7 +297,7 @@ check.affine_backward(affine_backward)
 #
 # Some write the right class as a row of floats, **one-hot**: 1 in its place, 0 elsewhere. Then the loss is
 # -(one_hot * log(p)).sum(), which looks harmless. Here it is, with its way back by the chain rule, in the network of
-# before. The learning rate is bold, and the pixels are eight times as large, so that the network becomes sure of
+# before. The learning rate is bold, and the pixels are ten times as large, so that the network becomes sure of
 # itself in seconds and not in hours. (Momentum adds up steps, as a ball gathers speed. Lesson 05 has more on it.)
 
 
@@ -310,14 +312,14 @@ def one_hot_cross_entropy(scores, one_hot):
 
 def train_boldly(loss_of, targets, steps=500, learning_rate=0.02, momentum=0.9):
     """Losses of training with large steps, and the share of right answers in each batch."""
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(6)
     parameters, losses, correct = new_parameters(rng), [], []
     speed = {name: np.zeros_like(values) for name, values in parameters.items()}
     for _ in range(steps):
         batch = rng.integers(0, 1500, 100)
         with np.errstate(all="ignore"):  # NumPy would warn of what is about to happen
-            loss, gradients = loss_and_gradients(parameters, 8 * pixels[batch], targets[batch], loss_of)
-            found = scores_of(parameters, 8 * pixels[batch])[0].argmax(axis=1)
+            loss, gradients = loss_and_gradients(parameters, 10 * pixels[batch], targets[batch], loss_of)
+            found = scores_of(parameters, 10 * pixels[batch])[0].argmax(axis=1)
             for name, gradient in gradients.items():
                 speed[name] = momentum * speed[name] - learning_rate * gradient
                 parameters[name] += speed[name]
@@ -336,9 +338,10 @@ print(f"right in the last ten batches: {np.mean(correct[-10:]):.0%}")
 show.losses({"one-hot floats": trapped}, title="sure of itself, and then gone")
 
 # %% [markdown]
-# It learned well, and then it was gone, with all its weights. The author of a CNN on CIFAR-10 met this trap in 2015,
-# late in a training run. Here is the whole accident in one row. The network is sure and right, so sure that the two
-# other classes have probability 0: exp(-117) is too small for float32.
+# It learned well, and then it was gone, with all its weights. The author of an article on a CNN for CIFAR-10 (with
+# Theano, 2015) met this trap late in training; integer labels cured it. Here is the whole accident in one row. The
+# network is sure and right, so sure that the two other classes have probability 0: exp(-117) is too small for
+# float32.
 
 # %%
 sure = np.array([[120, 3, 0]], np.float32)
@@ -353,9 +356,9 @@ with np.errstate(all="ignore"):
 #
 # 1. **Labels are integers.** Of each row we need one logarithm, that of the right class. With its number we pick it,
 #    and never touch the others: no 0 times anything.
-# 2. **Log-sum-exp.** The right class, too, can have probability 0. So never take the logarithm of a probability: put
-#    the formula in first. log(exp(s) / sum) = s - log(sum), and exp and log of the score are gone. What is left is the
-#    log of a sum. Subtract the largest score of the row from all scores, which changes no probability. Then the
+# 2. **Log-sum-exp.** The right class, too, can have probability 0. So never take the logarithm of a probability, but
+#    write the formula out before you compute: log(exp(s) / sum) = s - log(sum). What is left is the logarithm of a sum.
+#    And first subtract the largest score of the row from all of its scores, which changes no probability. Then the
 #    largest exp is 1: nothing overflows, the sum is at least 1, and its logarithm is never -inf.
 #
 # And as a present, the way back through both together is short: (p - one_hot) / N, with no division by p.
@@ -371,8 +374,8 @@ show.losses({"one-hot floats": trapped, "integer labels": cured}, title="the sam
 # **Core**, about 20 minutes.
 #
 # Write the cured loss, and its gradient by the scores. `scores[np.arange(n), labels]` picks one score a row;
-# `keepdims=True` keeps the axis that `max` would drop. Mind what the check does to you: scores of 1,000, scores of
-# -1,000, and a network that is sure and wrong, where the loss is 200, not infinity. scores must stay as they are.
+# `keepdims=True` keeps the axis that `max` would drop. The check tries scores of 1,000, scores of -1,000, and a network
+# so sure and so wrong that the loss of a sample is 200, and not infinity. scores must stay as they are.
 
 
 # %% nbgrader={"grade": false, "grade_id": "softmax_cross_entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -483,7 +486,7 @@ print("with np.add.at   :", pixel)
 #
 # ### Exercise: conv2d_backward
 #
-# **Core**, about 20 minutes.
+# **Core**, about 15 minutes.
 #
 # `grad` comes as (N, O, OH, OW), and the products want rows (O, N·OH·OW). A `reshape` alone would mix up images and
 # filters: swap the first two axes before it.
@@ -552,7 +555,7 @@ show.bars({name: seconds / 8 for name, seconds in times.items()}, "s", title="on
 #
 # ### Exercise: max_pool2d_backward
 #
-# **More**, about 10 minutes.
+# **More**, about 8 minutes.
 #
 # Send the gradient back, with two calls of the library. Of equal maxima the first one gets all of it (after a ReLU,
 # ties at 0 are everywhere). Where windows overlap, what meets on a pixel adds up.

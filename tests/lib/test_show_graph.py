@@ -47,7 +47,7 @@ def test_the_values_are_those_of_the_operations() -> None:
     np.testing.assert_allclose(values["loss"], -np.log(values["softmax"][[0, 1], [0, 1]]).mean())
 
 
-@pytest.mark.parametrize("broken", BREAKS[1:], ids=lambda broken: broken.words)
+@pytest.mark.parametrize("broken", BREAKS[1:], ids=lambda broken: broken.short)
 def test_each_break_spoils_its_own_gradient_and_none_that_was_computed_before(broken: object) -> None:
     values = forward(NETWORK)
     right, wrong = backward(NETWORK, values), backward(NETWORK, values, broken)  # type: ignore[arg-type]

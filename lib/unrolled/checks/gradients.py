@@ -64,6 +64,8 @@ def named(*names: str) -> Compare:
             assert found is not None
             return dataclasses.replace(found, lines=(*found.lines, f"return {', '.join(names)}"))
         for name, item, wanted in zip(names, got, expected, strict=True):
+            if item is None:
+                return Mismatch((f"{name}: you return None for it",))
             item_found = mismatch(item, wanted, 1e-4)
             if item_found is not None:
                 first, *rest = item_found.lines

@@ -181,6 +181,15 @@ def _with_grad(change: Callable[[Array], Array]) -> Function:
     return wrong
 
 
+def _reshaped_at_once(grad: Array) -> Array:
+    n, o, *size = grad.shape
+    return grad.reshape(o, n, *size).swapaxes(0, 1)
+
+
+def _mixed_but_for_the_bias(grad: Array, **inputs: Any) -> Any:
+    return (*_with_grad(_reshaped_at_once)(grad=grad, **inputs)[:2], grad.sum(axis=(0, 2, 3)))
+
+
 def _with_options(**options: int) -> Function:
     return lambda **inputs: ops.conv2d_backward(**inputs | options)
 
@@ -190,12 +199,13 @@ def _mean_over_batch(grad: Array, x: Array, **inputs: Any) -> Any:
     return grad_x, grad_weight / len(x), grad_bias / len(x)
 
 
+MIXED = (
+    "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first two "
+    "axes, then reshape"
+)
 CONVOLUTION_MISTAKES = (
-    Mistake(
-        "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first "
-        "two axes, then reshape",
-        _with_grad(lambda g: g.reshape(g.shape[1], g.shape[0], *g.shape[2:]).swapaxes(0, 1)),
-    ),
+    Mistake(MIXED, _with_grad(_reshaped_at_once)),
+    Mistake(MIXED, _mixed_but_for_the_bias),
     Mistake("the stride is missing", _with_options(stride=1)),
     Mistake(
         "grad_x is made with the kernel turned by 180 degrees: col2im puts it back the way it came",

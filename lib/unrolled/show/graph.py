@@ -77,7 +77,7 @@ def computation_graph(
     (0: nothing, to 5) say where the sliders stand first. ValueError where shapes do not fit.
     """
     graph = Graph(Network.of(x, labels, weights, biases))
-    steps = Slider("step", range(len(STEPS)), step, lambda at: f"{at} of {len(STEPS) - 1}: {STEPS[at].name}", True)
+    steps = Slider("step", range(len(STEPS)), step, lambda at: f"{at} of {len(STEPS) - 1}", True)
     breaks = Slider("break", range(len(BREAKS)), broken, lambda at: _name(BREAKS[at]))
     return Explorer(
         lambda step, broken: _draw(graph, step, BREAKS[broken]),
@@ -88,7 +88,7 @@ def computation_graph(
 
 
 def _name(broken: Break | None) -> str:
-    return broken.words if broken else "nothing"
+    return broken.short if broken else "nothing"
 
 
 class Graph:
@@ -210,7 +210,7 @@ def _sentence(sheet: Sheet, graph: Graph, at: int, broken: Break | None) -> None
     sheet.text((EDGE, 0.38), step.formula, size=SMALL)
     if broken:
         wrong, count = graph.wrong_count(broken)
-        text = f"broken: {broken.words}. {wrong} of {count} gradient values are wrong (hatched)"
+        text = f"broken: {broken.words}. {wrong} of {count} gradient values come out wrong (hatched)"
         sheet.text((EDGE, 0.59), text, RED, SMALL, bold=True)
     else:
         sheet.text((EDGE, 0.59), worked(graph, at), size=SMALL)

@@ -27,6 +27,7 @@ class Break:
     """
 
     name: str
+    short: str
     words: str
     change: Callable[[Values, Values, Named], Values]
 
@@ -39,11 +40,21 @@ def _one_percent(right: Values, passed: Values, values: Named) -> Values:
 
 BREAKS = (
     None,
-    Break("bias 1", "bias 1: wrong sign", lambda right, passed, values: -right),
-    Break("affine 1", "ReLU: lets every gradient through", lambda right, passed, values: passed),
-    Break("scores", "loss: the mean's 1/N forgotten", lambda right, passed, values: right * len(right)),
-    Break("weight 2", "weight 2: one number 1 % too large", _one_percent),
-    Break("scores", "loss: wrong sign", lambda right, passed, values: -right),
+    Break("bias 1", "sign of bias 1", "bias 1 has the wrong sign", lambda right, passed, values: -right),
+    Break("affine 1", "ReLU leaks", "the ReLU lets every gradient through", lambda right, passed, values: passed),
+    Break(
+        "scores",
+        "1/N forgotten",
+        "the loss forgets the 1/N of its mean",
+        lambda right, passed, values: right * len(right),
+    ),
+    Break("weight 2", "1 % too large", "one number of weight 2 is 1 % too large", _one_percent),
+    Break(
+        "scores",
+        "every sign",
+        "the loss has the wrong sign, and so has all the rest",
+        lambda right, passed, values: -right,
+    ),
 )
 
 

@@ -329,6 +329,11 @@ def convolution_reshaped_at_once(grad, x, weight, stride=1, padding=0):
     return grad_x, (rows @ columns.T).reshape(weight.shape), rows.sum(axis=1)
 
 
+def convolution_mixed_but_for_the_bias(grad, x, weight, stride=1, padding=0):
+    grad_x, grad_weight, _ = convolution_reshaped_at_once(grad, x, weight, stride, padding)
+    return grad_x, grad_weight, grad.sum(axis=(0, 2, 3))
+
+
 def convolution_with_turned_kernel(item, grad, x, weight, stride, padding):
     return ops.conv2d_backward(grad, x, weight[:, :, ::-1, ::-1], stride, padding)[0]
 
@@ -477,6 +482,8 @@ MUTANTS = {
     ],
     "conv2d_backward": [
         Mutant(convolution_reshaped_at_once, "mixes images and filters"),
+        Mutant(convolution_mixed_but_for_the_bias, "mixes images and filters"),
+        Mutant(lambda **given: (ops.conv2d_backward(**given)[0], None, None), "grad_weight: you return None for it"),
         Mutant(convolution_items(x=convolution_with_turned_kernel), "kernel turned by 180 degrees"),
         Mutant(convolution_items(weight=lambda r, *_: r[:, :, ::-1, ::-1]), "grad_weight is turned"),
         Mutant(convolution_items(weight=lambda r, *_: r.reshape(len(r), -1)), "grad_weight is a matrix still"),
