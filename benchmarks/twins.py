@@ -68,25 +68,33 @@ def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]
 
 
 def row(name: str, case: Case, chosen: Any) -> dict[str, Any]:
-    """Seconds of one step on both sides: called in turn in one process, and each in a process of its own."""
+    """Seconds of one step on both sides: called in turn in one process, and, for a record, each in one of its own."""
     rounds, patience = (2, 0.0) if chosen.quick else (15, 45.0)
     case = replace(case, steps=max(1, case.steps // 8)) if chosen.quick else case
     check(name, case)
-    together, others = common.side_by_side(
-        {side: make(side, case, chosen.threads)[0] for side in SIDES}, rounds, patience
-    )
-    with common.Apart(make, "ours", case, chosen.threads) as us, common.Apart(make, "peer", case, chosen.threads) as it:
-        apart, others_apart = common.apart({"ours": us, "peer": it}, rounds, patience)
+    steps = {side: make(side, case, chosen.threads)[0] for side in SIDES}
+    together, others = common.side_by_side(steps, rounds, patience)
     found = common.compared(together)
+    ratio_apart = None
+    if not chosen.quick:
+        ratio_apart, others_apart = apart(case, chosen.threads, rounds, patience)
+        others = max(others, others_apart)
     return {
         "name": name,
         "ours_s": found["ours_s"] / case.steps,
         "peer": "PyTorch",
         "peer_s": found["peer_s"] / case.steps,
         "ratio": found["ratio"],
-        "ratio_apart": common.compared(apart)["ratio"],
-        "others": round(max(others, others_apart), 2),
+        "ratio_apart": ratio_apart,
+        "others": round(others, 2),
     }
+
+
+def apart(case: Case, threads: int, rounds: int, patience: float) -> tuple[float, float]:
+    """The ratio with a process for each side, and the largest share of the machine that others took meanwhile."""
+    with common.Apart(make, "ours", case, threads) as us, common.Apart(make, "peer", case, threads) as it:
+        times, others = common.apart({"ours": us, "peer": it}, rounds, patience)
+    return common.compared(times)["ratio"], others
 
 
 def _ours(case: Case) -> common.Step:
