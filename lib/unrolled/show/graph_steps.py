@@ -52,7 +52,7 @@ BREAKS = (
     Break(
         "scores",
         "every sign",
-        "the loss has the wrong sign, and so has all the rest",
+        "the loss turns the sign of all",
         lambda right, passed, values: -right,
     ),
 )
