@@ -62,7 +62,11 @@ def serve(files: dict[str, bytes], **how: object) -> Iterator[Served]:
         def log_message(self, format: str, *arguments: object) -> None:
             """Silent."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Silent: a client that hangs up is what some tests are about."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     served.address = f"http://127.0.0.1:{server.server_port}/"

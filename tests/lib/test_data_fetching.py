@@ -240,21 +240,21 @@ class _Slow(bytes):
         return super().__len__()
 
 
-@pytest.fixture
+@contextmanager
 def small_disk() -> Iterator[None]:
-    """No file may grow beyond 4,000 bytes: the system refuses as it does when a disk is full."""
+    """No file of this process may grow beyond 4,000 bytes, pytest's own log included: hold it for one call only."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_named_and_left_clean(monkeypatch: pytest.MonkeyPatch, cache: Path, request: Any) -> None:
+def test_a_full_disk_is_named_and_left_clean(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     with served_mnist(monkeypatch) as served:
-        request.getfixturevalue("small_disk")
-        with pytest.raises(
-            data.DownloadError, match=f"{IMAGES} cannot be kept in {cache}: File too large. Offline: put"
-        ):
+        full = f"{IMAGES} cannot be kept in {cache}: File too large. Offline: put"
+        with pytest.raises(data.DownloadError, match=full), small_disk():
             data.mnist(progress=False)
         assert len(served.asked) == 1, "another mirror would not help"
     assert names(cache) == []
