@@ -620,7 +620,7 @@ show.losses({"a CNN of your parts": losses}, title="8 filters of 3 x 3, pooling,
 # A colleague says: "I need no gradient check. The loss went down, so the gradients are right." Answer in four to six
 # sentences, with the numbers that you measured in this lesson.
 #
-# 1. What did the loss and the accuracy do with one wrong sign, and why did training work all the same?
+# 1. What did the loss and the accuracy do with wrong signs, and why did training work all the same?
 # 2. What does the numeric gradient see that the loss curve does not?
 # 3. Why not train with it, then? Say how many times longer a step would take, and how that grows with the network.
 
