@@ -46,6 +46,7 @@ test: .venv/.dev
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 		$(BIN)/playwright install chromium
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/unrolled build --check
 	@$(BIN)/python -m pytest
