@@ -28,14 +28,15 @@ c.CourseDirectory.db_url = f"sqlite:///{root / 'grader' / 'gradebook.db'}"
 c.ClearSolutions.code_stub = {"python": "# your code here\nraise NotImplementedError"}
 c.ClearSolutions.text_stub = "Your answer here."
 
-c.OverwriteCells.add_missing_cells = True
-
+# How a submission is opened: what cannot be graded is recorded with the reason; only notebook and time stamp are taken.
+c.Autograde.exporter_class = "unrolled_grader.door.Door"
+# Repair takes the place of nbgrader's DeduplicateIds and puts missing cells back, which OverwriteCells then does not.
 # The judge takes the place of nbgrader's Execute and SaveAutoGrades, whose rule (no error: full marks) is not ours.
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.DeduplicateIds",
+    "unrolled_grader.plugin.Repair",
     "nbgrader.preprocessors.OverwriteKernelspec",
-    "unrolled_grader.plugin.RestoreCells",
+    "nbgrader.preprocessors.OverwriteCells",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Autograde.autograde_preprocessors = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import re
-import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 
 from unrolled import checks
-from unrolled_grader import authoring, evidence, gradebook, record
+from unrolled_grader import authoring, gradebook, record, refusal
 from unrolled_grader.intake import Handed
 from unrolled_grader.lease import lease
 from unrolled_grader.plugin import STAMP
@@ -146,18 +145,8 @@ class Course:
 
     def _refuse(self, handed: Handed, problem: str) -> Record:
         """Record a submission that cannot be graded: 0 for each part, with the reason."""
-        student, lesson = handed.student, handed.lesson
-        directory = self.directory
         with _quiet():
-            gradebook.save_zero(directory, student, lesson, problem)
-        for step in (directory.autograded_directory, directory.feedback_directory):  # of an earlier submission
-            shutil.rmtree(directory.format_path(step, student, lesson), ignore_errors=True)
-        specs = checks.lessons().get(lesson, {}).items()
-        parts = [evidence.without(name, spec, "missing", f"not graded: {problem}") for name, spec in specs]
-        kept = Record(student, lesson, handed.digest, tuple(score for scores in parts for score in scores), problem)
-        record.save(self.grades, kept)
-        record.write_scores(self.grades)
-        return kept
+            return refusal.refuse(self.directory, self.grades, handed, problem)
 
     def _stamp(self, handed: Handed) -> str | None:
         """Which record the autograded notebook belongs to; None if nbgrader did not come to its end."""

@@ -5,7 +5,6 @@ A score that a person gave is never touched: nbgrader keeps it beside ours and l
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log, compute_checksum, is_solution
 
+from unrolled import notebooks
 from unrolled.notebooks import grade_id
 
 
@@ -125,6 +125,15 @@ def _unanswered(cell: NotebookNode | None) -> bool:
     return cell is None or cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
 
 
+def released(directory: CourseDirectory, lesson: str) -> NotebookNode:
+    """The notebook of the lesson that learners get. Raises GradebookError if it was not built."""
+    notebook = Path(directory.format_path(directory.release_directory, ".", lesson), f"{lesson}.ipynb")
+    try:
+        return notebooks.read(notebook)
+    except FileNotFoundError:
+        raise GradebookError(f"{notebook} is missing: `make build` makes it from the lesson") from None
+
+
 def _known(gradebook: Gradebook, lesson: str) -> dict[str, tuple[str, float]] | None:
     """The lesson's cells in the gradebook: checksum and points by grade_id; None if it does not know the lesson."""
     try:
@@ -137,11 +146,7 @@ def _known(gradebook: Gradebook, lesson: str) -> dict[str, tuple[str, float]] | 
 
 def _released(directory: CourseDirectory, lesson: str) -> dict[str, tuple[str, float]]:
     """The same of the notebook that learners get."""
-    notebook = Path(directory.format_path(directory.release_directory, ".", lesson), f"{lesson}.ipynb")
-    try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    except FileNotFoundError:
-        raise GradebookError(f"{notebook} is missing: `make build` makes it from the lesson") from None
+    cells = released(directory, lesson).cells
     marks = [cell["metadata"]["nbgrader"] for cell in cells if "nbgrader" in cell["metadata"]]
     points = {mark["grade_id"]: float(mark["points"]) for mark in marks if mark["grade"]}
     return {mark["grade_id"]: (mark.get("checksum"), points.get(mark["grade_id"], 0.0)) for mark in marks}

@@ -7,17 +7,17 @@ nothing about one student's file stops the class.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from unrolled_grader.evidence import CELL
+from unrolled_grader import opening
+from unrolled_grader.opening import RefusedError
 
 MAX_BYTES = 10_000_000
+TIME_STAMP, TIME_STAMP_BYTES = "timestamp.txt", 200
 
 
 @dataclass(frozen=True)
@@ -54,66 +54,46 @@ def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
 def handed(folder: Path, checks: Collection[str]) -> Handed:
     """The notebook in STUDENT/LESSON, with what stands against grading it."""
     lesson, path = folder.name, folder / f"{folder.name}.ipynb"
-    problem = _file_problem(path)
-    data = b"" if problem else _read(path)
-    if data is None:
-        problem = "the file cannot be read"
-    elif not problem:
-        problem = content_problem(data, lesson, checks)
+    try:
+        problem = content_problem(taken(path), lesson, checks)
+    except RefusedError as reason:
+        problem = str(reason)
     return Handed(folder.parent.name, lesson, path, digest(path), problem)
+
+
+def taken(path: Path) -> bytes:
+    """The bytes of a notebook that may be graded. Raises RefusedError for a link, a large file, or none."""
+    if path.parent.is_symlink():
+        raise RefusedError(f"{path.parent.name} is a link, expected a folder")
+    if problem := _file_problem(path):
+        raise RefusedError(problem)
+    data = _read(path)
+    if data is None:
+        raise RefusedError("the file cannot be read")
+    return data
+
+
+def time_stamp(folder: Path) -> str:
+    """What timestamp.txt in a folder says; empty if it is missing, a link, or no short text."""
+    data = _read(folder / TIME_STAMP) or b""
+    return data.decode("utf-8", "replace") if len(data) <= TIME_STAMP_BYTES else ""
 
 
 def digest(path: Path) -> str:
     """A hash of the notebook's content and of the time stamp beside it (the start of a file that is too large)."""
     seen = hashlib.sha256()
-    for file in (path, path.with_name("timestamp.txt")):
+    for file in (path, path.with_name(TIME_STAMP)):
         seen.update((_read(file) or b"") + b"\0")
     return seen.hexdigest()
 
 
 def content_problem(data: bytes, lesson: str, checks: Collection[str]) -> str:
     """Why this is no notebook of `lesson`, or an empty string."""
-    if b"\0" in data:
-        return "the file holds null bytes: it is no notebook, or it was damaged on the way"
     try:
-        content = json.loads(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        return f"the file is not UTF-8 text: {error.reason} at byte {error.start}"
-    except json.JSONDecodeError as error:
-        return f"the file is not valid JSON: {error}"
-    except RecursionError:
-        return "the file is not a notebook: it is nested too deeply"
-    if not _is_notebook(content):
-        return "the file is not a notebook: expected a list of cells with type, source and metadata"
-    return _wrong_lesson(content, lesson, checks)
-
-
-def _is_notebook(content: Any) -> bool:
-    if not isinstance(content, dict) or content.get("nbformat") != 4 or not isinstance(content.get("metadata"), dict):
-        return False
-    cells = content.get("cells")
-    return isinstance(cells, list) and all(
-        isinstance(cell, dict)
-        and isinstance(cell.get("cell_type"), str)
-        and isinstance(cell.get("metadata"), dict)
-        and isinstance(cell.get("source"), (str, list))
-        for cell in cells
-    )
-
-
-def _wrong_lesson(content: dict[str, Any], lesson: str, checks: Collection[str]) -> str:
-    """By the lesson that the build wrote into the notebook, else by the exercises it holds."""
-    about = content["metadata"].get("unrolled")
-    claimed = about.get("lesson") if isinstance(about, dict) else None
-    if claimed == lesson:
-        return ""
-    if isinstance(claimed, str):
-        return f"the notebook is of another lesson: {claimed[:60]}"
-    known = {*checks, *(CELL + check for check in checks)}
-    marks = [cell["metadata"].get("nbgrader") for cell in content["cells"]]
-    if any(isinstance(mark, dict) and mark.get("grade_id") in known for mark in marks):
-        return ""
-    return f"the notebook holds none of the exercises of {lesson}"
+        opening.opened(data, lesson, checks)
+    except RefusedError as reason:
+        return str(reason)
+    return ""
 
 
 def _file_problem(path: Path) -> str:
@@ -132,10 +112,14 @@ def _file_problem(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """The content, as far as it is taken; None if it cannot be read."""
+    """The content of a regular file, as far as it is taken; None if it cannot be read.
+
+    It follows no link and waits for no pipe.
+    """
     try:
-        with path.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as stream:
+            return stream.read(MAX_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except OSError:
         return None
 

@@ -7,21 +7,24 @@ full marks; a trailing number: the grade; text on stderr: zero) decides nothing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import NbGraderPreprocessor, OverwriteCells
+from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
 from traitlets import Unicode
 
 from unrolled import checks
-from unrolled_grader import authoring, evidence, gradebook, intake, judge, record
+from unrolled_grader import authoring, evidence, gradebook, intake, judge, record, repair
 from unrolled_grader.record import Record
 
 STAMP = "unrolled_grading"
 """In an autograded notebook's metadata: the date of the record that belongs to it. Written last, so it means done."""
+REPAIRS = "unrolled_repairs"
+"""In a sanitized notebook's metadata: what `Repair` did, as pairs of grade_id and text."""
 
 
 class Judge(NbGraderPreprocessor):  # type: ignore[misc]
@@ -38,13 +41,15 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         directory.db_url = resources["nbgrader"]["db_url"]
         specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
         self._warn_of_unknown(nb, lesson, set(specs))
+        notes = tuple(repair.Note(*pair) for pair in nb.metadata.get(REPAIRS, ()))
         verdicts = self._judge(judge.Submission(student, lesson, nb, specs))
+        verdicts = replace(verdicts, scores=tuple(_noted(score, notes) for score in verdicts.scores))
         points: dict[str, float] = {}
         for score in verdicts.scores:
             cell = evidence.CELL + score.check
             points[cell] = points.get(cell, 0.0) + score.points
         gradebook.save(directory, student, lesson, verdicts.notebook, points)
-        kept = self._keep(directory, student, lesson, verdicts)
+        kept = self._keep(directory, student, lesson, verdicts, notes)
         verdicts.notebook.metadata[STAMP] = kept.date
         return verdicts.notebook, resources
 
@@ -58,7 +63,14 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
             scores = [evidence.without(name, spec, "crashed", reason, flag) for name, spec in submission.specs.items()]
             return judge.Verdicts(submission.notebook, tuple(part for parts in scores for part in parts), 0.0, ())
 
-    def _keep(self, directory: CourseDirectory, student: str, lesson: str, verdicts: judge.Verdicts) -> Record:
+    def _keep(
+        self,
+        directory: CourseDirectory,
+        student: str,
+        lesson: str,
+        verdicts: judge.Verdicts,
+        notes: tuple[repair.Note, ...],
+    ) -> Record:
         handed_in = Path(directory.format_path(directory.submitted_directory, student, lesson), f"{lesson}.ipynb")
         kept = Record(
             student,
@@ -67,6 +79,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
             verdicts.scores,
             seconds=verdicts.seconds,
             seeds=verdicts.seeds,
+            repairs=tuple(str(note) for note in notes),
         )
         grades = Path(directory.root, self.grades_directory)
         record.save(grades, kept)
@@ -80,31 +93,27 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
                 self.log.warning("%s: no check is declared for the cell %r, so it earns nothing", lesson, name)
 
 
-class RestoreCells(OverwriteCells):  # type: ignore[misc]
-    """nbgrader's OverwriteCells, which also puts back missing cells where their neighbours are missing too."""
+class Repair(NbGraderPreprocessor):  # type: ignore[misc]
+    """Give a submitted notebook its cells and grade_ids back, by the notebook that was handed out.
 
-    def add_missing_grade_cells(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Insert each missing cell after the nearest one before it, in the order of the lesson, that is there."""
-        source = self.gradebook.find_notebook(self.notebook_id, self.assignment_id)
-        points = {cell.name: cell.max_score for cell in source.grade_cells}
-        answers = {cell.name for cell in source.solution_cells}
-        at = 0
-        for cell in source.source_cells:
-            places = [index for index, there in enumerate(nb.cells) if _name(there) == cell.name]
-            if not places and cell.name in points:
-                self.log.warning("Missing grade cell %s put back", cell.name)
-                added = self.missing_cell_transform(cell, points[cell.name], is_solution=cell.name in answers)
-                if cell.name in answers:
-                    added.source = cell.source  # as handed out, so that it counts as unanswered
-                nb.cells.insert(at, added)
-                places = [at]
-            at = places[-1] + 1 if places else at
+    It takes the place of nbgrader's DeduplicateIds and of OverwriteCells.add_missing_cells. What it did is kept in the
+    sanitized notebook's metadata, for `Judge`.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """Repair `nb`. Raises GradebookError if the lesson's notebook was not built."""
+        released = gradebook.released(CourseDirectory(parent=self), resources["nbgrader"]["assignment"])
+        nb, notes = repair.repair(nb, released)
+        for note in notes:
+            self.log.warning("Repaired: %s", note)
+        nb.metadata[REPAIRS] = [[note.cell, note.text] for note in notes]
         return nb, resources
 
 
-def _name(cell: NotebookNode) -> str | None:
-    mark = cell.metadata.get("nbgrader")
-    return mark.get("grade_id") if isinstance(mark, dict) else None
+def _noted(score: evidence.Score, notes: Sequence[repair.Note]) -> evidence.Score:
+    """The score, with what was repaired of its exercise and its check in front of the detail."""
+    texts = [note.text for note in notes if note.concerns(score.check)]
+    return replace(score, detail=f"(repaired: {'; '.join(texts)}) {score.detail}".rstrip()) if texts else score
 
 
 def know_lesson(assignment: str, student: str, notebooks: Sequence[str]) -> None:

@@ -43,6 +43,8 @@ class Record:
     """Why nothing could be graded; empty if it could."""
     seconds: float = 0.0
     seeds: tuple[int, ...] = ()
+    repairs: tuple[str, ...] = ()
+    """What was put right before the notebook was run, in words."""
     version: str = unrolled.__version__
     date: str = field(default_factory=lambda: datetime.datetime.now(datetime.timezone.utc).isoformat())
     machine: dict[str, Any] = field(default_factory=lambda: machine())
@@ -140,6 +142,7 @@ def _read(file: Path) -> Record | None:
         if data.pop("format") != FORMAT:
             return None
         scores = tuple(Score(**{**score, "timings": tuple(score["timings"])}) for score in data.pop("scores"))
-        return Record(**{**data, "scores": scores, "seeds": tuple(data["seeds"])})
+        plain = {key: tuple(data.get(key, ())) for key in ("seeds", "repairs")}
+        return Record(**{**data, "scores": scores, **plain})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # as good as none: the submission is graded again

@@ -63,6 +63,7 @@ def _sections(records: Sequence[Record]) -> Iterable[str]:
         yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed.</p>"
         yield f"{figures.speedups(speeds).html()}{_speed_table(speeds)}"
     yield _flagged(records)
+    yield _repaired(records)
     yield _machines(records)
     yield f'<p class="note">{UNSAFE}</p>'
 
@@ -120,6 +121,14 @@ def _flagged(records: Sequence[Record]) -> str:
     if not items:
         return "<h2>To look at</h2><p>Nothing: every submission opened, and every speed was settled.</p>"
     return f"<h2>To look at</h2>{_table(['student', 'lesson', 'what', 'why'], items)}"
+
+
+def _repaired(records: Sequence[Record]) -> str:
+    items = [[kept.student, kept.lesson, "; ".join(kept.repairs)] for kept in records if kept.repairs]
+    if not items:
+        return ""
+    about = f"<summary>{len(items)} notebooks had lost cells or their marks; they were graded after repair</summary>"
+    return f"<h2>Repaired</h2><details>{about}{_table(['student', 'lesson', 'what was done'], items)}</details>"
 
 
 def _machines(records: Sequence[Record]) -> str:

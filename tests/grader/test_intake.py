@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
-from unrolled_grader import intake
+from unrolled_grader import intake, opening
 
 LESSON = "02_convolution"
 CHECKS = ["im2col", "conv2d_gemm"]
 
 
-def notebook(grade_id: str | None = "im2col", lesson: str | None = None) -> dict[str, Any]:
+def notebook(grade_id: str | None = "im2col", lesson: str | None = None, source: Any = "") -> dict[str, Any]:
     mark = {"nbgrader": {"grade_id": grade_id}} if grade_id else {}
     about = {"unrolled": {"lesson": lesson}} if lesson else {}
-    cells = [{"cell_type": "code", "metadata": mark, "source": "", "outputs": [], "execution_count": None}]
+    cells = [{"cell_type": "code", "metadata": mark, "source": source, "outputs": [], "execution_count": None}]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": about, "cells": cells}
 
 
@@ -31,7 +33,16 @@ def as_bytes(content: Any) -> bytes:
 
 @pytest.mark.parametrize(
     "content",
-    [notebook(), notebook("check_conv2d_gemm"), notebook(None, LESSON), notebook("im2col", LESSON)],
+    [
+        notebook(),
+        notebook("check_conv2d_gemm"),
+        notebook(None, LESSON),
+        notebook("im2col", LESSON),
+        notebook(None, source="%matplotlib inline\ndef im2col(x):\n    return x"),  # Colab took every grade_id
+        notebook(None, source=["import numpy\n", f"check.start('{LESSON}', '0.1.0')"]),
+        notebook() | {"nbformat_minor": 0},
+        notebook() | {"nbformat_minor": 99},
+    ],
 )
 def test_a_notebook_of_the_lesson_passes(content: dict[str, Any]) -> None:
     assert problem(as_bytes(content)) == ""
@@ -46,7 +57,14 @@ def test_a_notebook_of_the_lesson_passes(content: dict[str, Any]) -> None:
         (b'{"cells": "\xff"}', "not UTF-8"),
         (b"[" * 200_000, "nested too deeply"),
         (b"[]", "not a notebook"),
-        (as_bytes(notebook() | {"nbformat": 3}), "not a notebook"),
+        (as_bytes(notebook() | {"nbformat": 3}), "format 3, expected 4: open it in Jupyter and save it again"),
+        (as_bytes(notebook() | {"nbformat": "\ud800"}), "format '\\ud800', expected 4: it cannot be read"),
+        (as_bytes(notebook(lesson="\ud800")), "another lesson: ?"),
+        (as_bytes(notebook(source="half a character: \ud800")), "cell 0 holds half of a character"),
+        (as_bytes(notebook() | {"cells": [{"cell_type": "heading", "source": ""}]}), "cell 0 has the type 'heading'"),
+        (as_bytes(notebook() | {"cells": notebook()["cells"] * 1001}), "1001 cells, at most 1000"),
+        (as_bytes(notebook(None, source='check.start("01_matrix_parallelism")')), "another lesson: 01_matrix"),
+        (as_bytes(notebook(None, source="%%writefile a.py\ndef im2col(x): ...")), "none of the exercises"),
         (b'{"nbformat": 4, "metadata": {}, "cells": {}}', "not a notebook"),
         (b'{"nbformat": 4, "metadata": {}, "cells": [1]}', "not a notebook"),
         (b'{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code"}]}', "not a notebook"),
@@ -57,6 +75,59 @@ def test_a_notebook_of_the_lesson_passes(content: dict[str, Any]) -> None:
 )
 def test_anything_else_is_refused_in_words(data: bytes, said: str) -> None:
     assert said in problem(data)
+
+
+def test_what_grading_does_not_use_costs_nothing() -> None:
+    """Broken outputs, widgets, Colab's metadata, doubled cell ids: nobody sees them, and they are not graded."""
+    content = notebook(source=["a = 1\n", "b = 2"])
+    cell = content["cells"][0]
+    cell |= {"id": "not an id!", "outputs": [{"output_type": "nonsense"}], "execution_count": "three"}
+    cell["metadata"] |= {"tags": "not a list", "id": "mN1x", "colab": {"base_uri": "https://localhost/"}}
+    twin = {"cell_type": "markdown", "source": "", "id": "twin", "attachments": {"a.png": {"image/png": "AAAA"}}}
+    content["cells"] += [twin, twin | {"attachments": 3}]
+    content["metadata"] = {"colab": {"provenance": []}, "widgets": 3, "kernelspec": {"display_name": 1}}
+    nb = opening.opened(as_bytes(content), LESSON, CHECKS)
+    nbformat.validate(nb)
+    assert nb.cells[0].source == "a = 1\nb = 2"
+    assert nb.cells[0].metadata == {"nbgrader": {"grade_id": "im2col"}}
+    assert (nb.cells[0].outputs, nb.cells[0].execution_count) == ([], None)
+    assert len({cell.id for cell in nb.cells}) == 3
+    assert ["attachments" in cell for cell in nb.cells] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "language"),
+    [
+        ({}, "python"),
+        ({"kernelspec": {"name": "python3", "display_name": "Python 3"}, "colab": {}}, "python"),
+        ({"kernelspec": {"name": "venv", "display_name": "mine", "language": "python"}}, "python"),
+        ({"kernelspec": {"name": "ir", "display_name": "R"}}, "r"),
+        ({"kernelspec": {"name": "julia-1.10", "display_name": "Julia"}}, "julia"),
+        ({"kernelspec": [], "language_info": {"name": "R"}}, "r"),
+    ],
+)
+def test_the_kernel_a_notebook_asks_for_is_known(metadata: dict[str, Any], language: str) -> None:
+    nb = opening.opened(as_bytes(notebook() | {"metadata": metadata}), LESSON, CHECKS)
+    assert nb.metadata.kernelspec.language == language
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("%matplotlib inline\n!ls\nfiles = !ls\nprint?\ndef f(x):\n    g = 1\n    return x", {"f", "files"}),
+        ("%%time\ndef f(x): return x", {"f"}),
+        ("%%writefile f.py\ndef f(x): return x", set()),
+        ("await g()\nif True:\n    import f.g as f\nelse:\n    class h: pass", {"f", "h"}),
+        ("try:\n    %time k = 1\nexcept ValueError:\n    f, (g, *h) = 1, (2,)\n    f.k = x[0] = 3", {"f", "g", "h"}),
+        ("x = (7\n % 4)", {"x"}),
+        ("def f(:", set()),
+        ("+".join("1" * 60_000), set()),
+        ("-" * 100_000, set()),
+        ("\n" * 150_000 + "def f(:", set()),
+    ],
+)
+def test_the_names_that_a_cell_binds(source: str, names: set[str]) -> None:
+    assert opening.bound(source) - {"files"} == names - {"files"}
 
 
 def place(submitted: Path, student: str, data: bytes | None, lesson: str = LESSON) -> Path:
@@ -74,6 +145,9 @@ def test_every_submission_is_found_with_what_stands_against_it(tmp_path: Path) -
     place(tmp_path, "cem", b" " * (intake.MAX_BYTES + 1))
     place(tmp_path, "dan", None).symlink_to(tmp_path / "ann" / LESSON / f"{LESSON}.ipynb")
     place(tmp_path, "eve", None).mkdir()
+    os.mkfifo(place(tmp_path, "gil", None))
+    (tmp_path / "hal").mkdir()
+    (tmp_path / "hal" / LESSON).symlink_to(tmp_path / "ann" / LESSON)
     place(tmp_path, "fay", as_bytes(notebook()), "02_convolutions")
     found = {handed.student: handed.problem for handed in intake.find(tmp_path, {LESSON: CHECKS})}
     assert found == {
@@ -82,6 +156,8 @@ def test_every_submission_is_found_with_what_stands_against_it(tmp_path: Path) -
         "cem": "the file has 10 MB, at most 10 MB are taken",
         "dan": "expected a file, not a link or folder",
         "eve": "expected a file, not a link or folder",
+        "gil": "expected a file, not a link or folder",
+        "hal": "02_convolution is a link, expected a folder",
     }
     assert intake.strangers(tmp_path, [LESSON]) == ["fay/02_convolutions"]
     assert [handed.student for handed in intake.find(tmp_path, {LESSON: CHECKS}, "bob")] == ["bob"]
@@ -95,3 +171,23 @@ def test_the_digest_follows_notebook_and_time_stamp(tmp_path: Path) -> None:
     second = intake.digest(file)
     file.write_bytes(b"{ }")
     assert len({first, second, intake.digest(file)}) == 3
+
+
+def test_a_time_stamp_is_short_text_or_nothing(tmp_path: Path) -> None:
+    file = place(tmp_path, "ann", b"{}").with_name("timestamp.txt")
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    said = [intake.time_stamp(file.parent)]
+    file.symlink_to(secret)
+    said.append(intake.time_stamp(file.parent))
+    linked = intake.digest(file.with_name(f"{LESSON}.ipynb"))
+    secret.write_text("changed")
+    assert intake.digest(file.with_name(f"{LESSON}.ipynb")) == linked
+    file.unlink()
+    os.mkfifo(file)
+    said.append(intake.time_stamp(file.parent))
+    file.unlink()
+    file.write_text("2030-01-01 00:00:00 UTC\n")
+    assert [*said, intake.time_stamp(file.parent)] == ["", "", "", "2030-01-01 00:00:00 UTC\n"]
+    file.write_text("x" * 1000)
+    assert intake.time_stamp(file.parent) == ""

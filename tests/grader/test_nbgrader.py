@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import csv
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
+from nbgrader.converters import Autograde
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, answered, hand_in, released
 
-from unrolled_grader import commands, intake, record
+from unrolled_grader import commands, intake, judge, record, repair
 from unrolled_grader.course import Course, CourseError
 
 RIGHT = {"double": GOOD["double"], "explain_total": "One call instead of many."}
@@ -148,11 +154,7 @@ def test_nbgraders_own_autograde_gives_the_same(course: Course) -> None:
         found["check_double"].manual_score = 1.0
         gradebook.db.commit()
 
-    async def press() -> dict[str, Any]:
-        result: dict[str, Any] = NbGraderAPI(config=course.config).autograde(LESSON, "ann")
-        return result
-
-    assert asyncio.run(press())["success"]
+    assert press(course, "ann")["success"]
     after = auto_scores(course, "ann")
     assert {name: score for name, (score, _) in after.items()} == {name: score for name, (score, _) in before.items()}
     assert scores_csv(course) == rows
@@ -171,15 +173,110 @@ def test_a_submission_that_breaks_later_loses_what_it_had(course: Course, root: 
     assert not (course.feedback / "eve" / LESSON).exists()
 
 
-def test_what_nbgrader_cannot_open_is_recorded(course: Course, root: Path) -> None:
-    notebook = answered(root, RIGHT)
-    notebook.cells[2].metadata["nbgrader"] = {"grade": True, "grade_id": "double", "schema_version": 99}
-    hand_in(root, "fay", notebook)
+def test_what_nbgrader_cannot_open_is_recorded(course: Course, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(handed: Any, released: Any) -> Any:
+        raise ValueError("no such cell")
+
+    monkeypatch.setattr(repair, "repair", fail)
+    hand_in(root, "fay", answered(root, RIGHT))
     commands.grade_class(course, student="fay")
     kept = record.load(course.grades, "fay", LESSON)
     assert kept is not None
     assert kept.points == 0
-    assert kept.problem.startswith("nbgrader cannot open it: MissingEntry: No such grade cell")
+    assert kept.problem == "nbgrader cannot open it: ValueError: no such cell"
+
+
+def damage(root: Path, student: str) -> Path:
+    """Hand in a right answer that lost its grade_id and its check, among files that would do harm; its folder."""
+    notebook = answered(root, {"explain_total": RIGHT["explain_total"]})
+    notebook.cells = [cell for cell in notebook.cells if "double" not in str(cell.metadata)]
+    notebook.cells.insert(2, new_code_cell(f"import numpy as np\n\n{RIGHT['double']}"))
+    notebook.metadata.kernelspec = {"name": "ir", "display_name": "R", "language": "R"}
+    folder = hand_in(root, student, notebook).parent
+    (folder / "unrolled").mkdir()
+    for name in ("numpy.py", "sitecustomize.py", "unrolled/__init__.py"):
+        (folder / name).write_text("raise SystemExit('the submission's own module was imported')")
+    (folder / "secret.txt").symlink_to(root / "pyproject.toml")
+    (folder / "dangling").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe")
+    (folder / "timestamp.txt").write_text("yesterday, I think")
+    return folder
+
+
+def press(course: Course, student: str) -> dict[str, Any]:
+    """Autograde as formgrader's button does it: through the API, inside a running event loop."""
+
+    async def pressed() -> dict[str, Any]:
+        result: dict[str, Any] = NbGraderAPI(config=course.config).autograde(LESSON, student)
+        return result
+
+    return asyncio.run(pressed())
+
+
+def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: Course, root: Path) -> None:
+    """On real kernels. What else was handed in neither runs, nor is copied, nor stops anything."""
+    damage(root, "gil")
+    commands.grade_class(course, student="gil")
+    first = record.load(course.grades, "gil", LESSON)
+    assert first is not None
+    assert first.repairs == (
+        "double: its cell had lost its grade_id; taken is the cell that defines double",
+        "check_double: its cell was missing; it was put back",
+        "it asks for the kernel ir (r); it is graded with Python",
+    )
+    assert first.scores[0].verdict == "pass"
+    assert first.scores[0].detail.startswith("(repaired: its cell had lost its grade_id")
+    folder = Path(course.directory.format_path(course.directory.autograded_directory, "gil", LESSON))
+    assert [file.name for file in folder.iterdir()] == [f"{LESSON}.ipynb"]
+    assert press(course, "gil")["success"]
+    second = record.load(course.grades, "gil", LESSON)
+    assert second is not None
+    assert second.date != first.date
+    assert (second.repairs, [score.points for score in second.scores]) == (
+        first.repairs,
+        [score.points for score in first.scores],
+    )
+    assert [file.name for file in folder.iterdir()] == [f"{LESSON}.ipynb"]
+    assert "its cell had lost its grade_id" in (course.grades / "report.html").read_text(encoding="utf-8")
+
+
+def test_every_door_records_what_it_refuses(course: Course, root: Path) -> None:
+    """And no door follows a link out of the folder."""
+    theirs = hand_in(root, "ida", answered(root, RIGHT))
+    mine = hand_in(root, "jon", released(root))
+    mine.unlink()
+    mine.symlink_to(theirs)
+    result = press(course, "jon")
+    assert not result["success"]
+    assert "expected a file, not a link or folder" in result["log"]
+    first = record.load(course.grades, "jon", LESSON)
+    commands.grade_class(course, student="jon", force=True)
+    second = record.load(course.grades, "jon", LESSON)
+    assert first is not None
+    assert second is not None
+    assert first.problem == second.problem == "expected a file, not a link or folder"
+    assert first.scores == second.scores
+    assert auto_scores(course, "jon")["check_double"] == (0.0, False)
+
+
+def test_the_time_stamp_alone_comes_along(course: Course, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So nbgrader knows a later submission from one that is graded."""
+    judged = []
+
+    def judge_nothing(submission: judge.Submission) -> judge.Verdicts:
+        judged.append(submission.student)
+        return judge.Verdicts(submission.notebook, (), 0.0, ())
+
+    monkeypatch.setattr(judge, "judge", judge_nothing)
+    folder = hand_in(root, "kim", answered(root, RIGHT)).parent
+    into = Path(course.directory.format_path(course.directory.autograded_directory, "kim", LESSON))
+    for day in ("2030-01-01", "2030-01-01", "2030-01-02"):
+        (folder / "timestamp.txt").write_text(f"{day} 00:00:00 UTC\n")
+        config = copy.deepcopy(course.config)
+        directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="kim")
+        assert capture_log(Autograde(coursedir=directory, config=config))["success"]
+        assert (into / "timestamp.txt").read_text() == f"{day} 00:00:00 UTC\n"
+    assert judged == ["kim", "kim"]
 
 
 def test_unknown_lessons_and_folders_are_named(root: Path) -> None:

@@ -1,0 +1,85 @@
+"""How nbgrader opens a submission, for `nbgrader autograde`, formgrader's Autograde button and `unrolled grade` alike.
+
+grader/nbgrader_config.py makes `Door` Autograde's exporter. nbgrader itself would follow links, copy whatever lies
+beside a notebook, and end the whole class at a time stamp that is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters import NotebookExporter
+from nbformat import NotebookNode
+from nbgrader.converters import Autograde
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import parse_utc
+from traitlets.config import Config
+
+from unrolled import checks
+from unrolled_grader import intake, opening, refusal
+from unrolled_grader.intake import TIME_STAMP
+from unrolled_grader.plugin import Judge
+
+
+class Door(NotebookExporter):
+    """Lets a submission's notebook and time stamp in, and nothing else of its folder.
+
+    What `intake` refuses is recorded, 0 with the reason, and then raised: nbgrader names the student and goes on.
+    """
+
+    def __init__(self, config: Config | None = None, **others: Any) -> None:
+        super().__init__(config, **others)  # type: ignore[no-untyped-call]
+        if isinstance(self.parent, Autograde):
+            self.parent.coursedir = _CarefulDirectory.like(self.parent.coursedir)
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **others: Any
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """The notebook in a file, converted. Raises opening.RefusedError for a submission that cannot be graded."""
+        if not isinstance(self.parent, Autograde) or not self.parent._sanitizing:
+            return super().from_filename(filename, resources, **others)
+        path, directory = Path(filename), self.parent.coursedir
+        specs: Mapping[str, checks.Spec] = checks.lessons().get(path.stem, {})
+        try:
+            nb = opening.opened(intake.taken(path), path.stem, specs)
+        except opening.RefusedError as reason:
+            grades = Path(directory.root, Judge(parent=self).grades_directory)
+            refusal.refuse(directory, grades, intake.handed(path.parent, specs), str(reason))
+            raise
+        _keep_time_stamp(path.parent, Path(self.parent._format_dest(path.stem, path.parent.parent.name)))
+        converted: tuple[NotebookNode, dict[str, Any]] = super().from_notebook_node(nb, resources, **others)  # type: ignore[no-untyped-call]
+        return converted
+
+
+class _CarefulDirectory(CourseDirectory):  # type: ignore[misc]
+    """A course's folders, in which of a submission's only the notebook and a plain time stamp count."""
+
+    @classmethod
+    def like(cls, other: CourseDirectory) -> _CarefulDirectory:
+        """The same folders as `other`."""
+        same = {name: getattr(other, name) for name in other.trait_names(config=True)}
+        return cls(config=other.config, **{**same, "ignore": ["*", ".*"]})
+
+    def get_existing_timestamp(self, dest_path: str) -> datetime | None:
+        """When a submission was handed in; None if nothing says so in a way that can be read."""
+        return _moment(intake.time_stamp(Path(dest_path)))
+
+
+def _keep_time_stamp(submission: Path, into: Path) -> None:
+    """By it nbgrader tells, without --force, that a later submission has come. One that says nothing stays out."""
+    text = intake.time_stamp(submission)
+    if _moment(text) is not None:
+        into.mkdir(parents=True, exist_ok=True)
+        (into / TIME_STAMP).unlink(missing_ok=True)
+        (into / TIME_STAMP).write_text(text, encoding="utf-8")
+
+
+def _moment(text: str) -> datetime | None:
+    """The time that a text names, in UTC; None if it names none."""
+    try:
+        return parse_utc(text.strip()) if text.strip() else None
+    except (ValueError, OverflowError):
+        return None
