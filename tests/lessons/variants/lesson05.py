@@ -6,7 +6,7 @@ import numpy as np
 
 from unrolled import data, ops
 
-from . import Mutant
+from . import Mutant, updates
 
 # sequential_forward
 
@@ -168,104 +168,6 @@ def batches_without_end(images, labels, batch_size, seed):
         yield from data.minibatches((images, labels), batch_size, seed)
 
 
-# momentum_step
-
-
-def momentum(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient + weight_decay * parameters
-    return parameters - learning_rate * velocity, velocity
-
-
-def momentum_uphill(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient + weight_decay * parameters
-    return parameters + learning_rate * velocity, velocity
-
-
-def momentum_with_two_signs(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity - (gradient + weight_decay * parameters)
-    return parameters - learning_rate * velocity, velocity
-
-
-def momentum_with_the_rate_inside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity - learning_rate * (gradient + weight_decay * parameters)
-    return parameters + velocity, velocity
-
-
-def momentum_stepping_first(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    stepped = parameters - learning_rate * velocity
-    return stepped, momentum * velocity + gradient + weight_decay * parameters
-
-
-def momentum_without_decay(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient
-    return parameters - learning_rate * velocity, velocity
-
-
-def momentum_decaying_beside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient
-    return parameters * (1 - learning_rate * weight_decay) - learning_rate * velocity, velocity
-
-
-def momentum_that_averages(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + (1 - momentum) * (gradient + weight_decay * parameters)
-    return parameters - learning_rate * velocity, velocity
-
-
-def momentum_in_place(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity *= momentum
-    velocity += gradient + weight_decay * parameters
-    parameters -= learning_rate * velocity
-    return parameters, velocity
-
-
-def momentum_without_its_velocity(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    velocity = momentum * velocity + gradient + weight_decay * parameters
-    return parameters - learning_rate * velocity
-
-
-# adam_step
-
-
-def adam(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, **change):
-    """Adam with one thing changed."""
-    m = beta1 * m + (1 - beta1) * gradient
-    v = beta2 * v + (1 - beta2) * (gradient if change.get("square") is False else gradient**2)
-    t = t + change.get("shift", 0)
-    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
-    if change.get("correct") is False:
-        m_hat, v_hat = m, v
-    if change.get("inside"):
-        step = m_hat / np.sqrt(v_hat + epsilon)
-    elif change.get("root") is False:
-        step = m_hat / (v_hat + epsilon)
-    else:
-        step = m_hat / (np.sqrt(v_hat) + epsilon)
-    kept = (m_hat, v_hat) if change.get("keep_corrected") else (m, v)
-    return parameters - change.get("sign", 1) * learning_rate * step, *kept
-
-
-def adam_with(**change):
-    def variant(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
-        return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon, **change)
-
-    return variant
-
-
-def adam_in_float64(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
-    arrays = (array.astype(float) for array in (parameters, gradient, m, v))
-    return adam(*arrays, t, learning_rate, beta1, beta2, epsilon)
-
-
-def adam_in_place(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
-    m *= beta1
-    m += (1 - beta1) * gradient
-    return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)
-
-
-def adam_without_m_and_v(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
-    return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)[0]
-
-
 # evaluate
 
 
@@ -425,29 +327,29 @@ MUTANTS = {
         ),
     ],
     "momentum_step": [
-        Mutant(momentum_uphill, "the step goes uphill"),
-        Mutant(momentum_with_two_signs, "two signs cancel"),
-        Mutant(momentum_with_the_rate_inside, "the learning rate is inside your velocity"),
-        Mutant(momentum_stepping_first, "first the velocity, then the step"),
-        Mutant(momentum_without_decay, "the weight decay is missing"),
-        Mutant(momentum_decaying_beside, "weight decay is part of the gradient"),
-        Mutant(momentum_that_averages, "weighed with 1 - momentum"),
-        Mutant(momentum_in_place, "changed its input parameters"),
-        Mutant(momentum_without_its_velocity, "expected a tuple of 2"),
-        Mutant(lambda **given: (momentum(**given)[0], given["velocity"]), "you return the old velocity"),
+        Mutant(updates.momentum_uphill, "the step goes uphill"),
+        Mutant(updates.momentum_with_two_signs, "two signs cancel"),
+        Mutant(updates.momentum_with_the_rate_inside, "the learning rate is inside your velocity"),
+        Mutant(updates.momentum_stepping_first, "first the velocity, then the step"),
+        Mutant(updates.momentum_without_decay, "the weight decay is missing"),
+        Mutant(updates.momentum_decaying_beside, "weight decay is part of the gradient"),
+        Mutant(updates.momentum_that_averages, "weighed with 1 - momentum"),
+        Mutant(updates.momentum_in_place, "changed its input parameters"),
+        Mutant(updates.momentum_without_its_velocity, "expected a tuple of 2"),
+        Mutant(lambda **given: (updates.momentum(**given)[0], given["velocity"]), "you return the old velocity"),
     ],
     "adam_step": [
-        Mutant(adam_with(correct=False), "the bias correction is missing"),
-        Mutant(adam_with(shift=1), "you count t one too high"),
-        Mutant(adam_with(shift=-1), "you count t from 0"),
-        Mutant(adam_with(keep_corrected=True), "you return the corrected means"),
-        Mutant(adam_with(root=False), "the square root is missing"),
-        Mutant(adam_with(inside=True), "epsilon is inside the square root"),
-        Mutant(adam_with(sign=-1), "uphill"),
-        Mutant(adam_with(square=False), "v is the mean of the gradient's square"),
-        Mutant(adam_in_float64, "dtype is float64, expected float32"),
-        Mutant(adam_in_place, "changed its input m"),
-        Mutant(adam_without_m_and_v, "expected a tuple of 3"),
+        Mutant(updates.adam_with(correct=False), "the bias correction is missing"),
+        Mutant(updates.adam_with(shift=1), "you count t one too high"),
+        Mutant(updates.adam_with(shift=-1), "you count t from 0"),
+        Mutant(updates.adam_with(keep_corrected=True), "you return the corrected means"),
+        Mutant(updates.adam_with(root=False), "the square root is missing"),
+        Mutant(updates.adam_with(inside=True), "epsilon is inside the square root"),
+        Mutant(updates.adam_with(sign=-1), "uphill"),
+        Mutant(updates.adam_with(square=False), "v is the mean of the gradient's square"),
+        Mutant(updates.adam_in_float64, "dtype is float64, expected float32"),
+        Mutant(updates.adam_in_place, "changed its input m"),
+        Mutant(updates.adam_without_m_and_v, "expected a tuple of 3"),
     ],
     "evaluate": [
         Mutant(evaluated_at_once, "you gave the network 40 images in one call; its memory has room for 8"),

@@ -1,0 +1,100 @@
+"""Wrong steps of optimizers, in lesson 05."""
+
+import numpy as np
+
+# momentum_step
+
+
+def momentum(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient + weight_decay * parameters
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_uphill(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient + weight_decay * parameters
+    return parameters + learning_rate * velocity, velocity
+
+
+def momentum_with_two_signs(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity - (gradient + weight_decay * parameters)
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_with_the_rate_inside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity - learning_rate * (gradient + weight_decay * parameters)
+    return parameters + velocity, velocity
+
+
+def momentum_stepping_first(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    stepped = parameters - learning_rate * velocity
+    return stepped, momentum * velocity + gradient + weight_decay * parameters
+
+
+def momentum_without_decay(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_decaying_beside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient
+    return parameters * (1 - learning_rate * weight_decay) - learning_rate * velocity, velocity
+
+
+def momentum_that_averages(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + (1 - momentum) * (gradient + weight_decay * parameters)
+    return parameters - learning_rate * velocity, velocity
+
+
+def momentum_in_place(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity *= momentum
+    velocity += gradient + weight_decay * parameters
+    parameters -= learning_rate * velocity
+    return parameters, velocity
+
+
+def momentum_without_its_velocity(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+    velocity = momentum * velocity + gradient + weight_decay * parameters
+    return parameters - learning_rate * velocity
+
+
+# adam_step
+
+
+def adam(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, **change):
+    """Adam with one thing changed."""
+    m = beta1 * m + (1 - beta1) * gradient
+    v = beta2 * v + (1 - beta2) * (gradient if change.get("square") is False else gradient**2)
+    t = t + change.get("shift", 0)
+    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+    if change.get("correct") is False:
+        m_hat, v_hat = m, v
+    if change.get("inside"):
+        step = m_hat / np.sqrt(v_hat + epsilon)
+    elif change.get("root") is False:
+        step = m_hat / (v_hat + epsilon)
+    else:
+        step = m_hat / (np.sqrt(v_hat) + epsilon)
+    kept = (m_hat, v_hat) if change.get("keep_corrected") else (m, v)
+    return parameters - change.get("sign", 1) * learning_rate * step, *kept
+
+
+def adam_with(**change):
+    def variant(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+        return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon, **change)
+
+    return variant
+
+
+def adam_in_float64(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    arrays = (array.astype(float) for array in (parameters, gradient, m, v))
+    return adam(*arrays, t, learning_rate, beta1, beta2, epsilon)
+
+
+def adam_in_place(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    m *= beta1
+    m += (1 - beta1) * gradient
+    return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)
+
+
+def adam_without_m_and_v(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    return adam(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)[0]
