@@ -114,6 +114,25 @@ def test_layers_hold_views_into_the_flat_arrays():
             assert (layer.gradients[name] == 8).all()
 
 
+def test_assigned_parameters_are_copied_so_that_the_layers_have_them_too():
+    network = small().build((2, 8, 9))
+    network.parameters = np.full(network.parameters.shape, 7, np.float32)
+    assert (network.layers[0].parameters["weight"] == 7).all()
+    network.parameters -= 1
+    assert (network.layers[0].parameters["weight"] == 6).all()
+    with pytest.raises(ValueError, match="parameters has shape"):
+        network.parameters = np.zeros(3, np.float32)
+
+
+def test_a_layer_stays_with_its_network():
+    network = source_a().build((1, 28, 28))
+    before = network.forward(batch()[0])
+    other = nn.Sequential(*network.layers[:-1], nn.Linear(5))
+    with pytest.raises(ValueError, match=r"layer 0, Conv2d.* belongs to another network"):
+        other.build((1, 28, 28))
+    np.testing.assert_array_equal(network.forward(batch()[0]), before)
+
+
 def test_the_same_seed_gives_the_same_network():
     first, again, other = (source_a(seed=seed).build((1, 28, 28)).parameters for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
@@ -190,9 +209,12 @@ def test_summary_counts_by_hand():
         (
             lambda: built().forward(batch((1, 14, 14))[0]),
             ValueError,
-            "built for samples of shape",
+            r"built for batches \(N, 1, 28, 28\)$",
         ),
-        (lambda: source_a().build((784,)), ValueError, "takes images"),
+        (lambda: built().forward(batch()[0][0]), ValueError, r"for one sample, x\[None\]"),
+        (lambda: source_a().build((784,)), ValueError, "layer 0, Conv2d.10, 3, .* takes images"),
+        (lambda: nn.Sequential(nn.ReLU(), loss="mse"), TypeError, "loss is 'mse'; expected a function"),
+        (lambda: nn.Sequential(nn.Linear(1)).predict(np.zeros((3, 2))), ValueError, "no classes to choose from"),
         (lambda: source_a().summary(), ValueError, "no shapes yet"),
         (lambda: source_a().predict(batch()[0], batch_size=0), ValueError, "batch_size is 0"),
     ],
@@ -213,3 +235,4 @@ def test_a_loss_on_numbers_instead_of_classes():
     history = network.fit(data.Dataset(x, x**2), epochs=200, optimizer=nn.Adam(0.02), progress=False)
     assert history.loss[-1] < 0.01
     assert np.isnan(history.accuracy[-1])
+    assert "nan" not in str(history) + history.latest(), "an accuracy that has no meaning is not shown"

@@ -108,6 +108,11 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         network().load(tmp_path / "nothing.npz")
 
 
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere to write network.npz into"):
+        network().build(SHAPE).save(tmp_path / "nowhere" / "network.npz")
+
+
 def test_a_failed_save_leaves_the_older_file(saved, monkeypatch):
     before = saved.read_bytes()
     monkeypatch.setattr(np, "savez", lambda file, **arrays: (file.write(b"half"), 1 / 0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from strict_arrays import strict
 
-from unrolled import data, device, nn
+from unrolled import data, device, nn, ops
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_an_interruption_keeps_the_parameters_from_before_the_step(halves):
 
 def test_an_exploding_loss_stops_with_step_layer_and_array(halves):
     network = dense()
-    with pytest.raises(nn.NonFiniteError, match="training stopped at step") as stopped, np.errstate(all="ignore"):
+    with pytest.raises(nn.NonFiniteError, match="training stopped at step") as stopped:
         fit(network, halves[0], optimizer=nn.SGD(1e30), epochs=3)
     assert stopped.value.step >= 2
     assert stopped.value.layer.startswith(("1: Linear(32)", "3: Linear(10)"))
@@ -204,7 +204,42 @@ def test_images_that_are_not_finite_are_named(halves):
     network = dense()
     with pytest.raises(nn.NonFiniteError, match="Look at the images") as stopped:
         fit(network, data.Dataset(spoiled, train.labels))
-    assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (1, "input", "images")
+    assert (stopped.value.step, stopped.value.layer, stopped.value.array) == (1, "the input", "images")
+
+
+def test_labels_that_are_not_finite_are_named():
+    network = nn.Sequential(nn.Linear(1), loss=ops.mean_squared_error)
+    targets = np.array([[1.0], [np.nan]], np.float32)
+    with pytest.raises(nn.NonFiniteError, match="Look at the labels"):
+        fit(network, data.Dataset(np.ones((2, 3), np.float32), targets))
+
+
+def test_training_that_falls_apart_warns_by_its_error_alone(halves, recwarn):
+    with pytest.raises(nn.NonFiniteError):
+        fit(dense(), halves[0], optimizer=nn.SGD(1e30), epochs=3)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"optimizer": nn.Adam}, r"optimizer is <class .*Adam.*; expected an object such as nn.Adam\(\)"),
+        ({"optimizer": "adam"}, "optimizer is 'adam'"),
+        ({"early_stop": 3}, "early_stop is 3"),
+        ({"schedule": 0.1}, "schedule and callbacks are functions, got 0.1"),
+        ({"callbacks": ["print"]}, "schedule and callbacks are functions, got 'print'"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_named(options, says):
+    with pytest.raises(TypeError, match=says):
+        fit(dense(), TINY, **options)
+
+
+def test_arrays_in_place_of_a_data_set_are_named():
+    with pytest.raises(TypeError, match=r"train is a tuple; expected data.Dataset\(images, labels\)"):
+        fit(dense(), (TINY.images, TINY.labels))
+    with pytest.raises(TypeError, match="dataset is a tuple"):
+        dense().evaluate((TINY.images, TINY.labels))
 
 
 def test_evaluate_weighs_the_last_smaller_batch_by_its_size(halves):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -56,16 +57,21 @@ class History:
 
     def latest(self) -> str:
         """The last epoch in words."""
-        words = f"epoch {len(self.loss)}: loss {self.loss[-1]:.3f}, accuracy {self.accuracy[-1]:.1%}"
+        words = f"epoch {len(self.loss)}: loss {self.loss[-1]:.3f}{_percent(', accuracy ', self.accuracy[-1])}"
         if self.validation_loss:
-            words += f"; validation {self.validation_loss[-1]:.3f}, {self.validation_accuracy[-1]:.1%}"
+            words += f"; validation {self.validation_loss[-1]:.3f}{_percent(', ', self.validation_accuracy[-1])}"
         return words
 
     def __str__(self) -> str:
         lines = ["epoch   loss  accuracy" + ("   validation" if self.validation_loss else "") + "  seconds"]
         for epoch, (loss, accuracy) in enumerate(zip(self.loss, self.accuracy, strict=True)):
-            words = f"{epoch + 1:5} {loss:6.3f} {accuracy:9.1%}"
+            words = f"{epoch + 1:5} {loss:6.3f} {_percent('', accuracy):>9}"
             if self.validation_loss:
-                words += f" {self.validation_loss[epoch]:6.3f} {self.validation_accuracy[epoch]:5.1%}"
+                words += f" {self.validation_loss[epoch]:6.3f} {_percent('', self.validation_accuracy[epoch]):>5}"
             lines.append(f"{words} {self.seconds[epoch]:8.2f}")
         return "\n".join([*lines, *([self.stopped] if self.stopped else [])])
+
+
+def _percent(before: str, accuracy: float) -> str:
+    """Nothing where labels are no classes, and so no accuracy is known."""
+    return "" if math.isnan(accuracy) else f"{before}{accuracy:.1%}"

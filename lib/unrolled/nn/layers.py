@@ -29,6 +29,8 @@ class Layer:
     """The gradient of the loss by each parameter, after a backward pass: views, too."""
     is_first: bool = field(default=False, init=False)
     """Nobody asks for the gradient by a network's input, so its first layer need not compute it."""
+    network: Any = field(default=None, init=False)
+    """The network that this layer was built into; it can be in one only."""
     _kept: Any = field(default=None, init=False)
 
     def build(self, shape: Shape) -> Shape:

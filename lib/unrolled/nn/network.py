@@ -19,6 +19,7 @@ from unrolled.nn.optim import Optimizer
 from unrolled.nn.schedules import Schedule
 from unrolled.nn.summary import Summary
 from unrolled.nn.training import Callback, EarlyStop
+from unrolled.ops.arguments import check_shape
 
 Loss = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -51,8 +52,25 @@ class Sequential:
         self.dtype = np.dtype(dtype)
         if self.dtype.kind != "f":
             raise ValueError(f"dtype is {self.dtype}; expected a float dtype, such as float32")
-        self.parameters: Array = np.zeros(0, self.dtype)
-        self.gradients: Array = np.zeros(0, self.dtype)
+        if not callable(loss):
+            raise TypeError(f"loss is {loss!r}; expected a function, such as ops.softmax_cross_entropy")
+        self._parameters: Array = np.zeros(0, self.dtype)
+        self._gradients: Array = np.zeros(0, self.dtype)
+
+    @property
+    def parameters(self) -> Array:
+        """All parameters (P,). To assign an array is to copy its values: the layers hold views into this one."""
+        return self._parameters
+
+    @parameters.setter
+    def parameters(self, values: Array) -> None:
+        check_shape("parameters", values, self._parameters.shape, f"the network's {self._parameters.shape}")
+        self._parameters[...] = values
+
+    @property
+    def gradients(self) -> Array:
+        """The gradient of the loss by each parameter (P,), after a backward pass."""
+        return self._gradients
 
     def build(self, input_shape: Sequence[int], module: Any = np) -> Sequential:
         """Find all shapes for samples of `input_shape`, such as (1, 28, 28), and draw the first weights.
@@ -65,6 +83,7 @@ class Sequential:
             raise ValueError(f"input_shape is {shape}; this network was built for {self.input_shape}")
         if self.input_shape == shape:
             return self
+        self._claim()
         self._shapes(shape)
         rng = np.random.default_rng(self.seed)
         self._place([layer.initial(rng) for layer in self.layers], module)
@@ -120,8 +139,11 @@ class Sequential:
         return array_module(images).concatenate([self.forward(images[at : at + batch_size]) for at in parts])
 
     def predict(self, images: Array, batch_size: int = 256) -> Array:
-        """The class with the highest score: (N,) integers."""
-        return self.scores(images, batch_size).argmax(axis=1)
+        """The class with the highest score: (N,) integers. Raises ValueError for a network with a single score."""
+        scores = self.scores(images, batch_size)
+        if scores.shape[1] < 2:
+            raise ValueError(f"the network gives scores {scores.shape}, no classes to choose from; use scores(images)")
+        return scores.argmax(axis=1)
 
     def summary(self, input_shape: Sequence[int] | None = None) -> Summary:
         """A table of the layers: shapes, parameters, multiply-adds, bytes. `input_shape` builds the network first."""
@@ -161,22 +183,35 @@ class Sequential:
         if self.input_shape is None:
             self.build(x.shape[1:], array_module(x))
         if tuple(x.shape[1:]) != self.input_shape:
-            raise ValueError(f"x has shape {x.shape}; this network was built for samples of shape {self.input_shape}")
+            batch = f"(N, {', '.join(map(str, self.input_shape or ()))})"
+            hint = "; for one sample, x[None]" if tuple(x.shape) == self.input_shape else ""
+            raise ValueError(f"x has shape {x.shape}; this network was built for batches {batch}{hint}")
         return x
+
+    def _claim(self) -> None:
+        """Raise ValueError if a layer belongs to another network: it would lose its parameters to this one."""
+        for number, layer in enumerate(self.layers):
+            if layer.network not in (None, self):
+                raise ValueError(f"layer {number}, {layer!r}, belongs to another network; make a new one for this")
+        for layer in self.layers:
+            layer.network = self
 
     def _shapes(self, shape: Shape) -> list[Shape]:
         """The shape that leaves each layer. Tells every layer what comes in."""
         shapes = []
-        for layer in self.layers:
-            shape = layer.build(shape)
+        for number, layer in enumerate(self.layers):
+            try:
+                shape = layer.build(shape)
+            except ValueError as error:
+                raise ValueError(f"layer {number}, {layer!r}: {error}") from None
             shapes.append(shape)
         return shapes
 
     def _place(self, initial: Sequence[dict[str, Array]], module: Any) -> None:
         """Lay all parameters out in one array, and their gradients in another; the layers get views."""
         size = sum(value.size for values in initial for value in values.values())
-        self.parameters = module.empty(size, dtype=self.dtype)
-        self.gradients = module.zeros(size, dtype=self.dtype)
+        self._parameters = module.empty(size, dtype=self.dtype)
+        self._gradients = module.zeros(size, dtype=self.dtype)
         start = 0
         for layer, values in zip(self.layers, initial, strict=True):
             for name, value in values.items():

@@ -28,6 +28,8 @@ def save(path: Path, input_shape: Shape, parameters: Sequence[dict[str, Array]])
         f"{number}.{name}": to_host(value) for number, layer in enumerate(parameters) for name, value in layer.items()
     }
     arrays |= {INPUT_SHAPE: np.array(input_shape), LAYERS: np.array(len(parameters))}
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
     unfinished = path.with_name(path.name + ".part")
     try:
         with unfinished.open("wb") as file:
@@ -50,7 +52,7 @@ def load(path: Path) -> tuple[Shape, list[dict[str, Array]]]:
     except FileNotFoundError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a file of a network's parameters: {error}") from None
+        raise ValueError(f"{path} is not a file of a network's parameters, or it is damaged") from error
     return input_shape, layers
 
 

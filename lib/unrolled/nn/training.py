@@ -54,6 +54,13 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_batch_size(self.batch_size)
+        kinds = {"optimizer": (Optimizer, "nn.Adam()"), "early_stop": (EarlyStop, "nn.EarlyStop(patience=3)")}
+        for name, (kind, example) in kinds.items():
+            if not isinstance(getattr(self, name), (kind, type(None))):
+                raise TypeError(f"{name} is {getattr(self, name)!r}; expected an object such as {example}")
+        for value in (*self.callbacks, *([] if self.schedule is None else [self.schedule])):
+            if not callable(value):
+                raise TypeError(f"schedule and callbacks are functions, got {value!r}")
         if self.epochs < 0:
             raise ValueError(f"epochs is {self.epochs}; expected 0 or more")
 
@@ -69,7 +76,8 @@ def fit(network: Sequential, train: Dataset, validation: Dataset | None, plan: P
     network.build(train.images.shape[1:], array_module(train.images))
     history, watch, best = History(), Watch(network), _Best(network)
     optimizer = plan.optimizer or Adam()
-    with _bar(plan.epochs * _steps(train, plan), plan.progress) as bar:
+    # NumPy would warn of what `watch` reports by step, layer and array.
+    with np.errstate(all="ignore"), _bar(plan.epochs * _steps(train, plan), plan.progress) as bar:
         try:
             for epoch in range(plan.epochs):
                 history.trained(_epoch(network, train, optimizer, plan, epoch, watch, bar))
@@ -146,7 +154,8 @@ def _reason_to_stop(network: Sequential, plan: Plan, history: History, best: _Be
     if plan.early_stop is not None:
         best.compare(history.validation_loss[-1])
         if best.epochs_ago >= plan.early_stop.patience:
-            return f"no better validation loss since epoch {epochs - best.epochs_ago}"
+            since = f"since epoch {epochs - best.epochs_ago}" if best.epochs_ago < epochs else "than NaN or infinity"
+            return f"no better validation loss {since}"
     return None
 
 
@@ -185,6 +194,8 @@ def _check(train: Dataset, validation: Dataset | None, plan: Plan) -> None:
 
 
 def _check_set(name: str, dataset: Dataset) -> None:
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"{name} is a {type(dataset).__name__}; expected data.Dataset(images, labels)")
     images, labels = dataset.images, dataset.labels
     if len(images) != len(labels):
         raise ValueError(f"{name} has images {images.shape} but labels {labels.shape}: expected one label an image")

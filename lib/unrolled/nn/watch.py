@@ -17,15 +17,15 @@ EVERY_ON_A_DEVICE = 100  # steps: to look at a loss is to wait for the GPU, so t
 class NonFiniteError(ArithmeticError):
     """A loss or a parameter became NaN or infinite while training.
 
-    step: the number of the step, counted from 1. layer: which layer, as "3: Linear(10)", or "input" or "loss".
-    array: the first array that is not finite: the name of a parameter, "output", "images" or "loss".
+    step: the number of the step, counted from 1. layer: which layer, as "3: Linear(10)", or "the input", "the network".
+    array: the first array that is not finite: the name of a parameter, "output", "images", "labels" or "loss".
     """
 
     def __init__(self, step: int, layer: str, array: str) -> None:
         super().__init__(
             f"training stopped at step {step}: the first array that is not finite is {array!r} of {layer}. "
             "The network has the parameters of the last good step. "
-            + ("Look at the images." if array == "images" else "A smaller learning rate often helps.")
+            + (f"Look at the {array}." if layer == "the input" else "A smaller learning rate often helps.")
         )
         self.step, self.layer, self.array = step, layer, array
 
@@ -67,7 +67,9 @@ def first_non_finite(network: Sequential, images: Array, labels: Array) -> tuple
     """(layer, array) of the first array that is not finite on the way from the images to the loss."""
     module = array_module(network.parameters)
     if not module.isfinite(images).all():
-        return "input", "images"
+        return "the input", "images"
+    if not module.isfinite(labels).all():
+        return "the input", "labels"
     x = images
     for number, layer in enumerate(network.layers):
         for name, value in layer.parameters.items():
@@ -76,7 +78,7 @@ def first_non_finite(network: Sequential, images: Array, labels: Array) -> tuple
         x = layer.forward(x, training=True)
         if not module.isfinite(x).all():
             return f"{number}: {layer!r}", "output"
-    return "loss", "loss"
+    return "the network", "loss"
 
 
 def _first_parameter(network: Sequential) -> tuple[str, str]:
