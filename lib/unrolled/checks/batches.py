@@ -178,6 +178,20 @@ def _mean_of_means(forward: Function, images: Array, labels: Array, batch_size: 
     return float(loss), float(accuracy)
 
 
+def _last_batch_as_full(forward: Function, images: Array, labels: Array, batch_size: int) -> tuple[float, float]:
+    loss, accuracy = _mean_of_means(forward, images, labels, batch_size)
+    return loss * -(-len(images) // batch_size) * batch_size / len(images), accuracy
+
+
+def _items(loss_by: Function, accuracy_by: Function) -> Function:
+    """The loss in one way and the accuracy in another."""
+
+    def wrong(**inputs: Any) -> tuple[float, float]:
+        return loss_by(**inputs)[0], accuracy_by(**inputs)[1]
+
+    return wrong
+
+
 def _scaled(loss_factor: Function, accuracy_factor: Function) -> Function:
     """The right values times factors that depend on the number of images and of batches."""
 
@@ -211,6 +225,18 @@ def _whole_batches_only(forward: Function, images: Array, labels: Array, batch_s
 
 EVALUATE_MISTAKES: Sequence[Mistake] = [
     Mistake("this is a mean of means: the last batch is smaller, so its mean must count for less", _mean_of_means),
+    Mistake(
+        "the loss is a mean of means: the last batch is smaller, so its mean must count for less",
+        _items(_mean_of_means, evaluated),
+    ),
+    Mistake(
+        "the accuracy is a mean of means: the last batch is smaller; count the right ones, divide at the end",
+        _items(evaluated, _mean_of_means),
+    ),
+    Mistake(
+        "the last batch is weighed as if it were full: times the number of images in this batch, not batch_size",
+        _items(_last_batch_as_full, evaluated),
+    ),
     Mistake("the last, smaller batch is left out", _whole_batches_only),
     Mistake(
         "only the last batch counts: add up, do not replace", _part(lambda count, size: (count - 1) // size * size)

@@ -161,4 +161,7 @@ def _advice(predictions: Array, median: float, inputs: Inputs) -> str:
             "hardly better than guessing: is the optimizer's step taken for every batch, and do a batch's images and "
             "labels belong together?"
         )
-    return "it learns, but not far enough: does each epoch visit all images? More epochs, or another learning rate?"
+    return (
+        "it learns, but not far enough: does each epoch visit all images, is the optimizer made once, before the "
+        "loops, and the return after them? If so: more epochs, or another learning rate"
+    )

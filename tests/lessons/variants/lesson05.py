@@ -221,6 +221,21 @@ def evaluated_in_sums(forward, images, labels, batch_size):
     return sum(loss * n for loss, _, n in found), sum(accuracy * n for _, accuracy, n in found)
 
 
+def evaluated_with_a_full_last_batch(forward, images, labels, batch_size):
+    found = list(parts(forward, images, labels, batch_size))
+    return sum(loss for loss, _, _ in found) * batch_size / len(images), sum(a * n for _, a, n in found) / len(images)
+
+
+def evaluated_with_a_mean_accuracy(forward, images, labels, batch_size):
+    found = list(parts(forward, images, labels, batch_size))
+    return sum(loss * n for loss, _, n in found) / len(images), sum(a for _, a, _ in found) / len(found)
+
+
+def evaluated_with_a_mean_loss(forward, images, labels, batch_size):
+    found = list(parts(forward, images, labels, batch_size))
+    return sum(loss for loss, _, _ in found) / len(found), sum(a * n for _, a, n in found) / len(images)
+
+
 def evaluated_right_but_in_percent(forward, images, labels, batch_size):
     loss, accuracy = (part / len(images) for part in evaluated_in_sums(forward, images, labels, batch_size))
     return loss, 100 * accuracy
@@ -356,6 +371,9 @@ MUTANTS = {
         Mutant(evaluated_at_once_and_wrong, "you gave the network 40 images in one call"),
         Mutant(evaluated_one_by_one, "in 40 calls: give the network batch_size = 8 images at a time"),
         Mutant(evaluated_with_a_mean_of_means, "this is a mean of means"),
+        Mutant(evaluated_with_a_full_last_batch, "weighed as if it were full"),
+        Mutant(evaluated_with_a_mean_accuracy, "the accuracy is a mean of means"),
+        Mutant(evaluated_with_a_mean_loss, "the loss is a mean of means"),
         Mutant(evaluated_without_the_rest, "the last, smaller batch is left out"),
         Mutant(evaluated_by_the_last_batch, "add up, do not replace"),
         Mutant(evaluated_returning_in_the_loop, "is the return inside the loop?"),
