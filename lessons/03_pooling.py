@@ -11,7 +11,8 @@
 # - say what ties and overlapping windows ask of the way back.
 #
 # **You need** slices with steps, boolean masks, and the axes of a batch of images (lesson 02). Later exercises use the
-# library's version of earlier ones, so you can leave any of them out.
+# library's version of earlier ones, so you can leave any of them out. Stuck? `check.NAME.hint()`, with the name of the
+# exercise, gives three hints.
 
 # %%
 import numpy as np
@@ -60,7 +61,7 @@ show.max_pool2d(image_3, 2)
 
 # %% [markdown]
 # What is it good for? It makes the next layers cheaper: a window of 2 leaves a quarter of the numbers. And the question
-# "is there an edge somewhere here?" gets nearly the same answer when the edge moves a little. See for yourself: find
+# "is there an edge somewhere here?" gets a more similar answer when the edge moves a little. See for yourself: find
 # the edges in 200 digits, move the digits by one pixel, and ask how much of the pooled result has changed.
 
 # %%
@@ -73,8 +74,8 @@ for kernel_size in (1, 2, 4, 7):
     print(f"window {kernel_size}: {before[0].size:3} numbers, {change:4.0%} changed by a shift of one pixel")
 
 # %% [markdown]
-# Larger windows forgive more, and they forget more: where in the window the edge was is gone. How much to forget has
-# to be tried. In an experiment of 2015, which we meet again below, windows of 4 got 75.9 % of the test photographs right
+# Larger windows forgive more, and they forget more: where in the window the edge was is gone. How much to forget has to
+# be tried. In an experiment of 2015, which we meet again below, windows of 4 got 75.9 % of the test photographs right
 # and windows of 2 got 72.7 %. Its author thought that the smaller ones forgave too little.
 #
 # ### Exercise: max_pool2d
@@ -127,7 +128,7 @@ show.max_pool2d(image, 2, values=np.array([[1, 2], [3, 4]]))
 
 # %%
 def windows_as_rows(x, k):
-    """The windows of x (N, C, H, W), which do not overlap, as rows: (N*C*OH*OW, k*k)."""
+    """The windows of x (N, C, H, W) side by side, as rows: (N*C*OH*OW, k*k). H and W are multiples of k."""
     n, c, h, w = x.shape
     return x.reshape(n, c, h // k, k, w // k, k).swapaxes(3, 4).reshape(-1, k * k)
 
@@ -151,8 +152,9 @@ print("winners:", winners)
 # | update | 1.64 | **pooling** | **9.72** | **fill** | **9.5** |
 # | | | convolution | 0.44 | reshape, col2im | 0.11 |
 #
-# The parts of the step add up to 13.26 ms, and 7,500 mini-batches to 99 seconds: nothing is missing. That is how to
-# hunt, and the trail ends at a single line. In our names it is
+# The parts of the step add up to 13.26 ms, and 7,500 mini-batches to 99 seconds: nothing is missing. (Within a column,
+# each line was measured on its own, so its lines miss their sum by a few per cent.) That is how to hunt, and the trail
+# ends at a single line. In our names it is
 #
 # ```python
 # filled[:, winners] = values
@@ -160,7 +162,7 @@ print("winners:", winners)
 #
 # `filled` holds zeros, a row for each window; `values` are the numbers to put back. The author concluded that a GPU is
 # bad at scattered writes, and put a multiplication with a mask of zeros and ones in place of that line. Then the fill
-# took 0.016 ms, and an epoch about 50 seconds.
+# took 0.016 ms, and an epoch about 50 seconds. (The parts promise 29. Lesson 07 comes back to that.)
 #
 # The line was the right one to blame. But look at what it does:
 #
@@ -173,10 +175,10 @@ filled[:, winners] = values
 print(filled)
 
 # %% [markdown]
-# Four values went out and twelve came home. `[:, winners]` does not pair the first row with the first winner, the second
-# row with the second winner. It takes *every* row, and in each of them *every* winner's place: 4 x 4 writes, many of
-# them to the same pixels. So the line is not only slow, it is **wrong**: whichever places win anywhere get the value
-# everywhere.
+# Four values went out and twelve came home. `[:, winners]` does not pair the first row with the first winner, the
+# second row with the second winner. It takes *every* row, and in each of them *every* winner's place: 4 x 4 writes,
+# some of them to the same pixels. So the line is not only slow, it is **wrong**: whichever places win anywhere get the
+# value everywhere.
 #
 # The layer of the article has 15,680 windows in a mini-batch, and the line writes 246 million numbers into an array of
 # 62,720.
@@ -249,8 +251,8 @@ print(f"15,680 windows: the plain loop is {loop_wins:.0f} times faster than the 
 show.growth(sizes, times, what="windows")
 
 # %% [markdown]
-# The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and with 500 windows it
-# may still lose. But it makes n steps where the statement makes n². "Vectorized" says how a step is done and nothing
+# The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and with 500 windows
+# it may still lose. But it makes n steps where the statement makes n². "Vectorized" says how a step is done and nothing
 # about how many there are. First count the work, then make it cheap: lesson 01 called these algorithm and constant
 # factor.
 #
@@ -265,8 +267,8 @@ show.growth(sizes, times, what="windows")
 # **Core**, about 10 minutes.
 #
 # Put values back by index, in images now. Each index says where in its image and channel the value belongs, counted row
-# by row: row * W + column. With windows side by side no index occurs twice in one image and channel. One assignment does
-# it, without a loop, if you name both: which image and channel, and where in it.
+# by row: row * W + column. With windows side by side no index occurs twice in one image and channel. One assignment
+# does it, without a loop, if you name both: which image and channel, and where in it.
 
 
 # %% nbgrader={"grade": false, "grade_id": "max_unpool2d", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -317,22 +319,23 @@ print(f"{len(rows):,} windows; {np.mean(tied > 1):.0%} of them tie")
 print(f"for each value, {tied.mean():.1f} go back on average")
 
 # %% [markdown]
-# Some rule has to break the tie. All frameworks that you are likely to meet let one pixel win, and usually the **first**,
-# row by row: the sum is kept, and two programs can be compared. `argmax` follows that rule already. The mask must be
-# taught.
+# Some rule has to break the tie. All frameworks that you are likely to meet let one pixel win, and usually the
+# **first**, row by row: the sum is kept, and two programs can be compared. `argmax` follows that rule already. The mask
+# must be taught.
 #
 # (In the article's network the harm is limited: on its way back, the value meets the ReLU next, and that lets nothing
-# through where its output was 0. You will see it in lesson 04. But a filter with a bias can turn all blank paper into the
-# same positive number. Those windows tie, too, and no ReLU stops what they send back.)
+# through where its output was 0. You will see it in lesson 04. But a filter with a bias can turn all blank paper into
+# the same positive number. Those windows tie, too, and no ReLU stops what they send back.)
 #
 # ### Exercise: max_unpool2d_mask
 #
 # **Core**, about 15 minutes.
 #
 # Put values back by masks, without indices and without a loop over windows. A loop over the *places inside* a window is
-# fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2, `x[:, :, 0::2, 1::2]` holds
-# the upper right pixel of all windows at once. Remember which windows still wait for their winner. The check asks for
-# 20 times the speed of plain loops. What will you get?
+# fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2, `x[:, :, 0::2, 1::2]`
+# holds the upper right pixel of all windows at once. Where an edge is left over, that is one too many:
+# `i : i + OH * step : step` takes just OH of them. Remember which windows still wait for their winner. The check asks for 20 times
+# the speed of plain loops. What will you get?
 
 # %%
 journal.predict("max_unpool2d_mask", ...)  # your guess: how many times faster?
@@ -352,8 +355,8 @@ def max_unpool2d_mask(values, x, kernel_size):
     waiting = np.ones(values.shape, dtype=bool)
     for i in range(kernel_size):
         for j in range(kernel_size):
-            rows = slice(i, oh * kernel_size, kernel_size)
-            columns = slice(j, ow * kernel_size, kernel_size)
+            rows = slice(i, i + oh * kernel_size, kernel_size)
+            columns = slice(j, j + ow * kernel_size, kernel_size)
             here = waiting & (x[:, :, rows, columns] == largest)
             result[:, :, rows, columns] = here * values
             waiting = waiting & ~here
@@ -384,12 +387,12 @@ print(f"plain loops: {loops * 1e3:.0f} ms for 8 images, {loops / 8 * 60_000:,.0f
 #
 # Another experiment left a riddle behind. In 2015 somebody trained a network on small colour photographs with Theano, a
 # library of that time, on a graphics card.² Its pooling had a window of 4 and a stride of 4; 50 epochs took 13
-# minutes. Then the window kept its 4 pixels and the stride became 2, so that windows overlap. Now a single epoch took
+# minutes. Then the window stayed 4 x 4 and the stride became 2, so that windows overlap. Now a single epoch took
 # 30 minutes, with the card at nearly 0 %. The author gave it up as a mystery.
 #
 # Nothing about the idea is mysterious. The same window takes smaller steps, as in a convolution. What is new is the way
-# back: **a pixel can win in several windows, and then their values add up.** Here the window has 3 x 3 pixels and stride
-# 1; the 3 at the right edge wins two times.
+# back: **a pixel can win in several windows, and then their values add up.** Here the window has 3 x 3 pixels and
+# stride 1; the 3 at the right edge wins two times.
 #
 # ² *Theano で GPU 使って Convolutional Neural Net*, in the blog *takataka's diary*, July 2015, in Japanese.
 
@@ -401,9 +404,9 @@ show.max_pool2d(image, 3, stride=1, values=np.array([[1, 2], [3, 4]]))
 #
 # **More**, about 8 minutes.
 #
-# First forward. The places inside the window will do again: 16 for a window of 4, each of them a slice that steps by the
-# stride. `np.maximum(a, b)` takes the larger of each pair. The check asks for 10 times the speed of plain loops.
-# How many will it be?
+# First forward. The places inside the window will do again: 16 for a window of 4, each of them a slice
+# `i : i + OH * stride : stride`. `np.maximum(a, b)` takes the larger of each pair. The check asks for 10 times the speed of plain
+# loops. How many will it be?
 
 # %%
 journal.predict("max_pool2d_overlapping", ...)  # your guess
@@ -416,13 +419,13 @@ def max_pool2d_overlapping(x, kernel_size, stride):
     OH = (H - kernel_size) // stride + 1, and OW alike: what is left over at the edge is left out.
     """
     ### BEGIN SOLUTION
-    n, c, h, w = x.shape
+    h, w = x.shape[2:]
     oh, ow = (h - kernel_size) // stride + 1, (w - kernel_size) // stride + 1
-    y = np.full((n, c, oh, ow), -np.inf, dtype=x.dtype)
+    y = x[:, :, : oh * stride : stride, : ow * stride : stride]
     for i in range(kernel_size):
         for j in range(kernel_size):
-            rows = slice(i, i + (oh - 1) * stride + 1, stride)
-            columns = slice(j, j + (ow - 1) * stride + 1, stride)
+            rows = slice(i, i + oh * stride, stride)
+            columns = slice(j, j + ow * stride, stride)
             y = np.maximum(y, x[:, :, rows, columns])
     return y
     ### END SOLUTION
@@ -448,14 +451,15 @@ print("np.add.at ", added_at)
 
 # %% [markdown]
 # `a[places] += b` first reads all three places, then adds, then writes all three: the second write to place 2 wipes out
-# the first. Only `np.add.at` adds one after the other. With slices you need not worry: within one slice, no pixel occurs
-# twice.
+# the first. Only `np.add.at` adds one after the other. With slices you need not worry: within one slice, no pixel
+# occurs twice.
 #
 # ### Exercise: max_unpool2d_overlapping
 #
 # **Core**, about 12 minutes.
 #
-# Put values back by masks, for any stride, so that values that meet add up. Of equal maxima in a window the first still
+# Put values back by masks, for any stride, so that values that meet add up. Place i of all windows is
+# `i : i + OH * stride : stride`. Of equal maxima in a window the first still
 # wins. The check asks for 10 times the speed of plain loops. Your guess?
 
 # %%
@@ -476,8 +480,8 @@ def max_unpool2d_overlapping(values, x, kernel_size, stride):
     waiting = np.ones(values.shape, dtype=bool)
     for i in range(kernel_size):
         for j in range(kernel_size):
-            rows = slice(i, i + (oh - 1) * stride + 1, stride)
-            columns = slice(j, j + (ow - 1) * stride + 1, stride)
+            rows = slice(i, i + oh * stride, stride)
+            columns = slice(j, j + ow * stride, stride)
             here = waiting & (x[:, :, rows, columns] == largest)
             result[:, :, rows, columns] += here * values
             waiting = waiting & ~here
@@ -491,8 +495,8 @@ check.max_unpool2d_overlapping(max_unpool2d_overlapping)
 # %% [markdown]
 # ## The riddle of the 30 minutes
 #
-# The answer, very likely, stands in Theano's own records. Version 0.7 had just learned strides for pooling, on the
-# CPU, and "with only python code", as its developers note.³ Where stride and window were equal, compiled code ran on the
+# The answer, very likely, stands in Theano's own records. Version 0.7 had just learned strides for pooling, on the CPU,
+# and "with only python code", as its developers note.³ Where stride and window were equal, compiled code ran on the
 # card. Where they differed, nothing compiled fitted, and Theano quietly took what it had: a Python loop over images,
 # channels, rows and columns. No error, no warning, an idle card.
 #
@@ -536,18 +540,20 @@ for name, there, back in [
 print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core and without a graphics card")
 
 # %% [markdown]
-# The loops land in the neighbourhood of the riddle's half hour, with the same kind of loop, other parts around it and a
-# younger machine. The overlap itself is cheap. It asks for more than three times as many windows, and for a plus sign.
+# The loops take tens of minutes, as in the riddle, with the same kind of loop, other parts around it and a younger
+# machine. The overlap itself is cheap. It asks for more than three times as many windows, and for a plus sign.
 #
-# Look at the last two lines as well. With 16 places the masks walk through all the data 16 times. `ops.max_pool2d_backward`
-# finds the indices on the way and then adds once, by index. For large windows on a CPU that is the better way; for
-# windows of 2, or on a GPU, it may be the other. Which one is faster is never a law. It is a measurement.
+# Look at the last two lines as well. With 16 places the masks walk through all windows 16 times.
+# `ops.max_pool2d_backward` finds the indices on the way and then adds once, by index. For large windows on a CPU that
+# is the better way; for windows of 2, or on a GPU, it may be the other. Which one is faster is never a law. It is a
+# measurement.
 
 # %% [markdown]
 # ## In your own words
 #
 # The article ends its hunt like this: a GPU is good at simple arithmetic, but bad at scattered writes, so replace the
-# assignment with a multiplication. Is that right? Answer in four to six sentences, with numbers that you measured above.
+# assignment with a multiplication. Is that right? Answer in four to six sentences, with numbers that you measured
+# above.
 #
 # 1. Twice as many windows: what does the line `filled[:, winners] = values` cost, and why?
 # 2. Which part of the gain is due to the mask itself? Compare indexed fill and mask, on your machine and on the H200.
@@ -555,13 +561,13 @@ print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core 
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_hunt", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# **A model answer.** Half right. Each doubling of the windows made the line about four times as slow here, because
-# `[:, winners]` writes every winner's place in every row, n times n numbers, where n were meant; a loop in plain Python
+# **A model answer.** Half right. Each doubling of the windows made the line about four times as slow here, because `[:,
+# winners]` writes every winner's place in every row, n times n numbers, where n were meant; a loop in plain Python
 # overtook it and was about 30 times faster at 15,680 windows. With the pairs named, the indexed fill needs n writes and
 # grows in proportion. Between it and the mask I measured hardly any difference (55 against 60 µs); on the H200 the mask
-# took 15 µs and the indexed fill 81, so scattered writes do cost a GPU something, about five times, but 1,450 to 81 came
-# from the smaller amount of work. A test on one small window, by hand, would have shown more numbers coming back than
-# went out; so would comparing the sums.
+# took 15 µs and the indexed fill 81, so scattered writes do cost a GPU something, about five times, but 1,450 to 81
+# came from the smaller amount of work. A test on one small window, by hand, would have shown more numbers coming back
+# than went out; so would comparing the sums.
 #
 # **Rubric** (3 points). One point: n × n writes, seen as about four times the time for twice the windows. One point:
 # separates the two gains, less work (1,450 to 81) and a form that suits the GPU (81 to 15), with an own number for the
@@ -591,10 +597,10 @@ journal.guesses()
 #
 # **More**, as long as you like.
 #
-# A window of k x k takes k² comparisons in your loop over places. But the largest of a window is the largest of its rows'
-# largest. So first take the largest of k neighbours along each row, then of k neighbours down each column of *that*:
-# k + k comparisons. Neighbouring windows share what the rows found. The library does so. A window of 8 has 16 times as
-# many pixels as one of 2; how many times as long does it take?
+# A window of k x k takes k² comparisons in your loop over places. But the largest of a window is the largest of its
+# rows' largest. So first take the largest of k neighbours along each row, then of k neighbours down each column of
+# *that*: k + k comparisons. Neighbouring windows share what the rows found. The library does so. A window of 8 has 16
+# times as many pixels as one of 2; how many times as long does it take?
 
 # %%
 by_window = {}
@@ -604,9 +610,9 @@ for kernel_size in (2, 4, 8):
 show.bars(by_window, "s", title="the library, for 10 images of 64 channels, stride 1")
 
 # %% [markdown]
-# Write `max_pool2d_rows_first(x, kernel_size, stride)`, compare it with your `max_pool2d_overlapping` for windows of 2, 4
-# and 8, and see where it begins to pay. Then the way back: in which order do rows and columns have to be asked so that
-# the first maximum is still the first? `unrolled.ops.maxima` has one answer; read it after you have yours.
+# Write `max_pool2d_rows_first(x, kernel_size, stride)`, compare it with your `max_pool2d_overlapping` for windows of 2,
+# 4 and 8, and see where it begins to pay. Then the way back: in which order do rows and columns have to be asked so
+# that the first maximum is still the first? `unrolled.ops.maxima` has one answer; read it after you have yours.
 
 # %%
 # Your stretch. When max_pool2d_rows_first is written, take away the # of the lines below and run.

@@ -70,8 +70,9 @@ show.computation_graph(**small)
 show.computation_graph(**small, step=9, broken=1)
 
 # %% [markdown]
-# Only the last one, which turns *every* sign, sends the loss up. All others fall as if nothing had happened: the
-# weights that are right make up for those that are not.
+# Only the last one, which turns *every* sign, sends the loss up. All others fall as if nothing had happened.
+# Where a sign is wrong, the weights that are right make up for it. Where 1/N is missing, each step is only twice as
+# long, and the curve looks even better.
 #
 # Is that so for a real network as well? Here is one for digits: 784 pixels, a dense layer of 32, ReLU, 10 scores. It
 # is trained three times: with the right gradients, with the wrong sign in bias 1, and then with the wrong sign in
@@ -374,8 +375,9 @@ show.losses({"one-hot floats": trapped, "integer labels": cured}, title="the sam
 # **Core**, about 20 minutes.
 #
 # Write the cured loss, and its gradient by the scores. `scores[np.arange(n), labels]` picks one score a row;
-# `keepdims=True` keeps the axis that `max` would drop. The check tries scores of 1,000, scores of -1,000, and a network
-# so sure and so wrong that the loss of a sample is 200, and not infinity. scores must stay as they are.
+# `keepdims=True` keeps the axis that `max` would drop. Mind the shapes in the loss: (N, 1) minus (N,) is (N, N), with
+# the right mean and N times the work. The check tries scores of 1,000, scores of -1,000, and a network so sure and so
+# wrong that the loss of a sample is 200, and not infinity. scores must stay as they are.
 
 
 # %% nbgrader={"grade": false, "grade_id": "softmax_cross_entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -416,7 +418,7 @@ show.col2im(np.ones((9, 9)), size=(5, 5), kernel_size=3)
 # So `col2im` is not the inverse of `im2col`. There and back again multiplies each pixel by the number of its windows.
 #
 # Written down window by window, as in the picture, that is a loop of 6,272 trips for 8 digits. How many times faster
-# will it be without a loop over windows?
+# will it be without a loop over windows? (The check takes 16 images of two channels.)
 
 # %%
 journal.predict("col2im", ...)  # your guess
@@ -431,7 +433,8 @@ journal.predict("col2im", ...)  # your guess
 # value a window, and it belongs onto the image shifted by (i, j), every `stride` pixels.
 #
 # Rows of `columns` run over (C, KH, KW), its columns over (N, OH, OW). Padding was put around the image before
-# `im2col` took it apart, so add into a padded image, and cut the border off at the end.
+# `im2col` took it apart, so add into a padded image, and cut the border off at the end. A grid comes as (C, N, OH, OW),
+# an image wants (N, C, OH, OW).
 
 
 # %% nbgrader={"grade": false, "grade_id": "col2im", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -458,9 +461,9 @@ def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
 check.col2im(col2im)
 
 # %% [markdown]
-# The same additions, in nine large steps and not in thousands of small ones. There is a trap on the way: the one-liner
-# `x[places] = columns` or even `x[places] += columns` with an array of indices. If a pixel stands in it twice, NumPy
-# writes it once. Only slices, in which no pixel comes twice, or `np.add.at`, add up.
+# The same additions, in nine large steps and not in thousands of small ones. As in lesson 03: with an array of indices,
+# `x[places] += columns` writes a pixel once even where it comes twice. Slices, in which none comes twice, or
+# `np.add.at` add up.
 
 # %%
 pixel = np.zeros(3)
@@ -626,14 +629,15 @@ show.losses({"a CNN of your parts": losses}, title="8 filters of 3 x 3, pooling,
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_gradient_check", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# **A model answer.** With the sign of half of weight 1 turned, my loss fell to 0.15 instead of 0.13, and 89.2 % of other
-# digits were right instead of 89.9 %; with the sign of bias 1 turned I saw no difference at all. Training works all the
-# same because the rest of the gradient is right: a step still goes downhill as long as the wrong gradient points
-# roughly along the right one, and the layer above learns to make do with what it gets. The numeric gradient looks at
-# each number by itself, so a wrong one cannot hide behind the others: bias 1 was off by twice the largest value, where
-# the right gradients agreed to eight digits, and an error of 1 % in one number would show as well. But it needs two
-# forward passes for each parameter: for the 25,450 of this small network a step took some 16,000 times as long as with
-# backprop, and with twice the parameters the factor doubles. So I check a tiny network once, and train with backprop.
+# **A model answer.** With the sign of half of weight 1 turned, my loss fell to 0.15 instead of 0.13, and 89.2 % of
+# other digits were right instead of 89.9 %; with the sign of bias 1 turned I saw no difference at all. Training works
+# all the same because the rest of the gradient is right: a step still goes downhill as long as the wrong gradient
+# points roughly along the right one, and the layer above learns to make do with what it gets. The numeric gradient
+# looks at each number by itself, so a wrong one cannot hide behind the others: bias 1 was off by twice the largest
+# value, where the right gradients agreed to eight digits, and an error of 1 % in one number would show as well. But it
+# needs two forward passes for each parameter: for the 25,450 of this small network a step took some 16,000 times as
+# long as with backprop, and with twice the parameters the factor doubles. So I check a tiny network once, and train
+# with backprop.
 #
 # **Rubric** (3 points). One point: the loss fell all the same, with a measured number, and the reason (most of the
 # gradient was still right, so the step still went downhill). One point: the check compares each gradient value by

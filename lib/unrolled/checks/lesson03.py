@@ -180,12 +180,12 @@ max_unpool2d_mask = Spec(
         "A place inside the window, such as the upper left, is a slice of x with steps: it holds that pixel of all "
         "windows at once. Go through the places, row by row. Where the pixel equals the largest of its window, the "
         "value goes there, unless the window has given its value away before.",
-        "largest = ops.max_pool2d(x, kernel_size) is (N, C, OH, OW), and so is x[:, :, i : OH * kernel_size : "
-        "kernel_size, j : OW * kernel_size : kernel_size], the pixels at place (i, j). A mask `waiting` of that shape, "
-        "first all True, says which windows still have their value.",
+        "largest = ops.max_pool2d(x, kernel_size) is (N, C, OH, OW), and so is x[:, :, i : i + OH * kernel_size : "
+        "kernel_size, j : j + OW * kernel_size : kernel_size], the pixels at place (i, j). A mask `waiting` of that "
+        "shape, first all True, says which windows still have their value.",
         "waiting = np.ones(values.shape, dtype=bool)\n"
         "in the loops over i, j:\n"
-        "    at = (..., slice(i, OH * kernel_size, kernel_size), slice(j, OW * kernel_size, kernel_size))\n"
+        "    at = (..., slice(i, i + OH * kernel_size, kernel_size), slice(j, j + OW * kernel_size, kernel_size))\n"
         "    here = waiting & (x[at] == largest)\n"
         "    result[at] = here * values\n"
         "    waiting = waiting & ~here",
@@ -224,10 +224,10 @@ max_pool2d_overlapping = Spec(
         "OH = (H - kernel_size) // stride + 1, and OW alike. The pixels at place (i, j) of all windows are a slice of "
         "OH rows and OW columns: rows i, i + stride, ..., i + (OH - 1) * stride, and columns alike. "
         "np.maximum(a, b) takes the larger of each pair.",
-        "y = np.full((N, C, OH, OW), -np.inf, dtype=x.dtype)\n"
+        "y = x[:, :, : OH * stride : stride, : OW * stride : stride]\n"
         "in the loops over i, j:\n"
-        "    rows = slice(i, i + (OH - 1) * stride + 1, stride)\n"
-        "    columns = slice(j, j + (OW - 1) * stride + 1, stride)\n"
+        "    rows = slice(i, i + OH * stride, stride)\n"
+        "    columns = slice(j, j + OW * stride, stride)\n"
         "    y = np.maximum(y, x[:, :, rows, columns])",
     ),
     mistakes=OVERLAPPING_MISTAKES,
@@ -269,11 +269,11 @@ max_unpool2d_overlapping = Spec(
         "It is your mask again, with two changes: slices that step by the stride, and a plus where values are put "
         "down, because another window may have left one on the same pixel.",
         "At each place (i, j): here, waiting and values are (N, C, OH, OW), and result[:, :, rows, columns] is the "
-        "slice of the same shape, with rows = slice(i, i + (OH - 1) * stride + 1, stride). Within one slice no pixel "
+        "slice of the same shape, with rows = slice(i, i + OH * stride, stride). Within one slice no pixel "
         "occurs twice, so += adds as it should.",
         "in the loops over i, j:\n"
-        "    rows = slice(i, i + (OH - 1) * stride + 1, stride)\n"
-        "    columns = slice(j, j + (OW - 1) * stride + 1, stride)\n"
+        "    rows = slice(i, i + OH * stride, stride)\n"
+        "    columns = slice(j, j + OW * stride, stride)\n"
         "    here = waiting & (x[:, :, rows, columns] == largest)\n"
         "    result[:, :, rows, columns] += here * values\n"
         "    waiting = waiting & ~here",

@@ -105,7 +105,7 @@ def _too_small(x: Array, kernel_size: int, stride: int) -> Array:
 
 OVERLAPPING_MISTAKES = (
     Mistake(
-        "your maximum starts at 0, so negative pixels never win: start with the first place, or with -np.inf",
+        "your maximum starts at 0, so negative pixels never win: start with the first place",
         lambda x, kernel_size, stride: np.maximum(ops.max_pool2d(x, kernel_size, stride), 0),
     ),
     Mistake(
