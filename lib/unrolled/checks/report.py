@@ -19,6 +19,7 @@ MARKS = {
     "crashed": "✗",
     "timeout": "✗",
     "inconclusive": "?",
+    "deferred": "–",
     "missing": "–",
     "not run": "–",
 }
@@ -30,7 +31,7 @@ class Finding:
 
     case: str
     verdict: str
-    """pass, fail, crashed, timeout, missing, inconclusive or "not run"."""
+    """pass, fail, crashed, timeout, missing, inconclusive, deferred or "not run"."""
     lines: tuple[str, ...] = ()
     mismatch: Mismatch | None = None
     """What to draw; stays in the process."""

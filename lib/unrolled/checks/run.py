@@ -1,4 +1,8 @@
-"""Running a spec against a function in this process: cases in order, then the speed, then the rung of the ladder."""
+"""Running a spec against a function: cases in order, then the speed, then the rung of the ladder.
+
+The function may live in this process, as in a learner's notebook, or stand for one in another: the grader's judge gives
+a stand-in, and `limiter` and `race` of its own, and so finds what the learner's own check finds, in the same words.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import copy
 import inspect
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +22,7 @@ from unrolled import timing
 from .compare import agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
-from .spec import Case, Function, Inputs, Mistake, Rung, Spec
+from .spec import Case, Function, Inputs, Mistake, Rung, Spec, Speed
 
 VISIBLE_SEED = 0
 """The seed a learner's check uses: the same inputs every time, so that a mistake can be looked into."""
@@ -26,6 +32,39 @@ CASE_LIMIT = 10.0
 SPEED_LIMIT = 30.0
 """Seconds for the speed part. `timing.compare` keeps to 12; the rest is for a single call that takes for ever."""
 
+Announce = Callable[[str], None]
+Race = Callable[[Function, Speed, int, "Announce | None"], timing.Verdict]
+"""How a function is timed: `race(function, speed, seed, announce)` is the verdict."""
+
+
+class ReportedError(Exception):
+    """What a function in another process raised, as that process tells it: plain lines, the kind of error first."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__(*lines)
+        self.lines = tuple(lines)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the function runs: what stops it after so many seconds, and what times it. By default, this process.
+
+    `limiter(seconds)` is a context manager that raises TimeLimitError inside its block. Where `race` is None, no speed
+    is measured and its part is deferred.
+    """
+
+    limiter: Callable[[float], AbstractContextManager[None]]
+    race: Race | None
+
+
+def _race_here(function: Function, speed: Speed, seed: int, announce: Announce | None) -> timing.Verdict:
+    inputs = speed.draw_inputs(seed)
+    with time_limit(SPEED_LIMIT):
+        return timing.compare(function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce)
+
+
+HERE = Place(time_limit, _race_here)
+
 
 def run(
     name: str,
@@ -34,8 +73,9 @@ def run(
     *,
     seed: int = VISIBLE_SEED,
     case_limit: float = CASE_LIMIT,
-    announce: Callable[[str], None] | None = None,
+    announce: Announce | None = None,
     climb: bool = True,
+    place: Place = HERE,
 ) -> Report:
     """Check `function` against `spec`: every case until the first failure, the speed if all are right.
 
@@ -43,12 +83,12 @@ def run(
     """
     if spec.limit is not None and announce is not None:
         announce(f"this may take a while, up to {spec.limit:g} s for a case")
-    findings = _check_cases(spec, function, seed, max(case_limit, spec.limit or 0))
+    findings = _check_cases(spec, function, seed, max(case_limit, spec.limit or 0), place)
     right = all(finding.verdict == "pass" for finding in findings)
     parts = [_correctness_part(name, spec, findings)]
     verdict = None
     if spec.speed is not None:
-        finding, verdict = _check_speed(spec, function, seed, announce) if right else (_NOT_TIMED, None)
+        finding, verdict = _check_speed(spec, function, seed, announce, place) if right else (_NOT_TIMED, None)
         findings.append(finding)
         parts.append(_speed_part(name, spec.speed.points, finding))
     rung = _measure_rung(spec.rung, function, seed) if spec.rung and right and climb else None
@@ -56,15 +96,16 @@ def run(
 
 
 _NOT_TIMED = Finding("speed", "not run", ("measured once all cases are right",))
+_DEFERRED = Finding("speed", "deferred", ("not measured yet: the points are withheld, not lost",))
 
 
-def _check_cases(spec: Spec, function: Any, seed: int, limit: float) -> list[Finding]:
+def _check_cases(spec: Spec, function: Any, seed: int, limit: float, place: Place) -> list[Finding]:
     problem = _not_callable_with(function, _argument_names(spec, seed))
     if problem is not None:
         return [Finding("the function", "crashed", (problem,)), *_not_run(spec.cases)]
     findings: list[Finding] = []
     for index, case in enumerate(spec.cases):
-        finding = _check_case(spec, function, case, seed, limit, earlier=spec.cases[:index])
+        finding = _check_case(spec, function, case, seed, limit, place, earlier=spec.cases[:index])
         findings.append(finding)
         if finding.verdict != "pass":
             return findings + _not_run(spec.cases[index + 1 :])
@@ -102,13 +143,13 @@ def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
 
 
 def _check_case(
-    spec: Spec, function: Function, case: Case, seed: int, limit: float, earlier: Sequence[Case] = ()
+    spec: Spec, function: Function, case: Case, seed: int, limit: float, place: Place, earlier: Sequence[Case] = ()
 ) -> Finding:
     """Call the function on this case and compare; `earlier` cases went right."""
     inputs = case.inputs(seed)
     pristine = copy.deepcopy(inputs)
     try:
-        with time_limit(limit), np.errstate(all="ignore"):
+        with place.limiter(limit), np.errstate(all="ignore"):
             got = _called(spec, function, inputs)
     except TimeLimitError:
         return Finding(case.name, "timeout", (f"stopped after {limit:g} s: does a loop never end?",))
@@ -156,6 +197,8 @@ def _agrees(spec: Spec, mistake: Mistake, case: Case, seed: int, result: Any) ->
 
 def _crash_lines(error: BaseException, function: Function) -> list[str]:
     """The error and the line of the learner's function that raised it."""
+    if isinstance(error, ReportedError):
+        return list(error.lines)
     says = shortened(error, 300)
     lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
     source = getattr(getattr(function, "__code__", None), "co_filename", None)
@@ -166,21 +209,19 @@ def _crash_lines(error: BaseException, function: Function) -> list[str]:
 
 
 def _check_speed(
-    spec: Spec, function: Function, seed: int, announce: Callable[[str], None] | None
+    spec: Spec, function: Function, seed: int, announce: Announce | None, place: Place
 ) -> tuple[Finding, timing.Verdict | None]:
     """Correct on the timed inputs first; then the verdict on pairs."""
     speed = spec.speed
     assert speed is not None
-    inputs = speed.draw_inputs(seed)
-    timed = Case("speed", {}, lambda rng: copy.deepcopy(inputs[0]))
-    finding = _check_case(spec, function, timed, seed, SPEED_LIMIT)
+    if place.race is None:
+        return _DEFERRED, None
+    timed = Case("speed", {}, lambda rng: speed.draw_inputs(seed, 1)[0])
+    finding = _check_case(spec, function, timed, seed, SPEED_LIMIT, place)
     if finding.verdict != "pass":
         return finding, None
     try:
-        with time_limit(SPEED_LIMIT):
-            verdict = timing.compare(
-                function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce
-            )
+        verdict = place.race(function, speed, seed, announce)
     except TimeLimitError:
         return Finding("speed", "timeout", (f"stopped after {SPEED_LIMIT:g} s",)), None
     except (Exception, SystemExit) as error:
