@@ -53,9 +53,23 @@ class Verdicts:
     seconds: float
     seeds: tuple[int, ...]
     """One seed a run. Secret until the run is over; kept so that a verdict can be reproduced."""
+    sandbox: str = ""
+    """How the code was held: "bubblewrap 0.8.0, cgroup v1" or "NONE (--unsafe-no-sandbox)"."""
+    flags: tuple[str, ...] = ()
+    """Why a person should look at the whole submission."""
 
 
-def judge(submission: Submission) -> Verdicts:
+@dataclass(frozen=True)
+class Options:
+    """How to judge. Part of what makes two gradings the same."""
+
+    timing: bool = True
+    """False: speeds are not measured; their parts are deferred."""
+    sandbox: bool = True
+    """False: student code runs without a sandbox, and every score says so."""
+
+
+def judge(submission: Submission, options: Options = Options()) -> Verdicts:
     """Run and score a submission. Whatever its code does is a verdict; nothing it does raises."""
     with lease.working():
         return _judge(submission)
