@@ -69,6 +69,7 @@ def _one_row(a: Array, b: Array, row: int) -> Array:
 
 merge = Spec(
     reference=ops.merge,
+    answers=(ops.merge_sort, ops.bubble_sort),
     cases=[
         case("[1, 4, 6] and [2, 3, 9]", a=[1, 4, 6], b=[2, 3, 9]),
         case("the rest of a is left over", a=[2, 7, 8, 9], b=[1, 3]),
@@ -114,6 +115,7 @@ merge = Spec(
 
 matmul_rows = Spec(
     reference=ops.matmul_rows,
+    answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one),
     cases=[
         case(
             "the product worked by hand",

@@ -9,6 +9,8 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.device import Array
+from unrolled.ops import blocks
+from unrolled.ops.windows import Windows
 
 from .spec import Function, Inputs, Mistake, Rung, Spec, Speed, case, filters, images, normal, random_case, vector
 
@@ -45,6 +47,8 @@ SEMINAR_PATCHES = _array([2, 0, 1], [0, 2, 3], [1, 3, 1])[None, None]
 
 WORK = "convolution forward only, x 60,000 images"
 BATCH = 8
+
+CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, blocks.forward)
 
 
 def _work() -> dict[str, Any]:
@@ -89,6 +93,7 @@ def _sizes(formula: Any) -> Function:
 
 conv2d_output_size = Spec(
     reference=ops.conv2d_output_size,
+    answers=(*CONVOLUTIONS, ops.im2col, Windows.over),
     cases=[
         case("the seminar's 4 x 4 image, 3 x 3 kernel", size=(4, 4), kernel_size=(3, 3)),
         case("a digit, 3 x 3 kernel, padding 1", size=(28, 28), kernel_size=(3, 3), padding=1),
@@ -229,6 +234,7 @@ CONVOLUTION_CASES = (
 
 conv2d_loops = Spec(
     reference=ops.conv2d_loops,
+    answers=CONVOLUTIONS,
     cases=CONVOLUTION_CASES,
     points=3,
     hints=(
@@ -301,6 +307,7 @@ POSITIONS_BY_COLUMN = _columns_in_order(0, 1, 2, 3, 5, 4)
 
 im2col = Spec(
     reference=ops.im2col,
+    answers=(blocks.Block.unroll,),
     cases=[
         case("the seminar's 3 x 3 image, 2 x 2 kernel", x=SEMINAR_PATCHES, kernel_size=(2, 2)),
         case("the seminar's 4 x 4 image, 2 x 2 kernel", x=SEMINAR_X, kernel_size=(2, 2)),
@@ -358,6 +365,7 @@ im2col = Spec(
 
 conv2d_gemm = Spec(
     reference=ops.conv2d,
+    answers=CONVOLUTIONS,
     cases=CONVOLUTION_CASES,
     points=2,
     hints=(

@@ -8,6 +8,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.device import Array
+from unrolled.ops import maxima
 
 from .lesson02 import SEMINAR_X, SEMINAR_X3
 from .pooling import OVERLAPPING_MISTAKES, POOLING_MISTAKES
@@ -20,6 +21,15 @@ Size = tuple[int, int]
 
 WORK = "values put back after max-pooling, x 60,000 images"
 BATCH = 8
+
+POOLINGS = (
+    ops.max_pool2d,
+    ops.max_pool2d_loops,
+    ops.max_pool2d_indices,
+    ops.max_pool2d_with_indices,
+    maxima.find,
+)
+UNPOOLINGS = (ops.max_unpool2d, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward)
 
 # After a ReLU: zeros that tie in three windows of four, once with a winner that is not among them.
 TIED = np.array([[0, 0, 2, 0], [0, 0, 1, 2], [0, 4, 0, 0], [1, 4, 0, 0]], np.float32)[None, None]
@@ -79,6 +89,7 @@ def _positive(*shape: int) -> Draw:
 
 max_pool2d = Spec(
     reference=ops.max_pool2d,
+    answers=POOLINGS,
     cases=[
         case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
         case("the seminar's three channels", x=SEMINAR_X3, kernel_size=2),
@@ -130,6 +141,7 @@ def _pooling_of(*shape: int, kernel_size: int) -> Callable[[np.random.Generator]
 
 max_unpool2d = Spec(
     reference=ops.max_unpool2d,
+    answers=UNPOOLINGS,
     cases=[
         case(
             "the seminar's 4 x 4 image, window 2",
@@ -164,6 +176,7 @@ max_unpool2d = Spec(
 
 max_unpool2d_mask = Spec(
     reference=ops.max_unpool2d_mask,
+    answers=UNPOOLINGS,
     cases=[
         case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=2),
         case("ties, as after a ReLU", values=FOUR_VALUES, x=TIED, kernel_size=2),
@@ -208,6 +221,7 @@ max_unpool2d_mask = Spec(
 
 max_pool2d_overlapping = Spec(
     reference=ops.max_pool2d,
+    answers=POOLINGS,
     cases=[
         case("the seminar's 4 x 4 image, window 2, stride 1", x=SEMINAR_X, kernel_size=2, stride=1),
         case("all pixels negative", x=-np.abs(SEMINAR_X3) - 1, kernel_size=2, stride=1),
@@ -242,6 +256,7 @@ max_pool2d_overlapping = Spec(
 
 max_unpool2d_overlapping = Spec(
     reference=ops.max_unpool2d_mask,
+    answers=UNPOOLINGS,
     cases=[
         case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
         case("many ties", values=normal(2, 1, 4, 7), x=_small_integers(2, 1, 6, 9), kernel_size=3, stride=1),

@@ -8,6 +8,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.device import Array
+from unrolled.ops import blocks
 
 from .dense_gradients import AFFINE_MISTAKES, LOSS_MISTAKES, any_affine, any_labelled
 from .gradients import (
@@ -183,6 +184,7 @@ def _numbered_columns(*shape: int) -> Array:
 
 col2im = Spec(
     reference=ops.col2im,
+    answers=(blocks.Block.fold,),
     cases=[
         case("1 to 16, 3 x 3 pixels", columns=_numbered_columns(4, 4), x_shape=(1, 1, 3, 3), kernel_size=(2, 2)),
         case(
@@ -255,6 +257,7 @@ W3 = _array([2, 0, 1], [0, 2, 1], [1, 0, 1])[None, None]
 
 conv2d_backward = Spec(
     reference=ops.conv2d_backward,
+    answers=(blocks.backward,),
     cases=[
         case("the seminar's 4 x 4 example, one output", grad=_array([1, 0], [0, 0])[None, None], x=X4, weight=W3),
         case("all four outputs", grad=_array([1, 2], [3, 4])[None, None], x=X4, weight=W3),

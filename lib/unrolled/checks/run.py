@@ -19,6 +19,7 @@ import numpy as np
 import unrolled
 from unrolled import timing
 
+from .answers import AnswerUsedError, answers_of, withheld
 from .compare import agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
@@ -45,16 +46,22 @@ class ReportedError(Exception):
         self.lines = tuple(lines)
 
 
+class UnfairError(Exception):
+    """While it was timed, a function did what a fair measurement does not allow: what, in words."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where the function runs: what stops it after so many seconds, and what times it. By default, this process.
 
     `limiter(seconds)` is a context manager that raises TimeLimitError inside its block. Where `race` is None, no speed
-    is measured and its part is deferred.
+    is measured and its part is deferred. `withhold` keeps the library's answers from the function while a case runs:
+    for a function in this process. One that stands for a function elsewhere raises AnswerUsedError by itself.
     """
 
     limiter: Callable[[float], AbstractContextManager[None]]
     race: Race | None
+    withhold: bool = False
 
 
 def _race_here(function: Function, speed: Speed, seed: int, announce: Announce | None) -> timing.Verdict:
@@ -63,7 +70,7 @@ def _race_here(function: Function, speed: Speed, seed: int, announce: Announce |
         return timing.compare(function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce)
 
 
-HERE = Place(time_limit, _race_here)
+HERE = Place(time_limit, _race_here, withhold=True)
 
 
 def run(
@@ -149,10 +156,13 @@ def _check_case(
     inputs = case.inputs(seed)
     pristine = copy.deepcopy(inputs)
     try:
-        with place.limiter(limit), np.errstate(all="ignore"):
+        # Withheld outermost: the alarm of a time limit cannot strike while codes are given back.
+        with withheld(answers_of(spec) if place.withhold else ()), place.limiter(limit), np.errstate(all="ignore"):
             got = _called(spec, function, inputs)
     except TimeLimitError:
         return Finding(case.name, "timeout", (f"stopped after {limit:g} s: does a loop never end?",))
+    except AnswerUsedError as error:
+        return Finding(case.name, "fail", (str(error),))
     except NotImplementedError:
         return Finding(case.name, "missing", ("not written yet: the line `raise NotImplementedError` is still there",))
     except BaseException as error:  # SystemExit and its like, too
@@ -224,6 +234,8 @@ def _check_speed(
         verdict = place.race(function, speed, seed, announce)
     except TimeLimitError:
         return Finding("speed", "timeout", (f"stopped after {SPEED_LIMIT:g} s",)), None
+    except UnfairError as error:
+        return Finding("speed", "fail", (str(error),)), None
     except (Exception, SystemExit) as error:
         return Finding("speed", "crashed", tuple(_crash_lines(error, function))), None
     return Finding("speed", verdict.outcome, (f"against {speed.against}:", *str(verdict).splitlines())), verdict

@@ -147,6 +147,9 @@ class Spec:
     result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""
     limit: float | None = None
     """Seconds for a case that may take longer than is usual: training, for instance."""
+    answers: Sequence[Function] = ()
+    """Functions of the library that answer the exercise, beside the reference and the baseline: a learner's function
+    must call none of them."""
 
     @property
     def total_points(self) -> int:

@@ -1,0 +1,292 @@
+"""The library's own answers are withheld from a learner's function, and from nothing else."""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unrolled import checks, nn, ops
+from unrolled.checks.answers import AnswerUsedError, answers_of, exchangeable, known_as, withheld
+from unrolled.checks.run import HERE, run
+from unrolled.checks.spec import Mistake, Spec, Speed, case, normal
+from unrolled.ops import conv2d as taken_earlier
+from unrolled.ops.windows import Windows
+
+X, WEIGHT = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 2, 2), np.float32)
+partial = functools.partial(ops.conv2d, X)
+
+
+class Tool:
+    def method(self, a, b=2):
+        return a + b
+
+    @classmethod
+    def of_class(cls, a):
+        return cls, a
+
+    @staticmethod
+    def static(a):
+        return a
+
+    def with_a_cell(self):
+        return __class__
+
+
+def closure(n):
+    def add(a, *, b=1):
+        return a + b + n
+
+    return add
+
+
+def generator(a):
+    yield a
+
+
+add_5 = closure(5)
+CALLS = {
+    "ops.conv2d": (ops.conv2d, lambda: ops.conv2d(X, WEIGHT)),
+    "an alias": (ops.conv2d, lambda: taken_earlier(x=X, weight=WEIGHT)),
+    "a partial": (ops.conv2d, lambda: partial(WEIGHT)),
+    "a layer that calls it": (ops.conv2d, lambda: nn.Sequential(nn.Conv2d(1, 2)).build((1, 3, 3)).forward(X)),
+    "a partial is withheld": (partial, lambda: ops.conv2d(X, WEIGHT)),
+    "a method": (Tool.method, lambda: Tool().method(1)),
+    "a bound method": (Tool().method, lambda: Tool().method(1, b=3)),
+    "a class method": (Tool.of_class, lambda: Tool.of_class(1)),
+    "a static method": (Tool.static, lambda: Tool.static(1)),
+    "a generator, before it is asked": (generator, lambda: generator(1)),
+    "arguments that do not fit": (ops.conv2d, lambda: ops.conv2d()),
+}
+
+
+@pytest.mark.parametrize(("function", "call"), CALLS.values(), ids=list(CALLS))
+def test_a_withheld_function_refuses_by_every_name_and_is_itself_again(function, call):
+    code = answers_plain(function).__code__
+    with withheld([function]), pytest.raises(AnswerUsedError):
+        call()
+    assert answers_plain(function).__code__ is code
+    with contextlib.suppress(TypeError):  # of arguments that do not fit
+        call()
+
+
+def answers_plain(function):
+    function = getattr(function, "func", function)
+    return getattr(function, "__func__", function)
+
+
+def test_what_has_no_code_to_exchange_is_passed_over():
+    callable_object = type("Called", (), {"__call__": lambda self: 3})()
+    with withheld([len, np.add, callable_object, str, 3, None, add_5, Tool.with_a_cell]):
+        assert len("ab") == 2
+        assert add_5(1) == 7
+        assert Tool().with_a_cell() is Tool
+        assert callable_object() == 3
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_whatever_ends_the_block_the_codes_are_back(error):
+    with pytest.raises(error), withheld([ops.conv2d, ops.merge]):
+        raise error
+    assert ops.merge([1], [2]) == [1, 2]
+    assert ops.conv2d(X, WEIGHT).shape == (1, 1, 2, 2)
+
+
+def test_an_interrupt_while_entering_leaves_nothing_withheld(monkeypatch):
+    held = withheld([ops.merge])
+    given = withheld._give
+
+    def interrupted(self, codes):
+        given(self, codes)
+        monkeypatch.setattr(withheld, "_give", given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(withheld, "_give", interrupted)
+    with pytest.raises(KeyboardInterrupt), held:
+        pytest.fail("entered all the same")
+    assert ops.merge([1], [2]) == [1, 2]
+
+
+FUNCTIONS = (ops.merge, ops.merge_sort, ops.bubble_sort, ops.amdahl_speedup, generator)
+
+
+@given(st.lists(st.sets(st.sampled_from(FUNCTIONS)), max_size=6), st.integers(0, 6))
+def test_blocks_may_nest_in_any_way(blocks, error_at):
+    """After any nesting, left by an error at any depth, every function has its own code."""
+    codes = [function.__code__ for function in FUNCTIONS]
+
+    def enter(rest):
+        if len(rest) == error_at:
+            raise ValueError
+        if not rest:
+            return
+        with withheld(rest[0]):
+            enter(rest[1:])
+            assert all(refuses(function) for function in rest[0])
+
+    with contextlib.suppress(ValueError):
+        enter(blocks)
+    assert [function.__code__ for function in FUNCTIONS] == codes
+
+
+def refuses(function):
+    try:
+        function()
+    except AnswerUsedError:
+        return True
+    except TypeError:
+        return False
+
+
+def test_one_object_may_be_entered_again_and_within_itself():
+    held = withheld([ops.merge])
+    for _ in range(3):
+        with held, held:
+            assert refuses(ops.merge)
+        assert not refuses(ops.merge)
+
+
+def test_the_text_names_the_function_as_a_learner_knows_it():
+    with withheld([ops.conv2d]), pytest.raises(AnswerUsedError) as raised:
+        taken_earlier(X, WEIGHT)
+    said = "this calls ops.conv2d, the library's own answer to this exercise: write it yourself"
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (ops.conv2d, "ops.conv2d"),
+        (nn.Sequential.forward, "nn.Sequential.forward"),
+        (nn.SGD.step, "nn.Optimizer.step"),
+        (nn.training.evaluate, "nn.training.evaluate"),
+        (ops.blocks.forward, "ops.blocks.forward"),
+        (Windows.over.__func__, "ops.windows.Windows.over"),
+        (add_5, f"{__name__}.closure.<locals>.add"),
+    ],
+)
+def test_names(function, name):
+    assert known_as(function) == name
+
+
+# In a run
+
+
+def learners(x):
+    return x + x
+
+
+def answer(x):
+    return 2 * x
+
+
+def another_answer(x):
+    return 3 * x - x
+
+
+def baseline(x):
+    return np.array([2 * value for value in x], x.dtype)
+
+
+SPEC = Spec(
+    reference=answer,
+    cases=[case("three numbers", x=normal(3)), case("four numbers", x=normal(4))],
+    points=2,
+    hints=("a", "b", "c"),
+    mistakes=[Mistake("the sign is turned", lambda x: -answer(x))],
+    speed=Speed(baseline=baseline, inputs={"x": normal(5)}, at_least=0.001, points=1, against="a loop"),
+    answers=(another_answer,),
+)
+
+
+def test_reference_baseline_and_answers_count_each_once():
+    assert answers_of(SPEC) == (answer, baseline, another_answer)
+    assert answers_of(dataclasses.replace(SPEC, answers=(answer,), speed=None)) == (answer,)
+
+
+@pytest.mark.parametrize("used", [answer, baseline, another_answer])
+def test_calling_an_answer_fails_and_says_so(used):
+    found = run("double", SPEC, lambda x: used(x))
+    assert [part.points for part in found.parts] == [0, 0]
+    assert found.findings[0].verdict == "fail"
+    assert found.findings[0].lines == (
+        f"this calls {__name__}.{used.__name__}, the library's own answer to this exercise: write it yourself",
+    )
+    assert run("double", SPEC, used).parts[0].verdict == "fail"
+
+
+def test_reference_mistakes_and_baseline_run_all_the_same():
+    assert run("double", SPEC, learners).passed
+    assert "the sign is turned" in str(run("double", SPEC, lambda x: -2 * x))
+
+
+def test_an_answer_that_is_used_on_the_timed_inputs_only_fails():
+    found = run("double", SPEC, lambda x: learners(x) if len(x) < 5 else answer(x))
+    assert [part.verdict for part in found.parts] == ["pass", "fail"]
+
+
+def test_an_answer_that_is_used_in_a_later_case_only_fails():
+    found = run("double", SPEC, lambda x: learners(x) if len(x) < 4 else answer(x))
+    assert [finding.verdict for finding in found.findings] == ["pass", "fail", "not run"]
+
+
+def test_a_function_that_lives_elsewhere_is_not_withheld_from_here():
+    """What calls the answers in this process is then not the learner's function."""
+    elsewhere = dataclasses.replace(HERE, withhold=False)
+    assert run("double", SPEC, lambda x: answer(x), place=elsewhere).passed
+
+    def stand_in(x):
+        raise AnswerUsedError("this calls something")
+
+    found = run("double", SPEC, stand_in, place=elsewhere)
+    assert (found.findings[0].verdict, found.findings[0].lines) == ("fail", ("this calls something",))
+
+
+def test_after_a_timeout_the_answers_are_back():
+    def endless(x):
+        while True:
+            pass
+
+    assert run("double", SPEC, endless, case_limit=0.05).parts[0].verdict == "timeout"
+    assert answer(1) == 2
+
+
+# In every spec
+
+ALL = [
+    pytest.param(name, answer, id=f"{name}-{getattr(answer, '__qualname__', answer)}")
+    for name, spec in checks.all_specs().items()
+    for answer in answers_of(spec)
+]
+
+
+@pytest.mark.parametrize(("name", "used"), ALL)
+def test_each_answer_of_each_spec_is_refused_by_name(name, used):
+    """Whatever the arguments: they are not even bound."""
+    spec = checks.all_specs()[name]
+    found = run(name, spec, with_parameters_of(spec.reference, lambda **given: used(**given)))
+    plain = answers_plain(used)
+    assert plain.__code__.co_name != known_as(plain)  # it has its own code again
+    assert (found.parts[0].verdict, found.points) == ("fail", 0)
+    assert f"this calls {known_as(plain)}, the library's own answer" in found.parts[0].detail
+
+
+def with_parameters_of(reference, function):
+    """The function, called with names for all arguments."""
+    signature = inspect.signature(reference)
+
+    def learners_function(*positional, **named):
+        return function(**signature.bind(*positional, **named).arguments)
+
+    return learners_function
+
+
+@pytest.mark.parametrize("name", list(checks.all_specs()))
+def test_every_answer_can_be_withheld(name):
+    """`withheld` would pass over the others in silence."""
+    spec = checks.all_specs()[name]
+    assert all(exchangeable(answers_plain(function)) for function in answers_of(spec))
