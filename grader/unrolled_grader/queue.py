@@ -1,0 +1,161 @@
+"""Orders go out to processes of this machine, or to a Dask cluster; their answers come back as they are ready.
+
+An order and its answer are plain JSON: paths and options, never notebooks or arrays. Every order gets exactly one
+answer, whatever happens to the process that works on it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
+from typing import Any
+
+Order = dict[str, Any]
+Answer = dict[str, Any]
+Perform = Callable[[Order], Answer]
+
+ATTEMPTS = 3
+"""How many processes an order may cost before it is given up."""
+GRACE = 3.0
+"""Seconds that a process which is told to end has to clean up after itself."""
+
+
+class Lost(RuntimeError):  # noqa: N818 - an answer, not a fault of the caller
+    """The answer to an order whose process was killed time and again."""
+
+
+def run(
+    orders: Iterable[Order], perform: Perform, jobs: int, scheduler: str | None = None
+) -> Iterator[tuple[Order, Answer | Exception]]:
+    """Each order with its answer, or with the exception that `perform` raised; as they come, each exactly once.
+
+    `perform` is a function at the top level of a module. It runs in `jobs` processes of this machine, each for many
+    orders, or on the workers of the Dask scheduler at that address. `orders` may be lazy: the next is taken when there
+    is somebody to work on it.
+    """
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {jobs}")
+    if scheduler is not None:
+        raise NotImplementedError("a cluster comes next")
+    return _local(iter(orders), perform, jobs)
+
+
+def _local(orders: Iterator[Order], perform: Perform, jobs: int) -> Iterator[tuple[Order, Answer | Exception]]:
+    pool: list[_Process] = []
+    try:
+        for order in islice(orders, jobs):
+            pool.append(_Process(perform))
+            pool[-1].begin(order)
+        busy = list(pool)
+        while busy:
+            ready = wait([process.connection for process in busy])
+            for process in [process for process in busy if process.connection in ready]:
+                if (answer := process.answer()) is None:
+                    continue
+                done = process.order
+                if following := next(orders, None):
+                    process.begin(following)
+                else:
+                    busy.remove(process)
+                yield done, answer
+    finally:
+        for process in pool:
+            process.dismiss()
+        for process in pool:
+            process.end()
+
+
+class _Process:
+    """A process that works on one order at a time; when it is killed, a new one takes its place."""
+
+    def __init__(self, perform: Perform) -> None:
+        self._perform = perform
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy the state of BLAS's threads
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._perform))
+        self._process.start()
+        theirs.close()
+
+    def begin(self, order: Order, attempt: int = 1) -> None:
+        self.order, self._attempt = order, attempt
+        with suppress(OSError):  # it is gone; answer() finds that out
+            self.connection.send(order)
+
+    def answer(self) -> Answer | Exception | None:
+        """What came of the order; None if the process was killed and the order begun anew. Blocks until then."""
+        try:
+            return _received(self.connection.recv_bytes())
+        except (EOFError, OSError):
+            self.dismiss()
+            self.end()
+        ended = self._process.exitcode
+        self._start()
+        if self._attempt == ATTEMPTS:
+            return Lost(f"the process that worked on this ended {ATTEMPTS} times, last with exit code {ended}")
+        self.begin(self.order, self._attempt + 1)
+        return None
+
+    def dismiss(self) -> None:
+        """Tell the process to end, and do not wait for it."""
+        self.connection.close()
+
+    def end(self) -> None:
+        """Wait until the process has ended, which it does after `GRACE` at the latest, or by force."""
+        self._process.join(GRACE + 1)
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(connection: Connection, perform: Perform) -> None:
+    """Work on orders until the other end of the connection closes, or its process is gone, even by SIGKILL."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # so that Ctrl-C in a terminal reaches the parent alone, which then ends us in good order
+    orders: SimpleQueue[Order] = SimpleQueue()
+    threading.Thread(target=_listen, args=(connection, orders), daemon=True).start()
+    with suppress(KeyboardInterrupt, OSError):
+        while True:
+            connection.send_bytes(_performed(perform, orders.get()))
+
+
+def _listen(connection: Connection, orders: SimpleQueue[Order]) -> None:
+    """Hand on the orders; when no more can come, interrupt what is going on, and after a while end the process."""
+    with suppress(EOFError, OSError):
+        while True:
+            orders.put(connection.recv())
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(GRACE)
+    os._exit(1)
+
+
+def _performed(perform: Perform, order: Order) -> bytes:
+    """What `_received` turns into the answer, or into the exception that took its place."""
+    try:
+        return pickle.dumps((perform(order), ""))
+    except Exception as error:
+        try:
+            failed = pickle.dumps((error, traceback.format_exc()))
+            pickle.loads(failed)  # some exceptions can be dumped but not loaded
+        except Exception:
+            failed = pickle.dumps((RuntimeError(f"{type(error).__name__}: {error}"), traceback.format_exc()))
+        return failed
+
+
+def _received(data: bytes) -> Answer | Exception:
+    answer, trace = pickle.loads(data)
+    if trace:
+        answer.__cause__ = RuntimeError(f"\n{trace}")
+    return answer  # type: ignore[no-any-return]

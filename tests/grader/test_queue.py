@@ -1,0 +1,153 @@
+"""Every order is answered exactly once, whatever happens to the processes that work on them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrolled_grader import queue
+
+HERE = Path(__file__).parent
+
+
+def double(order: dict[str, Any]) -> dict[str, Any]:
+    return {"twice": 2 * order["number"], "pid": os.getpid()}
+
+
+def refuse(order: dict[str, Any]) -> dict[str, Any]:
+    raise StubbornError(order["number"], "no")
+
+
+class StubbornError(Exception):
+    """Can be pickled, but not loaded again."""
+
+    def __init__(self, number: int, word: str) -> None:
+        super().__init__(f"{word} {number}")
+
+
+def mark(order: dict[str, Any]) -> dict[str, Any]:
+    """Leave a file for each time this order is begun; then do what the order says."""
+    folder = Path(order["folder"])
+    times = len(list(folder.glob(f"{order['number']}-*")))
+    (folder / f"{order['number']}-{times}").write_text(str(os.getpid()))
+    if times < order.get("dies", 0):
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        time.sleep(order.get("sleeps", 0))
+    finally:
+        (folder / f"cleaned-{order['number']}").touch()
+    return {"number": order["number"]}
+
+
+def numbers(found: list[tuple[queue.Order, queue.Answer | Exception]]) -> list[int]:
+    return sorted(order["number"] for order, _ in found)
+
+
+def begun(folder: Path, number: int, least: int = 1) -> list[int]:
+    """The processes that began an order, once there are so many."""
+    deadline = time.monotonic() + 20
+    while len(marks := [m for m in sorted(folder.glob(f"{number}-*")) if m.read_text()]) < least:
+        assert time.monotonic() < deadline, f"order {number} was not begun"
+        time.sleep(0.01)
+    return [int(one.read_text()) for one in marks]
+
+
+def gone(pid: int, within: float = 10) -> bool:
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_answers_come_from_few_processes_that_are_used_again() -> None:
+    found = list(queue.run([{"number": number} for number in range(20)], double, jobs=2))
+    assert numbers(found) == list(range(20))
+    assert all(not isinstance(answer, Exception) and answer["twice"] == 2 * o["number"] for o, answer in found)
+    pids = {answer["pid"] for _, answer in found if isinstance(answer, dict)}
+    assert len(pids) <= 2
+    assert os.getpid() not in pids
+    assert not multiprocessing.active_children()
+
+
+def test_an_exception_is_an_answer_even_if_it_cannot_travel() -> None:
+    found = list(queue.run([{"number": 1}, {"number": 2}], refuse, jobs=1))
+    assert [str(answer) for _, answer in found] == ["StubbornError: no 1", "StubbornError: no 2"]
+    assert "in refuse" in str(found[0][1].__cause__)  # where it was raised
+
+
+def test_a_killed_process_costs_nobody_else_and_its_order_comes_again(tmp_path: Path) -> None:
+    orders = [{"number": number, "folder": str(tmp_path), "dies": {1: 2, 4: 99}.get(number, 0)} for number in range(6)]
+    found = list(queue.run(orders, mark, jobs=2))
+    assert numbers(found) == list(range(6))
+    lost = {order["number"]: answer for order, answer in found if isinstance(answer, Exception)}
+    assert list(lost) == [4]
+    assert "3 times" in str(lost[4])
+    assert [len(list(tmp_path.glob(f"{number}-*"))) for number in range(6)] == [1, 3, 1, 1, 3, 1]
+
+
+def test_orders_are_taken_when_somebody_can_work_on_them() -> None:
+    taken = []
+
+    def lazy() -> Iterator[queue.Order]:
+        for number in range(50):
+            taken.append(number)
+            yield {"number": number}
+
+    for done, _ in enumerate(queue.run(lazy(), double, jobs=2), 1):
+        assert len(taken) <= done + 2
+
+
+def test_no_orders_no_processes() -> None:
+    assert list(queue.run([], double, jobs=4)) == []
+
+
+def test_who_stops_listening_ends_the_work_at_once_and_it_cleans_up(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    results = queue.run([{"number": 0, "folder": folder}, {"number": 1, "folder": folder, "sleeps": 60}], mark, jobs=2)
+    next(results)
+    (pid,) = begun(tmp_path, 1)
+    results.close()  # type: ignore[attr-defined]
+    assert gone(pid, within=1)
+    assert (tmp_path / "cleaned-1").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_the_work_ends_with_who_ordered_it(tmp_path: Path, how: signal.Signals) -> None:
+    script = tmp_path / "coordinator.py"
+    script.write_text(COORDINATOR.format(here=str(HERE), folder=str(tmp_path)))
+    with subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True) as coordinator:
+        (pid,) = begun(tmp_path, 7)
+        coordinator.send_signal(how)
+        assert gone(pid)
+        coordinator.wait(10)
+        assert coordinator.stderr is not None
+        said = coordinator.stderr.read()
+    assert said.count("Traceback") == (how == signal.SIGINT)  # the coordinator's own
+    assert (tmp_path / "cleaned-7").exists()
+
+
+COORDINATOR = """
+import sys
+sys.path.insert(0, {here!r})
+import test_queue
+from unrolled_grader import queue
+if __name__ == "__main__":
+    order = {{"number": 7, "folder": {folder!r}, "sleeps": 60}}
+    print(list(queue.run([order], test_queue.mark, jobs=1)))
+"""
