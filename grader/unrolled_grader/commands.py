@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import shutil
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unrolled.cli import CommandError, Subparsers, checkout
 
@@ -33,6 +30,14 @@ def add(subparsers: Subparsers) -> None:
     )
     grade.add_argument("--student", metavar="ID", help="only this student")
     grade.add_argument("--force", action="store_true", help="grade again what is graded and unchanged")
+    grade.add_argument("--scheduler", metavar="ADDRESS", help="judge on this Dask cluster, such as tcp://host:8786")
+    grade.add_argument("--no-timing", action="store_true", help="measure no speed; those points are deferred")
+    grade.add_argument(
+        "--explain",
+        nargs=3,
+        metavar=("STUDENT", "LESSON", "CHECK"),
+        help="grade nothing; print how this check's points came about, from the record alone",
+    )
     _add_jobs(grade)
     grade.set_defaults(run=_grade)
     demo = subparsers.add_parser("demo", help="grade a sample class of eight in grades/demo")
@@ -41,65 +46,116 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        help="run student code with all the rights of your account; every score says so",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="submissions at a time (default: a core each, at most 4)")
 
 
 def _grade(arguments: argparse.Namespace) -> int:
     from unrolled_grader.course import Course, CourseError
+    from unrolled_grader.record import RecordError
 
     try:
         course = Course.at(checkout.find(), arguments.submitted)
+        if arguments.explain:
+            return _explain(course, *arguments.explain)
+        course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox)
         return grade_class(
-            course, arguments.lessons, arguments.student, force=arguments.force, jobs=_jobs(arguments.jobs)
+            course,
+            arguments.lessons,
+            arguments.student,
+            force=arguments.force,
+            jobs=_jobs(arguments.jobs),
+            scheduler=arguments.scheduler,
         )
-    except CourseError as error:
+    except (CourseError, RecordError) as error:
         raise CommandError(str(error)) from error
+
+
+def _explain(course: Course, student: str, lesson: str, check: str) -> int:
+    """Print how a check's points came about; 1 if the record does not bear them out."""
+    from unrolled_grader import explain, record
+
+    (lesson,) = course.choose([lesson])
+    kept = record.load(course.grades, student, lesson)
+    if kept is None:
+        raise CommandError(f"nothing is recorded of {record.one_line(student)}, {lesson}, in {course.grades}")
+    try:
+        text, sound = explain.explain(kept, check)
+    except explain.UnknownCheckError as error:
+        raise CommandError(str(error)) from None
+    print(text)
+    return 0 if sound else 1
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     from unrolled_grader import sample
     from unrolled_grader.course import Course, CourseError
+    from unrolled_grader.record import RecordError
 
     root = checkout.find()
     folder = root / "grades" / "demo"
     shutil.rmtree(folder, ignore_errors=True)
     try:
         course = Course.beside(root, folder)
+        course.judge_with(sandbox=not arguments.unsafe_no_sandbox)
         sample.hand_in(root, DEMO_LESSONS, course.submitted)
         return grade_class(course, DEMO_LESSONS, jobs=_jobs(arguments.jobs))
-    except CourseError as error:
+    except (CourseError, RecordError) as error:
         raise CommandError(str(error)) from error
 
 
 def grade_class(
-    course: Course, lessons: Sequence[str] = (), student: str | None = None, *, force: bool = False, jobs: int = 1
+    course: Course,
+    lessons: Sequence[str] = (),
+    student: str | None = None,
+    *,
+    force: bool = False,
+    jobs: int = 1,
+    scheduler: str | None = None,
 ) -> int:
     """Grade what was handed in and is not graded yet; print the table; write scores.csv and the report.
 
-    Returns 1 if a submission could not be graded for a reason that is not its own. Raises CourseError if none can.
+    Returns 1 if a submission could not be graded for a reason that is not its own. Raises CourseError if none can, and
+    RecordError if another run is at work or the record cannot be kept.
     """
-    from unrolled import checks
-    from unrolled_grader import intake, record, report
+    from unrolled_grader import record, report
 
-    chosen = course.choose(lessons)
-    handed = intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in chosen}, student)
-    for stranger in intake.strangers(course.submitted, course.lessons()):
-        print(f"passed over: {record.one_line(stranger)}")
-    for lesson in sorted({item.lesson for item in handed}):
-        course.fill_gradebook(lesson)
-    kept = {} if force else {item: found for item in handed if (found := course.done(item))}
-    if kept:
-        print(f"{len(kept)} of {len(handed)} are graded already")
-    todo = [item for item in handed if item not in kept]
-    for number, (item, outcome) in enumerate(_graded(course, todo, jobs), 1):
-        line = f"{item.student}, {item.lesson}: {_outcome(outcome)}"
-        print(f"[{number}/{len(todo)}] {record.one_line(line)}", flush=True)
-        if not isinstance(outcome, Exception):
-            kept[item] = outcome
-    scores, page = record.write_scores(course.grades), report.write(course.grades)
-    print(f"\n{table(kept[item] for item in handed if item in kept)}\n")
+    with record.alone(course.grades):
+        shutil.rmtree(course.grades / "jobs", ignore_errors=True)  # what a run that was killed did not take
+        handed = _handed(course, course.choose(lessons), student)
+        for lesson in sorted({item.lesson for item in handed}):
+            course.fill_gradebook(lesson)
+        graded = set() if force else {item for item in handed if course.done(item)}
+        if graded:
+            print(f"{len(graded)} of {len(handed)} are graded already")
+        todo = [item for item in handed if item not in graded]
+        for number, (item, outcome) in enumerate(_graded(course, todo, jobs, scheduler, force=force), 1):
+            line = f"{item.student}, {item.lesson}: {_outcome(outcome)}"
+            print(f"[{number}/{len(todo)}] {record.one_line(line)}", flush=True)
+            if not isinstance(outcome, Exception):
+                graded.add(item)
+        scores, page = record.write_scores(course.grades), report.write(course.grades)
+    who = {(item.student, item.lesson) for item in graded}
+    print(f"\n{table(kept for kept in record.load_all(course.grades) if (kept.student, kept.lesson) in who)}\n")
     print(f"scores: {scores}\nreport: {page}\nfeedback: {course.feedback}")
-    return 0 if len(kept) == len(handed) else 1
+    return 0 if len(graded) == len(handed) else 1
+
+
+def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list[Handed]:
+    """What was handed in of these lessons; what is passed over is named."""
+    from unrolled import checks
+    from unrolled_grader import intake, record
+
+    found = intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
+    nameless = {item.student for item in found if item.student.encode("utf-8", "replace").decode() != item.student}
+    strangers = intake.strangers(course.submitted, course.lessons())
+    for stranger in [*strangers, *sorted(f"{name} (its name is not UTF-8)" for name in nameless)]:
+        print(f"passed over: {record.one_line(stranger)}")
+    return [item for item in found if item.student not in nameless]
 
 
 def _jobs(asked: int | None) -> int:
@@ -111,43 +167,49 @@ def _jobs(asked: int | None) -> int:
     return 1 if not AVAILABLE else asked or min(os.cpu_count() or 1, MOST_JOBS)
 
 
-def _graded(course: Course, todo: Sequence[Handed], jobs: int) -> Iterator[tuple[Handed, Record | Exception]]:
-    """Each submission with its record, or with the CourseError that kept it from being graded; as they come."""
+def _graded(
+    course: Course, todo: Sequence[Handed], jobs: int, scheduler: str | None, *, force: bool
+) -> Iterator[tuple[Handed, Record | Exception]]:
+    """Each submission with its record, or with the error that kept it from being graded; as they come.
+
+    What was judged before and needs no judging goes first; the others wait in the table for their turn.
+    """
+    from unrolled_grader import jobs as performing
+    from unrolled_grader import queue, record
+
+    ready = [item for item in todo if item.problem or (not force and course.judged(item))]
+    waiting = {(item.student, item.lesson): item for item in todo if item not in set(ready)}
+    record.queue(course.grades, waiting)
+    for item in ready:
+        yield item, _applied(course, item)
+    for order, answer in queue.run(_orders(course, waiting), performing.perform, jobs, scheduler):
+        item = waiting[order["student"], order["lesson"]]
+        yield item, answer if isinstance(answer, Exception) else _applied(course, item, answer)
+
+
+def _orders(course: Course, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:
+    """An order for each, noted as running when it is taken."""
+    from unrolled_grader import record
+
+    for (student, lesson), item in waiting.items():
+        record.start(course.grades, student, lesson)
+        yield course.order(item)
+
+
+def _applied(course: Course, item: Handed, answer: Mapping[str, Any] | None = None) -> Record | Exception:
+    """What was judged, in gradebook and feedback too; or the error that is not the submission's fault."""
     from unrolled_grader.course import CourseError
 
-    jobs = min(jobs, len(todo))
-    if jobs < 2:
-        for item in todo:
-            try:
-                yield item, course.grade(item)
-            except CourseError as fault:
-                yield item, fault
-        return
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _end_with_parent) as pool:
-        futures = {pool.submit(course.grade, item): item for item in todo}
-        for future in as_completed(futures):
-            error = future.exception()
-            if error is not None and not isinstance(error, CourseError):
-                raise error
-            yield futures[future], error or future.result()
-
-
-def _end_with_parent() -> None:
-    """Let this worker end when the process that started it does, even by force."""
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    try:
+        return course.apply(item, course.take(answer) if answer is not None else "")
+    except CourseError as fault:
+        return fault
 
 
 def _outcome(outcome: Record | Exception) -> str:
     """What came of one submission, in words."""
     if isinstance(outcome, Exception):
-        return str(outcome)
+        return f"not graded: {outcome or type(outcome).__name__}"
     points = f"{outcome.points:g} of {outcome.max_points:g} points"
     return f"{points}: {outcome.problem}" if outcome.problem else f"{points} in {outcome.seconds:.0f} s"
 
@@ -156,26 +218,22 @@ def table(records: Iterable[Record]) -> str:
     """The class: a line a student, with the points of each lesson and the parts that cost points."""
     from unrolled_grader.record import one_line
 
-    records = list(records)
-    if not records:
-        return "Nothing was graded."
-    lessons = sorted({kept.lesson for kept in records})
-    by_student: dict[str, dict[str, Record]] = {}
+    points: dict[str, dict[str, str]] = {}
+    lost: dict[str, list[str]] = {}
     for kept in records:
-        by_student.setdefault(kept.student, {})[kept.lesson] = kept
+        points.setdefault(kept.student, {})[kept.lesson] = f"{kept.points:g} / {kept.max_points:g}"
+        lost.setdefault(kept.student, []).append(_lost(kept))
+    if not points:
+        return "Nothing was graded."
+    lessons = sorted({lesson for found in points.values() for lesson in found})
     lines = [["student", *lessons, "lost points in"]]
-    for student, kept_of in by_student.items():
-        cells = [_points(kept_of.get(lesson)) for lesson in lessons]
-        lost = [_lost(kept_of[lesson]) for lesson in lessons if lesson in kept_of]
-        lines.append([one_line(student), *cells, ", ".join(text for text in lost if text)])
+    for student, found in points.items():
+        why = ", ".join(text for text in lost[student] if text)
+        lines.append([one_line(student), *(found.get(lesson, "–") for lesson in lessons), why])
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
-
-
-def _points(kept: Record | None) -> str:
-    return "–" if kept is None else f"{kept.points:g} / {kept.max_points:g}"
 
 
 def _lost(kept: Record) -> str:

@@ -6,7 +6,7 @@ import copy
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +18,15 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 
 from unrolled import checks
-from unrolled_grader import authoring, gradebook, record, refusal
+from unrolled_grader import authoring, gradebook, jobs, record, refusal
 from unrolled_grader.intake import Handed
+from unrolled_grader.judge import Options
 from unrolled_grader.lease import lease
-from unrolled_grader.plugin import STAMP
-from unrolled_grader.record import Record
+from unrolled_grader.plugin import STAMP, Judge
+from unrolled_grader.record import Key, Record
 
-OUR_FAULT = ("OperationalError", "OSError: [Errno 28]")
-"""How errors begin that are the gradebook's or the disk's, not a submission's."""
+OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "SandboxError")
+"""How errors begin that are the gradebook's, the disk's or the machine's, not a submission's."""
 
 
 class CourseError(Exception):
@@ -75,7 +76,7 @@ class Course:
 
     @property
     def grades(self) -> Path:
-        return Path(self.directory.root, self.config.Judge.get("grades_directory", "grades"))
+        return self._judge.grades(self.directory)
 
     def lessons(self) -> list[str]:
         """The lessons that can be graded: those with a complete notebook."""
@@ -105,34 +106,72 @@ class Course:
         except gradebook.GradebookError as error:
             raise CourseError(str(error)) from error
 
+    def judge_with(self, *, timing: bool = True, sandbox: bool = True) -> None:
+        """Do without timing or sandbox, whatever the configuration says."""
+        self.config.Judge.timing = self.options.timing and timing
+        self.config.Judge.unsafe_no_sandbox = not (self.options.sandbox and sandbox)
+
+    @property
+    def options(self) -> Options:
+        """How submissions are judged."""
+        return self._judge.options()
+
     def done(self, handed: Handed) -> Record | None:
-        """The record of this very submission, if it was graded to the end; None if it must be graded."""
-        kept = record.load(self.grades, handed.student, handed.lesson)
-        if kept is None or kept.digest != handed.digest:
-            return None
-        if kept.problem and not handed.problem:
-            return None  # nbgrader failed, perhaps for a reason that is gone
-        if not gradebook.has_scores(self.directory, handed.student, handed.lesson):
+        """The record of this very submission, if it was graded to the end; None if something is left to do."""
+        kept = self.judged(handed)
+        if kept is None or not gradebook.has_scores(self.directory, handed.student, handed.lesson):
             return None
         return kept if kept.problem or self._stamp(handed) == kept.date else None
 
-    def grade(self, handed: Handed) -> Record:
-        """Grade one submission: nbgrader's Autograde and GenerateFeedback, or 0 with the reason.
+    def judged(self, handed: Handed) -> Record | None:
+        """The record of this very submission, if it need not be judged again; None if it must be."""
+        kept = record.finished(self.grades, handed.student, handed.lesson)
+        released = self._released(handed.lesson)
+        if kept is None or kept.key.specs != jobs.specs_hash(released):
+            return None
+        if kept.problem or handed.problem:  # a problem that only repair or nbgrader had is perhaps gone
+            return kept if kept.problem and handed.problem and kept.digest == handed.digest else None
+        same = kept.key.submission if kept.digest == handed.digest else jobs.hash_of(handed, released)
+        key = Key(same, kept.key.specs, jobs.environment(self.options))
+        return kept if jobs.holds(kept, key, self.options) else None
 
-        Raises CourseError for what is not the submission's fault, such as a gradebook that cannot be written.
+    def order(self, handed: Handed) -> dict[str, Any]:
+        """The order for `jobs.perform` to judge a submission."""
+        return jobs.order_for(handed, self._released(handed.lesson), self.grades / "jobs", self.options)
+
+    def take(self, answer: Mapping[str, Any]) -> str:
+        """Keep what came of an order. Returns why the submission could not be judged; empty if it was."""
+        found, notebook = jobs.result_of(answer)
+        if not found.problem:
+            record.save(self.grades, found, notebook)
+        Path(answer["result"]).unlink()
+        return found.problem
+
+    def apply(self, handed: Handed, problem: str = "") -> Record:
+        """Bring what was judged into gradebook and feedback by nbgrader's converters; 0 where there is a problem.
+
+        A submission that was not judged is judged on the way. Raises CourseError for what is not the submission's
+        fault, such as a gradebook that cannot be written.
         """
-        if handed.problem:
-            return self._refuse(handed, handed.problem)
+        if handed.problem or problem:
+            return self._refuse(handed, handed.problem or problem)
         with lease.working():
             result = self._convert(Autograde, handed)
-            kept = record.load(self.grades, handed.student, handed.lesson)
+            kept = record.finished(self.grades, handed.student, handed.lesson)
             if result["success"] and kept is not None and kept.digest == handed.digest:
                 self._convert(GenerateFeedback, handed)
                 return kept
         reason = gradebook.last_error(result)
         if reason.startswith(OUR_FAULT):
-            raise CourseError(f"{handed.student}, {handed.lesson} was not graded: {reason}")
+            raise CourseError(reason)
         return self._refuse(handed, f"nbgrader cannot open it: {reason}")
+
+    @property
+    def _judge(self) -> Judge:
+        return Judge(config=self.config)
+
+    def _released(self, lesson: str) -> Path:
+        return gradebook.released_file(self.directory, lesson)
 
     def _convert(self, converter: type, handed: Handed) -> dict[str, Any]:
         """Run one of nbgrader's converters on a submission: what NbGraderAPI does, but without an exchange."""
@@ -160,9 +199,13 @@ class Course:
 
 
 def _patient(config: Any) -> Any:
-    """Let a process wait up to a minute while another writes to the gradebook (SQLite's own default is 5 s)."""
+    """Let a process wait up to a minute while another writes to the gradebook (SQLite's own default is 5 s).
+
+    And make scores.csv once, not after each submission.
+    """
     if "?" not in config.CourseDirectory.db_url:
         config.CourseDirectory.db_url += "?timeout=60"
+    config.Judge.writes_scores = False
     return config
 
 

@@ -19,7 +19,7 @@ from nbgrader.utils import parse_utc
 from traitlets.config import Config
 
 from unrolled import checks
-from unrolled_grader import intake, opening, refusal
+from unrolled_grader import intake, opening, record, refusal
 from unrolled_grader.intake import TIME_STAMP
 from unrolled_grader.plugin import Judge
 
@@ -46,8 +46,10 @@ class Door(NotebookExporter):
         try:
             nb = opening.opened(intake.taken(path), path.stem, specs)
         except opening.RefusedError as reason:
-            grades = Path(directory.root, Judge(parent=self).grades_directory)
-            refusal.refuse(directory, grades, intake.handed(path.parent, specs), str(reason))
+            judge = Judge(parent=self)
+            refusal.refuse(directory, judge.grades(directory), intake.handed(path.parent, specs), str(reason))
+            if judge.writes_scores:
+                record.write_scores(judge.grades(directory))
             raise
         _keep_time_stamp(path.parent, Path(self.parent._format_dest(path.stem, path.parent.parent.name)))
         converted: tuple[NotebookNode, dict[str, Any]] = super().from_notebook_node(nb, resources, **others)  # type: ignore[no-untyped-call]

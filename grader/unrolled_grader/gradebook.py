@@ -127,11 +127,15 @@ def _unanswered(cell: NotebookNode | None) -> bool:
 
 def released(directory: CourseDirectory, lesson: str) -> NotebookNode:
     """The notebook of the lesson that learners get. Raises GradebookError if it was not built."""
-    notebook = Path(directory.format_path(directory.release_directory, ".", lesson), f"{lesson}.ipynb")
-    try:
-        return notebooks.read(notebook)
-    except FileNotFoundError:
-        raise GradebookError(f"{notebook} is missing: `make build` makes it from the lesson") from None
+    return notebooks.read(released_file(directory, lesson))
+
+
+def released_file(directory: CourseDirectory, lesson: str) -> Path:
+    """The file of that notebook. Raises GradebookError if there is none."""
+    file = Path(directory.format_path(directory.release_directory, ".", lesson), f"{lesson}.ipynb")
+    if not file.is_file():
+        raise GradebookError(f"{file} is missing: `make build` makes it from the lesson")
+    return file
 
 
 def _known(gradebook: Gradebook, lesson: str) -> dict[str, tuple[str, float]] | None:

@@ -6,6 +6,7 @@ full marks; a trailing number: the grade; text on stderr: zero) decides nothing 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,76 +16,75 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
-from traitlets import Unicode
+from traitlets import Bool, Unicode
 
 from unrolled import checks
-from unrolled_grader import authoring, evidence, gradebook, intake, judge, record, repair
-from unrolled_grader.record import Record
+from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record
+from unrolled_grader.record import Key, Record
 
 STAMP = "unrolled_grading"
 """In an autograded notebook's metadata: the date of the record that belongs to it. Written last, so it means done."""
-REPAIRS = "unrolled_repairs"
-"""In a sanitized notebook's metadata: what `Repair` did, as pairs of grade_id and text."""
+UNSAFE = "UNROLLED_UNSAFE_NO_SANDBOX"
+"""An environment variable: 1 has the same effect as c.Judge.unsafe_no_sandbox = True."""
 
 
 class Judge(NbGraderPreprocessor):  # type: ignore[misc]
-    """Run a sanitized notebook, score it by what the judge finds, and keep gradebook, record and scores.csv."""
+    """Score a sanitized notebook by what the judge finds, or has found; keep gradebook, record and scores.csv."""
 
     grades_directory = Unicode(
         "grades", help="Where records and scores.csv are kept, relative to CourseDirectory.root."
     ).tag(config=True)
+    timing = Bool(True, help="Whether speeds are measured. If not, their points are deferred.").tag(config=True)
+    unsafe_no_sandbox = Bool(
+        False, help="Run student code without a sandbox, with all the rights of your account. Every score says so."
+    ).tag(config=True)
+    writes_scores = Bool(
+        True, help="Make scores.csv after each submission. `unrolled grade` does it once, at its end."
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Judge `nb`. Nothing that a notebook does raises; a gradebook that cannot be written does."""
+        """Judge `nb`, unless its job is done. Nothing that a notebook does raises; what is our fault does."""
         student, lesson = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
         directory = CourseDirectory(parent=self)
         directory.db_url = resources["nbgrader"]["db_url"]
         specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
         self._warn_of_unknown(nb, lesson, set(specs))
-        notes = tuple(repair.Note(*pair) for pair in nb.metadata.get(REPAIRS, ()))
-        verdicts = self._judge(judge.Submission(student, lesson, nb, specs))
-        verdicts = replace(verdicts, scores=tuple(_noted(score, notes) for score in verdicts.scores))
+        kept, executed = self._job(directory, judge.Submission(student, lesson, nb, specs))
         points: dict[str, float] = {}
-        for score in verdicts.scores:
+        for score in kept.scores:
             cell = evidence.CELL + score.check
             points[cell] = points.get(cell, 0.0) + score.points
-        gradebook.save(directory, student, lesson, verdicts.notebook, points)
-        kept = self._keep(directory, student, lesson, verdicts, notes)
-        verdicts.notebook.metadata[STAMP] = kept.date
-        return verdicts.notebook, resources
+        gradebook.save(directory, student, lesson, executed, points)
+        if self.writes_scores:
+            record.write_scores(self.grades(directory))
+        executed.metadata[STAMP] = kept.date
+        return executed, resources
 
-    def _judge(self, submission: judge.Submission) -> judge.Verdicts:
-        try:
-            return judge.judge(submission)
-        except Exception as error:  # a fault of ours must not stop the class: 0 points, and a flag that says so
-            self.log.exception("The judge failed for %s, %s", submission.student, submission.lesson)
-            reason = f"the judge failed: {type(error).__name__}: {error}"
-            flag = "not the student's fault: grade again"
-            scores = [evidence.without(name, spec, "crashed", reason, flag) for name, spec in submission.specs.items()]
-            return judge.Verdicts(submission.notebook, tuple(part for parts in scores for part in parts), 0.0, ())
+    def options(self) -> judge.Options:
+        """How to judge."""
+        return judge.Options(self.timing, sandbox=not (self.unsafe_no_sandbox or os.environ.get(UNSAFE) == "1"))
 
-    def _keep(
-        self,
-        directory: CourseDirectory,
-        student: str,
-        lesson: str,
-        verdicts: judge.Verdicts,
-        notes: tuple[repair.Note, ...],
-    ) -> Record:
-        handed_in = Path(directory.format_path(directory.submitted_directory, student, lesson), f"{lesson}.ipynb")
-        kept = Record(
-            student,
-            lesson,
-            intake.digest(handed_in),
-            verdicts.scores,
-            seconds=verdicts.seconds,
-            seeds=verdicts.seeds,
-            repairs=tuple(str(note) for note in notes),
+    def grades(self, directory: CourseDirectory) -> Path:
+        """Where records are kept."""
+        return Path(directory.root, self.grades_directory)
+
+    def _job(self, directory: CourseDirectory, submission: judge.Submission) -> tuple[Record, NotebookNode]:
+        """The finished job of this very notebook; judged now if there is none."""
+        grades, options = self.grades(directory), self.options()
+        student, lesson = submission.student, submission.lesson
+        digest = intake.digest(
+            Path(directory.format_path(directory.submitted_directory, student, lesson), f"{lesson}.ipynb")
         )
-        grades = Path(directory.root, self.grades_directory)
-        record.save(grades, kept)
-        record.write_scores(grades)
-        return kept
+        specs = jobs.specs_hash(gradebook.released_file(directory, lesson))
+        key = Key(jobs.submission_hash(submission.notebook), specs, jobs.environment(options))
+        kept, executed = record.finished(grades, student, lesson), record.notebook(grades, student, lesson)
+        if kept is None or executed is None or not jobs.holds(kept, key, options):
+            kept, executed = jobs.judged(submission, options, key, digest)
+            record.save(grades, kept, executed)
+        elif kept.digest != digest:  # the same notebook, handed in again
+            kept = replace(kept, digest=digest)
+            record.save(grades, kept, executed)
+        return kept, executed
 
     def _warn_of_unknown(self, nb: NotebookNode, lesson: str, known: set[str]) -> None:
         for cell in nb.cells:
@@ -103,17 +103,10 @@ class Repair(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Repair `nb`. Raises GradebookError if the lesson's notebook was not built."""
         released = gradebook.released(CourseDirectory(parent=self), resources["nbgrader"]["assignment"])
-        nb, notes = repair.repair(nb, released)
-        for note in notes:
+        nb = jobs.sanitized(nb, released)
+        for note in jobs.repairs(nb):
             self.log.warning("Repaired: %s", note)
-        nb.metadata[REPAIRS] = [[note.cell, note.text] for note in notes]
         return nb, resources
-
-
-def _noted(score: evidence.Score, notes: Sequence[repair.Note]) -> evidence.Score:
-    """The score, with what was repaired of its exercise and its check in front of the detail."""
-    texts = [note.text for note in notes if note.concerns(score.check)]
-    return replace(score, detail=f"(repaired: {'; '.join(texts)}) {score.detail}".rstrip()) if texts else score
 
 
 def know_lesson(assignment: str, student: str, notebooks: Sequence[str]) -> None:

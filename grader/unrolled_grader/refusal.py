@@ -8,20 +8,21 @@ from pathlib import Path
 from nbgrader.coursedir import CourseDirectory
 
 from unrolled import checks
-from unrolled_grader import evidence, gradebook, record
+from unrolled_grader import evidence, gradebook, jobs, record
 from unrolled_grader.intake import Handed
-from unrolled_grader.record import Record
+from unrolled_grader.record import Key, Record
 
 
 def refuse(directory: CourseDirectory, grades: Path, handed: Handed, problem: str) -> Record:
-    """Write zeros to gradebook, record and scores.csv, and take away what an earlier submission left."""
+    """Write zeros to gradebook and record, and take away what an earlier submission left."""
     student, lesson = handed.student, handed.lesson
     gradebook.save_zero(directory, student, lesson, problem)
     for step in (directory.autograded_directory, directory.feedback_directory):
         shutil.rmtree(directory.format_path(step, student, lesson), ignore_errors=True)
     specs = checks.lessons().get(lesson, {}).items()
     parts = [evidence.without(name, spec, "missing", f"not graded: {problem}") for name, spec in specs]
-    kept = Record(student, lesson, handed.digest, tuple(score for scores in parts for score in scores), problem)
+    scores = tuple(score for part in parts for score in part)
+    key = Key(specs=jobs.specs_hash(gradebook.released_file(directory, lesson)))
+    kept = Record(student, lesson, handed.digest, scores, problem, key=key)
     record.save(grades, kept)
-    record.write_scores(grades)
     return kept

@@ -1,0 +1,207 @@
+"""A job: judging one submission, in any process on any machine. Plain JSON goes in and comes out; only paths travel.
+
+The doors share what stands here. `unrolled grade` performs jobs in its pool or on a cluster, and nbgrader's own
+commands judge in their process; both sanitize alike and find a finished job by its key.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+from nbformat import NotebookNode
+from nbgrader.utils import is_locked
+
+import unrolled
+from unrolled import checks, notebooks
+from unrolled.notebooks import grade_id
+from unrolled_grader import evidence, intake, judge, opening, record, repair
+from unrolled_grader.record import Key, Record
+
+REPAIRS = "unrolled_repairs"
+"""In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
+NOT_JUDGING = (
+    *("authoring", "commands", "course", "door", "explain", "figures", "gradebook", "lease", "plugin", "queue"),
+    *("record", "refusal", "report", "sample"),
+)
+"""The grader's modules that have no part in a verdict. When another one changes, everything is judged again."""
+
+
+class JobError(Exception):
+    """A job cannot be performed here, which is not the submission's fault."""
+
+
+def perform(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge the submission that `order` names, write what came of it to a file, and say where.
+
+    `order` is as `order_for` makes it. Nothing that a submission does raises. What is our fault does: no sandbox, a
+    full disk, another version of the course.
+    """
+    student, lesson, released = order["student"], order["lesson"], Path(order["released"])
+    if order["specs"] != specs_hash(released):
+        raise JobError("this machine has another version of the course: install the same one everywhere")
+    handed_out = notebooks.read(released)
+    found: tuple[Record, NotebookNode | None]
+    options = judge.Options(**order["options"])
+    specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
+    try:
+        nb = sanitized(opening.opened(intake.taken(Path(order["notebook"])), lesson, specs), handed_out)
+    except opening.RefusedError as reason:
+        found = Record(student, lesson, order["digest"], (), str(reason)), None
+    except Exception as error:  # a notebook that repair did not foresee
+        problem = f"it cannot be repaired: {type(error).__name__}: {error}"
+        found = Record(student, lesson, order["digest"], (), problem), None
+    else:
+        submission = judge.Submission(student, lesson, nb, specs)
+        key = Key(submission_hash(nb), order["specs"], environment(options))
+        found = judged(submission, options, key, order["digest"])
+    record.replace_file(Path(order["result"]), _written(*found))
+    return {"result": order["result"]}
+
+
+def order_for(handed: intake.Handed, released: Path, folder: Path, options: judge.Options) -> dict[str, Any]:
+    """The order to judge what was handed in, with its result in `folder`."""
+    name = hashlib.sha256(f"{handed.student}/{handed.lesson}".encode()).hexdigest()
+    return {
+        "student": handed.student,
+        "lesson": handed.lesson,
+        "notebook": str(handed.path.absolute()),
+        "digest": handed.digest,
+        "released": str(released.absolute()),
+        "specs": specs_hash(released),
+        "result": str(folder.absolute() / f"{name}.json"),
+        "options": {"timing": options.timing, "sandbox": options.sandbox},
+    }
+
+
+def result_of(answer: Mapping[str, Any]) -> tuple[Record, NotebookNode | None]:
+    """What `perform` wrote: the record, and the notebook as it ran (None if it could not be opened)."""
+    data = json.loads(Path(answer["result"]).read_text(encoding="utf-8"))
+    notebook = data["notebook"]
+    return record.from_dict(data["record"]), None if notebook is None else nbformat.from_dict(notebook)
+
+
+def judged(submission: judge.Submission, options: judge.Options, key: Key, digest: str) -> tuple[Record, NotebookNode]:
+    """The record of a sanitized submission, and its notebook as it ran.
+
+    Raises what is our fault. Where the judge itself fails, the submission gets 0, a flag, and a record without a key:
+    the next run judges again.
+    """
+    notes = repairs(submission.notebook)
+    try:
+        verdicts = judge.judge(submission, options)
+    except OSError:  # such as a full disk
+        raise
+    except Exception as error:
+        reason = f"the judge failed: {type(error).__name__}: {error}"
+        verdicts, key = _failed(submission, reason), replace(key, submission="")
+    found = Record(
+        submission.student,
+        submission.lesson,
+        digest,
+        tuple(_noted(score, notes) for score in verdicts.scores),
+        seconds=verdicts.seconds,
+        seeds=verdicts.seeds,
+        repairs=tuple(str(note) for note in notes),
+        flags=verdicts.flags,
+        sandbox=verdicts.sandbox,
+        timing=options.timing,
+        key=key,
+    )
+    return found, verdicts.notebook
+
+
+def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
+    """An opened notebook with every cell that was handed out, locked ones as they were; a note of each repair in it.
+
+    The same as nbgrader's sanitize pass makes of it, without a gradebook.
+    """
+    nb, notes = repair.repair(handed, released)
+    originals = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
+    for cell in nb.cells:
+        if grade_id(cell) and is_locked(cell):
+            cell.source = originals[grade_id(cell)].source
+    nb.metadata[REPAIRS] = [[note.cell, note.text] for note in notes]
+    return nb
+
+
+def repairs(nb: NotebookNode) -> tuple[repair.Note, ...]:
+    """What was repaired in a sanitized notebook."""
+    return tuple(repair.Note(*pair) for pair in nb.metadata.get(REPAIRS, ()))
+
+
+def holds(kept: Record | None, key: Key, options: judge.Options) -> bool:
+    """Whether a finished job answers for this key, so that nothing has to be judged."""
+    return kept is not None and bool(key.submission) and kept.key == key and not could_settle(kept, options)
+
+
+def could_settle(kept: Record, options: judge.Options) -> bool:
+    """Whether judging again, here and now, could settle a part that was deferred."""
+    if not options.timing or all(score.verdict != "deferred" for score in kept.scores):
+        return False
+    return not kept.timing or (not kept.machine.get("gpu") and bool(record.machine()["gpu"]))
+
+
+def submission_hash(nb: NotebookNode) -> str:
+    """A hash of what is judged of a sanitized notebook. Cell ids do not count: many tools invent them anew."""
+    cells = [[cell.cell_type, grade_id(cell), cell.source, cell.get("attachments")] for cell in nb.cells]
+    return hashlib.sha256(json.dumps([cells, nb.metadata.get(REPAIRS)], sort_keys=True).encode()).hexdigest()
+
+
+def hash_of(handed: intake.Handed, released: Path) -> str:
+    """The hash of what would be judged of this file; empty if it cannot be sanitized."""
+    specs: Mapping[str, checks.Spec] = checks.lessons().get(handed.lesson, {})
+    try:
+        nb = opening.opened(intake.taken(handed.path), handed.lesson, specs)
+        return submission_hash(sanitized(nb, notebooks.read(released)))
+    except Exception:  # `perform` says why
+        return ""
+
+
+def specs_hash(released: Path) -> str:
+    """A hash of what judges a lesson: the library with its specs, the judge, and the notebook that was handed out."""
+    return hashlib.sha256(_code() + released.read_bytes()).hexdigest()
+
+
+def environment(options: judge.Options) -> str:
+    """What else a verdict depends on, in words."""
+    held = "in a sandbox" if options.sandbox else "without a sandbox"
+    return f"Python {platform.python_version()}, NumPy {np.__version__}, {held}"
+
+
+@functools.cache
+def _code() -> bytes:
+    """A hash of the files of the library and of the judge, as they are installed."""
+    seen = hashlib.sha256()
+    library, grader = Path(unrolled.__file__).parent, Path(__file__).parent
+    for root in (library, grader):
+        files = (file for file in root.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+        for file in sorted(files):
+            if root == library or file.stem not in NOT_JUDGING:
+                seen.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+    return seen.digest()
+
+
+def _failed(submission: judge.Submission, reason: str) -> judge.Verdicts:
+    """0 for each part, and a flag, where the judge itself failed."""
+    flag = "not the student's fault: grade again"
+    parts = [evidence.without(name, spec, "crashed", reason, flag) for name, spec in submission.specs.items()]
+    return judge.Verdicts(submission.notebook, tuple(score for scores in parts for score in scores), 0.0, ())
+
+
+def _noted(score: evidence.Score, notes: Sequence[repair.Note]) -> evidence.Score:
+    """The score, with what was repaired of its exercise and its check in front of the detail."""
+    texts = [note.text for note in notes if note.concerns(score.check)]
+    return replace(score, detail=f"(repaired: {'; '.join(texts)}) {score.detail}".rstrip()) if texts else score
+
+
+def _written(found: Record, notebook: NotebookNode | None) -> str:
+    return json.dumps({"record": record.to_dict(found), "notebook": notebook})
