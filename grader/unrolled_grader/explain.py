@@ -22,9 +22,12 @@ REPLAYED = ("outcome", "witness", "noisy", "ratio", "low", "high")
 TRANSPORT = "the transport took"
 """How the reason begins where a verdict is held back because too much of a block was transport."""
 HEAD = (
-    "  pair  first      baseline: calls  seconds   ms a call  candidate: calls  seconds   ms a call    ratio",
-    "  {number:4}  {first:9}  {base.calls:15}  {base.wall:7.4f}  {base_ms:10.4f}  {cand.calls:16}  {cand.wall:7.4f}  "
-    "{cand_ms:10.4f}  {ratio:7.4g}",
+    "                             baseline                     candidate",
+    "  pair  first         calls   seconds   ms a call    calls   seconds   ms a call       ratio",
+)
+ROW = (
+    "  {number:4}  {first:9}  {base.calls:8} {base.wall:9.4f} {base_ms:11.4f} {cand.calls:8} {cand.wall:9.4f} "
+    "{cand_ms:11.4f} {ratio:11.4g}"
 )
 
 
@@ -120,7 +123,7 @@ def _replayed(timing: Mapping[str, Any], recorded: Verdict) -> tuple[Verdict, st
 def _pairs(pairs: Sequence[Pair], at_least: float) -> Iterator[str]:
     """A line a pair, and the interval of the median wherever the rule looked."""
     ratios = [pair.ratio for pair in pairs]
-    yield HEAD[0]
+    yield from HEAD
     for number, pair in enumerate(pairs, 1):
         yield _row(number, pair)
         if number in rule.LOOKS or number == len(pairs):
@@ -150,7 +153,7 @@ def _control(control: Sequence[Pair]) -> Iterator[str]:
 def _row(number: int, pair: Pair) -> str:
     base, cand = pair.baseline, pair.candidate
     ms = {"base_ms": 1e3 * base.wall / base.calls, "cand_ms": 1e3 * cand.wall / cand.calls}
-    return HEAD[1].format(number=number, first=str(pair.first), base=base, cand=cand, ratio=pair.ratio, **ms)
+    return ROW.format(number=number, first=str(pair.first), base=base, cand=cand, ratio=pair.ratio, **ms)
 
 
 def _settling(score: Score) -> Iterator[str]:
