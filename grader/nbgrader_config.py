@@ -48,4 +48,6 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Autograde.pre_convert_hook = "unrolled_grader.plugin.know_lesson"
+# The feedback page runs no script, loads nothing, and frames what the judge found.
+c.GenerateFeedback.exporter_class = "unrolled_grader.feedback.Feedback"
 c.Judge.grades_directory = "grades"

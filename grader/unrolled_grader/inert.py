@@ -1,0 +1,187 @@
+"""What a student's notebook may show in somebody else's browser: text, pictures that carry their data, plain tables.
+
+Everything else is dropped: scripts, event handlers, frames, forms, styles, classes, ids, and whatever would load
+something. What passes is on a list; nothing is searched for what is bad. Hostile input costs bounded time: what is too
+long, or what the parsers cannot take, is shown as plain text or not at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import bleach  # type: ignore[import-untyped]
+from bleach.css_sanitizer import CSSSanitizer  # type: ignore[import-untyped]
+from bs4 import BeautifulSoup
+from nbconvert.filters import ansi2html
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
+from PIL import Image
+
+TEXT_LIMIT = 20_000
+"""Characters of one text output."""
+HTML_LIMIT = 300_000
+"""Characters of one HTML output; a longer one is passed over for the output's next form."""
+TAG_LIMIT = 5_000
+"""Tags and entities in one piece of HTML: the parsers' time grows with the square of how deep tags nest."""
+MARKDOWN_LIMIT = 20_000
+"""Characters of one markdown text; a longer one is shown as it was typed."""
+PIXEL_LIMIT = 25_000_000
+"""Pixels of one picture: a small file can unfold into gigabytes in a browser."""
+NOT_SHOWN = '<p class="quiet">(an output that this page does not show)</p>'
+
+_words = re.compile(r"\w+").findall
+TAGS = frozenset(
+    _words(
+        "a abbr b blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins "
+        "kbd li ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var"
+    )
+)
+GONE = _words(
+    "applet audio button canvas embed frame frameset head iframe math noembed noframes noscript object option "
+    "plaintext script select style svg template textarea title video xmp"
+)
+"""Tags that go with all that is in them; of other tags that are not allowed, the text stays."""
+STYLES = ("text-align", "vertical-align", "font-weight", "font-style")
+LINK = re.compile(r"(https?://|mailto:)[^\s]", re.IGNORECASE)
+DATA_URI = re.compile(r"data:image/(?:png|jpeg|gif);base64,([A-Za-z0-9+/=\s]+)", re.IGNORECASE)
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
+
+
+def output(shown: NotebookNode) -> str:
+    """One output of a code cell as inert HTML."""
+    if shown.output_type == "stream":
+        return terminal(shown.text)
+    if shown.output_type == "error":
+        return terminal("\n".join(shown.traceback) or f"{shown.ename}: {shown.evalue}")
+    data: Mapping[str, Any] = shown.get("data", {})
+    return next(filter(None, (_show(data) for _show in (_image, _html, _markdown, _tex, _plain))), NOT_SHOWN)
+
+
+def terminal(text: Any) -> str:
+    """Text as a terminal shows it: colours stay, other escapes and control characters go."""
+    return f"<pre>{ansi2html(UNPRINTABLE.sub('�', _cut(_joined(text))))}</pre>"  # type: ignore[no-untyped-call]
+
+
+def markdown(text: Any, attachments: Mapping[str, Any] | None = None) -> str:
+    """Markdown as inert HTML; formulas stay TeX, in a frame of their own."""
+    source = _joined(text)
+    if len(source) > MARKDOWN_LIMIT:
+        return terminal(source)
+    try:
+        return clean(MarkdownWithMath(renderer=_Renderer(dict(attachments or {}))).render(source))
+    except Exception:  # deep nesting, a missing attachment: nothing that is typed stops the page
+        return terminal(source)
+
+
+def clean(markup: str) -> str:
+    """HTML without anything that acts, loads, or reaches out of its place. Raises ValueError, or what parsers raise."""
+    if len(markup) > HTML_LIMIT or markup.count("<") + markup.count("&") > TAG_LIMIT:
+        raise ValueError(f"HTML of {len(markup)} characters with {markup.count('<')} tags is too much to show")
+    soup = BeautifulSoup(UNPRINTABLE.sub("", markup), "html.parser")
+    for tag in soup(GONE):
+        tag.decompose()
+    cleaned: str = bleach.clean(
+        str(soup),
+        tags=TAGS,
+        attributes=_is_inert,
+        protocols={"http", "https", "mailto", "data"},  # which of them where, says _is_inert
+        strip=True,
+        css_sanitizer=CSSSanitizer(allowed_css_properties=STYLES, allowed_svg_properties=()),
+    )
+    return cleaned
+
+
+def picture(encoded: Any) -> str:
+    """The data URI of a picture in base64; empty if it is none, or too large to be shown."""
+    try:
+        data = base64.b64decode("".join(_joined(encoded).split()), validate=True)
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF")) as image:  # reads the header alone
+            kind, (width, height) = str(image.format).lower(), image.size
+    except (binascii.Error, ValueError, OSError, SyntaxError, Image.DecompressionBombError):
+        return ""
+    if width * height * getattr(image, "n_frames", 1) > PIXEL_LIMIT:
+        return ""
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+class _Renderer(IPythonRenderer):
+    """Markdown to HTML that `clean` has still to go over: formulas and code as they were typed."""
+
+    def __init__(self, attachments: dict[str, Any]) -> None:
+        super().__init__(escape=False, attachments=attachments, exclude_anchor_links=True)
+
+    def block_code(self, code: str, info: str | None = None) -> str:
+        return f"<pre><code>{html.escape(code)}</code></pre>\n"
+
+    def block_math(self, body: str) -> str:
+        return f'<div class="tex">{html.escape(body.strip())}</div>'
+
+    def inline_math(self, body: str) -> str:
+        return f'<code class="tex">{html.escape(body.strip())}</code>'
+
+    def latex_environment(self, name: str, body: str) -> str:
+        return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
+
+
+def _is_inert(tag: str, name: str, value: str) -> bool:
+    """Whether an attribute may stay. Values are compared as written, so that no entity hides what they say."""
+    if name == "href":
+        return tag == "a" and LINK.match(value) is not None
+    if name == "src":
+        found = DATA_URI.fullmatch(value) if tag == "img" else None
+        return found is not None and bool(picture(found[1]))
+    if name == "class":
+        return value == "tex"
+    if name in ("colspan", "rowspan", "start", "width", "height"):
+        return re.fullmatch(r"[0-9]{1,4}", value) is not None
+    return name in ("alt", "title", "style", "open")
+
+
+def _image(data: Mapping[str, Any]) -> str:
+    for kind in ("image/png", "image/jpeg", "image/gif"):
+        if uri := picture(data.get(kind, "")):
+            alt = html.escape(_joined(data.get("text/plain", "a picture"))[:1000])
+            return f'<img src="{uri}" alt="{alt}">'
+    return ""
+
+
+def _html(data: Mapping[str, Any]) -> str:
+    """HTML, unless nothing to see is left of it."""
+    markup = _joined(data.get("text/html", ""))
+    try:
+        cleaned = clean(markup)
+    except Exception:  # too much, or nested so deeply that the parsers give up
+        return ""
+    return f"<div>{cleaned}</div>" if re.search(r"<img [^>]*src=|[^\s<>](?=[^<>]*(?:<|$))", cleaned) else ""
+
+
+def _markdown(data: Mapping[str, Any]) -> str:
+    return markdown(data["text/markdown"]) if data.get("text/markdown") else ""
+
+
+def _tex(data: Mapping[str, Any]) -> str:
+    formula = _cut(_joined(data.get("text/latex", ""))).strip()
+    return f'<div class="tex">{html.escape(formula.strip("$").strip())}</div>' if formula else ""
+
+
+def _plain(data: Mapping[str, Any]) -> str:
+    return terminal(data["text/plain"]) if data.get("text/plain") else ""
+
+
+def _joined(text: Any) -> str:
+    """nbformat allows a list of lines wherever it allows a text."""
+    if isinstance(text, Sequence) and not isinstance(text, str):
+        return "".join(str(line) for line in text)
+    return str(text)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= TEXT_LIMIT:
+        return text
+    return f"{text[:TEXT_LIMIT]}\n… ({len(text) - TEXT_LIMIT:,} more characters)"

@@ -1,0 +1,180 @@
+"""The feedback page shows what was handed in and what the judge found, and nothing in it acts or loads."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import hostile
+import pytest
+from hostile import AWAY, BUNDLES, DEED, FORMULA, GRADES, IMITATION, MARKDOWN, MARKUP, TABLE
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from unrolled_grader import feedback, inert
+
+
+class Tags(HTMLParser):
+    """Every tag of a page with its attributes, and the text between them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def assert_inert(markup: str) -> None:
+    """By a list of what may be there, other than the sanitizer's own."""
+    for tag, attributes in Tags(markup).tags:
+        assert tag in inert.TAGS
+        assert attributes.keys() <= {
+            "alt",
+            "class",
+            "colspan",
+            "height",
+            "href",
+            "open",
+            "src",
+            "style",
+            "title",
+            "width",
+        }
+        assert re.match(r"https?://|$", attributes.get("href", ""))
+        assert re.match(r"data:image/(png|jpeg|gif);base64,|$", attributes.get("src", ""))
+        assert attributes.get("class", "tex") == "tex" or tag in ("span", "p")
+        assert not re.search(r"url|position|background", attributes.get("style", ""))
+
+
+def shown(**bundle: object) -> str:
+    return inert.output(
+        new_output("display_data", data={kind.replace("_", "/"): data for kind, data in bundle.items()})
+    )
+
+
+@pytest.mark.parametrize("markup", MARKUP)
+def test_html_is_made_inert(markup: str) -> None:
+    assert_inert(shown(text_html=markup, text_plain="plain"))
+    assert_inert(inert.markdown(markup))
+
+
+@pytest.mark.parametrize("source", MARKDOWN)
+def test_markdown_is_made_inert(source: str) -> None:
+    assert_inert(inert.markdown(source))
+
+
+@pytest.mark.parametrize("bundle", BUNDLES)
+def test_every_kind_of_output_is_made_inert(bundle: dict[str, object]) -> None:
+    markup = inert.output(new_output("display_data", data=bundle))
+    assert_inert(markup)
+    assert "text/plain" not in bundle or "<img" in markup or "<pre>" in markup
+
+
+def test_what_is_dropped_leaves_its_plain_text() -> None:
+    texts = [inert.output(new_output("display_data", data=bundle)) for bundle in BUNDLES]
+    for still in ("javascript stood here", "a vector picture", "a document", "Button(", "no picture", "too large"):
+        assert sum(still in text for text in texts) == 1
+    assert "where HTML is empty" in texts[-1]
+
+
+def test_honest_html_stays() -> None:
+    assert inert.clean(TABLE) == TABLE
+    assert inert.clean('<p style="text-align: right; position: fixed">1</p>') == '<p style="text-align: right;">1</p>'
+    assert shown(text_html="a &lt; b") == "<div>a &lt; b</div>"
+    link = '<a href="https://numpy.org/doc">NumPy</a>'
+    assert inert.clean(link) == link
+    carried = f'<img alt="a" src="data:image/png;base64,{hostile.png()}">'
+    assert inert.clean(carried) == carried
+    assert "<img" in shown(text_html=carried)
+
+
+def test_pictures_show_with_their_words() -> None:
+    assert 'alt="a blue rectangle"' in shown(image_png=hostile.png(), text_plain="a blue rectangle")
+    assert inert.picture(hostile.bomb()) == ""
+    assert inert.picture(hostile.png(6000, 6000)) == ""
+
+
+def test_formulas_can_be_read_as_tex() -> None:
+    markup = inert.markdown(f"Inline ${FORMULA}$ and\n\n$$\n{FORMULA}\n$$\n\n$a_1 * b_2 * c_3$")
+    assert f'<code class="tex">{FORMULA}</code>' in markup
+    assert f'<div class="tex">{FORMULA}</div>' in markup
+    assert '<code class="tex">a_1 * b_2 * c_3</code>' in markup
+    assert FORMULA in shown(text_latex=f"$\\displaystyle {FORMULA}$")
+
+
+def test_code_in_markdown_stays_as_typed() -> None:
+    assert inert.markdown("```python\nif a < b:\n    x\n```") == "<pre><code>if a &lt; b:\n    x\n</code></pre>\n"
+
+
+def test_long_text_is_cut_and_says_so() -> None:
+    text = inert.terminal("x" * 1_000_000)
+    assert len(text) < 1.1 * inert.TEXT_LIMIT
+    assert "980,000 more characters" in text
+
+
+def test_colours_stay_and_other_escapes_go() -> None:
+    assert (
+        inert.terminal("\x1b[31mred\x1b[0m\x1b[2J\x1b[Hhome\0")
+        == '<pre><span class="ansi-red-fg">red</span>home�</pre>'
+    )
+
+
+def test_the_page_has_no_script_and_loads_nothing() -> None:
+    page = feedback.page(hostile.notebook(), GRADES)
+    parsed = Tags(page)
+    names = {tag for tag, _ in parsed.tags}
+    assert names.isdisjoint({"script", "link", "iframe", "object", "form", "input", "svg", "base"})
+    assert page.count("<style>") == 1
+    assert not any(name.startswith("on") for _, attributes in parsed.tags for name in attributes)
+    assert re.search(r"url\(|@import", page[: page.index("</style>")]) is None
+    assert [attributes for tag, attributes in parsed.tags if tag == "meta" and "http-equiv" in attributes] == [
+        {
+            "http-equiv": "Content-Security-Policy",
+            "content": "default-src 'none'; script-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+            "base-uri 'none'; form-action 'none'",
+        }
+    ]
+    assert all(attributes["src"].startswith("data:") for tag, attributes in parsed.tags if "src" in attributes)
+    page.encode("utf-8")
+    assert len(page) < 1_000_000
+    assert DEED in parsed.text  # the source of the code is shown, as text
+    assert AWAY not in "".join(attributes.get("src", "") for _, attributes in parsed.tags)
+
+
+def test_only_the_judge_has_the_judges_frame() -> None:
+    page = feedback.page(hostile.notebook(), GRADES)
+    assert page.count('class="judge"') == 1
+    frame = page[page.index('class="judge"') :]
+    frame = frame[: frame.index("</div>")]
+    assert "1 of 2 points, fail" in frame
+    assert "&lt;b&gt;differs" in frame
+    assert page.count(IMITATION) >= 2  # shown, in frames of the notebook's own
+    assert IMITATION not in frame
+
+
+def test_scores_comments_and_penalty_stand_on_the_page() -> None:
+    text = Tags(feedback.page(hostile.notebook(), GRADES)).text
+    assert "02_convolution: 3 of 5 points" in text
+    assert "Handed in late: 0.5 points less." in text
+    assert "conv2d_gemm: 1 of 3 points" in text
+    assert "explain_gemm: 2 of 2 points" in text
+    assert "Well said." in text
+
+
+def test_a_hostile_grade_id_stays_text() -> None:
+    cell = new_code_cell("", metadata=hostile.graded(f'"><script>{DEED}</script>', 0, 1))
+    assert "<script" not in feedback.page(new_notebook(cells=[cell]), {"notebook": "<script>"})
+
+
+def test_a_page_has_an_end() -> None:
+    flood = new_code_cell("", outputs=[new_output("stream", text="&" * 20_000) for _ in range(200)])
+    page = feedback.page(new_notebook(cells=[flood, new_markdown_cell("The end.")]), {})
+    assert len(page) < 1.2 * feedback.PAGE_LIMIT
+    assert "does not show" in page
+    assert "The end." in page
