@@ -1,35 +1,28 @@
 """The judge: a submission goes in, verdicts come out. `judge` is the one seam between grading and what runs the code.
 
-This first judge runs the notebook in one kernel and believes the structured verdicts that the checks display there.
-It cannot be fooled by printed text, trailing numbers or warnings, but student code lives in the same process as the
-checks: **until the out-of-process judge takes its place, the scores are not safe against hostile code.**
+This process decides and times, and never runs student code. That runs in a worker, in a box of its own: cell by cell,
+but for the checks' cells. In a check's place the judge sends inputs that it draws from a secret seed, gets plain arrays
+back, and finds what the learner's own check would find, in the same words.
 """
 
 from __future__ import annotations
 
-import os
-import secrets
-import tempfile
 import textwrap
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from unrolled import notebooks
-from unrolled.checks import MIME, Spec
-from unrolled.notebooks import TIMEOUT, CellError, Executed, grade_id
-from unrolled_grader import evidence
-from unrolled_grader.evidence import CELL, Score
+from unrolled.checks import Report, Spec
+from unrolled_grader import sandbox
+from unrolled_grader.evidence import Score
 from unrolled_grader.lease import lease
+from unrolled_grader.outputs import MARK
+from unrolled_grader.walk import Walk, check_of
 
-CELL_LIMIT = 90.0
-"""Seconds for one cell. A check stops a slow function long before; this is for what students write around it."""
-NOTEBOOK_LIMIT = 600.0
-"""Seconds after which no further cell of a notebook is started."""
 REPEATS = 3
 """How often a speed that is not settled is measured again."""
 
@@ -54,7 +47,7 @@ class Verdicts:
     seeds: tuple[int, ...]
     """One seed a run. Secret until the run is over; kept so that a verdict can be reproduced."""
     sandbox: str = ""
-    """How the code was held: "bubblewrap 0.8.0, cgroup v1" or "NONE (--unsafe-no-sandbox)"."""
+    """How the code was held: "bubblewrap 0.8.0, cgroup (cpu time, memory, pids)" or "NONE (--unsafe-no-sandbox)"."""
     flags: tuple[str, ...] = ()
     """Why a person should look at the whole submission."""
 
@@ -70,28 +63,35 @@ class Options:
 
 
 def judge(submission: Submission, options: Options = Options()) -> Verdicts:
-    """Run and score a submission. Whatever its code does is a verdict; nothing it does raises."""
+    """Run and score a submission. Whatever its code does is a verdict.
+
+    Raises SandboxError if it cannot be held here, ZygoteError if no worker can be started.
+    """
+    if options.sandbox and (problem := sandbox.problem()):
+        raise sandbox.SandboxError(problem)
     with lease.working():
-        return _judge(submission)
+        return _judge(submission, options)
 
 
-def _judge(submission: Submission) -> Verdicts:
+def _judge(submission: Submission, options: Options) -> Verdicts:
     started = time.monotonic()
-    seeds: list[int] = []
-    first = _run(submission, seeds)
-    seen = {name: [evidence.read(first, name, spec)] for name, spec in submission.specs.items()}
-    while again := [name for name, runs in seen.items() if settle(_speeds(runs)) is None]:
-        repeated = _run(submission, seeds, only=again)
+    walk = partial(Walk, submission.notebook, submission.specs, boxed=options.sandbox, timed=options.timing)
+    first = walk()
+    walks = [first]
+    seen = {name: [first.scores[name]] for name in submission.specs}
+    while again := [name for name, scores in seen.items() if settle(_speeds(scores)) is None]:
+        walks.append(walk(only=again))
         for name in again:
-            seen[name].append(evidence.read(repeated, name, submission.specs[name]))
-    scores = {name: _conclude(runs) for name, runs in seen.items()}
+            seen[name].append(walks[-1].scores[name])
+    scores = {name: tuple(_stamped(score, options) for score in _conclude(parts)) for name, parts in seen.items()}
     for name, parts in scores.items():
-        _write_under(first.notebook, name, parts, len(seen[name]))
+        _write_under(first.notebook, name, first.reports.get(name), parts, len(seen[name]))
     return Verdicts(
         first.notebook,
         tuple(score for parts in scores.values() for score in parts),
         time.monotonic() - started,
-        tuple(seeds),
+        tuple(walk.seed for walk in walks),
+        first.held,
     )
 
 
@@ -143,82 +143,27 @@ def _settled(measured: Sequence[Score]) -> Score:
     )
 
 
-def _run(submission: Submission, seeds: list[int], only: Collection[str] | None = None) -> Executed:
-    """Run the notebook in a new kernel, in an empty folder, with a secret seed; of the checks, only those in `only`."""
-    seeds.append(secrets.randbits(63))
-    turns = _Turns(submission.specs, only, time.monotonic() + NOTEBOOK_LIMIT)
-    with tempfile.TemporaryDirectory(prefix="unrolled-judge-") as folder, _without("NBGRADER_EXECUTION"):
-        executed = notebooks.run(
-            submission.notebook,
-            cwd=folder,
-            env={"UNROLLED_SEED": str(seeds[-1])},
-            cell_timeout=CELL_LIMIT,
-            skip=turns.before,
-            on_cell=turns.after,
-        )
-    if turns.first_late is None or executed.stopped:
-        return executed
-    message = f"the notebook ran longer than {NOTEBOOK_LIMIT:g} s; the cells below were not run"
-    index = next(index for index, cell in enumerate(executed.notebook.cells) if cell is turns.first_late)
-    late = CellError(index, grade_id(turns.first_late), TIMEOUT, message)
-    return replace(executed, errors=(*executed.errors, late), stopped=message)
+def _stamped(score: Score, options: Options) -> Score:
+    """The score; where there was no sandbox, it says so."""
+    if options.sandbox:
+        return score
+    return replace(score, detail=f"(graded without a sandbox) {score.detail}".rstrip())
 
 
-class _Turns:
-    """What happens around each cell: whether it runs at all, and that a timed check has the machine for itself."""
-
-    def __init__(self, specs: Mapping[str, Spec], only: Collection[str] | None, deadline: float) -> None:
-        self.specs = specs
-        self.only = specs if only is None else only
-        self.deadline = deadline
-        self.first_late: NotebookNode | None = None
-
-    def before(self, cell: NotebookNode) -> bool:
-        """Wait for the cell's turn; True if it is not to be run."""
-        if time.monotonic() > self.deadline:
-            self.first_late = cell if self.first_late is None else self.first_late
-            return True
-        spec = self.specs.get(_check_of(cell))
-        if spec is not None and _check_of(cell) not in self.only:
-            return True
-        lease.take(alone=spec is not None and spec.speed is not None)
-        return False
-
-    def after(self, index: int, cell: NotebookNode) -> None:
-        lease.take()
-
-
-def _check_of(cell: NotebookNode) -> str:
-    """The name of the check whose cell this is, or something that is no check's name."""
-    name = grade_id(cell) or ""
-    return name[len(CELL) :] if name.startswith(CELL) else ""
-
-
-@contextmanager
-def _without(variable: str) -> Iterator[None]:
-    """Hide an environment variable: under nbgrader's own, failing checks raise, and the feedback would show it."""
-    value = os.environ.pop(variable, None)
-    try:
-        yield
-    finally:
-        if value is not None:
-            os.environ[variable] = value
-
-
-def _write_under(notebook: NotebookNode, check: str, scores: Sequence[Score], runs: int) -> None:
-    """Put the scores under the check's cell, as plain text, which viewers escape.
-
-    The reasons stand there already, unless the check said nothing or was run again.
-    """
+def _write_under(
+    notebook: NotebookNode, check: str, report: Report | None, scores: Sequence[Score], measured: int
+) -> None:
+    """Put the findings and the scores under the check's cell, as plain text, which viewers escape."""
+    lines = [] if report is None else [str(report)]
+    lines += [_line(score, told=report is not None and measured == 1) for score in scores]
     for cell in notebook.cells:
-        if cell.cell_type == "code" and _check_of(cell) == check:
-            said = runs == 1 and any(MIME in output.get("data", {}) for output in cell.outputs)
-            text = "\n".join(_lines(score, said) for score in scores)
-            cell.outputs.append(new_output("display_data", data={"text/plain": text}))
+        if cell.cell_type == "code" and check_of(cell) == check:
+            cell.outputs.append(new_output("display_data", data={"text/plain": "\n".join(lines)}, metadata=MARK))
 
 
-def _lines(score: Score, said: bool) -> str:
+def _line(score: Score, told: bool) -> str:
+    """What a part earned; and why not more, unless the findings above tell."""
     line = f"{score.part}: {score.points:g} of {score.max_points:g} points, {score.verdict}"
-    if said or score.verdict == "pass":
+    if told or score.verdict == "pass":
         return line
     return f"{line}\n{textwrap.fill(score.detail, 100, initial_indent='    ', subsequent_indent='    ')}"

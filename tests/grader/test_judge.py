@@ -1,4 +1,4 @@
-"""The judge on real kernels: each test starts one or two."""
+"""The judge on real workers: each test starts one or two."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from nbformat.v4 import new_code_cell
 from small_course import GOOD, LESSON, SPECS, answered, rows
 
-from unrolled import notebooks
-from unrolled_grader import judge
+from unrolled.timing.verdict import Block, Pair, Verdict, conclude
+from unrolled_grader import judge, sandbox, walk
+from unrolled_grader.outputs import MARK
 
 LOUD = """\
 import warnings
@@ -26,19 +27,13 @@ FORGED = """\
 from IPython.display import display
 from unrolled.checks import MIME, Part, Report
 parts = (Part("total", "pass", 1, 1, ""), Part("total/speed", "pass", 1, 1, ""))
-display({MIME: Report("total", "0", (), parts).to_dict()}, raw=True)"""
-DEADLY = "import os\n\ndef double(number):\n    os._exit(1)"
-FAILING_CLOCK = """\
-from unrolled import timing
-from unrolled.timing.verdict import Block, Pair, conclude
-
-def found(function, baseline, **others):
-    pairs = [Pair(Block(1, 1.0), Block(1, 1.0))] * 8
-    return conclude(pairs, pairs, others["at_least"])
-
-timing.compare = found
-
-"""
+display({MIME: Report("total", "0", (), parts).to_dict()}, raw=True, metadata={"unrolled": "judge"})"""
+RICH = """\
+import asyncio
+import matplotlib.pyplot as plt
+await asyncio.sleep(0)
+!echo from the shell
+plt.plot([1, 2]);"""
 STUBBORN = """\
 while True:
     try:
@@ -46,51 +41,125 @@ while True:
             pass
     except KeyboardInterrupt:
         pass"""
+UNTIMED = judge.Options(timing=False)
+NOTHING = {"total": ("missing", 0.0), "total/speed": ("missing", 0.0)}
 
 
-def judged(root: Path, answers: dict[str, str], extra: str = "") -> judge.Verdicts:
+def judged(root: Path, answers: dict[str, str], extra: str = "", options: judge.Options = UNTIMED) -> judge.Verdicts:
     notebook = answered(root, answers)
     if extra:
         notebook.cells.append(new_code_cell(extra))
-    return judge.judge(judge.Submission("ann", LESSON, notebook, SPECS))
+    return judge.judge(judge.Submission("ann", LESSON, notebook, SPECS), options)
 
 
-def test_only_what_a_check_found_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def under(verdicts: judge.Verdicts, check: str) -> str:
+    """What the judge wrote under a check's cell."""
+    cell = next(cell for cell in verdicts.notebook.cells if walk.check_of(cell) == check)
+    (output,) = [output for output in cell.outputs if output.metadata == MARK]
+    text: str = output.data["text/plain"]
+    return text
+
+
+def always(seconds: float) -> Any:
+    """A race whose candidate takes so many seconds a call, and its baseline one. Nothing is timed."""
+
+    def race(worker: Any, spec: Any, seed: int) -> Verdict:
+        pairs = [Pair(Block(1, 1.0), Block(1, seconds))] * 8
+        return conclude(pairs, [Pair(Block(1, 1.0), Block(1, 1.0))] * 8, spec.speed.at_least)
+
+    return race
+
+
+def test_only_what_the_judge_found_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     verdicts = judged(root, {"double": LOUD}, FORGED)
-    assert rows(verdicts.scores) == {
-        "double": ("pass", 2.0),
-        "total": ("missing", 0.0),
-        "total/speed": ("missing", 0.0),
-    }
+    assert rows(verdicts.scores) == {"double": ("pass", 2.0), **NOTHING}
     assert os.environ["NBGRADER_EXECUTION"] == "autograde"
-    raised = [output for cell in verdicts.notebook.cells for output in cell.get("outputs", []) if "ename" in output]
-    assert not raised  # under nbgrader's variable the failing check would have raised
     assert len(verdicts.seeds) == 1
+    assert verdicts.sandbox.startswith("bubblewrap ")
+    forged = verdicts.notebook.cells[-1].outputs[-1]
+    assert forged.metadata == {}  # what marks the judge's own words cannot be displayed
 
 
-def test_a_kernel_that_dies_earns_what_was_proved_before(root: Path) -> None:
-    verdicts = judged(root, {"double": GOOD["double"], "total": DEADLY.replace("double(number)", "total(x)")})
+def test_the_findings_stand_under_the_check(root: Path) -> None:
+    verdicts = judged(root, {"double": "def double(number):\n    return number * number"})
+    assert "a fraction   fail" in under(verdicts, "double")
+    assert "got 0.25, expected 1" in under(verdicts, "double")
+    assert under(verdicts, "double").endswith("double: 0 of 2 points, fail")
+
+
+def test_a_worker_that_dies_is_started_again_for_the_next_check(root: Path) -> None:
+    deadly = "import os\n\ndef double(number):\n    os._exit(0)"
+    verdicts = judged(root, {"double": deadly, "total": GOOD["total"]})
     assert rows(verdicts.scores) == {
-        "double": ("pass", 2.0),
-        "total": ("crashed", 0.0),
-        "total/speed": ("crashed", 0.0),
+        "double": ("crashed", 0.0),
+        "total": ("pass", 1.0),
+        "total/speed": ("deferred", 0.0),
     }
-    written = verdicts.notebook.cells[-3].outputs[-1]["data"]["text/plain"]
-    assert written.startswith("total: 0 of 1 points, crashed\n    DeadKernelError: the kernel died")
+    assert "the process ended" in under(verdicts, "double")
+
+
+def test_a_cell_that_ends_the_worker_costs_its_own_exercise_alone(root: Path) -> None:
+    verdicts = judged(root, {"double": "import os\nos._exit(0)", "total": GOOD["total"]})
+    assert rows(verdicts.scores)["double"] == ("crashed", 0.0)
+    assert rows(verdicts.scores)["total"] == ("pass", 1.0)
 
 
 def test_a_cell_that_never_ends_is_a_timeout(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "CELL_LIMIT", 1.0)
-    verdicts = judged(root, {"double": STUBBORN})
-    assert {score.verdict for score in verdicts.scores} == {"timeout"}
-    assert all("(double)" in score.detail for score in verdicts.scores)
+    monkeypatch.setattr(walk, "CELL_LIMIT", 1.0)
+    verdicts = judged(root, {"double": STUBBORN, "total": GOOD["total"]})
+    assert rows(verdicts.scores)["double"] == ("timeout", 0.0)
+    assert "its cell was stopped after 1 s" in verdicts.scores[0].detail
+    assert rows(verdicts.scores)["total"] == ("pass", 1.0)
 
 
 def test_no_cell_is_started_once_time_is_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "NOTEBOOK_LIMIT", 0.0)
-    verdicts = judged(root, GOOD)
-    assert {score.verdict for score in verdicts.scores} == {"timeout"}
+    monkeypatch.setattr(walk, "NOTEBOOK_LIMIT", 0.0)
+    assert {score.verdict for score in judged(root, GOOD).scores} == {"timeout"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "says"),
+    [
+        ("total = 1 / 0", "crashed", "its cell raised ZeroDivisionError"),
+        ("", "missing", "NameError: name 'total' is not defined"),
+        ("total = 3", "crashed", "expected a function, got int"),
+        ("def total():\n    return 1", "crashed", "cannot be called as f(x=…)"),
+        ("def total(x):\n    raise NotImplementedError", "missing", "not written yet"),
+        ("def total(x):\n    x[:] = 0\n    return x.sum()", "fail", "changed its input x"),
+        ("def total(x):\n    return x.nosuch", "crashed", "in line 2: return x.nosuch"),
+        ("def total(x):\n    return 'much'", "fail", "expected a number"),
+    ],
+)
+def test_what_is_no_answer_is_said_in_words(root: Path, answer: str, verdict: str, says: str) -> None:
+    correct, speed = judged(root, {"total": answer}).scores[1:]
+    assert (correct.verdict, correct.points, speed.points) == (verdict, 0, 0)
+    assert says in correct.detail
+
+
+def test_magics_await_and_pictures_work(root: Path) -> None:
+    shown = judged(root, {}, RICH).notebook.cells[-1].outputs
+    assert shown[0].text.strip() == "from the shell"
+    assert "image/png" in shown[1].data
+
+
+def test_output_without_end_is_cut_and_said_so(root: Path) -> None:
+    shown = judged(root, GOOD, "print('x' * 5_000_000)").notebook.cells[-1].outputs
+    assert len(shown[0].text) < 1_100_000
+    assert "output cut" in shown[0].text
+
+
+def test_without_a_working_sandbox_it_refuses_and_names_why(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is not installed")
+    with pytest.raises(sandbox.SandboxError, match="bubblewrap is not installed"):
+        judged(root, GOOD)
+
+
+def test_without_a_sandbox_every_score_says_so(root: Path) -> None:
+    verdicts = judged(root, GOOD, options=judge.Options(timing=False, sandbox=False))
+    assert verdicts.sandbox == "NONE (--unsafe-no-sandbox)"
+    assert rows(verdicts.scores)["double"] == ("pass", 2.0)
+    assert all(score.detail.startswith("(graded without a sandbox)") for score in verdicts.scores)
 
 
 @pytest.mark.parametrize(
@@ -116,20 +185,26 @@ def test_a_speed_is_settled_by_a_pass_or_by_two_fails(outcomes: list[str], settl
     assert judge.settle(outcomes) == settled
 
 
-def test_a_fail_is_measured_again_without_the_other_checks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fail_is_measured_again_in_a_new_worker(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs are real, the outcomes are given: nothing here depends on how fast the machine is."""
-    runs: list[notebooks.Executed] = []
-
-    def run(*arguments: Any, **options: Any) -> notebooks.Executed:
-        runs.append(notebooks_run(*arguments, **options))
-        return runs[-1]
-
-    notebooks_run = notebooks.run
-    monkeypatch.setattr(notebooks, "run", run)
-    verdicts = judged(root, {"double": GOOD["double"], "total": FAILING_CLOCK + GOOD["total"]})
+    monkeypatch.setattr(walk, "race", always(1.0))
+    verdicts = judged(root, GOOD, options=judge.Options())
     speed = verdicts.scores[-1]
     assert (speed.verdict, speed.points, len(speed.timings)) == ("fail", 0.0, 2)
     assert "Measured 2 times: fail, fail." in speed.detail
     assert rows(verdicts.scores)["double"] == ("pass", 2.0)
-    assert [set(executed.reports) for executed in runs] == [{"double", "total"}, {"total"}]
     assert len(set(verdicts.seeds)) == 2
+
+
+def test_a_speed_that_no_memory_allows_is_flagged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "race", always(1e-9))
+    speed = judged(root, GOOD, options=judge.Options()).scores[-1]
+    assert (speed.verdict, speed.points) == ("pass", 1.0)
+    assert "GB/s of inputs and results" in speed.flag
+
+
+def test_a_real_race(root: Path) -> None:
+    """The answer is some hundred times as fast as its baseline; five times is asked."""
+    speed = judged(root, GOOD, options=judge.Options()).scores[-1]
+    assert (speed.verdict, speed.points) == ("pass", 1.0)
+    assert speed.timings[0]["pairs"]

@@ -68,8 +68,8 @@ def block_timer(
     return block
 
 
-def warm_up(block: BlockTimer, warm: WarmUp, patience: float) -> float:
-    """Run `block` until it is warm; return its seconds per call: the median of three blocks of at least 10 ms.
+def warm_up(block: BlockTimer, warm: WarmUp, patience: float, shortest: float = MIN_BLOCK) -> float:
+    """Run `block` until it is warm; return its seconds per call: the median of three blocks of `shortest` seconds.
 
     After `patience` seconds it returns what it has, from one call at least.
     """
@@ -80,11 +80,11 @@ def warm_up(block: BlockTimer, warm: WarmUp, patience: float) -> float:
         walls.append(wall)
         done, spent = done + calls, spent + wall
         warmed = done >= warm.calls and spent >= warm.seconds
-        if spent >= patience or (warmed and len(walls) >= 3 and wall >= MIN_BLOCK):
+        if spent >= patience or (warmed and len(walls) >= 3 and wall >= shortest):
             return max(statistics.median(walls[-3:]) / calls, SHORTEST)
-        if done >= warm.calls and wall < MIN_BLOCK:
+        if done >= warm.calls and wall < shortest:
             # Step by step, as these calls may still have been slow ones.
-            calls, walls = longer(calls, wall, MIN_BLOCK), []
+            calls, walls = longer(calls, wall, shortest), []
 
 
 def longer(calls: int, wall: float, target: float) -> int:
@@ -92,15 +92,15 @@ def longer(calls: int, wall: float, target: float) -> int:
     return min(4 * calls, math.ceil(1.25 * calls * target / max(wall, SHORTEST)))
 
 
-def block_calls(baseline: float, candidate: float) -> tuple[int, int]:
+def block_calls(baseline: float, candidate: float, shortest: float = MIN_BLOCK) -> tuple[int, int]:
     """How many calls of (baseline, candidate) make a block, from their seconds per call.
 
-    The slower side is called once, or as often as 10 ms take; the faster side is repeated until both blocks are within
-    1.25x of each other, so that they stay within 1.5x when the machine wavers: under load, unequal blocks bias the
-    ratio. No block grows beyond 0.25 s, unless a single call is longer than that.
+    The slower side is called once, or as often as `shortest` seconds take; the faster side is repeated until both
+    blocks are within 1.25x of each other, so that they stay within 1.5x when the machine wavers: under load, unequal
+    blocks bias the ratio. No block grows beyond 0.25 s, unless a single call is longer than that.
     """
     slow, fast = max(baseline, candidate), min(baseline, candidate)
-    slow_calls = max(1, math.ceil(MIN_BLOCK / slow))
+    slow_calls = max(1, math.ceil(shortest / slow))
     length = slow_calls * slow
     if not _even(length, fast) and 2 * length <= MAX_BLOCK:
         slow_calls, length = 2 * slow_calls, 2 * length  # twice as long a block always divides evenly enough

@@ -16,6 +16,7 @@ import numpy as np
 from unrolled.device import Module
 from unrolled.timing import rule
 from unrolled.timing.blocks import (
+    MIN_BLOCK,
     ON_GPU,
     ON_HOST,
     SHORTEST,
@@ -91,18 +92,20 @@ def compare_blocks(
     threads: str = "",
     warm: WarmUp = ON_HOST,
     cpu_witness: bool = True,
+    shortest: float = MIN_BLOCK,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Verdict:
     """The rule of `compare` on block timers, `(calls) -> BlockTime(wall, cpu)` in seconds, wherever they time.
 
     `threads` says in words what held while they ran. `cpu_witness=False` where CPU time says nothing, as on a GPU.
+    No block is planned for less than `shortest` seconds: more where a block costs more to start.
     ValueError if `at_least` is not positive.
     """
     if not at_least > 0:
         raise ValueError(f"at_least is {at_least}; expected a positive factor")
     start = clock()
     seed = secrets.randbits(32) if seed is None else seed
-    race = _Race(candidate, baseline, random.Random(seed), clock, start + USUAL_SECONDS, start + time_limit)
+    race = _Race(candidate, baseline, random.Random(seed), clock, start + USUAL_SECONDS, start + time_limit, shortest)
     race.warm_up(warm, patience=time_limit / 6)
     if announce and clock() + race.expected(at_least) > race.usual_end:
         announce(f"One call is slow here: this takes about {race.expected(at_least):.0f} s.")
@@ -124,18 +127,19 @@ class _Race:
     clock: Callable[[], float]
     usual_end: float
     deadline: float
+    shortest: float = MIN_BLOCK
     baseline_seconds: float = 0.0  # per call
     candidate_seconds: float = 0.0
 
     def warm_up(self, warm: WarmUp, patience: float) -> None:
-        self.baseline_seconds = warm_up(self.baseline, warm, patience)
-        self.candidate_seconds = warm_up(self.candidate, warm, patience)
+        self.baseline_seconds = warm_up(self.baseline, warm, patience, self.shortest)
+        self.candidate_seconds = warm_up(self.candidate, warm, patience, self.shortest)
 
     def pairs(self, at_least: float) -> list[Pair]:
         """Pairs until the rule decides, no look is left, or the time runs out: at least one."""
         pairs: list[Pair] = []
         for look in rule.LOOKS:
-            calls = block_calls(self.baseline_seconds, self.candidate_seconds)
+            calls = block_calls(self.baseline_seconds, self.candidate_seconds, self.shortest)
             while len(pairs) < look:
                 pairs.append(self._pair(self.baseline, self.candidate, calls))
                 self.baseline_seconds = _seconds_per_call([pair.baseline for pair in pairs])
@@ -165,7 +169,7 @@ class _Race:
 
     def expected(self, at_least: float) -> float:
         """Seconds that a clear fail will take from here."""
-        calls = block_calls(self.baseline_seconds, self.candidate_seconds)
+        calls = block_calls(self.baseline_seconds, self.candidate_seconds, self.shortest)
         pair, count = self._pair_seconds(calls), rule.LOOKS[0]
         if rule.is_hopeless([self.baseline_seconds / self.candidate_seconds] * rule.HOPELESS_PAIRS, at_least):
             count = min(count, max(rule.HOPELESS_PAIRS, math.ceil((self.usual_end - self.clock()) / pair)))
@@ -183,7 +187,7 @@ class _Race:
 
     def _control_calls(self) -> int:
         """As many calls as in the pairs, but not much more than 50 ms of them."""
-        calls, _ = block_calls(self.baseline_seconds, self.candidate_seconds)
+        calls, _ = block_calls(self.baseline_seconds, self.candidate_seconds, self.shortest)
         return max(1, min(calls, round(CONTROL_BLOCK / self.baseline_seconds)))
 
     def _control_seconds(self) -> float:

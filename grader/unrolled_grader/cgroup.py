@@ -1,0 +1,123 @@
+"""Control groups: what all processes of a box may use together, and the CPU time that they used.
+
+Where this process may make groups (as root, or in a scope delegated by systemd), a group counts the CPU time of every
+process that was ever in it, can be frozen and killed as a whole, and limits memory and the number of processes. Where
+it may not, `new` gives None, and the limits of each single process (setrlimit) are what is left.
+
+Linux has two versions side by side; see cgroups(7). Version 2 counts, freezes and kills. Memory and processes are
+limited by version 2 where it has these controllers, else by version 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_numbers = itertools.count()
+PATIENCE = 5.0
+"""Seconds that a killed group may take to empty."""
+
+
+class Group:
+    """One box's control group: a folder of version 2, and folders of version 1 for what version 2 does not control."""
+
+    def __init__(self, unified: Path, others: Mapping[str, Path]) -> None:
+        self._unified = unified
+        self._others = others
+
+    def __str__(self) -> str:
+        limits = [name for name, there in (("memory", "memory.max"), ("pids", "pids.max")) if self._has(name, there)]
+        return f"cgroup ({', '.join(['cpu time', *limits])})"
+
+    def limit(self, memory: int, processes: int) -> None:
+        """At most so many bytes and so many processes and threads, as far as there are controllers for it."""
+        if self.limits_memory:
+            self._write("memory", "memory.max", "memory.limit_in_bytes", memory)
+            with suppress(OSError):  # no swap on this system
+                self._write("memory", "memory.swap.max", "memory.memsw.limit_in_bytes", 0, memory)
+        if self.limits_processes:
+            self._write("pids", "pids.max", "pids.max", processes)
+
+    @property
+    def limits_memory(self) -> bool:
+        return self._has("memory", "memory.max")
+
+    @property
+    def limits_processes(self) -> bool:
+        return self._has("pids", "pids.max")
+
+    def add(self, pid: int) -> None:
+        """Put a process in. What it starts from now on is in, too."""
+        for folder in {self._unified, *self._others.values()}:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all processes that are or were in the group."""
+        return int((self._unified / "cpu.stat").read_text().split()[1]) / 1e6
+
+    def freeze(self, frozen: bool) -> None:
+        """Hold all processes where they are, or let them go on."""
+        (self._unified / "cgroup.freeze").write_text(str(int(frozen)))
+
+    def close(self) -> None:
+        """Kill what is left in the group, and remove it."""
+        with suppress(OSError):
+            (self._unified / "cgroup.kill").write_text("1")
+        deadline = time.monotonic() + PATIENCE
+        for folder in {self._unified, *self._others.values()}:
+            while folder.exists() and time.monotonic() < deadline:
+                try:
+                    folder.rmdir()
+                except OSError:
+                    time.sleep(0.002)
+
+    def _has(self, controller: str, file: str) -> bool:
+        return controller in self._others or (self._unified / file).exists()
+
+    def _write(self, controller: str, new: str, old: str, value: int, old_value: int | None = None) -> None:
+        if controller in self._others:
+            (self._others[controller] / old).write_text(str(value if old_value is None else old_value))
+        else:
+            (self._unified / new).write_text(str(value))
+
+
+def new() -> Group | None:
+    """A new group below this process's own, or None where this process may not make one."""
+    homes = dict(_homes())
+    unified = _made(homes.get(""))
+    if unified is None:
+        return None
+    controlled = (unified / "cgroup.controllers").read_text().split()
+    others = {name: _made(homes.get(name)) for name in ("memory", "pids") if name not in controlled}
+    return Group(unified, {name: folder for name, folder in others.items() if folder})
+
+
+def _made(home: Path | None) -> Path | None:
+    if home is None:
+        return None
+    folder = home / f"unrolled-{os.getpid()}-{next(_numbers)}"
+    try:
+        folder.mkdir()
+        return folder if os.access(folder / "cgroup.procs", os.W_OK) else None
+    except OSError:
+        return None
+
+
+def _homes() -> Iterator[tuple[str, Path]]:
+    """Where this process stands in each hierarchy, by controller; "" is version 2."""
+    try:
+        own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    except OSError:  # not Linux
+        return
+    for _, controllers, path in own:
+        names = controllers.split(",") if controllers else [""]
+        for _, where, kind, options, *_ in mounts:
+            if kind == ("cgroup" if controllers else "cgroup2") and set(names) & {"", *options.split(",")}:
+                home = Path(where, path.lstrip("/"))
+                for name in names:
+                    yield name, home if home.is_dir() else Path(where)

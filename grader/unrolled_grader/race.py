@@ -1,0 +1,193 @@
+"""Timing a student's function against its baseline: two workers, one transport, the judge's clock.
+
+What is done so that a time means what it says:
+
+- Every call of a block gets inputs that were never seen before, drawn from a secret seed, as far as they fit into the
+  shared file; so a cache finds nothing in it, whether it goes by identity, by content, by shape or by the number of the
+  call. Both sides of a pair get the same ones.
+- A call counts when its result lies in the shared file. After each block the judge reads a secret sample of the results
+  and compares them with the reference; inputs must be as they were.
+- The student's box is frozen while the judge prepares and while the baseline runs. CPU time that it uses outside of its
+  blocks is counted, and so work cannot be moved there.
+- A block took the longer of wall time and the CPU time of all processes in the box: a second core buys nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks import Spec
+from unrolled.checks.compare import mismatch
+from unrolled.checks.run import SPEED_LIMIT, UnfairError
+from unrolled.timing import BlockTime, Verdict, compare_blocks
+from unrolled_grader import wire
+from unrolled_grader.transport import Worker
+
+DISTINCT = 512
+"""Different inputs of a block, at most."""
+DISTINCT_BYTES = 64 * 2**20
+"""Bytes of a block's inputs, and of its results, at most."""
+SAMPLE = 2
+"""Results of a block that are verified."""
+SHORTEST = 0.02
+"""Seconds of a block, at least: long beside the message that starts it, which takes 0.1 to 0.2 ms."""
+TRANSPORT = 0.02
+"""Of a block's time: more than this must not go into the message that starts it."""
+EMPTY_BLOCKS = 9
+"""Blocks without a call, of the baseline's worker, that tell what the transport takes."""
+OUTSIDE = 0.25
+"""CPU time outside of the blocks, as a share of that inside. Getting ready for a block takes an honest worker 0.1."""
+ALLOWANCE = 0.05
+"""Seconds of CPU time outside of the blocks that say nothing."""
+
+Inputs = Mapping[str, Any]
+
+
+def race(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
+    """Time the function that `worker` has bound, on these cores. Raises UnfairError, and what `Worker.go` raises."""
+    speed = spec.speed
+    assert speed is not None
+    stream = _Stream(spec, seed)
+    with Worker(boxed=worker.boxed, baseline=speed.baseline) as other:
+        for side in (worker, other):
+            side.pin(cores)
+        baseline = _Side(other, stream, nullcontext)
+        baseline.prepare(1)
+        transport = statistics.median(other.go(0, SPEED_LIMIT).wall for _ in range(EMPTY_BLOCKS))
+        candidate = _Side(worker, stream, worker.released, verified=True)
+        with worker.held():
+            verdict = compare_blocks(
+                candidate,
+                baseline,
+                speed.at_least,
+                seed=seed % 2**32,
+                threads="1 thread",
+                shortest=SHORTEST,
+                cpu_witness=worker.counts_cpu and other.counts_cpu,
+            )
+        candidate.settle()
+    return _with_transport(verdict, transport)
+
+
+def _with_transport(verdict: Verdict, seconds: float) -> Verdict:
+    """The verdict, unless the message that starts a block took too large a part of the blocks."""
+    if not verdict.pairs:
+        return verdict
+    shortest = min(
+        statistics.median(block.wall for block in side)
+        for side in ([pair.baseline for pair in verdict.pairs], [pair.candidate for pair in verdict.pairs])
+    )
+    if seconds <= TRANSPORT * shortest:
+        return verdict
+    reason = f"the transport took {seconds / shortest:.1%} of a block, at most {TRANSPORT:.0%} is fair"
+    return replace(verdict, outcome="inconclusive", reason=reason)
+
+
+@dataclass
+class _Batch:
+    """The inputs of one pair of blocks."""
+
+    draw: Callable[[int], Sequence[Inputs]]
+    used_by: set[int]
+    inputs: Sequence[Inputs] = ()
+
+    def first(self, count: int) -> Sequence[Inputs]:
+        if len(self.inputs) < count:
+            self.inputs = self.draw(count)
+        return self.inputs[:count]
+
+
+class _Stream:
+    """Fresh inputs for every pair, and what a right result looks like."""
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        assert spec.speed is not None
+        self.spec = spec
+        self._draw = spec.speed.draw_inputs
+        self._seed = seed
+        self._number = 0
+        self._batch: _Batch | None = None
+        example = self._draw(seed, 1)[0]
+        self.like = self.expected(example)
+        self.slot = wire.aligned(self.like.nbytes)
+        size = max(self.slot, sum(value.nbytes for value in example.values() if isinstance(value, np.ndarray)))
+        self.bytes = self.like.nbytes + size
+        self.distinct = max(16, min(DISTINCT, DISTINCT_BYTES // max(1, size)))
+
+    def expected(self, inputs: Inputs) -> wire.Array:
+        return np.ascontiguousarray(self.spec.reference(**inputs))
+
+    def batch(self, side: int) -> _Batch:
+        """The latest batch, if the other side alone has used it; else a new one."""
+        if self._batch is None or side in self._batch.used_by:
+            self._number += 1
+            seed = self._seed + self._number
+            self._batch = _Batch(lambda count: self._draw(seed, count), set())
+        self._batch.used_by.add(side)
+        return self._batch
+
+
+class _Side:
+    """A block timer on a worker."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        stream: _Stream,
+        released: Callable[[], AbstractContextManager[None]],
+        verified: bool = False,
+    ) -> None:
+        self._worker = worker
+        self._stream = stream
+        self._released = released
+        self._verified = verified
+        self._inside = 0.0
+        self._begin = worker.cpu_seconds()
+
+    def __call__(self, calls: int) -> BlockTime:
+        """Time one block of so many calls."""
+        inputs = self._stream.batch(id(self)).first(min(calls, self._stream.distinct))
+        with self._released():
+            self._worker.prepare(inputs, self._stream.slot)
+            took = self._worker.go(calls, SPEED_LIMIT)
+            results = self._sample(inputs) if self._verified else ()
+        self._inside += 0.0 if math.isnan(took.cpu) else took.cpu
+        for chosen, result, now in results:
+            self._verify(inputs[chosen], result, now)
+        return took if math.isnan(took.cpu) else BlockTime(max(took.wall, took.cpu), took.cpu)
+
+    def prepare(self, calls: int) -> None:
+        """Get ready for a block that is not run."""
+        self._worker.prepare(self._stream.batch(id(self)).first(calls), self._stream.slot)
+
+    def settle(self) -> None:
+        """Raise UnfairError if the worker worked outside of its blocks."""
+        outside = self._worker.cpu_seconds() - self._begin - self._inside
+        if outside > OUTSIDE * self._inside + ALLOWANCE:
+            raise UnfairError(
+                f"{outside:.2f} s of CPU time were used outside of the measured blocks, {self._inside:.2f} s inside: "
+                "are there threads or processes in the background?"
+            )
+
+    def _sample(self, inputs: Sequence[Inputs]) -> list[tuple[int, wire.Array, dict[str, wire.Array]]]:
+        """Some results, chosen now, and their inputs, as they lie in the shared file."""
+        stream, worker = self._stream, self._worker
+        chosen = [secrets.randbelow(len(inputs)) for _ in range(SAMPLE)]
+        results = [worker.result(number, stream.slot, stream.like) for number in chosen]
+        return [(n, result, worker.inputs_now(n)) for n, result in zip(chosen, results, strict=True)]
+
+    def _verify(self, inputs: Inputs, result: wire.Array, now: Mapping[str, wire.Array]) -> None:
+        for name, value in now.items():
+            if value.tobytes() != inputs[name].tobytes():
+                raise UnfairError(f"while it was timed, the function changed its input {name}")
+        found = mismatch(result, self._stream.expected(inputs), self._stream.spec.tolerance)
+        if found is not None:
+            raise UnfairError(f"while it was timed, a result was wrong: {'; '.join(found.lines)}")

@@ -1,0 +1,133 @@
+"""A notebook's cells, run by IPython in the worker: magics, `await` at top level, plots and rich output as in Jupyter.
+
+What a cell displays goes out as nbformat's outputs, one message each; what it prints goes to the standard streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+Emit = Callable[[Mapping[str, Any]], None]
+TRACEBACK_LIMIT = 20_000
+"""Characters of a traceback that are kept."""
+
+
+class _Publisher(DisplayPublisher):
+    """`display` and `clear_output`, as messages."""
+
+    emit: Emit
+
+    def publish(self, data: Any, *_: Any, transient: Any = None, update: Any = False, **__: Any) -> None:
+        place = (transient or {}).get("display_id")
+        self.emit({"display": _inert(data), "id": place and str(place)[:200], "update": bool(update)})
+
+    def clear_output(self, wait: bool = False) -> None:
+        self.emit({"clear": bool(wait)})
+
+
+class _Hook(DisplayHook):
+    """The value of a cell's last expression, as a message."""
+
+    emit: Emit
+
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        self.emit({"result": _inert(format_dict)})
+
+    def finish_displayhook(self) -> None:
+        pass
+
+
+class Shell(InteractiveShell):
+    """IPython without a terminal and without a kernel."""
+
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_Hook)
+    system = InteractiveShell.system_piped  # so that what `!command` prints stands in the notebook
+    emit: Emit
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """There is no window to show."""
+
+    def ask_exit(self) -> None:
+        """`exit` ends nothing: the cells below are run."""
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        try:
+            name, value = str(etype.__name__), str(evalue)
+        except Exception:  # an exception whose own text raises
+            name, value = "Exception", "(its text cannot be shown)"
+        lines, left = [], TRACEBACK_LIMIT
+        for line in map(str, stb):
+            lines.append(line[:left])
+            left -= len(lines[-1])
+        self.emit({"error": name[:200], "value": value[:2000], "traceback": lines})
+
+
+def new_shell(emit: Emit) -> Shell:
+    """The one shell of this process. What cells display is given to `emit`."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    for emitter in (_Publisher, _Hook, Shell):
+        emitter.emit = staticmethod(emit)
+    shell: Shell = Shell.instance(config=config)
+    sys.modules["__main__"] = shell.user_module
+    shell.enable_matplotlib("inline")  # type: ignore[no-untyped-call]
+    return shell
+
+
+def run_cell(shell: Shell, source: str, loop: asyncio.AbstractEventLoop) -> tuple[str, str] | None:
+    """Run a cell within the event loop, as Jupyter does; name and text of the error that it raised, or None."""
+    try:
+        result = loop.run_until_complete(_run(shell, source))
+    except KeyboardInterrupt as error:  # it came between two lines of the shell itself
+        shell._showtraceback(KeyboardInterrupt, error, traceback.format_exc().splitlines()[-1:])
+        return "KeyboardInterrupt", ""
+    raised = result.error_before_exec or result.error_in_exec
+    if raised is None:
+        return None
+    try:
+        return type(raised).__name__, str(raised)[:2000]
+    except Exception:
+        return type(raised).__name__, "(its text cannot be shown)"
+
+
+async def _run(shell: Shell, source: str) -> Any:
+    """As IPython's own kernel does it."""
+    try:
+        transformed, failed = shell.transform_cell(source), None  # type: ignore[no-untyped-call]
+    except Exception:
+        transformed, failed = source, sys.exc_info()
+    result = None
+    try:
+        result = await shell.run_cell_async(
+            source, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=failed
+        )
+    finally:
+        shell.events.trigger("post_execute")
+        shell.events.trigger("post_run_cell", result)
+    return result
+
+
+def _inert(data: Any) -> dict[str, Any]:
+    """What is displayed, by type, as JSON can hold it; bytes, such as a picture's, in base64."""
+    return {str(kind): json.loads(json.dumps(value, default=_plain)) for kind, value in data.items()}
+
+
+def _plain(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else repr(value)

@@ -1,0 +1,411 @@
+"""The judge's side of a worker: it tells it what to do, waits for so long and no longer, and believes nothing."""
+
+from __future__ import annotations
+
+import copy
+import os
+import secrets
+import selectors
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.limits import TimeLimitError
+from unrolled.checks.run import ReportedError
+from unrolled.timing import BlockTime
+from unrolled_grader import cgroup, sandbox, wire, zygote
+from unrolled_grader.wire import Array, Channel, WireError
+
+MEMORY = 3 * 2**30
+"""Bytes that all processes of a box may use together."""
+PROCESSES = 256
+CPU_SECONDS = 1200
+GRACE = 1.0
+"""Seconds that code has to end after an interrupt, before everything in its box is killed."""
+START_LIMIT = 30.0
+EVENTS = ("display", "result", "error", "clear")
+METHODS = ("__call__", "forward", "backward")
+"""What student code may call of an object that the judge keeps. Everything else of it stays out of reach."""
+Event = Callable[[Mapping[str, Any]], None]
+Print = Callable[[str, str], None]
+
+
+class WorkerDiedError(Exception):
+    """The worker ended, was killed at its deadline, or sent what no worker sends."""
+
+
+class Worker:
+    """One worker process in a box of its own."""
+
+    def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None) -> None:
+        self.dead = ""
+        """Why it is dead; empty while it lives."""
+        self.on_event: Event = lambda event: None
+        self.on_print: Print = lambda name, text: None
+        self._box = sandbox.Box() if boxed else None
+        self.group = cgroup.new()
+        self._folder = None if boxed else Path(tempfile.mkdtemp(prefix="unrolled-worker-"))
+        self._arena = wire.new_arena()
+        self._inputs, self._replies = wire.Stack(wire.INPUTS), wire.Stack(wire.REPLIES)
+        self._places: list[list[tuple[str, Array, int]]] = []
+        self._selector = selectors.DefaultSelector()
+        self._kept: dict[int, Any] = {}
+        try:
+            self._start(baseline)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, baseline: Callable[..., Any] | None) -> None:
+        ours, theirs = socket.socketpair()
+        self._channel = Channel(ours)
+        ours.settimeout(START_LIMIT)
+        self._selector.register(ours, selectors.EVENT_READ, "channel")
+        ends = [theirs.detach(), os.dup(self._arena)]
+        for name in ("stdout", "stderr"):
+            read, write = os.pipe()
+            os.set_blocking(read, False)
+            self._selector.register(read, selectors.EVENT_READ, name)
+            ends.append(write)
+        order: dict[str, Any] = {"limits": self._limits()}
+        if self._box is not None:
+            order["box"] = self._box.pid
+        if self._folder is not None:
+            order["folder"] = str(self._folder / "notebook")
+        if baseline is not None:
+            order["baseline"] = {"module": baseline.__module__, "name": baseline.__qualname__}
+        try:
+            self.pid = zygote.fork(order, ends)
+        finally:
+            for end in ends:
+                os.close(end)
+        if self.group is not None:
+            self.group.limit(MEMORY, PROCESSES)
+            self.group.add(self.pid)
+
+    def _limits(self) -> dict[str, int]:
+        """What setrlimit holds, for each process: all of it where there is no group, or none that limits."""
+        limits = {"CORE": 0, "NOFILE": 512, "FSIZE": sandbox.SCRATCH, "CPU": CPU_SECONDS}
+        if self.group is None or not self.group.limits_memory:
+            limits["AS"] = MEMORY
+        if self.group is None or not self.group.limits_processes:
+            limits["NPROC"] = PROCESSES
+        return limits
+
+    def close(self) -> None:
+        """Kill whatever runs in the box, and give everything back."""
+        self._kill()
+        if self.group is not None:
+            self.group.close()
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            if isinstance(key.fileobj, int):
+                os.close(key.fileobj)
+            else:
+                key.fileobj.close()  # type: ignore[attr-defined]
+        self._selector.close()
+        os.close(self._arena)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _kill(self) -> None:
+        if self._box is not None:
+            self._box.close()
+        elif hasattr(self, "pid"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    # What the worker can be told
+
+    def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
+        """Run a cell; name and text of the error that it raised, or None. Raises TimeLimitError, WorkerDiedError."""
+        ended = self._converse({"cell": source}, "ended", limit)
+        return None if ended is None else (_line(ended, 0), _line(ended, 1))
+
+    def bind(self, expression: str, check: str) -> Mapping[str, Any]:
+        """Have the worker take `expression` as the judged function; its answer: unbound, or bound with parameters."""
+        return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
+
+    def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
+        """What the function returns, as plain data; changes that it made to its inputs are made to ours.
+
+        Raises NotImplementedError, ReportedError for what the function raised, TimeLimitError, WorkerDiedError.
+        """
+        self._inputs.clear()
+        self._kept.clear()
+        places: list[tuple[Array, int]] = []
+        order = {
+            "args": {"list": [self._give(value, places) for value in positional]},
+            "kwargs": {"dict": [[name, self._give(value, places)] for name, value in named.items()]},
+        }
+        answer = self._converse({"call": order}, None, limit)
+        if "stopped" in answer:
+            raise TimeLimitError(f"ran longer than {limit:g} s")
+        if "raised" in answer:
+            _raise(answer)
+        try:
+            value = wire.decode(answer.get("value"), self._read)
+            given = wire.decode(answer.get("given"), self._nothing)
+        except WireError as error:
+            raise self._died(f"it sent no result: {error}") from None
+        for array, offset in places:
+            now = self._array_at(offset, array)
+            if now.tobytes() != array.tobytes():
+                array[...] = now
+        _take_over(list(positional), named, given)
+        return value
+
+    def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
+        """Put the inputs of a block in place. Its results are `slot` bytes each."""
+        self._inputs.clear()
+        self._places, coded = [], []
+        for arguments in inputs:
+            values: list[Any] = []
+            self._places.append([])
+            for name, value in arguments.items():
+                put: list[tuple[Array, int]] = []
+                values.append([name, self._give(value, put)])
+                self._places[-1] += [(name, array, offset) for array, offset in put]
+            coded.append({"dict": values})
+        self._converse({"prepare": {"inputs": coded, "slot": slot, "size": self._inputs.used}}, "ready", START_LIMIT)
+
+    def go(self, calls: int, limit: float) -> BlockTime:
+        """Run a block, timed by this side's clock. Raises what `call` raises."""
+        if self._channel.pending or self._selector.select(0):
+            self._drain()
+            if self._channel.pending:
+                raise self._died("it sent an answer before it was asked")
+        nonce = secrets.token_hex(8)
+        cpu, wall = self.cpu_seconds(), time.perf_counter()
+        answer = self._converse({"go": {"calls": calls, "nonce": nonce}}, None, limit)
+        wall, cpu = time.perf_counter() - wall, self.cpu_seconds() - cpu
+        if "stopped" in answer:
+            raise TimeLimitError(f"ran longer than {limit:g} s")
+        if "raised" in answer:
+            _raise(answer)
+        if answer.get("done") != nonce:
+            raise self._died("it sent an answer to another question")
+        return BlockTime(wall, cpu)
+
+    def result(self, number: int, slot: int, like: Array) -> Array:
+        """The result for the block's inputs with this number, as the shared file holds it now."""
+        return self._array_at(wire.RESULTS.start + number * slot, like)
+
+    def inputs_now(self, number: int) -> dict[str, Array]:
+        """The arrays among the block's inputs with this number, as the shared file holds them now."""
+        return {name: self._array_at(offset, array) for name, array, offset in self._places[number]}
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all processes that are or were in the box; NaN where nothing counts it."""
+        return float("nan") if self.group is None else self.group.cpu_seconds()
+
+    @property
+    def boxed(self) -> bool:
+        return self._box is not None
+
+    @property
+    def counts_cpu(self) -> bool:
+        """Whether the CPU time of all processes in the box is counted."""
+        return self.group is not None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold everything in the box still, where the system can do that, but for blocks of `released`."""
+        self._freeze(True)
+        try:
+            yield
+        finally:
+            self._freeze(False)
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Let the box go on for a while."""
+        self._freeze(False)
+        try:
+            yield
+        finally:
+            self._freeze(True)
+
+    def _freeze(self, frozen: bool) -> None:
+        if self.group is not None and not self.dead:
+            self.group.freeze(frozen)
+
+    def pin(self, cores: frozenset[int]) -> None:
+        """Let the worker run on these cores alone, as far as it does not say otherwise itself."""
+        if cores and hasattr(os, "sched_setaffinity"):
+            with suppress(OSError):
+                for thread in os.listdir(f"/proc/{self.pid}/task"):
+                    os.sched_setaffinity(int(thread), cores)
+
+    # How it is told
+
+    def _converse(self, message: Mapping[str, Any], key: str | None, limit: float) -> Any:
+        """Send a message and wait for its answer, or for the value under `key` in it."""
+        if self.dead:
+            raise WorkerDiedError(self.dead)
+        try:
+            self._channel.send(message)
+            answer = self._answer(time.monotonic() + limit, limit)
+        except (OSError, EOFError) as error:
+            raise self._died(f"it ended: {error}" if isinstance(error, OSError) else "it ended") from None
+        except WireError as error:
+            raise self._died(f"it sent {error}") from None
+        if key is None:
+            return answer
+        if key not in answer:
+            raise self._died("it sent an answer of another kind")
+        return answer[key]
+
+    def _answer(self, deadline: float, limit: float) -> dict[str, Any]:
+        """The next message that is an answer. What is printed, shown and asked meanwhile is seen to."""
+        interrupted = False
+        while True:
+            message = self._channel.next()
+            if message is None:
+                if not self._wait(deadline):
+                    if interrupted:
+                        self._died(f"still busy {limit:g} s after its start, and after an interrupt")
+                        raise TimeLimitError(f"ran longer than {limit:g} s")
+                    sandbox.kill(self.pid, signal.SIGINT)
+                    interrupted, deadline = True, time.monotonic() + GRACE
+            elif any(kind in message for kind in EVENTS):
+                self._drain()
+                self.on_event(message)
+                if time.monotonic() > deadline + GRACE:
+                    self._died("it went on sending after its time was over")
+                    raise TimeLimitError(f"ran longer than {limit:g} s")
+            elif "ask" in message:
+                self._channel.send(self._reply(message))
+            else:
+                self._drain()
+                return message
+
+    def _wait(self, deadline: float) -> bool:
+        """Take in what arrives next; False if nothing came until the deadline."""
+        ready = self._selector.select(max(0.0, deadline - time.monotonic()))
+        for key, _ in ready:
+            if key.data == "channel":
+                self._channel.fill()
+            else:
+                self._read_stream(key.fd, key.data)
+        return bool(ready) and time.monotonic() < deadline
+
+    def _drain(self) -> None:
+        """Take in what has been printed so far."""
+        for key, _ in self._selector.select(0):
+            if key.data == "channel":
+                continue
+            while self._read_stream(key.fd, key.data):
+                pass
+
+    def _read_stream(self, descriptor: int, name: str) -> bool:
+        try:
+            data = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._selector.unregister(descriptor)
+            os.close(descriptor)
+            return False
+        self.on_print(name, data.decode("utf-8", "replace"))
+        return len(data) == 1 << 16
+
+    def _reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a method of an object that the judge keeps, for the worker; the object is the judge's own code."""
+        target, method = self._kept.get(message.get("ask", -1)), message.get("method")
+        if target is None or method not in METHODS or not hasattr(target, str(method)):
+            return {"refused": f"there is no {method!r:.40} to call"}
+        try:
+            positional, named = wire.decode(message.get("with"), self._read)
+            value = getattr(target, str(method))(*positional, **named)
+            self._replies.clear()
+            return {"value": wire.encode(copy.deepcopy(value), self._put_reply)}
+        except Exception as error:
+            return {"refused": f"{type(error).__name__}: {error}"[:300]}
+
+    def _give(self, value: Any, places: list[tuple[Array, int]]) -> Any:
+        """A value as JSON; arrays are put in place, objects stay here and a number goes in their stead."""
+        if isinstance(value, (list, tuple)):
+            return {"tuple" if isinstance(value, tuple) else "list": [self._give(item, places) for item in value]}
+        if isinstance(value, np.ndarray):
+            coded = wire.encode(value, self._put)
+            places.append((value, coded["array"][2]))
+            return coded
+        coded = wire.encode(value, self._put)
+        if isinstance(coded, dict) and "object" in coded:
+            self._kept[len(self._kept)] = value
+            return {"remote": len(self._kept) - 1}
+        return coded
+
+    def _put(self, array: Array) -> int:
+        return self._write(array, self._inputs)
+
+    def _put_reply(self, array: Array) -> int:
+        return self._write(array, self._replies)
+
+    def _write(self, array: Array, stack: wire.Stack) -> int:
+        offset = stack.take(array.nbytes)
+        os.pwrite(self._arena, array.data, offset)
+        return offset
+
+    def _read(self, offset: int, size: int) -> bytearray:
+        data = bytearray(size)
+        read = os.preadv(self._arena, [data], offset) if size else 0
+        if read != size:
+            raise WireError(f"only {read:,} of {size:,} bytes at {offset:,}")
+        return data
+
+    def _array_at(self, offset: int, like: Array) -> Array:
+        array: Array = np.frombuffer(self._read(offset, like.nbytes), like.dtype).reshape(like.shape)
+        return array
+
+    def _nothing(self, offset: int, size: int) -> bytearray:
+        return bytearray(size)
+
+    def _died(self, why: str) -> WorkerDiedError:
+        self.dead = why
+        self._kill()
+        return WorkerDiedError(why)
+
+
+def _raise(answer: Mapping[str, Any]) -> None:
+    """Raise what the worker reports that the function raised."""
+    name = answer.get("raised")
+    if name == "NotImplementedError":
+        raise NotImplementedError
+    lines = answer.get("lines")
+    raise ReportedError(
+        [str(line)[:500] for line in lines][:5] if isinstance(lines, list) else [f"raised {name!r:.80}"]
+    )
+
+
+def _line(pair: Any, index: int) -> str:
+    return str(pair[index])[:2000] if isinstance(pair, list) and len(pair) > index else ""
+
+
+def _take_over(positional: Sequence[Any], named: Mapping[str, Any], given: Any) -> None:
+    """Make in our lists the changes that the function made in its own; arrays are looked at in the shared file."""
+    if not (isinstance(given, list) and len(given) == 2 and isinstance(given[1], dict)):
+        return
+    for ours, theirs in ((positional, given[0]), (named.values(), given[1].values())):
+        for value, now in zip(ours, theirs, strict=False):
+            if isinstance(value, list) and isinstance(now, list) and not _holds_arrays(value) and value != now:
+                value[:] = now
+
+
+def _holds_arrays(value: Sequence[Any]) -> bool:
+    return any(isinstance(item, np.ndarray) or not isinstance(item, (int, float, list, tuple)) for item in value)

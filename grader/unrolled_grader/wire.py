@@ -1,0 +1,256 @@
+"""What judge and worker say to each other: messages of JSON over a socket, and arrays as plain bytes in a shared file.
+
+Nothing that arrives is ever executed or unpickled, and the judge believes none of it: sizes, types and shapes are
+checked before a byte is read. Both sides use this module, so it knows neither of them.
+
+A value travels as JSON. None, booleans, texts and whole numbers stand for themselves; everything else is an object with
+one key that says what it is: {"float": "nan"}, {"tuple": [...]}, {"array": [dtype, shape, offset]} with the bytes at
+that offset of the shared file, in C order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import numbers
+import os
+import re
+import socket
+import struct
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+MESSAGE_LIMIT = 16_000_000
+"""Bytes of one message."""
+DIGITS_LIMIT = 1000
+"""Of a whole number: to read one takes time that grows with the square of its digits."""
+ITEMS_LIMIT = 10_000
+"""Items that are taken from an iterator; some never end."""
+ARENA = 512 * 2**20
+"""Bytes of the shared file, of which only what is used takes memory."""
+INPUTS, REPLIES, RESULTS = slice(0, 7 * 2**25), slice(7 * 2**25, 2**28), slice(2**28, ARENA)
+"""What the judge gives with a call, what it replies during one, and what the worker writes."""
+ALIGNMENT = 64
+PLAIN_DTYPE = re.compile(r"[<>|=][biufc]\d{1,2}")
+_HEADER = struct.Struct("!I")
+
+
+class WireError(Exception):
+    """What arrived is no message, or no value, of this protocol."""
+
+
+class Channel:
+    """One end of the socket between judge and worker."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self._received = bytearray()
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message. Raises OSError if the other end is gone, TimeoutError if it does not read."""
+        data = json.dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        if len(data) > MESSAGE_LIMIT:
+            raise WireError(f"a message of {len(data):,} bytes, at most {MESSAGE_LIMIT:,} are taken")
+        self.socket.sendall(_HEADER.pack(len(data)) + data)
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for the next message. Raises EOFError if the other end is gone, WireError for what is no message."""
+        while (message := self.next()) is None:
+            self.fill()
+        return message
+
+    def fill(self) -> None:
+        """Take in what has arrived; waits for it if the socket does. Raises EOFError if the other end is gone."""
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise EOFError("the other end is gone")
+        self._received += data
+
+    def next(self) -> dict[str, Any] | None:
+        """The next message, if all of it has arrived. Raises WireError for what is none."""
+        if len(self._received) < _HEADER.size:
+            return None
+        size: int = _HEADER.unpack_from(self._received)[0]
+        if size > MESSAGE_LIMIT:
+            raise WireError(f"a message of {size:,} bytes, at most {MESSAGE_LIMIT:,} are taken")
+        end = _HEADER.size + size
+        if len(self._received) < end:
+            return None
+        data = bytes(self._received[_HEADER.size : end])
+        del self._received[:end]
+        try:
+            message = json.loads(data.decode("utf-8", "surrogatepass"), parse_int=_parse_int)
+        except (ValueError, RecursionError) as error:
+            raise WireError(f"a message that is no JSON: {error}") from None
+        if not isinstance(message, dict):
+            raise WireError(f"a message of type {type(message).__name__}, expected an object")
+        return message
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything was received that nobody has read."""
+        return bool(self._received)
+
+
+def new_arena() -> int:
+    """A file descriptor of a new shared file. It has no name, and ends with those who hold it."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("unrolled-arena", os.MFD_CLOEXEC)
+    else:  # macOS
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, ARENA)
+    return descriptor
+
+
+class Stack:
+    """Places in one part of the shared file, given out one after the other."""
+
+    def __init__(self, part: slice) -> None:
+        self._start: int = part.start
+        self._stop: int = part.stop
+        self._top = self._start
+
+    def clear(self) -> None:
+        """Forget what was given out."""
+        self._top = self._start
+
+    @property
+    def used(self) -> int:
+        """Bytes from the beginning that were given out."""
+        return self._top - self._start
+
+    def take(self, size: int) -> int:
+        """The offset of `size` free bytes. Raises MemoryError if there is no room."""
+        offset, self._top = self._top, self._top + aligned(size)
+        if self._top > self._stop:
+            raise MemoryError(f"{size:,} bytes more than the {self._stop - self._start:,} there is room for")
+        return offset
+
+
+def aligned(size: int) -> int:
+    """The size, rounded up so that the next array begins on a cache line."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Alien:
+    """Stands for an object that cannot travel: only the name of its type is known."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+def alien(name: str) -> Alien:
+    """An object whose type has this name."""
+    made: Alien = type(str(name)[:80] or "object", (Alien,), {})()
+    return made
+
+
+def encode(value: Any, put: Callable[[Array], int]) -> Any:
+    """A value as JSON. `put(array)` writes a contiguous array's bytes and returns their offset."""
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _encode_array(value, put)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        return {"float": number if math.isfinite(number) else str(number)}
+    if isinstance(value, (list, tuple)):
+        return {"tuple" if isinstance(value, tuple) else "list": [encode(item, put) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[encode(key, put), encode(item, put)] for key, item in value.items()]}
+    if isinstance(value, Iterator):
+        items = [encode(item, put) for item in itertools.islice(value, ITEMS_LIMIT)]
+        return {"iterator": items}
+    return {"object": type(value).__name__}
+
+
+def _encode_array(value: Any, put: Callable[[Array], int]) -> Any:
+    plain = np.asarray(value).view(np.ndarray)
+    if not PLAIN_DTYPE.fullmatch(plain.dtype.str):
+        return {"foreign": str(plain.dtype)[:80]}
+    kind = "array" if isinstance(value, np.ndarray) else "scalar"
+    return {kind: [plain.dtype.str, list(plain.shape), put(np.ascontiguousarray(plain))]}
+
+
+def decode(
+    coded: Any, get: Callable[[int, int], bytearray | memoryview], remote: Callable[[int], Any] | None = None
+) -> Any:
+    """The value that `encode` made JSON of. `get(offset, size)` gives bytes of the shared file.
+
+    `remote(number)` gives what stands for an object that stayed with the judge. Raises WireError for anything that
+    `encode` does not write.
+    """
+    try:
+        return _decode(coded, get, remote)
+    except RecursionError:
+        raise WireError("a value that is nested too deeply") from None
+
+
+def _decode(
+    coded: Any, get: Callable[[int, int], bytearray | memoryview], remote: Callable[[int], Any] | None = None
+) -> Any:
+    if coded is None or isinstance(coded, (bool, str, int)):
+        return coded
+    if not isinstance(coded, dict) or len(coded) != 1:
+        raise WireError(f"a value of type {type(coded).__name__}, expected an object with one key")
+    ((kind, content),) = coded.items()
+    if kind in ("list", "tuple", "iterator") and isinstance(content, list):
+        items = [_decode(item, get, remote) for item in content]
+        return items if kind == "list" else tuple(items) if kind == "tuple" else (item for item in items)
+    if kind == "dict" and isinstance(content, list) and all(isinstance(p, list) and len(p) == 2 for p in content):
+        try:
+            return {_decode(key, get, remote): _decode(item, get, remote) for key, item in content}
+        except TypeError:  # a key that cannot be one
+            return alien("dict")
+    if kind == "float" and (isinstance(content, float) or content in ("nan", "inf", "-inf")):
+        return float(content)
+    if kind in ("array", "scalar"):
+        array = _decode_array(content, get)
+        return array if kind == "array" else array[()]
+    if kind == "foreign":
+        return np.empty(0, object)
+    if kind == "object":
+        return alien(str(content))
+    if kind == "remote" and remote is not None and isinstance(content, int):
+        return remote(content)
+    raise WireError(f"a value of the unknown kind {kind!r:.40}")
+
+
+def _decode_array(content: Any, get: Callable[[int, int], bytearray | memoryview]) -> Array:
+    if not (isinstance(content, list) and len(content) == 3 and isinstance(content[1], list)):
+        raise WireError("an array without dtype, shape and offset")
+    text, shape, offset = content
+    if not (isinstance(text, str) and PLAIN_DTYPE.fullmatch(text)):
+        raise WireError(f"an array of dtype {text!r:.40}")
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in (*shape, offset)) or len(shape) > 32:
+        raise WireError(f"an array of shape {shape!r:.80} at {offset!r:.40}")
+    try:
+        dtype = np.dtype(text)
+    except TypeError:
+        raise WireError(f"an array of dtype {text}") from None
+    size = math.prod(shape) * dtype.itemsize
+    if offset + size > ARENA:
+        raise WireError(f"an array of {size:,} bytes at {offset:,}, beyond the shared file")
+    array: Array = np.frombuffer(get(offset, size), dtype).reshape(shape)
+    return array
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > DIGITS_LIMIT:
+        raise ValueError(f"a whole number of {len(digits):,} digits, at most {DIGITS_LIMIT:,} are taken")
+    return int(digits)

@@ -1,0 +1,240 @@
+"""The worker: it runs a student's notebook, and calls the student's functions when the judge says so.
+
+It decides nothing and knows no expected result: arrays come in, arrays go out, times are taken at the other end.
+Student code shares this process and may change anything in it. That is why nothing here is trusted: what a hostile
+worker can say is no more than a wrong result, a slow one, or nonsense.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import io
+import mmap
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+from unrolled import checks
+from unrolled.checks.answers import answers_of, withheld
+from unrolled_grader import wire
+from unrolled_grader.shell import new_shell, run_cell
+from unrolled_grader.wire import Array, Channel
+
+TEXT_LIMIT = 300
+ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
+"""What each check's function must not call, found before student code can change where to look."""
+
+
+def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None) -> None:
+    """Answer the judge until it hangs up. With a `baseline` there is no notebook, and every call goes to it.
+
+    `descriptors`: socket to the judge, shared file, and the pipes for standard output and standard error.
+    """
+    channel, arena, out, err = descriptors
+    for source, target in ((out, 1), (err, 2)):
+        os.dup2(source, target)
+        os.close(source)
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(io.FileIO(number, "w", closefd=False), "utf-8", "backslashreplace") for number in (1, 2)
+    )
+    connection = socket.socket(fileno=channel)
+    _Worker(Channel(connection), mmap.mmap(arena, wire.ARENA), baseline).serve()
+
+
+class _Worker:
+    """What the worker keeps between messages."""
+
+    def __init__(self, channel: Channel, memory: mmap.mmap, baseline: Callable[..., Any] | None) -> None:
+        self.channel = channel
+        self.memory = memory
+        self.view = memoryview(memory)
+        self.bytes = np.frombuffer(memory, np.uint8)
+        self.results = wire.Stack(wire.RESULTS)
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        self.shell = new_shell(self.channel.send) if baseline is None else None
+        self.function: Callable[..., Any] | None = baseline
+        self.answers: Callable[[], AbstractContextManager[Any]] = nullcontext
+        self.pools = threadpoolctl.ThreadpoolController()
+        self.block: list[dict[str, Any]] = []
+        self.slot = 0
+        self.touched: dict[int, int] = {}
+
+    def serve(self) -> None:
+        answer: dict[str, Callable[[Any], dict[str, Any]]] = {
+            "cell": self.run_cell,
+            "bind": self.bind,
+            "call": self.call,
+            "prepare": self.prepare,
+            "go": self.go,
+        }
+        while True:
+            try:
+                message = self.channel.receive()
+            except EOFError:
+                return
+            except KeyboardInterrupt:  # came too late: what it was to stop had ended
+                continue
+            ((kind, content),) = message.items()
+            self.channel.send(answer[kind](content))
+
+    def run_cell(self, source: str) -> dict[str, Any]:
+        """Run a cell; its error, if it raised one. What it displayed was sent before."""
+        assert self.shell is not None
+        error = run_cell(self.shell, source, self.loop)
+        for stream in (sys.stdout, sys.stderr):
+            _flush(stream)
+        return {"ended": None if error is None else list(error)}
+
+    def bind(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Take what an expression of the notebook gives as the function that is judged, and describe it."""
+        assert self.shell is not None
+        try:
+            found = eval(order["expression"], self.shell.user_ns)
+        except Exception as error:
+            return {"unbound": [type(error).__name__, _text(error)]}
+        self.function = found
+        withheld_here = ANSWERS.get(order["check"], ())
+        self.answers = lambda: withheld(withheld_here)
+        if not callable(found):
+            return {"bound": type(found).__name__, "parameters": None, "callable": False}
+        return {"bound": type(found).__name__, "parameters": _parameters(found), "callable": True}
+
+    def call(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Call the function once, with inputs that lie in the shared file."""
+        assert self.function is not None
+        self.results.clear()
+        positional, named = (wire.decode(order[part], self._bytes, self._remote) for part in ("args", "kwargs"))
+        try:
+            with self.answers():
+                value = self.function(*positional, **named)
+                coded = wire.encode(value, self._put)
+            given = wire.encode([positional, named], self._skip)
+            return {"value": coded, "given": given}
+        except KeyboardInterrupt:
+            return {"stopped": True}
+        except BaseException as error:  # SystemExit and its like, too
+            return {"raised": type(error).__name__, "lines": _lines(error, self.function)}
+
+    def prepare(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Get ready for a block: its inputs as arrays on the shared file, one BLAS thread, no garbage."""
+        self.block = [wire.decode(kwargs, self._bytes) for kwargs in order["inputs"]]
+        self.slot = order["slot"]
+        self.touch(wire.INPUTS.start, order["size"])
+        self.touch(wire.RESULTS.start, self.slot * len(self.block))
+        self.pools.limit(limits=1)
+        gc.collect(0)
+        return {"ready": len(self.block)}
+
+    def touch(self, start: int, size: int) -> None:
+        """Use every page that was never used, so that none is mapped while the clock runs."""
+        used = self.touched.get(start, 0)
+        if size > used:
+            self.bytes[start + used : start + size : mmap.PAGESIZE] |= 0
+            self.touched[start] = size
+
+    def go(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the block. A call counts when its result lies in the shared file."""
+        function, block, slot, memory = self.function, self.block, self.slot, self.bytes
+        assert function is not None
+        start, places = wire.RESULTS.start, len(block)
+        gc.disable()
+        try:
+            with self.answers():
+                for number in range(order["calls"]):
+                    place = number % places
+                    result = np.ascontiguousarray(function(**block[place])).reshape(-1).view(np.uint8)
+                    offset = start + place * slot
+                    memory[offset : offset + min(slot, result.size)] = result[:slot]
+            return {"done": order["nonce"]}
+        except KeyboardInterrupt:
+            return {"stopped": True}
+        except BaseException as error:
+            return {"raised": type(error).__name__, "lines": _lines(error, function)}
+        finally:
+            gc.enable()
+
+    def _bytes(self, offset: int, size: int) -> memoryview:
+        return self.view[offset : offset + size]
+
+    def _copied(self, offset: int, size: int) -> bytearray:
+        return bytearray(self.view[offset : offset + size])
+
+    def _put(self, array: Array) -> int:
+        offset = self.results.take(array.nbytes)
+        self.bytes[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
+        return offset
+
+    def _skip(self, array: Array) -> int:
+        """Arrays that were given lie in the judge's sight already."""
+        return 0
+
+    def _remote(self, number: int) -> Remote:
+        return Remote(self._ask, number)
+
+    def _ask(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Have the judge call a method of an object that it keeps."""
+        coded = wire.encode([list(positional), dict(named)], self._put)
+        self.channel.send({"ask": number, "method": method, "with": coded})
+        answer = self.channel.receive()
+        if "refused" in answer:
+            raise TypeError(answer["refused"])
+        return wire.decode(answer["value"], self._copied)
+
+
+class Remote:
+    """Stands for an object that the judge keeps: a network to evaluate, a layer, a function to differentiate."""
+
+    def __init__(self, ask: Callable[..., Any], number: int) -> None:
+        self._ask, self._number = ask, number
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, "__call__", positional, named)
+
+    def forward(self, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, "forward", positional, named)
+
+    def backward(self, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, "backward", positional, named)
+
+
+def _flush(stream: Any) -> None:
+    with suppress(Exception):  # the cell may have closed or replaced it
+        stream.flush()
+
+
+def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:
+    """Name, kind and whether there is a default, for each parameter; None for a builtin that does not tell."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return None
+    return [[parameter.name, int(parameter.kind), parameter.default is not parameter.empty] for parameter in found]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception as other:
+        return f"(its text cannot be shown: {type(other).__name__})"
+    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 3] + "..."
+
+
+def _lines(error: BaseException, function: Any) -> list[str]:
+    """The error, and the line of the student's function that raised it."""
+    text = _text(error)
+    lines = [f"raised {type(error).__name__}: {text}" if text else f"raised {type(error).__name__}"]
+    source = getattr(getattr(function, "__code__", None), "co_filename", None)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
+    if frames and frames[-1].line:
+        lines.append(f"in line {frames[-1].lineno}: {frames[-1].line}")
+    return lines
