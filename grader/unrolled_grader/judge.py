@@ -18,6 +18,7 @@ from nbformat.v4 import new_output
 
 from unrolled.checks import Report, Spec
 from unrolled_grader import sandbox
+from unrolled_grader.embedded import embedded
 from unrolled_grader.evidence import Score
 from unrolled_grader.lease import lease
 from unrolled_grader.outputs import MARK
@@ -92,6 +93,7 @@ def _judge(submission: Submission, options: Options) -> Verdicts:
         time.monotonic() - started,
         tuple(walk.seed for walk in walks),
         first.held,
+        embedded(submission.notebook),
     )
 
 

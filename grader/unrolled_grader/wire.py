@@ -119,7 +119,7 @@ class Stack:
     def __init__(self, part: slice) -> None:
         self._start: int = part.start
         self._stop: int = part.stop
-        self._top = self._start
+        self._top: int = self._start
 
     def clear(self) -> None:
         """Forget what was given out."""
