@@ -6,6 +6,7 @@ answer, whatever happens to the process that works on it.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -14,11 +15,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import Connection, wait
-from queue import SimpleQueue
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 Order = dict[str, Any]
 Answer = dict[str, Any]
@@ -28,10 +33,24 @@ ATTEMPTS = 3
 """How many processes an order may cost before it is given up."""
 GRACE = 3.0
 """Seconds that a process which is told to end has to clean up after itself."""
+NEEDS = {"TIMING": 1}
+"""What an order asks of a Dask worker, unless it says so itself under "resources"."""
+CONNECT = 10.0
+"""Seconds to find a scheduler."""
+PATIENCE = 30.0
+"""Seconds that an order waits for a worker which offers what it needs. A restarted worker is back in a few."""
 
 
 class Lost(RuntimeError):  # noqa: N818 - an answer, not a fault of the caller
     """The answer to an order whose process was killed time and again."""
+
+
+class Deferred(RuntimeError):  # noqa: N818
+    """The answer to an order that needs what no worker offers."""
+
+
+class SchedulerError(RuntimeError):
+    """There is no scheduler at that address, or no longer."""
 
 
 def run(
@@ -45,9 +64,7 @@ def run(
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
-    if scheduler is not None:
-        raise NotImplementedError("a cluster comes next")
-    return _local(iter(orders), perform, jobs)
+    return _local(iter(orders), perform, jobs) if scheduler is None else _on_cluster(iter(orders), perform, scheduler)
 
 
 def _local(orders: Iterator[Order], perform: Perform, jobs: int) -> Iterator[tuple[Order, Answer | Exception]]:
@@ -159,3 +176,107 @@ def _received(data: bytes) -> Answer | Exception:
     if trace:
         answer.__cause__ = RuntimeError(f"\n{trace}")
     return answer  # type: ignore[no-any-return]
+
+
+def _on_cluster(orders: Iterator[Order], perform: Perform, address: str) -> Iterator[tuple[Order, Answer | Exception]]:
+    done: SimpleQueue[Future[Any]] = SimpleQueue()
+    waiting: dict[Future[Any], Order] = {}
+    answered: list[tuple[Order, Answer | Exception]] = []
+    with _connected(address) as client:
+        offers = _Offers(client)
+        while client.status in ("running", "connecting"):
+            # A worker gets one order at a time: Dask blames its death on all that it has.
+            for order in islice(orders, max(0, offers.slots() - len(waiting))):
+                future = client.submit(perform, order, resources=_needs(order), pure=False)
+                waiting[future] = order
+                future.add_done_callback(done.put)
+            yield from answered  # only now, when the workers are busy again
+            if not waiting:
+                return
+            answered = []
+            for future in [future for future, order in waiting.items() if offers.lack(_needs(order))]:
+                order = waiting.pop(future)
+                future.cancel()
+                answered.append((order, Deferred(f"deferred: no worker at {address} offers {_named(_needs(order))}")))
+            with suppress(Empty):
+                future = done.get(timeout=0.01 if answered else 1)
+                if future in waiting:
+                    answered.append((waiting.pop(future), _outcome(future, address)))
+        raise _lost(address)
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Client]:
+    """A client of the scheduler at `address`, which says nothing on stderr."""
+    try:
+        import dask
+        from distributed import Client
+    except ImportError as error:
+        raise SchedulerError(f'a scheduler needs Dask: pip install "unrolled[cluster]" ({error})') from error
+    log = logging.getLogger("distributed")
+    level = log.level
+    with dask.config.set({"distributed.comm.timeouts.connect": CONNECT}):
+        try:
+            client = Client(address, timeout=CONNECT, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise SchedulerError(f"no Dask scheduler at {address}: {error}") from error
+        log.setLevel(logging.CRITICAL)
+        try:
+            with client:
+                yield client
+        finally:
+            log.setLevel(level)
+
+
+class _Offers:
+    """What the workers of a cluster offer, asked for once a second at most."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._asked = -1.0
+        self._started = time.monotonic()
+        self._offered: dict[str, float] = {}  # when there last was a worker that offered this
+
+    def slots(self) -> int:
+        """How many orders the workers can do at a time; at least one, so that there is something to wait for."""
+        return max(1, sum(int(worker["nthreads"]) for worker in self._workers()))
+
+    def lack(self, needs: dict[str, float]) -> bool:
+        """Whether there has been no worker that offers this for too long."""
+        now, name = time.monotonic(), _named(needs)
+        offers = (worker["resources"] for worker in self._workers())
+        if any(all(offer.get(one, 0) >= least for one, least in needs.items()) for offer in offers):
+            self._offered[name] = now
+        return now - self._offered.get(name, self._started) > PATIENCE
+
+    def _workers(self) -> list[dict[str, Any]]:
+        if time.monotonic() - self._asked > 1:
+            self._info = list(self._client.scheduler_info(n_workers=-1)["workers"].values())
+            self._asked = time.monotonic()
+        return self._info
+
+
+def _outcome(future: Future[Any], address: str) -> Answer | Exception:
+    from distributed import KilledWorker
+
+    try:
+        return future.result()  # type: ignore[no-any-return]
+    except KilledWorker as error:
+        times, last = error.allowed_failures + 1, error.last_worker.address
+        return Lost(f"{times} workers ended while they worked on this, the last was {last}")
+    except CancelledError as error:
+        raise _lost(address) from error
+    except Exception as error:
+        return error
+
+
+def _lost(address: str) -> SchedulerError:
+    return SchedulerError(f"the Dask scheduler at {address} was lost. What was answered is kept; start again to go on")
+
+
+def _needs(order: Order) -> dict[str, float]:
+    return order.get("resources", NEEDS)  # type: ignore[no-any-return]
+
+
+def _named(needs: dict[str, float]) -> str:
+    return " and ".join(name if least == 1 else f"{least:g} {name}" for name, least in needs.items())

@@ -1,0 +1,124 @@
+"""The queue on a real Dask scheduler with real workers, on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_queue import HERE, begun, double, mark, numbers, refuse
+
+from unrolled_grader import queue
+
+pytest.importorskip("distributed")
+
+
+@contextmanager
+def dask(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A `dask` command that runs for the block and finds this folder's modules."""
+    environment = {
+        **os.environ, "PYTHONPATH": str(HERE), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "dask", *arguments]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    where = folder / "scheduler.json"
+    with dask(
+        "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(where)
+    ) as it:
+        deadline = time.monotonic() + 20
+        while not (where.exists() and where.read_text()):
+            assert time.monotonic() < deadline, "no scheduler"
+            time.sleep(0.02)
+        yield json.loads(where.read_text())["address"], it
+
+
+def worker(address: str, resources: str = "TIMING=1") -> Any:
+    return dask("worker", address, "--nthreads", "1", "--resources", resources, "--no-nanny", "--no-dashboard")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ExitStack() as stack:
+        address, _ = stack.enter_context(scheduler(tmp_path_factory.mktemp("dask")))
+        for _ in range(2):
+            stack.enter_context(worker(address))
+        yield address
+
+
+def test_answers_and_exceptions_come_from_workers(address: str) -> None:
+    found = list(queue.run([{"number": number} for number in range(6)], double, 1, address))
+    assert numbers(found) == list(range(6))
+    assert all(isinstance(answer, dict) and answer["twice"] == 2 * order["number"] for order, answer in found)
+    assert os.getpid() not in {answer["pid"] for _, answer in found if isinstance(answer, dict)}
+    ((_, error),) = queue.run([{"number": 1}], refuse, 1, address)
+    assert "no 1" in str(error)
+
+
+def test_an_order_that_no_worker_can_do_is_deferred(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "PATIENCE", 0.5)
+    orders = [{"number": 0, "resources": {"TIMING": 1, "GPU": 1}}, {"number": 1}, {"number": 2, "resources": {}}]
+    found = {order["number"]: answer for order, answer in queue.run(orders, double, 1, address)}
+    assert isinstance(found[0], queue.Deferred)
+    assert str(found[0]) == f"deferred: no worker at {address} offers TIMING and GPU"
+    assert isinstance(found[1], dict)
+    assert isinstance(found[2], dict)
+
+
+def test_the_order_of_a_killed_worker_runs_again_elsewhere(address: str, tmp_path: Path) -> None:
+    orders = [{"number": number, "folder": str(tmp_path), "dies": int(number == 1)} for number in range(4)]
+    found = list(queue.run(orders, mark, 1, address))
+    assert numbers(found) == list(range(4))
+    assert all(isinstance(answer, dict) for _, answer in found)
+    assert len(set(begun(tmp_path, 1))) == 2
+
+
+def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "CONNECT", 2.0)
+    with scheduler(tmp_path) as (address, process), worker(address):
+        orders = [{"number": number, "folder": str(tmp_path), "sleeps": 60 * number} for number in range(2)]
+        results = queue.run(orders, mark, 1, address)
+        assert next(results)[0]["number"] == 0
+        begun(tmp_path, 1)
+        process.send_signal(signal.SIGKILL)
+        with pytest.raises(queue.SchedulerError, match=address):
+            next(results)
+
+
+def test_an_order_that_kills_its_workers_is_given_up(tmp_path: Path) -> None:
+    with scheduler(tmp_path) as (address, _), worker(address), worker(address), worker(address, "TIMING=1,GPU=1"):
+        orders = [{"number": n, "folder": str(tmp_path), "dies": 9 * (n == 0)} for n in range(40)]
+        found = {order["number"]: answer for order, answer in queue.run(orders, mark, 1, address)}
+    assert isinstance(lost := found.pop(0), queue.Lost)
+    assert "2 workers" in str(lost)
+    assert all(isinstance(answer, dict) for answer in found.values())
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense"])
+def test_an_unknown_scheduler_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "CONNECT", 0.5)
+    with pytest.raises(queue.SchedulerError, match=address):
+        next(queue.run([], double, 1, address))
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(queue.SchedulerError, match=r"unrolled\[cluster\]"):
+        next(queue.run([], double, 1, "tcp://127.0.0.1:8786"))
