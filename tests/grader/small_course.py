@@ -6,6 +6,7 @@ The lesson's notebook imports this very file, so that its checks know specs whic
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -144,11 +145,25 @@ def hand_in(root: Path, student: str, notebook: NotebookNode) -> Path:
     return file
 
 
-def perform(order: dict[str, Any]) -> dict[str, Any]:
-    """`jobs.perform` for a process of its own, which does not know the small course's specs."""
-    from unrolled_grader import jobs
-
+def know() -> None:
+    """Let this process know the small course's specs."""
     checks.lessons = lambda: MappingProxyType({LESSON: SPECS})  # type: ignore[assignment]
+
+
+def perform_quickly(order: dict[str, Any]) -> dict[str, Any]:
+    """`jobs.perform` for a process of its own, with a judge that only looks whether `double` is right."""
+    from unrolled_grader import evidence, jobs, judge
+
+    def quick(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+        time.sleep(0.1)
+        right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
+        points = 2.0 if right else 0.0
+        scores = [evidence.Score("double", "pass" if right else "fail", points, 2.0, "")]
+        scores += evidence.without("total", SPECS["total"], "missing", "")
+        return judge.Verdicts(submission.notebook, tuple(scores), 0.1, ())
+
+    know()
+    judge.judge = quick  # type: ignore[assignment]
     return jobs.perform(order)
 
 

@@ -1,0 +1,369 @@
+"""A job gives the same wherever it is performed, and nothing is judged twice without need."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import small_course
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbgrader.api import Gradebook
+from nbgrader.converters import Autograde
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
+from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
+
+from unrolled import checks, notebooks
+from unrolled_grader import authoring, commands, gradebook, intake, jobs, judge, opening, queue, record
+from unrolled_grader.course import Course
+from unrolled_grader.evidence import Score
+from unrolled_grader.judge import Options, Submission, Verdicts
+from unrolled_grader.record import Key, Record
+
+GRADE_IDS = ("double", "check_double", "total", "check_total", "explain_total")
+
+
+class Judged(list[Submission]):
+    """In place of the judge: keeps what it is given, and finds every correctness right and every speed deferred."""
+
+    def __call__(self, submission: Submission, options: Options) -> Verdicts:
+        self.append(submission)
+        notebook = copy.deepcopy(submission.notebook)
+        speed = Score("total/speed", "pass" if options.timing else "deferred", float(options.timing), 1.0, "")
+        scores = (Score("double", "pass", 2.0, 2.0, ""), Score("total", "pass", 1.0, 1.0, ""), speed)
+        return Verdicts(notebook, scores, 0.5, (7,), "a box", ("look at cell 7",))
+
+    @property
+    def students(self) -> list[str]:
+        return [submission.student for submission in self]
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
+    found = Judged()
+    monkeypatch.setattr(judge, "judge", found)
+    monkeypatch.setattr(queue, "run", perform_here)
+    return found
+
+
+@pytest.fixture(scope="module")
+def course(root: Path) -> Course:
+    course = Course.at(root)
+    course.fill_gradebook(LESSON)
+    return course
+
+
+def file_of(root: Path, student: str) -> Path:
+    return root / "grader" / "submitted" / student / LESSON / f"{LESSON}.ipynb"
+
+
+def handed(root: Path, student: str) -> intake.Handed:
+    return intake.handed(file_of(root, student).parent, list(SPECS))
+
+
+def autograde(root: Path, student: str) -> dict[str, Any]:
+    """nbgrader's own Autograde, as its command runs it."""
+    config = authoring.nbgrader_config(root)
+    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
+    result: dict[str, Any] = capture_log(Autograde(coursedir=directory, config=config, force=True))
+    return result
+
+
+def cell_of(nb: NotebookNode, name: str) -> NotebookNode:
+    return next(cell for cell in nb.cells if notebooks.grade_id(cell) == name)
+
+
+def without_ids(nb: NotebookNode) -> None:
+    nb.nbformat_minor = 4
+    for cell in nb.cells:
+        del cell["id"]
+
+
+def without_grade_ids(nb: NotebookNode) -> None:
+    for cell in nb.cells:
+        cell.metadata = NotebookNode()
+
+
+def to_markdown(nb: NotebookNode) -> None:
+    cell = cell_of(nb, "check_double")
+    nb.cells[nb.cells.index(cell)] = new_markdown_cell(cell.source, metadata=cell.metadata)
+
+
+Damage = Callable[[NotebookNode], object]
+DAMAGES: dict[str, Damage] = {
+    "none": lambda nb: None,
+    "space": lambda nb: cell_of(nb, "check_double").update(source="\n  check.double(double)  \n"),
+    "text": lambda nb: cell_of(nb, "check_total").update(source="total = 1"),
+    "lost": without_grade_ids,
+    "ids": without_ids,
+    "missing": lambda nb: nb.update(cells=[cell for cell in nb.cells if "check_" not in str(cell.metadata)]),
+    "twice": lambda nb: (nb.cells.extend(copy.deepcopy(nb.cells)), without_ids(nb)),
+    "markdown": to_markdown,
+    "points": lambda nb: cell_of(nb, "check_double").metadata.nbgrader.update(points=99, locked=False, solution=True),
+    "lines": lambda nb: cell_of(nb, "double").update(
+        source="x = '\u2028\x0b\x0c\x85'\r\ndef double(number):\n  pass\r\n"
+    ),
+    "kernel": lambda nb: nb.metadata.update(kernelspec={"name": "ir", "display_name": "R", "language": "R"}),
+    "metadata": lambda nb: nb.metadata.update({jobs.REPAIRS: [["double", "forged"]], "unrolled_grading": "2030"}),
+    "stranger": lambda nb: nb.cells.insert(0, new_code_cell("1", metadata={"nbgrader": {"grade_id": "no_such"}})),
+    "picture": lambda nb: nb.cells.append(new_markdown_cell("![a](b)", attachments={"b": {"image/png": "AA=="}})),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_sanitized_notebook_is_what_nbgrader_makes_of_it(
+    name: str, course: Course, root: Path, judged: Judged
+) -> None:
+    """So nbgrader's commands find the job that `unrolled grade` did."""
+    nb = answered(root, {"double": GOOD["double"], "explain_total": "In words."})
+    DAMAGES[name](nb)
+    file = hand_in(root, f"d_{name}", nb)
+    ours = jobs.sanitized(opening.opened(intake.taken(file), LESSON, SPECS), released(root))
+    result = autograde(root, f"d_{name}")
+    assert result["success"], result
+    (theirs,) = (submission.notebook for submission in judged)
+    parts = [
+        [(cell.cell_type, cell.source, cell.metadata, cell.get("attachments")) for cell in nb.cells]
+        for nb in (ours, theirs)
+    ]
+    assert parts[0] == parts[1]
+    assert ours.metadata == theirs.metadata
+    assert jobs.submission_hash(ours) == jobs.submission_hash(theirs)
+    assert {notebooks.grade_id(cell) for cell in ours.cells} >= {*GRADE_IDS}
+    assert cell_of(ours, "check_double").source == "check.double(double)"
+
+
+def test_what_one_door_judged_no_other_judges_again(course: Course, root: Path, judged: Judged) -> None:
+    hand_in(root, "ann", answered(root, GOOD))
+    assert commands.grade_class(course, student="ann") == 0
+    first = record.load(course.grades, "ann", LESSON)
+    assert first is not None
+    assert (first.flags, first.sandbox, first.seeds) == (("look at cell 7",), "a box", (7,))
+    assert autograde(root, "ann")["success"]
+    file_of(root, "ann").write_bytes(file_of(root, "ann").read_bytes() + b"\n")  # saved again
+    commands.grade_class(course, student="ann")
+    again = record.load(course.grades, "ann", LESSON)
+    assert again is not None
+    assert again == replace(first, digest=again.digest)
+    assert judged.students == ["ann"]
+    commands.grade_class(course, student="ann", force=True)
+    assert judged.students == ["ann", "ann"]
+    hand_in(root, "ann", answered(root, {"double": "def double(number):\n    return 0"}))
+    assert autograde(root, "ann")["success"]
+    commands.grade_class(course, student="ann")
+    assert judged.students == ["ann", "ann", "ann"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda patch, root: patch.setattr(jobs, "_code", lambda: b"new specs"),
+        lambda patch, root: patch.setattr(jobs, "environment", lambda options: "Python 4"),
+        lambda patch, root: patch.setenv("UNROLLED_UNSAFE_NO_SANDBOX", "1"),
+    ],
+    ids=["specs", "environment", "sandbox"],
+)
+def test_another_judge_judges_again(
+    change: Callable[[pytest.MonkeyPatch, Path], None],
+    course: Course,
+    root: Path,
+    judged: Judged,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hand_in(root, "bob", answered(root, GOOD))
+    commands.grade_class(course, student="bob")
+    judged.clear()
+    change(monkeypatch, root)
+    commands.grade_class(course, student="bob")
+    assert judged.students == ["bob"]
+
+
+def test_only_what_is_deferred_and_can_be_settled_is_judged_again(course: Course, root: Path, judged: Judged) -> None:
+    hand_in(root, "cem", answered(root, GOOD))
+    quick = Course.at(root)
+    quick.judge_with(timing=False)
+    for _ in range(2):
+        commands.grade_class(quick, student="cem")
+    assert judged.students == ["cem"]
+    kept = record.load(course.grades, "cem", LESSON)
+    assert kept is not None
+    assert kept.scores[2].verdict == "deferred"
+    for course_ in (course, course, quick):
+        commands.grade_class(course_, student="cem")
+    assert judged.students == ["cem", "cem"]
+    kept = record.load(course.grades, "cem", LESSON)
+    assert kept is not None
+    assert kept.points == 4
+
+
+def test_a_part_that_needs_a_gpu_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    deferred = Score("a/speed", "deferred", 0.0, 1.0, "")
+    kept = Record("ann", LESSON, "", (deferred,), key=Key("a"), machine={"gpu": None})
+    with_gpu = {"gpu": "H200"}
+    for machine, could in ((with_gpu, True), ({"gpu": None}, False)):
+        monkeypatch.setattr(record, "machine", lambda machine=machine: machine)
+        assert jobs.could_settle(kept, Options()) is could
+        assert not jobs.could_settle(kept, Options(timing=False))
+        assert not jobs.could_settle(replace(kept, machine=with_gpu), Options())
+        assert not jobs.could_settle(replace(kept, scores=()), Options())
+        assert jobs.holds(kept, Key("a"), Options()) is not could
+
+
+def test_where_the_judge_fails_it_is_no_ones_verdict(
+    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(submission: Submission, options: Options) -> Verdicts:
+        raise ZeroDivisionError("in the judge")
+
+    hand_in(root, "dan", answered(root, GOOD))
+    with monkeypatch.context() as patch:
+        patch.setattr(judge, "judge", fail)
+        commands.grade_class(course, student="dan")
+    kept = record.load(course.grades, "dan", LESSON)
+    assert kept is not None
+    assert kept.points == 0
+    assert "grade again" in kept.scores[0].flag
+    commands.grade_class(course, student="dan")
+    assert judged.students == ["dan"]
+
+
+def test_what_is_our_fault_grades_nobody(
+    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(submission: Submission, options: Options) -> Verdicts:
+        raise OSError(28, "No space left on device")
+
+    hand_in(root, "eve", answered(root, GOOD))
+    with monkeypatch.context() as patch:
+        patch.setattr(judge, "judge", full)
+        assert commands.grade_class(course, student="eve") == 1
+        assert "not graded: [Errno 28] No space left on device" in capsys.readouterr().out
+        assert not autograde(root, "eve")["success"]
+    assert record.load(course.grades, "eve", LESSON) is None
+    assert record.states(course.grades)["eve", LESSON] == ("running", 1)
+    assert not gradebook.has_scores(course.directory, "eve", LESSON)
+    assert commands.grade_class(course, student="eve") == 0
+    assert record.states(course.grades)["eve", LESSON] == ("done", 2)
+
+
+def test_what_was_judged_and_not_applied_is_applied(
+    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(course: Course, handed: intake.Handed, problem: str = "") -> Record:
+        raise KeyboardInterrupt
+
+    hand_in(root, "fay", answered(root, GOOD))
+    with monkeypatch.context() as patch:
+        patch.setattr(Course, "apply", killed)
+        with pytest.raises(KeyboardInterrupt):
+            commands.grade_class(course, student="fay")
+    assert record.states(course.grades)["fay", LESSON] == ("done", 1)
+    assert course.done(handed(root, "fay")) is None
+    commands.grade_class(course, student="fay")
+    assert course.done(handed(root, "fay")) is not None
+    assert judged.students == ["fay"]
+
+
+def test_a_forced_run_that_was_killed_goes_on(course: Course, root: Path, judged: Judged) -> None:
+    hand_in(root, "gil", answered(root, GOOD))
+    commands.grade_class(course, student="gil")
+    record.queue(course.grades, [("gil", LESSON)])
+    record.start(course.grades, "gil", LESSON)
+    commands.grade_class(course, student="gil")
+    assert judged.students == ["gil", "gil"]
+    assert record.states(course.grades)["gil", LESSON] == ("done", 2)
+
+
+def test_an_order_and_its_answer_are_json_and_a_broken_file_raises_nothing(
+    course: Course, root: Path, judged: Judged, tmp_path: Path
+) -> None:
+    file = hand_in(root, "ida", answered(root, GOOD))
+    order = course.order(handed(root, "ida"))
+    order["result"] = str(tmp_path / "deep" / "result.json")
+    assert json.loads(json.dumps(order)) == order
+    answer = jobs.perform(order)
+    assert json.loads(json.dumps(answer)) == answer
+    found, notebook = jobs.result_of(answer)
+    assert (found.points, found.student, found.digest) == (4, "ida", order["digest"])
+    assert notebook is not None
+    nbformat.validate(notebook)
+    file.write_bytes(b"\0")
+    found, notebook = jobs.result_of(jobs.perform(order))
+    assert (found.problem, notebook) == (
+        "the file holds null bytes: it is no notebook, or it was damaged on the way",
+        None,
+    )
+    with pytest.raises(jobs.JobError, match="another version of the course"):
+        jobs.perform({**order, "specs": "others"})
+
+
+RUN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import small_course
+from unrolled_grader import commands, jobs
+from unrolled_grader.course import Course
+small_course.know()
+jobs.perform = small_course.perform_quickly
+course = Course.at(Path(sys.argv[2]))
+course.judge_with(sandbox=False)
+sys.exit(commands.grade_class(course, jobs=2))
+"""
+
+
+def test_a_class_is_graded_once_however_often_the_run_is_killed(tmp_path: Path) -> None:
+    """`kill -9` of the coordinator at random moments; its processes end with it, and the next run goes on."""
+    root = small_course.make(tmp_path / "checkout")
+    students = [f"s{number}" for number in range(9)]
+    for number, student in enumerate(students):
+        hand_in(root, student, answered(root, GOOD if number % 2 else {}))
+    command = [sys.executable, "-c", RUN, str(Path(__file__).parent), str(root)]
+    for graded in (0, 1, 2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+            assert run.stdout is not None
+            seen = (line for line in run.stdout if line.startswith("["))
+            assert len(list(islice(seen, graded))) == graded
+            time.sleep(random.uniform(0, 0.3 if graded else 3))
+            run.kill()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    grades, feedback = root / "grades", root / "grader" / "feedback"
+    states = record.states(grades)
+    assert {student for student, _ in states} == {*students}
+    assert {state for state, _ in states.values()} == {"done"}
+    assert all(1 <= attempts <= 4 for _, attempts in states.values())
+    with closing(sqlite3.connect(grades / record.TABLE)) as table:
+        assert table.execute("SELECT count(*) FROM earlier").fetchone() == (0,)  # nobody was graded twice
+    found = list(record.load_all(grades))
+    assert [kept.points for kept in found] == [2 * (number % 2) for number in range(9)]
+    directory = Course.at(root).directory
+    for kept in found:
+        assert (feedback / kept.student / LESSON / f"{LESSON}.html").exists()
+        with Gradebook(directory.db_url, directory.course_id) as gradebook_:
+            scores = gradebook_.find_submission_notebook(LESSON, LESSON, kept.student)
+            assert {grade.name: grade.auto_score for grade in scores.grades}["check_double"] == kept.points
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert "9 of 9 are graded already" in again.stdout
+
+
+def test_the_modules_that_do_not_judge_exist() -> None:
+    """Else a changed name would let the code of a door count as the judge's, or hide the judge's."""
+    folder = Path(jobs.__file__).parent
+    assert [name for name in jobs.NOT_JUDGING if not (folder / f"{name}.py").exists()] == []
+    assert not {"judge", "evidence", "repair", "opening", "jobs"} & {*jobs.NOT_JUDGING}
+    assert LESSON in checks.lessons()
