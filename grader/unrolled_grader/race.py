@@ -10,11 +10,13 @@ What is done so that a time means what it says:
 - The student's box is frozen while the judge prepares and while the baseline runs. CPU time that it uses outside of its
   blocks is counted, and so work cannot be moved there.
 - A block took the longer of wall time and the CPU time of all processes in the box: a second core buys nothing.
+
+Where no control group counts CPU time, the worker alone is frozen and counted, in coarse steps; what it then gains by a
+second core, or by work in the background, is refused as a whole.
 """
 
 from __future__ import annotations
 
-import math
 import secrets
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -149,7 +151,7 @@ class _Side:
         self._stream = stream
         self._released = released
         self._verified = verified
-        self._inside = 0.0
+        self._inside = self._wall = 0.0
         self._begin = worker.cpu_seconds()
 
     def __call__(self, calls: int) -> BlockTime:
@@ -159,23 +161,26 @@ class _Side:
             self._worker.prepare(inputs, self._stream.slot)
             took = self._worker.go(calls, SPEED_LIMIT)
             results = self._sample(inputs) if self._verified else ()
-        self._inside += 0.0 if math.isnan(took.cpu) else took.cpu
+        self._inside += took.cpu
+        self._wall += took.wall
         for chosen, result, now in results:
             self._verify(inputs[chosen], result, now)
-        return took if math.isnan(took.cpu) else BlockTime(max(took.wall, took.cpu), took.cpu)
+        return BlockTime(max(took.wall, took.cpu), took.cpu) if self._worker.counts_cpu else took
 
     def prepare(self, calls: int) -> None:
         """Get ready for a block that is not run."""
         self._worker.prepare(self._stream.batch(id(self)).first(calls), self._stream.slot)
 
     def settle(self) -> None:
-        """Raise UnfairError if the worker worked outside of its blocks."""
+        """Raise UnfairError if the worker worked outside of its blocks, or on more than one core and that unnoticed."""
         outside = self._worker.cpu_seconds() - self._begin - self._inside
         if outside > OUTSIDE * self._inside + ALLOWANCE:
             raise UnfairError(
                 f"{outside:.2f} s of CPU time were used outside of the measured blocks, {self._inside:.2f} s inside: "
                 "are there threads or processes in the background?"
             )
+        if self._inside > (1 + OUTSIDE) * self._wall + ALLOWANCE:
+            raise UnfairError(f"{self._inside:.2f} s of CPU time were used in {self._wall:.2f} s: one core is the rule")
 
     def _sample(self, inputs: Sequence[Inputs]) -> list[tuple[int, wire.Array, dict[str, wire.Array]]]:
         """Some results, chosen now, and their inputs, as they lie in the shared file."""

@@ -5,32 +5,25 @@ from __future__ import annotations
 import copy
 import os
 import secrets
-import selectors
-import shutil
 import signal
-import socket
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from unrolled.checks.answers import AnswerUsedError
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
 from unrolled.timing import BlockTime
-from unrolled_grader import cgroup, sandbox, wire, zygote
+from unrolled_grader import sandbox, wire
+from unrolled_grader.process import START_LIMIT, Process
 from unrolled_grader.wire import Array, Channel, WireError
 
-MEMORY = 3 * 2**30
-"""Bytes that all processes of a box may use together."""
-PROCESSES = 256
-CPU_SECONDS = 1200
 GRACE = 1.0
 """Seconds that code has to end after an interrupt, before everything in its box is killed."""
-START_LIMIT = 30.0
+DRAUGHTS = 16
+"""Times that a stream is read in a row; some print faster than anybody can read."""
 EVENTS = ("display", "result", "error", "clear")
 METHODS = ("__call__", "forward", "backward")
 """What student code may call of an object that the judge keeps. Everything else of it stays out of reach."""
@@ -42,94 +35,19 @@ class WorkerDiedError(Exception):
     """The worker ended, was killed at its deadline, or sent what no worker sends."""
 
 
-class Worker:
-    """One worker process in a box of its own."""
+class Worker(Process):
+    """A worker process, and the judge's conversation with it."""
 
     def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None) -> None:
+        super().__init__(boxed=boxed, baseline=baseline)
         self.dead = ""
         """Why it is dead; empty while it lives."""
         self.on_event: Event = lambda event: None
         self.on_print: Print = lambda name, text: None
-        self._box = sandbox.Box() if boxed else None
-        self.group = cgroup.new()
-        self._folder = None if boxed else Path(tempfile.mkdtemp(prefix="unrolled-worker-"))
-        self._arena = wire.new_arena()
+        self._channel = Channel(self.socket)
         self._inputs, self._replies = wire.Stack(wire.INPUTS), wire.Stack(wire.REPLIES)
         self._places: list[list[tuple[str, Array, int]]] = []
-        self._selector = selectors.DefaultSelector()
         self._kept: dict[int, Any] = {}
-        try:
-            self._start(baseline)
-        except BaseException:
-            self.close()
-            raise
-
-    def _start(self, baseline: Callable[..., Any] | None) -> None:
-        ours, theirs = socket.socketpair()
-        self._channel = Channel(ours)
-        ours.settimeout(START_LIMIT)
-        self._selector.register(ours, selectors.EVENT_READ, "channel")
-        ends = [theirs.detach(), os.dup(self._arena)]
-        for name in ("stdout", "stderr"):
-            read, write = os.pipe()
-            os.set_blocking(read, False)
-            self._selector.register(read, selectors.EVENT_READ, name)
-            ends.append(write)
-        order: dict[str, Any] = {"limits": self._limits()}
-        if self._box is not None:
-            order["box"] = self._box.pid
-        if self._folder is not None:
-            order["folder"] = str(self._folder / "notebook")
-        if baseline is not None:
-            order["baseline"] = {"module": baseline.__module__, "name": baseline.__qualname__}
-        try:
-            self.pid = zygote.fork(order, ends)
-        finally:
-            for end in ends:
-                os.close(end)
-        if self.group is not None:
-            self.group.limit(MEMORY, PROCESSES)
-            self.group.add(self.pid)
-
-    def _limits(self) -> dict[str, int]:
-        """What setrlimit holds, for each process: all of it where there is no group, or none that limits."""
-        limits = {"CORE": 0, "NOFILE": 512, "FSIZE": sandbox.SCRATCH, "CPU": CPU_SECONDS}
-        if self.group is None or not self.group.limits_memory:
-            limits["AS"] = MEMORY
-        if self.group is None or not self.group.limits_processes:
-            limits["NPROC"] = PROCESSES
-        return limits
-
-    def close(self) -> None:
-        """Kill whatever runs in the box, and give everything back."""
-        self._kill()
-        if self.group is not None:
-            self.group.close()
-        for key in list(self._selector.get_map().values()):
-            self._selector.unregister(key.fileobj)
-            if isinstance(key.fileobj, int):
-                os.close(key.fileobj)
-            else:
-                key.fileobj.close()  # type: ignore[attr-defined]
-        self._selector.close()
-        os.close(self._arena)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _kill(self) -> None:
-        if self._box is not None:
-            self._box.close()
-        elif hasattr(self, "pid"):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-
-    # What the worker can be told
 
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
         """Run a cell; name and text of the error that it raised, or None. Raises TimeLimitError, WorkerDiedError."""
@@ -185,10 +103,7 @@ class Worker:
 
     def go(self, calls: int, limit: float) -> BlockTime:
         """Run a block, timed by this side's clock. Raises what `call` raises."""
-        if self._channel.pending or self._selector.select(0):
-            self._drain()
-            if self._channel.pending:
-                raise self._died("it sent an answer before it was asked")
+        self._expect_silence()
         nonce = secrets.token_hex(8)
         cpu, wall = self.cpu_seconds(), time.perf_counter()
         answer = self._converse({"go": {"calls": calls, "nonce": nonce}}, None, limit)
@@ -201,6 +116,14 @@ class Worker:
             raise self._died("it sent an answer to another question")
         return BlockTime(wall, cpu)
 
+    def _expect_silence(self) -> None:
+        """What has been sent unasked would pass for the answer to what comes next."""
+        for key, _ in self.selector.select(0):
+            if key.data == "channel":
+                raise self._died("it sent an answer before it was asked")
+        if self._channel.pending:
+            raise self._died("it sent more than it was asked for")
+
     def result(self, number: int, slot: int, like: Array) -> Array:
         """The result for the block's inputs with this number, as the shared file holds it now."""
         return self._array_at(wire.RESULTS.start + number * slot, like)
@@ -208,50 +131,6 @@ class Worker:
     def inputs_now(self, number: int) -> dict[str, Array]:
         """The arrays among the block's inputs with this number, as the shared file holds them now."""
         return {name: self._array_at(offset, array) for name, array, offset in self._places[number]}
-
-    def cpu_seconds(self) -> float:
-        """CPU time of all processes that are or were in the box; NaN where nothing counts it."""
-        return float("nan") if self.group is None else self.group.cpu_seconds()
-
-    @property
-    def boxed(self) -> bool:
-        return self._box is not None
-
-    @property
-    def counts_cpu(self) -> bool:
-        """Whether the CPU time of all processes in the box is counted."""
-        return self.group is not None
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold everything in the box still, where the system can do that, but for blocks of `released`."""
-        self._freeze(True)
-        try:
-            yield
-        finally:
-            self._freeze(False)
-
-    @contextmanager
-    def released(self) -> Iterator[None]:
-        """Let the box go on for a while."""
-        self._freeze(False)
-        try:
-            yield
-        finally:
-            self._freeze(True)
-
-    def _freeze(self, frozen: bool) -> None:
-        if self.group is not None and not self.dead:
-            self.group.freeze(frozen)
-
-    def pin(self, cores: frozenset[int]) -> None:
-        """Let the worker run on these cores alone, as far as it does not say otherwise itself."""
-        if cores and hasattr(os, "sched_setaffinity"):
-            with suppress(OSError):
-                for thread in os.listdir(f"/proc/{self.pid}/task"):
-                    os.sched_setaffinity(int(thread), cores)
-
-    # How it is told
 
     def _converse(self, message: Mapping[str, Any], key: str | None, limit: float) -> Any:
         """Send a message and wait for its answer, or for the value under `key` in it."""
@@ -285,9 +164,6 @@ class Worker:
             elif any(kind in message for kind in EVENTS):
                 self._drain()
                 self.on_event(message)
-                if time.monotonic() > deadline + GRACE:
-                    self._died("it went on sending after its time was over")
-                    raise TimeLimitError(f"ran longer than {limit:g} s")
             elif "ask" in message:
                 self._channel.send(self._reply(message))
             else:
@@ -296,7 +172,7 @@ class Worker:
 
     def _wait(self, deadline: float) -> bool:
         """Take in what arrives next; False if nothing came until the deadline."""
-        ready = self._selector.select(max(0.0, deadline - time.monotonic()))
+        ready = self.selector.select(max(0.0, deadline - time.monotonic()))
         for key, _ in ready:
             if key.data == "channel":
                 self._channel.fill()
@@ -306,11 +182,12 @@ class Worker:
 
     def _drain(self) -> None:
         """Take in what has been printed so far."""
-        for key, _ in self._selector.select(0):
+        for key, _ in self.selector.select(0):
             if key.data == "channel":
                 continue
-            while self._read_stream(key.fd, key.data):
-                pass
+            for _ in range(DRAUGHTS):
+                if not self._read_stream(key.fd, key.data):
+                    break
 
     def _read_stream(self, descriptor: int, name: str) -> bool:
         try:
@@ -318,7 +195,7 @@ class Worker:
         except BlockingIOError:
             return False
         if not data:
-            self._selector.unregister(descriptor)
+            self.selector.unregister(descriptor)
             os.close(descriptor)
             return False
         self.on_print(name, data.decode("utf-8", "replace"))
@@ -359,12 +236,12 @@ class Worker:
 
     def _write(self, array: Array, stack: wire.Stack) -> int:
         offset = stack.take(array.nbytes)
-        os.pwrite(self._arena, array.data, offset)
+        os.pwrite(self.arena, array.data, offset)
         return offset
 
     def _read(self, offset: int, size: int) -> bytearray:
         data = bytearray(size)
-        read = os.preadv(self._arena, [data], offset) if size else 0
+        read = os.preadv(self.arena, [data], offset) if size else 0
         if read != size:
             raise WireError(f"only {read:,} of {size:,} bytes at {offset:,}")
         return data
@@ -378,16 +255,17 @@ class Worker:
 
     def _died(self, why: str) -> WorkerDiedError:
         self.dead = why
-        self._kill()
+        self.kill()
         return WorkerDiedError(why)
 
 
 def _raise(answer: Mapping[str, Any]) -> None:
     """Raise what the worker reports that the function raised."""
-    name = answer.get("raised")
+    name, lines = answer.get("raised"), answer.get("lines")
     if name == "NotImplementedError":
         raise NotImplementedError
-    lines = answer.get("lines")
+    if name == "AnswerUsedError" and isinstance(lines, list) and lines:
+        raise AnswerUsedError(str(lines[0])[:500].removeprefix("raised AnswerUsedError: "))
     raise ReportedError(
         [str(line)[:500] for line in lines][:5] if isinstance(lines, list) else [f"raised {name!r:.80}"]
     )

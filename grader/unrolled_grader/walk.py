@@ -103,15 +103,16 @@ class Walk:
 
     def _revived(self, end: int) -> Worker:
         """A new worker that has run the cells above `end`, but for those that ended one."""
-        worker = self._new_worker()
-        for index, cell in enumerate(self.notebook.cells[:end]):
-            if cell.cell_type == "code" and check_of(cell) not in self._specs and index not in self._deadly:
-                self._run_cell(worker, index, copy.deepcopy(cell))
-                if worker.dead:
-                    worker.close()
-                    worker = self._revived(end)
-                    break
-        return worker
+        while True:
+            worker = self._new_worker()
+            for index, cell in enumerate(self.notebook.cells[:end]):
+                if cell.cell_type == "code" and check_of(cell) not in self._specs and index not in self._deadly:
+                    self._run_cell(worker, index, copy.deepcopy(cell))
+                    if worker.dead:
+                        break
+            else:
+                return worker
+            worker.close()
 
     def _run_cell(self, worker: Worker, index: int, cell: NotebookNode) -> None:
         """Run a cell. What it raises, or that it ends the worker, is kept as the reason for what fails below."""

@@ -61,9 +61,9 @@ class _Worker:
         self.results = wire.Stack(wire.RESULTS)
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
-        self.shell = new_shell(self.channel.send) if baseline is None else None
+        self.shell = new_shell(self.emit) if baseline is None else None
         self.function: Callable[..., Any] | None = baseline
-        self.answers: Callable[[], AbstractContextManager[Any]] = nullcontext
+        self.answers: AbstractContextManager[Any] = nullcontext()
         self.pools = threadpoolctl.ThreadpoolController()
         self.block: list[dict[str, Any]] = []
         self.slot = 0
@@ -87,12 +87,16 @@ class _Worker:
             ((kind, content),) = message.items()
             self.channel.send(answer[kind](content))
 
+    def emit(self, message: Mapping[str, Any]) -> None:
+        """Tell what a cell shows, after what it has printed."""
+        _flush()
+        self.channel.send(message)
+
     def run_cell(self, source: str) -> dict[str, Any]:
         """Run a cell; its error, if it raised one. What it displayed was sent before."""
         assert self.shell is not None
         error = run_cell(self.shell, source, self.loop)
-        for stream in (sys.stdout, sys.stderr):
-            _flush(stream)
+        _flush()
         return {"ended": None if error is None else list(error)}
 
     def bind(self, order: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,8 +107,7 @@ class _Worker:
         except Exception as error:
             return {"unbound": [type(error).__name__, _text(error)]}
         self.function = found
-        withheld_here = ANSWERS.get(order["check"], ())
-        self.answers = lambda: withheld(withheld_here)
+        self.answers = withheld(ANSWERS.get(order["check"], ()))
         if not callable(found):
             return {"bound": type(found).__name__, "parameters": None, "callable": False}
         return {"bound": type(found).__name__, "parameters": _parameters(found), "callable": True}
@@ -115,7 +118,7 @@ class _Worker:
         self.results.clear()
         positional, named = (wire.decode(order[part], self._bytes, self._remote) for part in ("args", "kwargs"))
         try:
-            with self.answers():
+            with self.answers:
                 value = self.function(*positional, **named)
                 coded = wire.encode(value, self._put)
             given = wire.encode([positional, named], self._skip)
@@ -149,7 +152,7 @@ class _Worker:
         start, places = wire.RESULTS.start, len(block)
         gc.disable()
         try:
-            with self.answers():
+            with self.answers:
                 for number in range(order["calls"]):
                     place = number % places
                     result = np.ascontiguousarray(function(**block[place])).reshape(-1).view(np.uint8)
@@ -207,9 +210,10 @@ class Remote:
         return self._ask(self._number, "backward", positional, named)
 
 
-def _flush(stream: Any) -> None:
-    with suppress(Exception):  # the cell may have closed or replaced it
-        stream.flush()
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # a cell may have closed or replaced it
+            stream.flush()
 
 
 def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:
