@@ -179,29 +179,26 @@ def _received(data: bytes) -> Answer | Exception:
 
 
 def _on_cluster(orders: Iterator[Order], perform: Perform, address: str) -> Iterator[tuple[Order, Answer | Exception]]:
-    done: SimpleQueue[Future[Any]] = SimpleQueue()
-    waiting: dict[Future[Any], Order] = {}
     answered: list[tuple[Order, Answer | Exception]] = []
+    blamed: list[Order] = []
+    alone = False
     with _connected(address) as client:
-        offers = _Offers(client)
+        cluster = _Cluster(client, address)
         while client.status in ("running", "connecting"):
-            # A worker gets one order at a time: Dask blames its death on all that it has.
-            for order in islice(orders, max(0, offers.slots() - len(waiting))):
-                future = client.submit(perform, order, resources=_needs(order), pure=False)
-                waiting[future] = order
-                future.add_done_callback(done.put)
+            for order in islice(orders, max(0, cluster.slots() - len(cluster.waiting))):
+                cluster.send(perform, order)
             yield from answered  # only now, when the workers are busy again
-            if not waiting:
-                return
-            answered = []
-            for future in [future for future, order in waiting.items() if offers.lack(_needs(order))]:
-                order = waiting.pop(future)
-                future.cancel()
-                answered.append((order, Deferred(f"deferred: no worker at {address} offers {_named(_needs(order))}")))
-            with suppress(Empty):
-                future = done.get(timeout=0.01 if answered else 1)
-                if future in waiting:
-                    answered.append((waiting.pop(future), _outcome(future, address)))
+            if not cluster.waiting:
+                if not blamed:
+                    return
+                cluster.send(perform, blamed.pop())
+                alone = True
+            answered = cluster.deferred()
+            for order, answer in cluster.answered(0 if answered else 1):
+                if isinstance(answer, Lost) and not alone:
+                    blamed.append(order)  # Dask blames the end of a worker on all orders it had; we try each alone
+                else:
+                    answered.append((order, answer))
         raise _lost(address)
 
 
@@ -228,32 +225,57 @@ def _connected(address: str) -> Iterator[Client]:
             log.setLevel(level)
 
 
-class _Offers:
-    """What the workers of a cluster offer, asked for once a second at most."""
+class _Cluster:
+    """The orders that a scheduler has, and what its workers offer."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._asked = -1.0
-        self._started = time.monotonic()
+    def __init__(self, client: Client, address: str) -> None:
+        self.waiting: dict[Future[Any], Order] = {}
+        self._client, self._address = client, address
+        self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._offered: dict[str, float] = {}  # when there last was a worker that offered this
+        self._began = time.monotonic()
+        self._asked = -1.0
 
     def slots(self) -> int:
         """How many orders the workers can do at a time; at least one, so that there is something to wait for."""
         return max(1, sum(int(worker["nthreads"]) for worker in self._workers()))
 
-    def lack(self, needs: dict[str, float]) -> bool:
-        """Whether there has been no worker that offers this for too long."""
+    def send(self, perform: Perform, order: Order) -> None:
+        future = self._client.submit(perform, order, resources=_needs(order), pure=False)
+        self.waiting[future] = order
+        future.add_done_callback(self._done.put)
+
+    def answered(self, timeout: float) -> Iterator[tuple[Order, Answer | Exception]]:
+        """What is there, after waiting for `timeout` seconds at most."""
+        with suppress(Empty):
+            future = self._done.get(timeout=timeout)
+            while True:
+                if future in self.waiting:
+                    yield self.waiting.pop(future), _outcome(future, self._address)
+                future = self._done.get(block=False)
+
+    def deferred(self) -> list[tuple[Order, Answer | Exception]]:
+        """The orders for which there has been no worker for too long; they are taken back."""
+        late = [(future, order) for future, order in self.waiting.items() if self._lacks(_needs(order))]
+        for future, _ in late:
+            del self.waiting[future]
+            future.cancel()
+        message = "deferred: no worker at {} offers {}"
+        return [(order, Deferred(message.format(self._address, _named(_needs(order))))) for _, order in late]
+
+    def _lacks(self, needs: dict[str, float]) -> bool:
         now, name = time.monotonic(), _named(needs)
-        offers = (worker["resources"] for worker in self._workers())
+        offers = [worker["resources"] for worker in self._workers()]
         if any(all(offer.get(one, 0) >= least for one, least in needs.items()) for offer in offers):
             self._offered[name] = now
-        return now - self._offered.get(name, self._started) > PATIENCE
+        return now - self._offered.get(name, self._began) > PATIENCE
 
     def _workers(self) -> list[dict[str, Any]]:
+        """What the scheduler knows of each worker, asked for once a second at most."""
         if time.monotonic() - self._asked > 1:
-            self._info = list(self._client.scheduler_info(n_workers=-1)["workers"].values())
+            self._known = list(self._client.scheduler_info(n_workers=-1)["workers"].values())
             self._asked = time.monotonic()
-        return self._info
+        return self._known
 
 
 def _outcome(future: Future[Any], address: str) -> Answer | Exception:

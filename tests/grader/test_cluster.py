@@ -22,13 +22,12 @@ pytest.importorskip("distributed")
 
 
 @contextmanager
-def dask(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def dask(*arguments: str, failures: int = 1) -> Iterator[subprocess.Popen[bytes]]:
     """A `dask` command that runs for the block and finds this folder's modules."""
-    environment = {
-        **os.environ, "PYTHONPATH": str(HERE), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
-    }  # fmt: skip
+    search = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    environment = {"PYTHONPATH": search, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(failures)}
     command = [sys.executable, "-m", "dask", *arguments]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.DEVNULL) as process:
         try:
             yield process
         finally:
@@ -36,16 +35,15 @@ def dask(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def scheduler(folder: Path, failures: int = 1) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     where = folder / "scheduler.json"
-    with dask(
-        "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(where)
-    ) as it:
+    command = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(where))
+    with dask(*command, failures=failures) as process:
         deadline = time.monotonic() + 20
         while not (where.exists() and where.read_text()):
             assert time.monotonic() < deadline, "no scheduler"
             time.sleep(0.02)
-        yield json.loads(where.read_text())["address"], it
+        yield json.loads(where.read_text())["address"], process
 
 
 def worker(address: str, resources: str = "TIMING=1") -> Any:
@@ -102,13 +100,16 @@ def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(
             next(results)
 
 
-def test_an_order_that_kills_its_workers_is_given_up(tmp_path: Path) -> None:
-    with scheduler(tmp_path) as (address, _), worker(address), worker(address), worker(address, "TIMING=1,GPU=1"):
+def test_an_order_that_kills_its_workers_is_given_up_and_no_other(tmp_path: Path) -> None:
+    with scheduler(tmp_path, failures=0) as (address, _), ExitStack() as workers:
+        for _ in range(3):
+            workers.enter_context(worker(address, "TIMING=1,GPU=1"))
         orders = [{"number": n, "folder": str(tmp_path), "dies": 9 * (n == 0)} for n in range(40)]
-        found = {order["number"]: answer for order, answer in queue.run(orders, mark, 1, address)}
-    assert isinstance(lost := found.pop(0), queue.Lost)
-    assert "2 workers" in str(lost)
-    assert all(isinstance(answer, dict) for answer in found.values())
+        found = list(queue.run(orders, mark, 1, address))
+    assert numbers(found) == list(range(40))
+    (lost,) = [(order["number"], str(answer)) for order, answer in found if isinstance(answer, Exception)]
+    assert lost[0] == 0
+    assert "ended" in lost[1]
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense"])
