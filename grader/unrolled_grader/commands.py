@@ -56,6 +56,7 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def _grade(arguments: argparse.Namespace) -> int:
     from unrolled_grader.course import Course, CourseError
+    from unrolled_grader.queue import SchedulerError
     from unrolled_grader.record import RecordError
 
     try:
@@ -71,7 +72,7 @@ def _grade(arguments: argparse.Namespace) -> int:
             jobs=_jobs(arguments.jobs),
             scheduler=arguments.scheduler,
         )
-    except (CourseError, RecordError) as error:
+    except (CourseError, RecordError, SchedulerError) as error:
         raise CommandError(str(error)) from error
 
 
@@ -179,6 +180,8 @@ def _graded(
 
     ready = [item for item in todo if item.problem or (not force and course.judged(item))]
     waiting = {(item.student, item.lesson): item for item in todo if item not in set(ready)}
+    if waiting and scheduler is None:
+        course.need_sandbox()
     record.queue(course.grades, waiting)
     for item in ready:
         yield item, _applied(course, item)

@@ -18,14 +18,14 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 
 from unrolled import checks
-from unrolled_grader import authoring, gradebook, jobs, record, refusal
+from unrolled_grader import authoring, gradebook, jobs, record, refusal, sandbox
 from unrolled_grader.intake import Handed
 from unrolled_grader.judge import Options
 from unrolled_grader.lease import lease
 from unrolled_grader.plugin import STAMP, Judge
 from unrolled_grader.record import Key, Record
 
-OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "SandboxError")
+OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "SandboxError", "ZygoteError")
 """How errors begin that are the gradebook's, the disk's or the machine's, not a submission's."""
 
 
@@ -116,12 +116,18 @@ class Course:
         """How submissions are judged."""
         return self._judge.options()
 
+    def need_sandbox(self) -> None:
+        """Raise CourseError, with the one line that helps, where code must be held and this machine cannot."""
+        if self.options.sandbox and (problem := sandbox.problem()):
+            raise CourseError(problem)
+
     def done(self, handed: Handed) -> Record | None:
         """The record of this very submission, if it was graded to the end; None if something is left to do."""
         kept = self.judged(handed)
         if kept is None or not gradebook.has_scores(self.directory, handed.student, handed.lesson):
             return None
-        return kept if kept.problem or self._stamp(handed) == kept.date else None
+        applied = record.is_applied(self.grades, kept) and self._stamp(handed) == kept.date
+        return kept if kept.problem or applied else None
 
     def judged(self, handed: Handed) -> Record | None:
         """The record of this very submission, if it need not be judged again; None if it must be."""
@@ -159,7 +165,8 @@ class Course:
             result = self._convert(Autograde, handed)
             kept = record.finished(self.grades, handed.student, handed.lesson)
             if result["success"] and kept is not None and kept.digest == handed.digest:
-                self._convert(GenerateFeedback, handed)
+                if self._convert(GenerateFeedback, handed)["success"]:
+                    record.note_applied(self.grades, kept)
                 return kept
         reason = gradebook.last_error(result)
         if reason.startswith(OUR_FAULT):

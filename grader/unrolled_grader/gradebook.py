@@ -5,6 +5,7 @@ A score that a person gave is never touched: nbgrader keeps it beside ours and l
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -34,9 +35,21 @@ def file(directory: CourseDirectory) -> Path:
 @contextmanager
 def opened(directory: CourseDirectory) -> Iterator[Gradebook]:
     """The course's gradebook; created if it is not there."""
-    file(directory).parent.mkdir(parents=True, exist_ok=True)
+    if directory.db_url.startswith("sqlite:") and not file(directory).exists():
+        _create(directory)
     with Gradebook(directory.db_url, directory.course_id) as gradebook:
         yield gradebook
+
+
+def _create(directory: CourseDirectory) -> None:
+    """Make an empty gradebook beside its place, then let it take it: nbgrader takes a second, and may be killed."""
+    target = file(directory)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".gradebook-") as folder:
+        made = Path(folder, target.name)
+        Gradebook(f"sqlite:///{made}", directory.course_id).close()
+        if not target.exists():
+            os.replace(made, target)
 
 
 def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:

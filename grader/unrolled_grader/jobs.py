@@ -25,12 +25,14 @@ from unrolled import checks, notebooks
 from unrolled.notebooks import grade_id
 from unrolled_grader import evidence, intake, judge, opening, record, repair
 from unrolled_grader.record import Key, Record
+from unrolled_grader.sandbox import SandboxError
+from unrolled_grader.zygote import ZygoteError
 
 REPAIRS = "unrolled_repairs"
 """In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
 NOT_JUDGING = (
-    *("authoring", "commands", "course", "door", "explain", "figures", "gradebook", "lease", "plugin", "queue"),
-    *("record", "refusal", "report", "sample"),
+    *("authoring", "commands", "course", "door", "explain", "export", "feedback", "figures", "gradebook", "lease"),
+    *("plugin", "queue", "record", "refusal", "report", "sample"),
 )
 """The grader's modules that have no part in a verdict. When another one changes, everything is judged again."""
 
@@ -79,6 +81,7 @@ def order_for(handed: intake.Handed, released: Path, folder: Path, options: judg
         "specs": specs_hash(released),
         "result": str(folder.absolute() / f"{name}.json"),
         "options": {"timing": options.timing, "sandbox": options.sandbox},
+        **({} if options.timing else {"resources": {}}),  # any worker of a cluster will do
     }
 
 
@@ -98,7 +101,7 @@ def judged(submission: judge.Submission, options: judge.Options, key: Key, diges
     notes = repairs(submission.notebook)
     try:
         verdicts = judge.judge(submission, options)
-    except OSError:  # such as a full disk
+    except (SandboxError, ZygoteError, OSError):  # OSError: such as a full disk
         raise
     except Exception as error:
         reason = f"the judge failed: {type(error).__name__}: {error}"

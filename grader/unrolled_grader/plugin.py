@@ -6,7 +6,6 @@ full marks; a trailing number: the grade; text on stderr: zero) decides nothing 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +18,11 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Unicode
 
 from unrolled import checks
-from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record
+from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record, sandbox
 from unrolled_grader.record import Key, Record
 
 STAMP = "unrolled_grading"
 """In an autograded notebook's metadata: the date of the record that belongs to it. Written last, so it means done."""
-UNSAFE = "UNROLLED_UNSAFE_NO_SANDBOX"
-"""An environment variable: 1 has the same effect as c.Judge.unsafe_no_sandbox = True."""
 
 
 class Judge(NbGraderPreprocessor):  # type: ignore[misc]
@@ -61,8 +58,8 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         return executed, resources
 
     def options(self) -> judge.Options:
-        """How to judge."""
-        return judge.Options(self.timing, sandbox=not (self.unsafe_no_sandbox or os.environ.get(UNSAFE) == "1"))
+        """How to judge. The environment variable UNROLLED_UNSAFE_NO_SANDBOX=1 does what `unsafe_no_sandbox` does."""
+        return judge.Options(self.timing, sandbox=not (self.unsafe_no_sandbox or sandbox.allowed_without()))
 
     def grades(self, directory: CourseDirectory) -> Path:
         """Where records are kept."""

@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     submission TEXT, specs TEXT, environment TEXT,  -- the key of `result`
     result TEXT,                          -- JSON; while a job waits, that of the grading before
     notebook BLOB,                        -- as it ran, zlib
+    applied TEXT,                         -- the date of the result that stands in gradebook and feedback
     PRIMARY KEY (student, lesson));
 CREATE TABLE IF NOT EXISTS earlier (student TEXT NOT NULL, lesson TEXT NOT NULL, date TEXT NOT NULL, result TEXT);
 """
@@ -172,6 +173,21 @@ def start(grades: Path, student: str, lesson: str) -> None:
             "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 WHERE student = ? AND lesson = ?",
             (now(), student, lesson),
         )
+
+
+def note_applied(grades: Path, record: Record) -> None:
+    """The record has come to gradebook and feedback."""
+    with _table(grades) as table, table:
+        table.execute(
+            "UPDATE jobs SET applied = ? WHERE student = ? AND lesson = ?",
+            (record.date, record.student, record.lesson),
+        )
+
+
+def is_applied(grades: Path, record: Record) -> bool:
+    """Whether the record has come to gradebook and feedback."""
+    who = "WHERE student = ? AND lesson = ? AND applied = ?"
+    return any(_rows(grades, "SELECT 1", who, (record.student, record.lesson, record.date)))
 
 
 def states(grades: Path) -> dict[tuple[str, str], tuple[str, int]]:
