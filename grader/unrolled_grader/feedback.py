@@ -22,11 +22,6 @@ from unrolled_grader.evidence import CELL
 
 MARK = {"unrolled": "judge"}
 """The metadata of an output that the judge wrote. The judge takes all metadata from what students display."""
-POLICY = (
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'none'; img-src data:; "
-    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
-)
-"""The second wall: were something to come through, a browser would still run nothing and load nothing."""
 PAGE_LIMIT = 5_000_000
 """Characters of outputs on one page."""
 SOURCE_LIMIT = 50_000
@@ -90,7 +85,7 @@ def page(nb: NotebookNode, grades: dict[str, Any]) -> str:
     """The whole page. `grades` is what GetGrades tells: notebook, score, max_score, late_penalty."""
     name = html.escape(str(grades.get("notebook", "Feedback")))
     text = (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{POLICY}<meta name="referrer" '
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{inert.POLICY}<meta name="referrer" '
         'content="no-referrer"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{name}</title><style>{STYLE}{_colours()}</style></head>\n<body>{_head(nb, name, grades)}\n"
         f"<main>{''.join(_cells(nb))}</main></body></html>\n"

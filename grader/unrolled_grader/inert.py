@@ -23,6 +23,11 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from PIL import Image
 
+POLICY = (
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'none'; img-src data:; "
+    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
+)
+"""The second wall: were something to come through, a browser would still run nothing and load nothing."""
 TEXT_LIMIT = 20_000
 """Characters of one text output."""
 HTML_LIMIT = 300_000

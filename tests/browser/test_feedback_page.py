@@ -13,12 +13,13 @@ from lab import ARTIFACTS, ROOT
 from playwright.sync_api import Page
 
 from unrolled_grader import feedback
+from unrolled_grader.inert import POLICY
 
 sys.path.append(str(ROOT / "tests" / "grader"))
 import hostile
 
 SCRIPTED = (
-    f"<!DOCTYPE html><html><head><meta charset=utf-8>{feedback.POLICY}</head><body><script>{hostile.DEED}</script>"
+    f"<!DOCTYPE html><html><head><meta charset=utf-8>{POLICY}</head><body><script>{hostile.DEED}</script>"
     f"<img src=x onerror='{hostile.DEED}'><img src='{hostile.AWAY}/a.png'></body></html>"
 )
 
@@ -36,11 +37,11 @@ def open_file(page: Page, file: Path, text: str) -> tuple[list[str], list[str]]:
     return [url for url in asked if url != file.as_uri() and not url.startswith("data:")], said
 
 
-@pytest.mark.parametrize("policy", [feedback.POLICY, ""], ids=["with_policy", "without"])
+@pytest.mark.parametrize("policy", [POLICY, ""], ids=["with_policy", "without"])
 def test_a_hostile_notebook_does_nothing(page: Page, tmp_path: Path, policy: str) -> None:
     text = feedback.page(hostile.notebook(), hostile.GRADES)
-    assert feedback.POLICY in text
-    asked, said = open_file(page, tmp_path / "feedback.html", text.replace(feedback.POLICY, policy))
+    assert POLICY in text
+    asked, said = open_file(page, tmp_path / "feedback.html", text.replace(POLICY, policy))
     assert (asked, said) == ([], [])
     assert page.evaluate("window.attacked") is None
     assert page.url.startswith("file:")
@@ -60,7 +61,7 @@ def test_the_policy_alone_stops_scripts_and_loads(page: Page, tmp_path: Path) ->
     _, said = open_file(page, tmp_path / "scripted.html", SCRIPTED)
     assert page.evaluate("window.attacked") is None
     assert any("Content Security Policy" in text for text in said)
-    open_file(page, tmp_path / "scripted.html", SCRIPTED.replace(feedback.POLICY, ""))
+    open_file(page, tmp_path / "scripted.html", SCRIPTED.replace(POLICY, ""))
     assert page.evaluate("window.attacked") == 1
 
 

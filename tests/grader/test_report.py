@@ -3,57 +3,153 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import simulated
 
 from unrolled_grader import figures, report
 from unrolled_grader.evidence import Score
 from unrolled_grader.record import Record
+from unrolled_grader.tally import Part, tally
 
 EVIL = "<script>alert('x')</script>"
+LESSON = "02_convolution"
 
 
-def kept(student: str, points: float, ratio: float, flag: str = "", problem: str = "") -> Record:
+def kept(student: str, points: float, ratio: float, flag: str = "", problem: str = "", **others: Any) -> Record:
     scores = (
         Score("conv2d_gemm", "pass" if points else "fail", points, 2.0, "detail"),
         Score("conv2d_gemm/speed", "pass", 1.0, 1.0, "", flag, ({"ratio": ratio, "at_least": 2.5},)),
     )
-    return Record(student, "02_convolution", "", scores, problem)
+    return Record(student, LESSON, "", scores, problem, **others)
 
 
 CLASS = [kept("ann", 2, 40.0), kept("bob", 0, 1.5, flag=EVIL), kept(EVIL, 0, 8.0, problem=f"broken {EVIL}")]
 
 
-def test_the_page_loads_nothing() -> None:
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
     page = report.page(CLASS)
     assert re.findall(r'(?:src|href)="(?!data:)', page) == []
-    assert not re.search(r"<script|<link|@import|url\(|https?:", page)
+    assert not re.search(r"<script|<link|@import|url\(|https?:|\son\w+=", page)
+    assert "default-src 'none'; script-src 'none'" in page
 
 
 def test_everything_from_students_is_escaped() -> None:
-    page = report.page(CLASS)
+    hostile = kept("eve", 1, 3.0, flags=(EVIL,), repairs=(EVIL,), sandbox=EVIL)
+    hostile = replace(hostile, lesson=EVIL, machine={**hostile.machine, "cpu": EVIL})
+    hostile = replace(hostile, scores=(Score(f'"{EVIL}', "deferred", 0.0, 1.0, EVIL), *hostile.scores))
+    page = report.page([*CLASS, hostile])
     assert "<script" not in page
-    assert page.count("&lt;script&gt;") == 3
+    assert page.count("&lt;script&gt;") >= 10
 
 
 def test_every_picture_has_a_text_alternative() -> None:
-    images = re.findall(r"<img [^>]*>", report.page(CLASS))
-    assert len(images) == 3
+    page = report.page(CLASS)
+    images = re.findall(r"<img [^>]*>", page)
+    assert len(images) == 2  # scores, speedups
     assert all(re.search(r'alt="[^"]{20,}"', image) for image in images)
+    assert re.findall(r'role="img" aria-label="([^"]*)"', page) == ["1 pass, 2 fail", "3 pass"]
 
 
 def test_the_pictures_say_the_figures() -> None:
-    counts, speeds = figures.part_counts(CLASS), figures.speeds(CLASS)
-    assert figures.pass_rates(counts).alt == "Passed, by check: conv2d_gemm 1 of 3; conv2d_gemm/speed 3 of 3."
-    assert "asked 2.5x, 3 measured, from 1.5x to 40x, median 8x" in figures.speedups(speeds).alt
-    assert "3 students, median 33 %, 1 with all points, 0 with none" in figures.histogram(CLASS).alt
+    found = tally(CLASS)
+    assert "1 of 3</span>" in figures.bars(found.verdicts)
+    assert "asked 2.5x, 3 measured, from 1.5x to 40x, median 8x" in figures.speedups(found.speeds).alt
+    said = figures.histogram(LESSON, found.shares[LESSON]).alt
+    assert said == f"Scores of {LESSON}: 3 students, median 33 %, 1 with all points, 0 with none."
 
 
-def test_flagged_and_ungraded_items_are_listed() -> None:
-    page = report.page(CLASS)
+def test_the_histogram_keeps_full_scores_apart() -> None:
+    axes = figures.histogram(LESSON, [0.0, 0.05, 0.999, 1.0, 1.0]).figure.axes[0]
+    heights = [bar.get_height() for bar in axes.patches]  # type: ignore[attr-defined]
+    assert heights == [2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
+
+
+def test_flagged_and_ungraded_items_are_listed_once_for_all_whom_they_concern() -> None:
+    page = report.page([*CLASS, kept("cem", 2, 9.0, flag=EVIL), kept("dan", 2, 9.0, flags=("embeds 31 KB of data",))])
     assert "not graded" in page
     assert "broken" in page
-    assert "<td>bob</td>" in page
-    assert "<td>ann</td>" not in page
+    assert "<td>bob, cem</td>" in page
+    assert re.search(r"the whole notebook</td><td>embeds 31 KB of data</td><td>dan</td>", page)
+    assert "ann" not in re.sub(r"<style>.*</style>|\bmeans?\b", "", page[page.index("To look at") : page.index("Time")])
+
+
+def test_deferred_points_stand_apart_with_their_reason() -> None:
+    late = Score("gpu/speed", "deferred", 0.0, 1.0, "needs a GPU")
+    records = [Record(f"s{number}", "06_gpu_port", "", (late,)) for number in range(9)]
+    page = report.page(records)
+    assert "<td>needs a GPU</td>" in page
+    assert "<summary>9 students</summary>" in page
+    assert "<b>9</b>deferred" in page
+    assert "<b>0</b>to look at" in page
+    assert "Nothing: every submission opened" in page
+
+
+def test_an_unsandboxed_score_stamps_the_page() -> None:
+    safe = [kept("ann", 2, 9.0, sandbox="bubblewrap 0.8.0, cgroup v1")]
+    assert 'class="stamp"' not in report.page(safe)
+    page = report.page([*safe, kept("bob", 2, 9.0, sandbox="NONE (--unsafe-no-sandbox)")])
+    assert "NO SANDBOX: 1 of 2 submissions" in page
+    assert page.index('class="stamp"') < page.index("<h1>")
+    assert "bubblewrap 0.8.0" in page
+
+
+def test_time_and_machines_are_told() -> None:
+    page = report.page([kept(f"s{number}", 2, 9.0, seconds=float(number)) for number in range(8)])
+    assert "Judging took 28 s in all, 3.5 s for the median submission" in page
+    assert re.findall(r'<td>(s\d)</td><td>[^s]*</td><td class="number">(\d) s', page) == [
+        ("s7", "7"),
+        ("s6", "6"),
+        ("s5", "5"),
+        ("s4", "4"),
+        ("s3", "3"),
+    ]
+    assert "cores, GPU none, Python" in page
+    assert "docs/threat-model.md" in page.replace("<wbr>", "")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(31.0, "31 s"), (600.0, "10.0 minutes"), (9000.0, "2.5 hours")])
+def test_durations_are_words(seconds: float, words: str) -> None:
+    assert f"took {words} in all" in report.page([kept("ann", 2, 9.0, seconds=seconds)])
 
 
 def test_an_empty_class_has_a_report() -> None:
     assert "Nothing has been graded yet" in report.page([])
+
+
+def test_parts_are_in_the_order_of_lessons_and_checks() -> None:
+    found = tally(simulated.a_class(5, lessons=2))
+    lessons = [part.lesson for part in found.verdicts]
+    assert lessons == sorted(lessons)
+    first = [part.name for part in found.verdicts if part.lesson.startswith("00")]
+    assert first == ["ink", "ink/speed"]
+    assert all(speeds.ratios == sorted(speeds.ratios) for speeds in found.speeds.values())
+    assert Part(LESSON, "im2col") not in found.verdicts
+
+
+def heavy_class() -> Iterator[Record]:
+    """600 records with all their measured pairs."""
+    for one in simulated.a_class(100):
+        yield replace(one, scores=tuple(replace(score, timings=with_pairs(score)) for score in one.scores))
+
+
+def with_pairs(score: Score) -> tuple[dict[str, Any], ...]:
+    return tuple({**timing, "pairs": [[0.01, 0.02] for _ in range(32)]} for timing in score.timings)
+
+
+def test_a_large_class_keeps_no_timings() -> None:
+    tally(heavy_class())  # what is loaded once does not count
+    tracemalloc.start()
+    found = tally(heavy_class())
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert found.submissions == 600
+    assert size < 600_000  # 1 KB a submission; the pairs of one timing alone are more
+
+
+def test_a_large_class_fits_a_page() -> None:
+    assert len(report.page(simulated.a_class(200))) < 1_000_000
