@@ -1,15 +1,19 @@
-"""A lease on this machine's cores: several gradings may work side by side, but what is timed runs alone.
+"""A lease on a part of this machine: several gradings may work there side by side, but what is timed runs alone.
 
-Two lock files in the temporary folder hold for all gradings of one user on one machine: `unrolled grade` with its
-workers, nbgrader, formgrader. Where the system has no such locks (Windows) a lease is always granted.
+The machine's cores are divided into sets; a process belongs to one of them from its first turn on, and its workers are
+to stay on that set's cores. Lock files in the temporary folder hold for all gradings of one user on one machine:
+`unrolled grade` with its processes, Dask workers, nbgrader, formgrader. The system gives a lock back when the process
+that holds it ends, however it ends. Where there are no such locks (Windows) a lease is always granted.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 try:
@@ -18,15 +22,29 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 AVAILABLE = fcntl is not None
+CORES = 2
+"""Cores of a set: one for what is timed, one for the process that times it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one thing can be timed at a time: a set of cores, or anything else that has a name, such as a GPU."""
+
+    name: str
+    cores: frozenset[int] = frozenset()
 
 
 class Lease:
-    """This process's share of the machine. Not for use by several threads at once."""
+    """This process's share of one of the `places`: the one that the fewest processes have chosen before.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    Not for use by several threads at once, nor by a process and its fork.
+    """
+
+    def __init__(self, folder: Path | None = None, places: Sequence[Place] | None = None) -> None:
         user = os.getuid() if AVAILABLE else 0
         self._folder = folder or Path(tempfile.gettempdir(), f"unrolled-timing-{user}")
-        self._files: tuple[int, int] | None = None
+        self._places = places
+        self._chosen: tuple[Place, int, int] | None = None
         self._held = False
 
     def take(self, *, alone: bool = False) -> None:
@@ -36,7 +54,7 @@ class Lease:
         """
         if not AVAILABLE:
             return
-        gate, turn = self._open()
+        _, gate, turn = self._choice()
         self.release()
         fcntl.flock(gate, fcntl.LOCK_EX)
         fcntl.flock(turn, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
@@ -45,8 +63,8 @@ class Lease:
 
     def release(self) -> None:
         """Give the turn back."""
-        if self._files is not None:
-            fcntl.flock(self._files[1], fcntl.LOCK_UN)
+        if self._chosen is not None:
+            fcntl.flock(self._chosen[2], fcntl.LOCK_UN)
         self._held = False
 
     @contextmanager
@@ -62,15 +80,63 @@ class Lease:
             else:
                 self.release()
 
-    def _open(self) -> tuple[int, int]:
-        """The lock files, opened on first use."""
-        if self._files is None:
+    def cores(self) -> frozenset[int]:
+        """The cores to stay on; empty where the system does not let processes choose."""
+        return self._choice()[0].cores if AVAILABLE else frozenset()
+
+    def _choice(self) -> tuple[Place, int, int]:
+        """This process's place for good, with its gate and its turn."""
+        if self._chosen is None:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            gate, turn = (
-                os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) for name in ("gate", "turn")
-            )
-            self._files = gate, turn
-        return self._files
+            place = self._seated(core_sets() if self._places is None else self._places)
+            self._chosen = place, self._open(f"{place.name}.gate"), self._open(f"{place.name}.turn")
+        return self._chosen
+
+    def _seated(self, places: Sequence[Place]) -> Place:
+        """The place with the first free seat, first seats first; the seat is this process's until it ends."""
+        if not places:
+            raise ValueError("places must name at least one place, got none")
+        for seat in itertools.count():
+            for place in places:
+                file = self._open(f"{place.name}.seat{seat}")
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return place
+                os.close(file)
+        raise AssertionError  # never: somebody would have to hold them all
+
+    def _open(self, name: str) -> int:
+        return os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def core_sets() -> list[Place]:
+    """This machine's cores in sets of `CORES`, or in as many sets as the variable UNROLLED_CORE_SETS says.
+
+    Raises ValueError if it does not say a number from 1 to that of the cores.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return [Place("machine")]
+    cores = sorted(os.sched_getaffinity(0), key=lambda core: (_first_sibling(core), core))
+    asked = os.environ.get("UNROLLED_CORE_SETS") or str(max(1, len(cores) // CORES))
+    if not asked.isdecimal() or not 1 <= int(asked) <= len(cores):
+        raise ValueError(f"UNROLLED_CORE_SETS must be a number from 1 to {len(cores)}, the cores here, got {asked!r}")
+    return divided(cores, int(asked))
+
+
+def divided(cores: Sequence[int], sets: int) -> list[Place]:
+    """`cores` in as many `sets`, neighbours together, each core in one of them."""
+    cuts = [len(cores) * number // sets for number in range(sets + 1)]
+    groups = [cores[start:stop] for start, stop in itertools.pairwise(cuts)]
+    return [Place(f"cores-{min(group)}+{len(group)}", frozenset(group)) for group in groups]
+
+
+def _first_sibling(core: int) -> int:
+    """The first of the hardware threads on the same core: they disturb each other, so they go into one set."""
+    try:
+        text = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").read_text()
+        return int(text.replace("-", ",").split(",")[0])
+    except (OSError, ValueError):
+        return core
 
 
 lease = Lease()

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from unrolled_grader.lease import AVAILABLE, Lease
+from unrolled_grader import lease as lease_module
+from unrolled_grader.lease import AVAILABLE, Lease, Place, core_sets, divided
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this system has no file locks")
 SHORT = 0.2  # seconds: long enough for a thread to get as far as it can
+PLACES = [Place("cores-0+2", frozenset({0, 1})), Place("cores-2+2", frozenset({2, 3}))]
+
+
+@pytest.fixture(autouse=True)
+def _one_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNROLLED_CORE_SETS", "1")
 
 
 class Taker(threading.Thread):
     """Takes a lease of its own, as another process would, and says when it has it."""
 
-    def __init__(self, folder: Path, *, alone: bool) -> None:
+    def __init__(self, folder: Path, *, alone: bool, places: list[Place] | None = None) -> None:
         super().__init__(daemon=True)
-        self.lease, self.alone, self.has_it = Lease(folder), alone, threading.Event()
+        self.lease, self.alone, self.has_it = Lease(folder, places), alone, threading.Event()
         self.start()
 
     def run(self) -> None:
@@ -55,3 +66,70 @@ def test_what_was_held_is_held_again(tmp_path: Path) -> None:
         timed = Taker(tmp_path / "lease", alone=True)
         assert not timed.has_it.wait(SHORT)
     assert timed.has_it.wait(5)
+
+
+def test_each_process_goes_where_the_fewest_are_and_stays(tmp_path: Path) -> None:
+    leases = [Lease(tmp_path / "lease", PLACES) for _ in range(4)]
+    assert [sorted(one.cores()) for one in leases] == [[0, 1], [2, 3], [0, 1], [2, 3]]
+    leases[0].take(alone=True)
+    leases[0].release()
+    assert leases[0].cores() == {0, 1}
+
+
+def test_what_is_timed_in_one_set_does_not_wait_for_another(tmp_path: Path) -> None:
+    first, second, third = (Lease(tmp_path / "lease", PLACES) for _ in range(3))
+    for one in (first, second):
+        one.take(alone=True)  # would hang if it were the same set
+    assert third.cores() == first.cores()
+
+
+def test_a_lease_on_something_else_is_one_by_name(tmp_path: Path) -> None:
+    lease, gpu = Lease(tmp_path / "lease", PLACES[:1]), Lease(tmp_path / "lease", [Place("gpu-0")])
+    lease.take(alone=True)
+    gpu.take(alone=True)
+    assert gpu.cores() == frozenset()
+    with pytest.raises(ValueError, match="places"):
+        Lease(tmp_path / "lease", []).take()
+
+
+def test_a_killed_process_gives_back_its_turn_and_its_seat(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "lease")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        beside = Lease(tmp_path / "lease", PLACES)
+        assert beside.cores() == {2, 3}
+        waiting = Taker(tmp_path / "lease", alone=False, places=PLACES)
+        assert not waiting.has_it.wait(SHORT)  # in the first set, where the holder is alone
+        holder.send_signal(signal.SIGKILL)
+        assert waiting.has_it.wait(5)
+    assert Lease(tmp_path / "lease", PLACES).cores() == {0, 1}
+
+
+HOLDER = """
+import pathlib, subprocess, sys, time
+from unrolled_grader.lease import Lease, Place
+lease = Lease(pathlib.Path(sys.argv[1]), [Place("cores-0+2", frozenset({0, 1})), Place("cores-2+2", frozenset({2, 3}))])
+lease.take(alone=True)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(6)"], stdout=subprocess.DEVNULL)  # must not hold it
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_cores_are_divided_without_rest() -> None:
+    assert [sorted(place.cores) for place in divided([0, 4, 1, 5, 2], 2)] == [[0, 4], [1, 2, 5]]
+    assert len({place.name for place in divided(range(64), 32)}) == 32
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not let processes choose cores")
+def test_sets_are_of_two_cores_unless_a_variable_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 8, 9})
+    monkeypatch.setattr(lease_module, "_first_sibling", lambda core: core % 8)  # 8 shares a core with 0, 9 with 1
+    assert [sorted(place.cores) for place in core_sets()] == [[0, 1, 2, 3, 8, 9]]
+    monkeypatch.delenv("UNROLLED_CORE_SETS")
+    assert [sorted(place.cores) for place in core_sets()] == [[0, 8], [1, 9], [2, 3]]
+    for wrong in ("0", "7", "two"):
+        monkeypatch.setenv("UNROLLED_CORE_SETS", wrong)
+        with pytest.raises(ValueError, match=r"UNROLLED_CORE_SETS must be a number from 1 to 6.*" + wrong):
+            core_sets()
