@@ -87,7 +87,7 @@ def _explain(course: Course, student: str, lesson: str, check: str) -> int:
     try:
         text, sound = explain.explain(kept, check)
     except explain.UnknownCheckError as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(record.one_line(str(error))) from None
     print(text)
     return 0 if sound else 1
 

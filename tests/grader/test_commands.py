@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from unrolled_grader import sample
+from unrolled_grader import record, sample
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = "00_start_here"
@@ -71,6 +71,24 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
         ("right", "ink/speed"): ("0", "0"),
     }
     assert "2 of 2 are graded already" in run(checkout, "unrolled.cli", "grade")
+    assert "Replayed from the record" in run(checkout, "unrolled.cli", "grade", "--explain", "right", "00", "ink")
     (checkout / "grades" / "scores.csv").unlink()
     run(checkout, "nbgrader", "autograde", LESSON, "--force", code=1)  # it names the one that it cannot open
     assert rows(checkout) == first
+
+
+def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
+    grade = (sys.executable, "-m", "unrolled.cli", "grade")
+    for words, said in (
+        (("--explain", "right", "00", "none"), "has ink, not none"),
+        (("--explain", "nobody\x1b[2J", "00", "ink"), "nothing is recorded of nobody [2J, 00_start_here"),
+        (("--force", "--scheduler", "tcp://127.0.0.1:1"), "127.0.0.1:1"),
+    ):
+        done = subprocess.run([*grade, *words], cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+    with record.alone(checkout / "grades"):
+        done = subprocess.run(grade, cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "another run grades into" in done.stderr
