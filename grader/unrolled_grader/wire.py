@@ -18,7 +18,9 @@ import os
 import re
 import socket
 import struct
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -33,12 +35,16 @@ DIGITS_LIMIT = 1000
 """Of a whole number: to read one takes time that grows with the square of its digits."""
 ITEMS_LIMIT = 10_000
 """Items that are taken from an iterator; some never end."""
+ENTRIES_LIMIT = 10_000
+"""Entries of all dictionaries in a value: keys that are made to collide take time that grows with their square."""
 ARENA = 512 * 2**20
 """Bytes of the shared file, of which only what is used takes memory."""
 INPUTS, REPLIES, RESULTS = slice(0, 7 * 2**25), slice(7 * 2**25, 2**28), slice(2**28, ARENA)
 """What the judge gives with a call, what it replies during one, and what the worker writes."""
 ALIGNMENT = 64
-PLAIN_DTYPE = re.compile(r"[<>|=][biufc]\d{1,2}")
+DIMENSIONS_LIMIT = 64
+PLAIN_DTYPE = re.compile(r"[<>|=][biufc][0-9]{1,2}")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _HEADER = struct.Struct("!I")
 
 
@@ -52,16 +58,18 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self._received = bytearray()
+        self._sending = threading.Lock()  # a notebook's threads may display things, too
 
     def fileno(self) -> int:
         return self.socket.fileno()
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one message. Raises OSError if the other end is gone, TimeoutError if it does not read."""
-        data = json.dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        data = json.dumps(message, separators=(",", ":")).encode()
         if len(data) > MESSAGE_LIMIT:
             raise WireError(f"a message of {len(data):,} bytes, at most {MESSAGE_LIMIT:,} are taken")
-        self.socket.sendall(_HEADER.pack(len(data)) + data)
+        with self._sending:
+            self.socket.sendall(_HEADER.pack(len(data)) + data)
 
     def receive(self) -> dict[str, Any]:
         """Wait for the next message. Raises EOFError if the other end is gone, WireError for what is no message."""
@@ -89,7 +97,7 @@ class Channel:
         data = bytes(self._received[_HEADER.size : end])
         del self._received[:end]
         try:
-            message = json.loads(data.decode("utf-8", "surrogatepass"), parse_int=_parse_int)
+            message = _parse(data)
         except (ValueError, RecursionError) as error:
             raise WireError(f"a message that is no JSON: {error}") from None
         if not isinstance(message, dict):
@@ -104,12 +112,16 @@ class Channel:
 
 def new_arena() -> int:
     """A file descriptor of a new shared file. It has no name, and ends with those who hold it."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("unrolled-arena", os.MFD_CLOEXEC)
-    else:  # macOS
+    if sys.platform != "linux":
         with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
+            os.ftruncate(file.fileno(), ARENA)
+            return os.dup(file.fileno())
+    import fcntl
+
+    descriptor = os.memfd_create("unrolled-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, ARENA)
+    # From now on nobody can change its size, so that what was read once can be read again.
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
     return descriptor
 
 
@@ -152,7 +164,7 @@ class Alien:
 
 def alien(name: str) -> Alien:
     """An object whose type has this name."""
-    made: Alien = type(str(name)[:80] or "object", (Alien,), {})()
+    made: Alien = type(name[:80] if name.isidentifier() else "object", (Alien,), {})()
     return made
 
 
@@ -165,7 +177,8 @@ def encode(value: Any, put: Callable[[Array], int]) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, numbers.Integral):
-        return int(value)
+        whole = int(value)
+        return whole if whole.bit_length() < DIGITS_LIMIT * math.log2(10) else {"object": "int"}
     if isinstance(value, numbers.Real):
         number = float(value)
         return {"float": number if math.isfinite(number) else str(number)}
@@ -193,61 +206,84 @@ def decode(
     """The value that `encode` made JSON of. `get(offset, size)` gives bytes of the shared file.
 
     `remote(number)` gives what stands for an object that stayed with the judge. Raises WireError for anything that
-    `encode` does not write.
+    `encode` does not write, and for more bytes of arrays than the shared file has.
     """
     try:
-        return _decode(coded, get, remote)
+        return _Decoder(get, remote).decode(coded)
     except RecursionError:
         raise WireError("a value that is nested too deeply") from None
 
 
-def _decode(
-    coded: Any, get: Callable[[int, int], bytearray | memoryview], remote: Callable[[int], Any] | None = None
-) -> Any:
-    if coded is None or isinstance(coded, (bool, str, int)):
-        return coded
-    if not isinstance(coded, dict) or len(coded) != 1:
-        raise WireError(f"a value of type {type(coded).__name__}, expected an object with one key")
-    ((kind, content),) = coded.items()
-    if kind in ("list", "tuple", "iterator") and isinstance(content, list):
-        items = [_decode(item, get, remote) for item in content]
-        return items if kind == "list" else tuple(items) if kind == "tuple" else (item for item in items)
-    if kind == "dict" and isinstance(content, list) and all(isinstance(p, list) and len(p) == 2 for p in content):
+class _Decoder:
+    """Decodes one value, and keeps count of what it takes: many arrays may claim the same bytes."""
+
+    def __init__(self, get: Callable[[int, int], bytearray | memoryview], remote: Callable[[int], Any] | None) -> None:
+        self._get = get
+        self._remote = remote
+        self._bytes = ARENA
+        self._entries = ENTRIES_LIMIT
+
+    def decode(self, coded: Any) -> Any:
+        if coded is None or isinstance(coded, (bool, str, int)):
+            return coded
+        if not isinstance(coded, dict) or len(coded) != 1:
+            raise WireError(f"a value of type {type(coded).__name__}, expected an object with one key")
+        ((kind, content),) = coded.items()
+        if kind in ("list", "tuple", "iterator") and isinstance(content, list):
+            items = [self.decode(item) for item in content]
+            return items if kind == "list" else tuple(items) if kind == "tuple" else (item for item in items)
+        if kind == "dict" and isinstance(content, list):
+            return self._dict(content)
+        if kind == "float" and (isinstance(content, float) or content in ("nan", "inf", "-inf")):
+            return float(content)
+        if kind in ("array", "scalar"):
+            array = self._array(content)
+            return array if kind == "array" else array[()]
+        if kind == "foreign":
+            return np.empty(0, object)
+        if kind == "object":
+            return alien(content if isinstance(content, str) else "")
+        if kind == "remote" and self._remote is not None and isinstance(content, int):
+            return self._remote(content)
+        raise WireError(f"a value of the unknown kind {kind!r:.40}")
+
+    def _dict(self, pairs: list[Any]) -> Any:
+        self._entries -= len(pairs)
+        if self._entries < 0 or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise WireError(f"a dictionary that is none, or more than {ENTRIES_LIMIT:,} entries")
         try:
-            return {_decode(key, get, remote): _decode(item, get, remote) for key, item in content}
+            return {self.decode(key): self.decode(item) for key, item in pairs}
         except TypeError:  # a key that cannot be one
             return alien("dict")
-    if kind == "float" and (isinstance(content, float) or content in ("nan", "inf", "-inf")):
-        return float(content)
-    if kind in ("array", "scalar"):
-        array = _decode_array(content, get)
-        return array if kind == "array" else array[()]
-    if kind == "foreign":
-        return np.empty(0, object)
-    if kind == "object":
-        return alien(str(content))
-    if kind == "remote" and remote is not None and isinstance(content, int):
-        return remote(content)
-    raise WireError(f"a value of the unknown kind {kind!r:.40}")
+
+    def _array(self, content: Any) -> Array:
+        if not (isinstance(content, list) and len(content) == 3 and isinstance(content[1], list)):
+            raise WireError("an array without dtype, shape and offset")
+        text, shape, offset = content
+        if not (isinstance(text, str) and PLAIN_DTYPE.fullmatch(text)):
+            raise WireError(f"an array of dtype {text!r:.40}")
+        if not all(type(n) is int and 0 <= n <= ARENA for n in (*shape, offset)) or len(shape) > DIMENSIONS_LIMIT:
+            raise WireError(f"an array of shape {shape!r:.80} at {offset!r:.40}")
+        try:
+            dtype = np.dtype(text)
+            size = math.prod(shape) * dtype.itemsize
+            self._bytes -= size
+            if self._bytes < 0 or offset + size > ARENA:
+                raise WireError(f"an array of shape {shape!r:.80} at {offset:,}: more than the shared file holds")
+            array: Array = np.frombuffer(self._get(offset, size), dtype).reshape(shape)
+        except (TypeError, ValueError) as error:  # no such dtype; no such shape, although it is empty
+            raise WireError(f"an array of dtype {text}: {error}") from None
+        return array
 
 
-def _decode_array(content: Any, get: Callable[[int, int], bytearray | memoryview]) -> Array:
-    if not (isinstance(content, list) and len(content) == 3 and isinstance(content[1], list)):
-        raise WireError("an array without dtype, shape and offset")
-    text, shape, offset = content
-    if not (isinstance(text, str) and PLAIN_DTYPE.fullmatch(text)):
-        raise WireError(f"an array of dtype {text!r:.40}")
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in (*shape, offset)) or len(shape) > 32:
-        raise WireError(f"an array of shape {shape!r:.80} at {offset!r:.40}")
-    try:
-        dtype = np.dtype(text)
-    except TypeError:
-        raise WireError(f"an array of dtype {text}") from None
-    size = math.prod(shape) * dtype.itemsize
-    if offset + size > ARENA:
-        raise WireError(f"an array of {size:,} bytes at {offset:,}, beyond the shared file")
-    array: Array = np.frombuffer(get(offset, size), dtype).reshape(shape)
-    return array
+def _parse(data: bytes) -> Any:
+    """The JSON, in which no text holds half a character: it could not be written to any file."""
+    text = data.decode()
+    message = json.loads(text, parse_int=_parse_int)
+    if _SURROGATE.search(text):
+        whole = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+        message = json.loads(whole, parse_int=_parse_int)
+    return message
 
 
 def _parse_int(digits: str) -> int:
