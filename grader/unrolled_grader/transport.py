@@ -52,7 +52,9 @@ class Worker(Process):
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
         """Run a cell; name and text of the error that it raised, or None. Raises TimeLimitError, WorkerDiedError."""
         ended = self._converse({"cell": source}, "ended", limit)
-        return None if ended is None else (_line(ended, 0), _line(ended, 1))
+        if not (isinstance(ended, list) and len(ended) == 2):
+            return None
+        return _text(ended[0], 80), _text(ended[1], 2000)
 
     def bind(self, expression: str, check: str) -> Mapping[str, Any]:
         """Have the worker take `expression` as the judged function; its answer: unbound, or bound with parameters."""
@@ -161,6 +163,9 @@ class Worker(Process):
                         raise TimeLimitError(f"ran longer than {limit:g} s")
                     sandbox.kill(self.pid, signal.SIGINT)
                     interrupted, deadline = True, time.monotonic() + GRACE
+            elif time.monotonic() > deadline + GRACE:
+                self._died("it went on sending after its time was over")
+                raise TimeLimitError(f"ran longer than {limit:g} s")
             elif any(kind in message for kind in EVENTS):
                 self._drain()
                 self.on_event(message)
@@ -203,12 +208,13 @@ class Worker(Process):
 
     def _reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Call a method of an object that the judge keeps, for the worker; the object is the judge's own code."""
-        target, method = self._kept.get(message.get("ask", -1)), message.get("method")
-        if target is None or method not in METHODS or not hasattr(target, str(method)):
-            return {"refused": f"there is no {method!r:.40} to call"}
+        number, method = message["ask"], message.get("method")
+        target = self._kept.get(number) if isinstance(number, int) else None
+        if not isinstance(method, str) or method not in METHODS or not hasattr(target, method):
+            return {"refused": f"there is no {_text(method, 40)!r} to call"}
         try:
             positional, named = wire.decode(message.get("with"), self._read)
-            value = getattr(target, str(method))(*positional, **named)
+            value = getattr(target, method)(*positional, **named)
             self._replies.clear()
             return {"value": wire.encode(copy.deepcopy(value), self._put_reply)}
         except Exception as error:
@@ -261,18 +267,18 @@ class Worker(Process):
 
 def _raise(answer: Mapping[str, Any]) -> None:
     """Raise what the worker reports that the function raised."""
-    name, lines = answer.get("raised"), answer.get("lines")
+    name, lines = _text(answer["raised"], 80), answer.get("lines")
+    said = [_text(line, 500) for line in lines[:5]] if isinstance(lines, list) else [f"raised {name}"]
     if name == "NotImplementedError":
         raise NotImplementedError
-    if name == "AnswerUsedError" and isinstance(lines, list) and lines:
-        raise AnswerUsedError(str(lines[0])[:500].removeprefix("raised AnswerUsedError: "))
-    raise ReportedError(
-        [str(line)[:500] for line in lines][:5] if isinstance(lines, list) else [f"raised {name!r:.80}"]
-    )
+    if name == "AnswerUsedError":
+        raise AnswerUsedError(said[0].removeprefix("raised AnswerUsedError: "))
+    raise ReportedError(said)
 
 
-def _line(pair: Any, index: int) -> str:
-    return str(pair[index])[:2000] if isinstance(pair, list) and len(pair) > index else ""
+def _text(value: Any, length: int) -> str:
+    """What should be a text, cut; empty if it is none."""
+    return value[:length] if isinstance(value, str) else ""
 
 
 def _take_over(positional: Sequence[Any], named: Mapping[str, Any], given: Any) -> None:

@@ -37,6 +37,8 @@ CELL_LIMIT = 90.0
 """Seconds for one cell. A check stops a slow function long before; this is for what students write around it."""
 NOTEBOOK_LIMIT = 600.0
 """Seconds after which no further cell of a notebook is started."""
+NAME_LIMIT = 100
+"""Characters of a parameter's name."""
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
@@ -166,7 +168,11 @@ class Walk:
                 return race(worker, spec, seed)
 
         place = Place(stand_in.limiter, measured if self._timed else None)
-        function = stand_in if found.get("callable") else alien(str(found.get("bound")))
+        function = (
+            stand_in
+            if found.get("callable")
+            else alien(found["bound"] if isinstance(found.get("bound"), str) else "object")
+        )
         return checks.run(name, spec, function, seed=self.seed, climb=False, place=place)
 
     def _scored(self, name: str, report: Report) -> tuple[Score, ...]:

@@ -15,6 +15,7 @@ import mmap
 import os
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -67,6 +68,7 @@ class _Worker:
         self.pools = threadpoolctl.ThreadpoolController()
         self.block: list[dict[str, Any]] = []
         self.slot = 0
+        self.asking = threading.Lock()
         self.touched: dict[int, int] = {}
 
     def serve(self) -> None:
@@ -186,9 +188,10 @@ class _Worker:
 
     def _ask(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Have the judge call a method of an object that it keeps."""
-        coded = wire.encode([list(positional), dict(named)], self._put)
-        self.channel.send({"ask": number, "method": method, "with": coded})
-        answer = self.channel.receive()
+        with self.asking:  # several threads may ask at once
+            coded = wire.encode([list(positional), dict(named)], self._put)
+            self.channel.send({"ask": number, "method": method, "with": coded})
+            answer = self.channel.receive()
         if "refused" in answer:
             raise TypeError(answer["refused"])
         return wire.decode(answer["value"], self._copied)

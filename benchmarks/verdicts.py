@@ -1,0 +1,203 @@
+"""How often the judge errs: gradings of right answers and of slow ones, on a quiet machine and beside busy processes.
+
+    python benchmarks/verdicts.py [--quick] [--json benchmarks/results/verdicts.json] [--gradings 100] [--beside 0 4]
+                                  [--sets 1]
+
+A grading judges the solution of every exercise of every lesson, out of process and in a sandbox, as `unrolled grade`
+does; of the notebooks it keeps the exercises, their checks and what these need. Then come answers that are right, but
+so slow that they reach 2/3 of what is asked at most. 100 gradings of each, on a quiet machine and beside 4 busy
+processes; --quick makes 2. --sets divides the cores of a large machine: so many gradings at a time, each on two cores
+of its own, with its own busy processes there. It exits with 1 if a right answer lost points, or a slow one earned
+points for speed on a quiet machine.
+"""
+
+from __future__ import annotations
+
+import ast
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nbformat import NotebookNode
+
+import common
+from operating_curve import BUSY_SOURCE
+from unrolled import checks, notebooks
+from unrolled.notebooks import grade_id
+
+CORES = 2
+MARGIN = 2 / 3
+SLOW = """
+
+_once = {name}
+@functools.wraps(_once)
+def {name}(*arguments, **options):
+    for _ in range({times}):
+        result = _once(*arguments, **options)
+    return result
+"""
+"""What makes an answer slow: it does all of its work so many times."""
+
+
+def main() -> int:
+    parser = common.parser(__doc__)
+    parser.add_argument("--gradings", type=int, default=100)
+    parser.add_argument("--beside", type=int, nargs="*", default=[0, 4], help="busy processes")
+    parser.add_argument("--sets", type=int, default=1, help="gradings at a time, each on two cores of its own")
+    options = parser.parse_args()
+    count = 2 if options.quick else options.gradings
+    repeats = work_to_do()
+    rows = [
+        row(kind, beside, tally(kind, repeats, count, beside, options.sets), count)
+        for beside in options.beside
+        for kind in ("honest", "slow")
+    ]
+    common.finish(options, rows, ["numpy", "ipython"])
+    return int(any(line["erred"] for line in rows))
+
+
+def small(lesson: str) -> NotebookNode:
+    """The solution of a lesson: its first cell, its exercises, the functions that they call, and the checks."""
+    nb = notebooks.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
+    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    asked = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
+    used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in asked))
+    nb.cells = [cell for cell in code if cell is code[0] or grade_id(cell) in asked or defined(cell.source) & used]
+    return nb
+
+
+def names(source: str) -> set[str]:
+    """Every name in a cell."""
+    return {node.id for node in ast.walk(parsed(source)) if isinstance(node, ast.Name)}
+
+
+def defined(source: str) -> set[str]:
+    """The functions that a cell defines."""
+    return {node.name for node in parsed(source).body if isinstance(node, ast.FunctionDef)}
+
+
+def parsed(source: str) -> ast.Module:
+    return ast.parse("\n".join(line for line in source.split("\n") if not line.lstrip().startswith(("%", "!"))))
+
+
+def slowed(lesson: str, repeats: dict[str, int]) -> NotebookNode:
+    """The same, with the exercises of which speed is asked made slow."""
+    nb = small(lesson)
+    nb.cells[0].source += "\nimport functools"
+    for cell in nb.cells:
+        if (name := grade_id(cell)) in repeats:
+            cell.source += SLOW.format(name=name, times=repeats[name])
+    return nb
+
+
+def judged(nb: NotebookNode, lesson: str, only: Sequence[str] | None = None) -> tuple[Any, ...]:
+    """The scores of a notebook. A process of its own imports this, so that its locks are its own."""
+    from unrolled_grader import judge
+
+    specs = {name: spec for name, spec in checks.lessons()[lesson].items() if only is None or name in only}
+    return judge.judge(judge.Submission("benchmark", lesson, nb, specs)).scores
+
+
+def timed_lessons() -> dict[str, list[str]]:
+    """The checks with points for speed, by lesson."""
+    found = {
+        lesson: [name for name, spec in specs.items() if spec.speed is not None and spec.speed.points]
+        for lesson, specs in checks.lessons().items()
+    }
+    return {lesson: names for lesson, names in found.items() if names}
+
+
+def work_to_do() -> dict[str, int]:
+    """How often each timed answer must do its work to reach MARGIN of what is asked: measured now, rounded up."""
+    repeats = {}
+    for lesson, timed in timed_lessons().items():
+        for score in judged(small(lesson), lesson, timed):
+            if score.timings:
+                ratio, asked = score.timings[-1]["ratio"], score.timings[-1]["at_least"]
+                repeats[score.check] = int(ratio / (MARGIN * asked)) + 1
+    return repeats
+
+
+def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
+    """One grading: how often each part got each verdict."""
+    found: Counter[tuple[str, str]] = Counter()
+    lessons = list(checks.lessons()) if kind == "honest" else list(timed_lessons())
+    for lesson in lessons:
+        nb = small(lesson) if kind == "honest" else slowed(lesson, repeats)
+        scores = judged(nb, lesson, None if kind == "honest" else timed_lessons()[lesson])
+        found.update((score.part, score.verdict) for score in scores if kind == "honest" or "/" in score.part)
+    return found
+
+
+def tally(kind: str, repeats: dict[str, int], count: int, beside: int, sets: int) -> Counter[tuple[str, str]]:
+    """`count` gradings, on `sets` pairs of cores at a time."""
+    shares = [count // sets + (number < count % sets) for number in range(sets)]
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(sets) as pool:
+        jobs = [(kind, repeats, share, beside, number, sets) for number, share in enumerate(shares) if share]
+        total: Counter[tuple[str, str]] = Counter()
+        for found in pool.starmap(several, jobs, chunksize=1):
+            total.update(found)
+    return total
+
+
+def several(
+    kind: str, repeats: dict[str, int], count: int, beside: int, number: int, sets: int
+) -> Counter[tuple[str, str]]:
+    """Gradings one after the other, on one pair of cores."""
+    if sets > 1:
+        os.sched_setaffinity(0, range(number * CORES, number * CORES + CORES))
+    tempfile.tempdir = tempfile.mkdtemp(prefix="verdicts-")  # locks of its own: other cores are other machines here
+    total: Counter[tuple[str, str]] = Counter()
+    with busy(beside):
+        for done in range(count):
+            started = time.monotonic()
+            found = grading(kind, repeats)
+            total.update(found)
+            odd = {part: verdict for part, verdict in found if verdict != "pass"} if kind == "honest" else {}
+            print(f"{kind}, beside {beside}, {done + 1}: {time.monotonic() - started:.0f} s {odd or ''}", flush=True)
+    return total
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many busy processes."""
+    processes = [subprocess.Popen([sys.executable, "-c", BUSY_SOURCE]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def row(kind: str, beside: int, found: Counter[tuple[str, str]], count: int) -> dict[str, Any]:
+    verdicts = Counter[str]()
+    for (_, verdict), times in found.items():
+        verdicts[verdict] += times
+    wrong = {f"{part}: {verdict}": times for (part, verdict), times in sorted(found.items()) if verdict != "pass"}
+    erred = verdicts.total() - verdicts["pass"] - verdicts["inconclusive"]
+    if kind == "slow":
+        erred = verdicts["pass"] + (verdicts["inconclusive"] if beside == 0 else 0)
+        wrong = {f"{part}: {verdict}": times for (part, verdict), times in sorted(found.items()) if verdict != "fail"}
+    words = "on a quiet machine" if beside == 0 else f"beside {beside} busy processes"
+    return {
+        "name": f"{'right answers' if kind == 'honest' else 'answers at 2/3 of what is asked'}, {words}",
+        "gradings": count,
+        "parts": verdicts.total(),
+        "verdicts": dict(verdicts),
+        "inconclusive_share": verdicts["inconclusive"] / max(1, verdicts.total()),
+        "erred": erred,
+        "not_as_expected": wrong,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
