@@ -50,4 +50,10 @@ c.Autograde.autograde_preprocessors = [
 c.Autograde.pre_convert_hook = "unrolled_grader.plugin.know_lesson"
 # The feedback page runs no script, loads nothing, and frames what the judge found.
 c.GenerateFeedback.exporter_class = "unrolled_grader.feedback.Feedback"
+# formgrader shows submissions in the instructor's browser, beside Jupyter's token: nothing in them may act there.
+c.HTMLExporter.sanitize_html = True
+c.HTMLExporter.filters = {
+    "markdown2html": "unrolled_grader.inert.markdown",
+    "clean_html": "unrolled_grader.inert.clean",
+}
 c.Judge.grades_directory = "grades"

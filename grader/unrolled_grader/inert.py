@@ -79,13 +79,21 @@ def markdown(text: Any, attachments: Mapping[str, Any] | None = None) -> str:
     if len(source) > MARKDOWN_LIMIT:
         return terminal(source)
     try:
-        return clean(MarkdownWithMath(renderer=_Renderer(dict(attachments or {}))).render(source))
+        return _clean(MarkdownWithMath(renderer=_Renderer(dict(attachments or {}))).render(source))
     except Exception:  # deep nesting, a missing attachment: nothing that is typed stops the page
         return terminal(source)
 
 
-def clean(markup: str) -> str:
-    """HTML without anything that acts, loads, or reaches out of its place. Raises ValueError, or what parsers raise."""
+def clean(markup: Any) -> str:
+    """HTML without anything that acts, loads, or reaches out of its place."""
+    try:
+        return _clean(str(markup))
+    except Exception:  # too much, or nested so deeply that the parsers give up
+        return NOT_SHOWN
+
+
+def _clean(markup: str) -> str:
+    """The same; raises ValueError, or what parsers raise."""
     if len(markup) > HTML_LIMIT or markup.count("<") + markup.count("&") > TAG_LIMIT:
         raise ValueError(f"HTML of {len(markup)} characters with {markup.count('<')} tags is too much to show")
     soup = BeautifulSoup(UNPRINTABLE.sub("", markup), "html.parser")
@@ -159,9 +167,8 @@ def _image(data: Mapping[str, Any]) -> str:
 def _html(data: Mapping[str, Any]) -> str:
     """HTML, unless nothing to see is left of it."""
     markup = _joined(data.get("text/html", ""))
-    try:
-        cleaned = clean(markup)
-    except Exception:  # too much, or nested so deeply that the parsers give up
+    cleaned = clean(markup)
+    if cleaned == NOT_SHOWN:
         return ""
     return f"<div>{cleaned}</div>" if re.search(r"<img [^>]*src=|[^\s<>](?=[^<>]*(?:<|$))", cleaned) else ""
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from lab import ARTIFACTS, ROOT
+from nbconvert.exporters import HTMLExporter
+from nbgrader.server_extensions.formgrader import handlers
 from playwright.sync_api import Page
 
-from unrolled_grader import feedback
+from unrolled_grader import authoring, feedback
 from unrolled_grader.inert import POLICY
 
 sys.path.append(str(ROOT / "tests" / "grader"))
@@ -54,6 +56,30 @@ def test_a_hostile_notebook_does_nothing(page: Page, tmp_path: Path, policy: str
     assert page.locator(".judge").count() == 1
     assert page.locator(".judge h3").is_visible()
     page.screenshot(path=ARTIFACTS / "feedback_hostile.png", full_page=True)
+
+
+def formgraders_page() -> str:
+    """The hostile submission as formgrader shows it for manual grading, with the course's configuration."""
+    config = authoring.nbgrader_config(ROOT)
+    config.HTMLExporter.template_name = "formgrade"
+    config.HTMLExporter.extra_template_basedirs = [handlers.template_path]
+    nb = hostile.notebook()
+    nb.metadata.pop("widgets")  # the autograded notebook has no such metadata
+    names = ("assignment_id", "notebook_id", "submission_id", "base_url", "student", "first_name", "last_name")
+    resources = {**dict.fromkeys(names, "x"), "notebook_path": "x", "index": 0, "total": 1}
+    page: str = HTMLExporter(config=config).from_notebook_node(nb, resources=resources)[0]
+    return page.encode("utf-8", "replace").decode()
+
+
+def test_a_hostile_notebook_does_nothing_in_formgrader(page: Page, tmp_path: Path) -> None:
+    """There the instructor's own session could be used. The page's own scripts cannot load here; none of ours must."""
+    asked, _ = open_file(page, tmp_path / "formgrade.html", formgraders_page())
+    assert page.evaluate("window.attacked") is None
+    assert page.url.startswith("file:")
+    assert [url for url in asked if hostile.AWAY.removeprefix("http:") in url] == []
+    assert page.locator("#notebook").locator("iframe, object, embed, form, style, link, base, svg").count() == 0
+    assert page.locator(".judge, #cell-0").count() == 0  # no class or id that the page's own styles would follow
+    assert page.locator("td", has_text="conv1").count() == 1  # the honest table is there
 
 
 def test_the_policy_alone_stops_scripts_and_loads(page: Page, tmp_path: Path) -> None:
