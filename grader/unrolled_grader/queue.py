@@ -140,6 +140,7 @@ def _serve(connection: Connection, perform: Perform) -> None:
     """Work on orders until the other end of the connection closes, or its process is gone, even by SIGKILL."""
     if hasattr(os, "setsid"):
         os.setsid()  # so that Ctrl-C in a terminal reaches the parent alone, which then ends us in good order
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
     orders: SimpleQueue[Order] = SimpleQueue()
     threading.Thread(target=_listen, args=(connection, orders), daemon=True).start()
     with suppress(KeyboardInterrupt, OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -44,6 +45,7 @@ def mark(order: dict[str, Any]) -> dict[str, Any]:
     try:
         time.sleep(order.get("sleeps", 0))
     finally:
+        time.sleep(order.get("cleans", 0))
         (folder / f"cleaned-{order['number']}").touch()
     return {"number": order["number"]}
 
@@ -100,16 +102,21 @@ def test_a_killed_process_costs_nobody_else_and_its_order_comes_again(tmp_path: 
     assert [len(list(tmp_path.glob(f"{number}-*"))) for number in range(6)] == [1, 3, 1, 1, 3, 1]
 
 
-def test_orders_are_taken_when_somebody_can_work_on_them() -> None:
+class Kept(dict[str, Any]):
+    """An order that can be counted."""
+
+
+def test_orders_are_taken_when_somebody_can_work_on_them_and_not_kept() -> None:
     taken = []
 
     def lazy() -> Iterator[queue.Order]:
         for number in range(50):
             taken.append(number)
-            yield {"number": number}
+            yield Kept(number=number)
 
     for done, _ in enumerate(queue.run(lazy(), double, jobs=2), 1):
         assert len(taken) <= done + 2
+        assert sum(type(one) is Kept for one in gc.get_objects()) <= 6
 
 
 def test_no_orders_no_processes() -> None:
@@ -131,9 +138,13 @@ def test_who_stops_listening_ends_the_work_at_once_and_it_cleans_up(tmp_path: Pa
 def test_the_work_ends_with_who_ordered_it(tmp_path: Path, how: signal.Signals) -> None:
     script = tmp_path / "coordinator.py"
     script.write_text(COORDINATOR.format(here=str(HERE), folder=str(tmp_path)))
-    with subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True) as coordinator:
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as coordinator:
         (pid,) = begun(tmp_path, 7)
-        coordinator.send_signal(how)
+        if how == signal.SIGINT:
+            os.killpg(coordinator.pid, how)  # as a terminal does
+        else:
+            coordinator.send_signal(how)
         assert gone(pid)
         coordinator.wait(10)
         assert coordinator.stderr is not None
@@ -148,6 +159,6 @@ sys.path.insert(0, {here!r})
 import test_queue
 from unrolled_grader import queue
 if __name__ == "__main__":
-    order = {{"number": 7, "folder": {folder!r}, "sleeps": 60}}
+    order = {{"number": 7, "folder": {folder!r}, "sleeps": 60, "cleans": 0.5}}
     print(list(queue.run([order], test_queue.mark, jobs=1)))
 """
