@@ -54,13 +54,15 @@ Inputs = Mapping[str, Any]
 
 
 def race(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
-    """Time the function that `worker` has bound, on these cores. Raises UnfairError, and what `Worker.go` raises."""
+    """Time the function that `worker` has bound against its baseline, which may use these cores.
+
+    Raises UnfairError, and what `Worker.go` raises.
+    """
     speed = spec.speed
     assert speed is not None
     stream = _Stream(spec, seed)
     with Worker(boxed=worker.boxed, baseline=speed.baseline) as other:
-        for side in (worker, other):
-            side.pin(cores)
+        other.pin(cores)
         baseline = _Side(other, stream, nullcontext)
         baseline.prepare(1)
         transport = statistics.median(other.go(0, SPEED_LIMIT).wall for _ in range(EMPTY_BLOCKS))

@@ -99,6 +99,7 @@ class Walk:
 
     def _new_worker(self) -> Worker:
         worker = Worker(boxed=self._boxed)
+        worker.pin(lease.cores())
         if worker.boxed:
             self.held = f"{sandbox.version()}, {worker.group or 'setrlimit'}"
         return worker
@@ -165,14 +166,11 @@ class Walk:
 
         def measured(function: Any, speed: checks.Speed, seed: int, announce: Any) -> timing.Verdict:
             with _alone():
-                return race(worker, spec, seed)
+                return race(worker, spec, seed, lease.cores())
 
         place = Place(stand_in.limiter, measured if self._timed else None)
-        function = (
-            stand_in
-            if found.get("callable")
-            else alien(found["bound"] if isinstance(found.get("bound"), str) else "object")
-        )
+        kind = found.get("bound")
+        function = stand_in if found.get("callable") else alien(kind if isinstance(kind, str) else "object")
         return checks.run(name, spec, function, seed=self.seed, climb=False, place=place)
 
     def _scored(self, name: str, report: Report) -> tuple[Score, ...]:

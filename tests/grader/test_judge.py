@@ -63,7 +63,7 @@ def under(verdicts: judge.Verdicts, check: str) -> str:
 def always(seconds: float) -> Any:
     """A race whose candidate takes so many seconds a call, and its baseline one. Nothing is timed."""
 
-    def race(worker: Any, spec: Any, seed: int) -> Verdict:
+    def race(worker: Any, spec: Any, seed: int, cores: Any) -> Verdict:
         pairs = [Pair(Block(1, 1.0), Block(1, seconds))] * 8
         return conclude(pairs, [Pair(Block(1, 1.0), Block(1, 1.0))] * 8, spec.speed.at_least)
 
