@@ -1,12 +1,14 @@
 """What cells show, as nbformat's outputs: gathered on the judge's side from a worker that may say anything.
 
-Sizes are limited here, whatever the worker does. Metadata of outputs is dropped: a mark in it is the judge's.
+Sizes and numbers are limited here, whatever the worker does; what a cell clears or replaces counts no more. Only texts
+are kept: JSON would be nested as deep as a worker likes, and no page that shows a graded notebook reads it. Metadata of
+outputs is dropped: a mark in it is the judge's.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nbformat import NotebookNode
@@ -20,8 +22,25 @@ RICH_LIMIT = 8_000_000
 """Characters of pictures and other displayed data that are kept of one cell."""
 NOTEBOOK_LIMIT = 30_000_000
 """Characters of all outputs that are kept of one notebook."""
-ERRORS_LIMIT = 20
-"""Tracebacks that are kept of one cell."""
+COUNT_LIMIT = 500
+"""Outputs that are kept of one cell."""
+ID_LIMIT = 200
+"""Characters of the name of a display that can be updated."""
+CUT = f"\n[output cut after {STREAM_LIMIT:,} characters]\n"
+LEFT_OUT = f"[output left out: at most {COUNT_LIMIT} outputs, and {RICH_LIMIT:,} characters, are kept of a cell]\n"
+
+
+@dataclass(eq=False)
+class _Shown:
+    """One output that stands in the notebook."""
+
+    output: NotebookNode
+    size: int = 0
+    place: str = ""
+
+    @property
+    def printed(self) -> bool:
+        return bool(self.output.output_type == "stream")
 
 
 class Outputs:
@@ -29,32 +48,32 @@ class Outputs:
 
     def __init__(self) -> None:
         self._cell: NotebookNode | None = None
-        self._left = {"stream": 0, "rich": 0, "error": 0, "notebook": NOTEBOOK_LIMIT}
-        self._displays: dict[str, list[NotebookNode]] = {}
+        self._left = NOTEBOOK_LIMIT
+        self._shown: list[_Shown] = []
+        """What stands under this cell."""
+        self._displays: dict[str, list[_Shown]] = {}
+        """What can be updated, under this cell and those above."""
+        self._said: set[str] = set()
         self._clear_before_next = False
 
     def begin(self, cell: NotebookNode) -> None:
         """What comes from now on belongs to this cell."""
         cell.outputs = []
         self._cell = cell
-        self._left |= {"stream": STREAM_LIMIT, "rich": RICH_LIMIT, "error": ERRORS_LIMIT}
+        self._shown = []
+        self._said = set()
         self._clear_before_next = False
 
     def stream(self, name: str, text: str) -> None:
         """Printed text, on stdout or stderr."""
-        if self._cell is None or not text or self._left["stream"] < 0:
+        if self._cell is None or not text:
             return
-        self._clear()
-        kept = text[: max(0, min(self._left["stream"], self._left["notebook"]))]
-        self._spend("stream", len(text))
-        if self._left["stream"] < 0 or self._left["notebook"] < 0:
-            self._left["stream"] = -1
-            kept += f"\n[output cut after {STREAM_LIMIT:,} characters]\n"
-        last = self._cell.outputs[-1] if self._cell.outputs else None
-        if last is not None and last.output_type == "stream" and last.name == name:
-            last.text += kept
-        else:
-            self._cell.outputs.append(new_output("stream", name=name, text=kept))
+        self._clear_if_asked()
+        kept = text[: self._room(STREAM_LIMIT, printed=True)]
+        if kept and not self._print(name, kept):
+            self._say(LEFT_OUT)
+        elif len(kept) < len(text):
+            self._say(CUT, name)
 
     def take(self, event: Mapping[str, Any]) -> None:
         """A message of the worker's shell. What is malformed is passed over."""
@@ -63,64 +82,103 @@ class Outputs:
         if "clear" in event:
             self._clear_before_next = True
             if not event["clear"]:
-                self._clear()
+                self._clear_if_asked()
         elif "error" in event:
-            self._error(event)
+            lines = event.get("traceback")
+            lines = [text(line) for line in lines] if isinstance(lines, list) else []
+            name, value = text(event["error"])[:200], text(event.get("value"))[:2000]
+            self._add("error", sum(map(len, lines)), ename=name, evalue=value, traceback=lines)
         else:
-            data = _bundle(event.get("result", event.get("display")))
-            if data is not None and self._afford("rich", data):
-                self._show(event, data)
+            self._show(event)
 
-    def _show(self, event: Mapping[str, Any], data: dict[str, Any]) -> None:
-        assert self._cell is not None
-        place = event.get("id")
-        if event.get("update") and isinstance(place, str):
-            for output in self._displays.get(place, ()):
-                output.data = data
+    def _show(self, event: Mapping[str, Any]) -> None:
+        data = _bundle(event.get("result", event.get("display")))
+        size = sum(len(kind) + len(value) for kind, value in data.items())
+        place = text(event.get("id"))[:ID_LIMIT]
+        if not data:
             return
-        self._clear()
+        if event.get("update") and place:
+            for shown in self._displays.get(place, ()):
+                self._replace(shown, data, size)
+            return
         kind = "execute_result" if "result" in event else "display_data"
-        output = new_output(kind, data=data)
-        self._cell.outputs.append(output)
-        if isinstance(place, str):
-            self._displays.setdefault(place, []).append(output)
+        self._add(kind, size, place, data=data)
 
-    def _error(self, event: Mapping[str, Any]) -> None:
+    def _add(self, kind: str, size: int, place: str = "", **content: Any) -> None:
+        """Put an output under the cell, if there is room."""
         assert self._cell is not None
-        self._clear()
-        lines = event.get("traceback")
-        lines = [str(line) for line in lines] if isinstance(lines, list) else []
-        if self._left["error"] > 0 and self._afford("rich", lines):
-            self._left["error"] -= 1
-            name, value = str(event.get("error"))[:200], str(event.get("value"))[:2000]
-            self._cell.outputs.append(new_output("error", ename=name, evalue=value, traceback=lines))
+        self._clear_if_asked()
+        if len(self._shown) >= COUNT_LIMIT or size > self._room(RICH_LIMIT, printed=False):
+            self._say(LEFT_OUT)
+            return
+        shown = _Shown(new_output(kind, **content), size, place)
+        self._left -= size
+        self._cell.outputs.append(shown.output)
+        self._shown.append(shown)
+        if place:
+            self._displays.setdefault(place, []).append(shown)
 
-    def _afford(self, kind: str, data: Any) -> bool:
-        """Whether there is room for this. The first time that there is not, the cell says so."""
+    def _replace(self, shown: _Shown, data: dict[str, str], size: int) -> None:
+        if size > RICH_LIMIT or size - shown.size > self._left:
+            self._say(LEFT_OUT)
+            return
+        self._left -= size - shown.size
+        shown.output.data, shown.size = NotebookNode(data), size
+
+    def _print(self, name: str, text: str) -> bool:
+        """Put text under the cell; whether there was a place for it."""
         assert self._cell is not None
-        before = self._left[kind]
-        self._spend(kind, len(json.dumps(data)))
-        if self._left[kind] >= 0 and self._left["notebook"] >= 0:
-            return True
-        if before >= 0:
-            self._left[kind] = -1
-            text = f"[output left out: more than {RICH_LIMIT:,} characters]\n"
-            self._cell.outputs.append(new_output("stream", name="stdout", text=text))
-        return False
+        last = self._shown[-1] if self._shown else None
+        if last is None or not last.printed or last.output.name != name:
+            if len(self._shown) >= COUNT_LIMIT:
+                return False
+            last = _Shown(new_output("stream", name=name, text=""))
+            self._cell.outputs.append(last.output)
+            self._shown.append(last)
+        last.output.text += text
+        last.size += len(text)
+        self._left -= len(text)
+        return True
 
-    def _spend(self, kind: str, size: int) -> None:
-        self._left[kind] -= size
-        self._left["notebook"] -= size
+    def _room(self, limit: int, printed: bool) -> int:
+        """Characters that the cell may still show of this sort."""
+        held = sum(shown.size for shown in self._shown if shown.printed == printed)
+        return max(0, min(limit - held, self._left))
 
-    def _clear(self) -> None:
-        if self._clear_before_next and self._cell is not None:
-            self._cell.outputs = []
+    def _say(self, words: str, name: str = "stdout") -> None:
+        """Say once that something is missing, where it is missing."""
+        assert self._cell is not None
+        if words in self._said:
+            return
+        self._said.add(words)
+        last = self._cell.outputs[-1] if self._cell.outputs else None
+        if last is not None and last.output_type == "stream" and last.name == name:
+            last.text += words
+        else:
+            self._cell.outputs.append(new_output("stream", name=name, text=words))
+
+    def _clear_if_asked(self) -> None:
+        if not self._clear_before_next:
+            return
+        assert self._cell is not None
+        self._cell.outputs = []
+        for shown in self._shown:
+            self._left += shown.size
+            if shown.place:
+                self._displays[shown.place].remove(shown)
+                if not self._displays[shown.place]:
+                    del self._displays[shown.place]
+        self._shown, self._said = [], set()
         self._clear_before_next = False
 
 
-def _bundle(data: Any) -> dict[str, Any] | None:
-    """Displayed data by MIME type, if it is of that form."""
-    if not isinstance(data, dict) or not all(isinstance(kind, str) and "/" in kind for kind in data):
-        return None
-    json_too = {kind: value for kind, value in data.items() if isinstance(value, str) or kind.endswith("json")}
-    return json_too or None
+def text(value: Any) -> str:
+    """A text that a worker sent, or an empty one if it sent something else."""
+    return value if isinstance(value, str) else ""
+
+
+def _bundle(data: Any) -> dict[str, str]:
+    """The texts among displayed data, by MIME type; empty if it is not of that form."""
+    if not isinstance(data, dict):
+        return {}
+    return {kind: value for kind, value in data.items() if "/" in kind and isinstance(value, str)}
