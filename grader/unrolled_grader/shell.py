@@ -11,6 +11,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
@@ -19,9 +20,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
+from unrolled_grader.wire import WireError
+
 Emit = Callable[[Mapping[str, Any]], None]
 TRACEBACK_LIMIT = 20_000
 """Characters of a traceback that are kept."""
+NO_TEXT = "(its text cannot be shown)"
 
 
 class _Publisher(DisplayPublisher):
@@ -70,7 +74,7 @@ class Shell(InteractiveShell):
         try:
             name, value = str(etype.__name__), str(evalue)
         except Exception:  # an exception whose own text raises
-            name, value = "Exception", "(its text cannot be shown)"
+            name, value = "Exception", NO_TEXT
         lines, left = [], TRACEBACK_LIMIT
         for line in map(str, stb):
             lines.append(line[:left])
@@ -84,7 +88,7 @@ def new_shell(emit: Emit) -> Shell:
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"
     for emitter in (_Publisher, _Hook, Shell):
-        emitter.emit = staticmethod(emit)
+        emitter.emit = staticmethod(_careful(emit))
     shell: Shell = Shell.instance(config=config)
     sys.modules["__main__"] = shell.user_module
     shell.enable_matplotlib("inline")  # type: ignore[no-untyped-call]
@@ -98,13 +102,17 @@ def run_cell(shell: Shell, source: str, loop: asyncio.AbstractEventLoop) -> tupl
     except KeyboardInterrupt as error:  # it came between two lines of the shell itself
         shell._showtraceback(KeyboardInterrupt, error, traceback.format_exc().splitlines()[-1:])
         return "KeyboardInterrupt", ""
+    except Exception as error:  # as IPython itself meets with an exception whose own text raises
+        return _told(error)
     raised = result.error_before_exec or result.error_in_exec
-    if raised is None:
-        return None
+    return None if raised is None else _told(raised)
+
+
+def _told(error: BaseException) -> tuple[str, str]:
     try:
-        return type(raised).__name__, str(raised)[:2000]
+        return type(error).__name__, str(error)[:2000]
     except Exception:
-        return type(raised).__name__, "(its text cannot be shown)"
+        return type(error).__name__, NO_TEXT
 
 
 async def _run(shell: Shell, source: str) -> Any:
@@ -122,6 +130,26 @@ async def _run(shell: Shell, source: str) -> Any:
         shell.events.trigger("post_execute")
         shell.events.trigger("post_run_cell", result)
     return result
+
+
+def flush() -> None:
+    """Send what was printed on its way."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # a cell may have closed or replaced it
+            stream.flush()
+
+
+def _careful(emit: Emit) -> Emit:
+    """Emits after what was printed before. Of what is too large to be sent it says so, and the cell goes on."""
+
+    def careful(message: Mapping[str, Any]) -> None:
+        flush()
+        try:
+            emit(message)
+        except WireError as error:
+            emit({"display": {"text/plain": f"[output left out: {error}]"}})
+
+    return careful
 
 
 def _inert(data: Any) -> dict[str, Any]:

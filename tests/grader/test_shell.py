@@ -1,0 +1,239 @@
+"""Cells as students write them, run by the worker's IPython: what stands under them is what Jupyter would show."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+
+from unrolled_grader.outputs import Outputs
+from unrolled_grader.transport import Worker
+
+Run = Callable[[str], list[NotebookNode]]
+LIMIT = 60.0
+
+
+class Notebook:
+    """A worker and what its cells show."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.outputs = Outputs()
+        self.error: tuple[str, str] | None = None
+        worker.on_event, worker.on_print = self.outputs.take, self.outputs.stream
+
+    def run(self, source: str) -> list[NotebookNode]:
+        """What the cell shows."""
+        cell = new_code_cell(source)
+        self.outputs.begin(cell)
+        self.error = self.worker.run_cell(source, LIMIT)
+        nbformat.validate(new_notebook(cells=[cell]))
+        return list(cell.outputs)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(boxed=True) as worker:
+        yield worker
+
+
+@pytest.fixture
+def notebook(worker: Worker) -> Notebook:
+    return Notebook(worker)
+
+
+def brief(outputs: list[NotebookNode]) -> list[tuple[str, str]]:
+    """Kind and text of each output."""
+    return [
+        (
+            output.get("name", output.output_type),
+            output.get("text") or output.get("evalue") or output.data["text/plain"],
+        )
+        for output in outputs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("6 * 7", [("execute_result", "42")]),
+        ("6 * 7;", []),
+        ("None", []),
+        ("'text'\n'last'", [("execute_result", "'last'")]),
+        ("display(1, 2)", [("display_data", "1"), ("display_data", "2")]),
+        ("print('a'); print('b', end='')", [("stdout", "a\nb")]),
+        ("import sys; print('a', file=sys.stderr)", [("stderr", "a\n")]),
+        ("print('a'); display(1); 2", [("stdout", "a\n"), ("display_data", "1"), ("execute_result", "2")]),
+        ("import os; os.write(1, b'raw\\xff\\n');", [("stdout", "raw\ufffd\n")]),
+        ("!echo from the shell", [("stdout", "from the shell\r\n")]),
+        ("found = !echo two; echo lines\nfound", [("execute_result", "['two', 'lines']")]),
+        ("%%bash\necho from bash", [("stdout", "from bash\n")]),
+        ("%%capture kept\nprint('kept')", []),
+        ("kept.stdout", [("execute_result", "'kept\\n'")]),
+        ("import asyncio\nawait asyncio.sleep(0, 'slept')", [("execute_result", "'slept'")]),
+        ("%pwd", [("execute_result", "'/tmp/notebook'")]),
+        ("In[-1]", [("execute_result", "'In[-1]'")]),
+        ("_ = 5\n__name__", [("execute_result", "'__main__'")]),
+        ("%matplotlib inline\n1", [("execute_result", "1")]),
+        ("exit()", []),
+        ("quit", []),
+    ],
+)
+def test_a_cell_shows_what_jupyter_shows(source: str, shown: list[tuple[str, str]], notebook: Notebook) -> None:
+    found = brief(notebook.run(source))
+    assert [(kind, text.replace("\r\n", "\n")) for kind, text in found] == [
+        (kind, text.replace("\r\n", "\n")) for kind, text in shown
+    ]
+    assert notebook.error is None
+
+
+def test_names_stay_from_cell_to_cell_also_for_pickle(notebook: Notebook) -> None:
+    notebook.run("import pickle\n\nclass Mine:\n    number = 7")
+    assert brief(notebook.run("pickle.loads(pickle.dumps(Mine())).number")) == [("execute_result", "7")]
+
+
+def test_tasks_go_on_while_a_later_cell_awaits(notebook: Notebook) -> None:
+    notebook.run("import asyncio\n\nasync def work():\n    await asyncio.sleep(0)\n    return 'worked'")
+    notebook.run("task = asyncio.create_task(work())")
+    assert brief(notebook.run("await task")) == [("execute_result", "'worked'")]
+
+
+def test_time_is_told(notebook: Notebook) -> None:
+    assert "Wall time" in brief(notebook.run("%%time\nx = 1"))[0][1]
+    assert "per loop" in brief(notebook.run("%timeit -n 1 -r 1 pass"))[0][1]
+
+
+def test_plots_are_pictures_and_come_once(notebook: Notebook) -> None:
+    (plot,) = notebook.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    assert plot.output_type == "display_data"
+    assert base64.b64decode(plot.data["image/png"]).startswith(b"\x89PNG")
+    assert notebook.run("1;") == []
+
+
+def test_bytes_of_pictures_travel_in_base64(notebook: Notebook) -> None:
+    source = "from IPython.display import Image\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n' + bytes(30), format='png')"
+    (shown,) = notebook.run(source)
+    assert base64.b64decode(shown.data["image/png"]) == b"\x89PNG\r\n\x1a\n" + bytes(30)
+
+
+def test_displays_are_updated_in_place_and_cleared(notebook: Notebook) -> None:
+    source = "handle = display(1, display_id=True)\nprint('between')\nhandle.update(2)"
+    assert sorted(brief(notebook.run(source))) == [("display_data", "2"), ("stdout", "between\n")]
+    source = "from IPython.display import clear_output\nfor n in range(5):\n    clear_output(wait=True)\n    display(n)"
+    assert brief(notebook.run(source)) == [("display_data", "4")]
+    assert brief(notebook.run("display(1)\nclear_output()")) == []
+
+
+def test_widgets_show_their_text(notebook: Notebook) -> None:
+    (shown,) = notebook.run("import ipywidgets\nipywidgets.IntSlider(value=3)")
+    assert set(shown.data) == {"text/plain"}
+    assert "IntSlider(value=3)" in shown.data["text/plain"]
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("def f():\n    return 1 / 0\nf()", ("ZeroDivisionError", "division by zero")),
+        ("nosuch", ("NameError", "name 'nosuch' is not defined")),
+        ("%nosuch", ("UsageError", "Line magic function `%nosuch` not found.")),
+        ("import sys; sys.exit(3)", ("SystemExit", "3")),
+        ("raise SystemExit", ("SystemExit", "")),
+        ("raise KeyboardInterrupt", ("KeyboardInterrupt", "")),
+        ("input('name? ')", ("EOFError", "EOF when reading a line")),
+        ("1 +", ("SyntaxError", "invalid syntax")),
+        ("raise ValueError('x' * 100_000)", ("ValueError", "x" * 2000)),
+        ("raise ValueError('\\ud800')", ("ValueError", "?")),
+        ("await 1", ("TypeError", "object int can't be used in 'await' expression")),
+    ],
+)
+def test_an_error_is_shown_and_told(source: str, error: tuple[str, str], notebook: Notebook) -> None:
+    shown = notebook.run(source)
+    assert notebook.error is not None
+    assert (notebook.error[0], notebook.error[1][: len(error[1])]) == error
+    assert [output.ename for output in shown if output.output_type == "error"] in ([error[0]], [])
+    assert notebook.worker.dead == ""
+
+
+def test_a_traceback_names_the_line_in_plain_text(notebook: Notebook) -> None:
+    shown = notebook.run("def f():\n    return 1 / 0\nf()")
+    text = "\n".join(shown[-1].traceback)
+    assert "return 1 / 0" in text
+    assert "\x1b" not in text
+
+
+def test_a_long_traceback_is_cut(notebook: Notebook) -> None:
+    (shown,) = notebook.run("raise ValueError('x' * 100_000)")
+    assert sum(map(len, shown.traceback)) <= 20_000
+
+
+WICKED = """\
+class Wicked(Exception):
+    def __repr__(self):
+        raise ValueError("no repr")
+    __str__ = __repr__
+"""
+
+
+def test_objects_whose_text_raises_are_told_apart_from_their_cell(notebook: Notebook) -> None:
+    notebook.run(WICKED)
+    shown = notebook.run("Wicked()")
+    assert [(output.ename, output.evalue) for output in shown] == [("ValueError", "no repr")]
+    assert notebook.error is None
+    (shown_error,) = notebook.run("raise Wicked()")
+    assert notebook.error is not None
+    assert "cannot be shown" in shown_error.evalue
+    assert brief(notebook.run("'still here'")) == [("execute_result", "'still here'")]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("{'text/plain': {1, 2}}", "{1, 2}"),
+        ("{'text/plain': 'x' * 20_000_000}", "[output left out: a message of 20,"),
+        ("{'text/plain': b'abc'}", base64.b64encode(b"abc").decode()),
+        ("{'text/plain': '\\ud800'}", "?"),
+        ("{3: 'x', 'text/plain': 'y'}", "y"),
+    ],
+)
+def test_odd_data_is_shown_as_far_as_it_can_be(data: str, text: str, notebook: Notebook) -> None:
+    ((kind, shown),) = brief(notebook.run(f"display({data}, raw=True)"))
+    assert (kind, shown[: len(text)]) == ("display_data", text)
+    assert notebook.error is None
+
+
+def test_data_that_is_no_json_is_an_error_of_its_cell(notebook: Notebook) -> None:
+    notebook.run("loop = []\nloop.append(loop)\ndisplay({'application/json': loop}, raw=True)")
+    assert notebook.error is not None
+    assert notebook.error[0] == "ValueError"
+
+
+def test_a_stream_that_is_closed_or_replaced_ends_nothing(notebook: Notebook) -> None:
+    source = "import io, sys\nkept = sys.stdout\nsys.stdout = io.StringIO()\nprint('lost')\nsys.stdout.close()"
+    assert notebook.run(source) == []
+    assert brief(notebook.run("sys.stdout = kept\nprint('back')")) == [("stdout", "back\n")]
+
+
+def test_threads_may_display(notebook: Notebook) -> None:
+    notebook.run("import threading\nfrom IPython.display import display")
+    source = """\
+def show(n):
+    display({"text/plain": str(n) + "x" * 1_000_000}, raw=True)
+threads = [threading.Thread(target=show, args=(n,)) for n in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()"""
+    assert sorted(text[:2] for _, text in brief(notebook.run(source))) == ["0x", "1x", "2x", "3x"]
+
+
+def test_what_a_cell_displays_cannot_bear_the_mark_of_the_judge(notebook: Notebook) -> None:
+    source = (
+        "display({'text/plain': 'x'}, raw=True, metadata={'unrolled': 'judge'}, transient={'display_id': 'a' * 999})"
+    )
+    (shown,) = notebook.run(source)
+    assert shown.metadata == {}
