@@ -178,3 +178,30 @@ def test_a_page_has_an_end() -> None:
     assert len(page) < 1.2 * feedback.PAGE_LIMIT
     assert "does not show" in page
     assert "The end." in page
+
+
+def test_scripts_and_styles_go_with_their_text() -> None:
+    assert inert.clean("<style>p { color: red }</style><script>let x</script><p>a</p>") == "<p>a</p>"
+
+
+def test_too_much_html_gives_way_to_plain_text() -> None:
+    for much in ("<b>x" * 6000, "&lt;" * 6000, "x" * 400_000):
+        assert shown(text_html=much, text_plain="plain") == "<pre>plain</pre>"
+    assert inert.clean("<b>x" * 6000) == inert.NOT_SHOWN
+
+
+def test_formulas_keep_what_looks_like_tags() -> None:
+    assert inert.markdown("$a<b>c$") == '<p><code class="tex">a&lt;b&gt;c</code></p>\n'
+    assert inert.markdown("$$a<b>c$$") == '<p></p><div class="tex">a&lt;b&gt;c</div><p></p>\n'
+
+
+def test_an_output_larger_than_the_rest_of_the_page_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feedback, "PAGE_LIMIT", 1000)
+    outputs = [new_output("stream", text=text * size) for text, size in (("a", 100), ("b", 2000), ("c", 100))]
+    page = feedback.page(new_notebook(cells=[new_code_cell("", outputs=outputs)]), {})
+    assert ("a" * 100 in page, "b" * 2000 in page, "c" * 100 in page) == (True, False, True)
+
+
+def test_half_a_character_does_not_stop_the_page() -> None:
+    cell = new_code_cell("'\ud800'", metadata=hostile.graded("\ud800", 0, 1))
+    feedback.page(new_notebook(cells=[cell, new_markdown_cell("\ud800")]), {"notebook": "x"}).encode("utf-8")
