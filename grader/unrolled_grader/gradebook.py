@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,17 @@ def last_error(result: Mapping[str, Any]) -> str:
 
 
 def save(
-    directory: CourseDirectory, student: str, lesson: str, notebook: NotebookNode, points: Mapping[str, float]
+    directory: CourseDirectory,
+    student: str,
+    lesson: str,
+    notebook: NotebookNode,
+    points: Mapping[str, float],
+    deferred: Collection[str] = (),
 ) -> None:
     """Write the scores (grade_id of a check's cell -> points) of a judged notebook, and who gave no answer.
 
-    An answer in words waits for a person; where the student changed nothing, it is 0 and waits for nobody.
+    An answer in words waits for a person; where the student changed nothing, it is 0 and waits for nobody. Cells with
+    `deferred` points are marked for a person too, until a machine settles them.
     """
     cells = {name: cell for cell in notebook.cells if (name := grade_id(cell))}
     with opened(directory) as gradebook:
@@ -97,7 +103,7 @@ def save(
                 continue  # scored by a person alone
             answer = cells.get(grade.name)
             in_words = answer is not None and is_solution(answer) and not _unanswered(answer)
-            _set(grade, None if in_words else points.get(grade.name, 0.0))
+            _set(grade, None if in_words else points.get(grade.name, 0.0), waits=grade.name in deferred)
         for comment in submitted.comments:
             if not isinstance(comment.cell, TaskCell):
                 comment.auto_comment = "No response." if _unanswered(cells.get(comment.name)) else None
@@ -127,10 +133,10 @@ def has_scores(directory: CourseDirectory, student: str, lesson: str) -> bool:
         return any(grade.auto_score is not None for grade in submitted.grades)
 
 
-def _set(grade: Any, auto_score: float | None) -> None:
+def _set(grade: Any, auto_score: float | None, *, waits: bool = False) -> None:
     """As nbgrader's SaveAutoGrades: what a person scored is kept, and shown again for review."""
     grade.auto_score = auto_score
-    grade.needs_manual_grade = grade.manual_score is not None or auto_score is None
+    grade.needs_manual_grade = waits or grade.manual_score is not None or auto_score is None
 
 
 def _unanswered(cell: NotebookNode | None) -> bool:

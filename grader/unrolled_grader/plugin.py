@@ -51,7 +51,8 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         for score in kept.scores:
             cell = evidence.CELL + score.check
             points[cell] = points.get(cell, 0.0) + score.points
-        gradebook.save(directory, student, lesson, executed, points)
+        deferred = {evidence.CELL + score.check for score in kept.scores if score.verdict == "deferred"}
+        gradebook.save(directory, student, lesson, executed, points, deferred)
         if self.writes_scores:
             record.write_scores(self.grades(directory))
         executed.metadata[STAMP] = kept.date

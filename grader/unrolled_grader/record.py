@@ -337,6 +337,7 @@ def _table(grades: Path) -> Iterator[sqlite3.Connection]:
     file = grades / TABLE
     try:
         grades.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)  # it holds seeds
         with contextlib.closing(sqlite3.connect(file, timeout=PATIENCE)) as table:
             (version,) = table.execute("PRAGMA user_version").fetchone()
             if version not in (0, FORMAT):

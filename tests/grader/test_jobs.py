@@ -83,6 +83,13 @@ def autograde(root: Path, student: str) -> dict[str, Any]:
     return result
 
 
+def grades(course: Course, student: str) -> dict[str, tuple[float | None, bool]]:
+    """Points, and whether a person is to look, by cell, as the gradebook has them."""
+    with Gradebook(course.directory.db_url, course.directory.course_id) as found:
+        submitted = found.find_submission_notebook(LESSON, LESSON, student)
+        return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}
+
+
 def cell_of(nb: NotebookNode, name: str) -> NotebookNode:
     return next(cell for cell in nb.cells if notebooks.grade_id(cell) == name)
 
@@ -202,12 +209,14 @@ def test_only_what_is_deferred_and_can_be_settled_is_judged_again(course: Course
     kept = record.load(course.grades, "cem", LESSON)
     assert kept is not None
     assert kept.scores[2].verdict == "deferred"
+    assert grades(course, "cem")["check_total"] == (1.0, True)  # marked for a person
     for course_ in (course, course, quick):
         commands.grade_class(course_, student="cem")
     assert judged.students == ["cem", "cem"]
     kept = record.load(course.grades, "cem", LESSON)
     assert kept is not None
     assert kept.points == 4
+    assert grades(course, "cem")["check_total"] == (2.0, False)
 
 
 def test_a_part_that_needs_a_gpu_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,22 +352,19 @@ def test_a_class_is_graded_once_however_often_the_run_is_killed(tmp_path: Path) 
             run.kill()
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    grades, feedback = root / "grades", root / "grader" / "feedback"
-    states = record.states(grades)
+    kept_in, feedback = root / "grades", root / "grader" / "feedback"
+    states = record.states(kept_in)
     assert {student for student, _ in states} == {*students}
     assert {state for state, _ in states.values()} == {"done"}
     assert all(1 <= attempts <= 4 for _, attempts in states.values())
-    with closing(sqlite3.connect(grades / record.TABLE)) as table:
+    with closing(sqlite3.connect(kept_in / record.TABLE)) as table:
         assert table.execute("SELECT count(*) FROM earlier").fetchone() == (0,)  # nobody was graded twice
-    found = list(record.load_all(grades))
+    found = list(record.load_all(kept_in))
     assert [kept.points for kept in found] == [2 * (number % 2) for number in range(9)]
-    directory = Course.at(root).directory
+    course = Course.at(root)
     for kept in found:
         assert (feedback / kept.student / LESSON / f"{LESSON}.html").exists()
-        with Gradebook(directory.db_url, directory.course_id) as gradebook_:
-            scores = gradebook_.find_submission_notebook(LESSON, LESSON, kept.student)
-            assert {grade.name: grade.auto_score for grade in scores.grades}["check_double"] == kept.points
-    course = Course.at(root)
+        assert grades(course, kept.student)["check_double"] == (kept.points, False)
     course.judge_with(sandbox=False)
     assert all(course.done(handed(root, student)) for student in students)
 

@@ -43,6 +43,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert record.notebook(tmp_path, "ann", LESSON) == notebook
     assert record.load(tmp_path, "bob", LESSON) is None
     assert record.notebook(tmp_path, "bob", LESSON) is None
+    assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.iterdir())  # it holds seeds
 
 
 def test_without_a_table_there_is_nothing_and_none_is_made(tmp_path: Path) -> None:
