@@ -107,7 +107,8 @@ def test_an_order_that_kills_its_workers_is_given_up_and_no_other(
     with scheduler(tmp_path, failures=0) as (address, _), ExitStack() as workers:
         for _ in range(3):
             workers.enter_context(worker(address, "TIMING=1,GPU=1"))
-        orders = [{"number": n, "folder": str(tmp_path), "dies": 9 * (n == 0)} for n in range(40)]
+        order = {"folder": str(tmp_path), "resources": {"TIMING": 1, "GPU": 1}}
+        orders = [{**order, "number": number, "dies": 9 * (number == 0)} for number in range(40)]
         found = list(queue.run(orders, mark, 1, address))
     assert numbers(found) == list(range(40))
     (lost,) = [(order["number"], str(answer)) for order, answer in found if isinstance(answer, Exception)]
