@@ -19,9 +19,8 @@ from traitlets import default
 
 from unrolled_grader import inert
 from unrolled_grader.evidence import CELL
+from unrolled_grader.outputs import MARK
 
-MARK = {"unrolled": "judge"}
-"""The metadata of an output that the judge wrote. The judge takes all metadata from what students display."""
 PAGE_LIMIT = 5_000_000
 """Characters of outputs on one page."""
 SOURCE_LIMIT = 50_000
@@ -77,7 +76,7 @@ class Feedback(Exporter):
 
 
 def is_judges(output: NotebookNode) -> bool:
-    """Whether the judge wrote this output."""
+    """Whether the judge wrote this output: it drops the metadata of whatever a notebook displays."""
     return all(output.get("metadata", {}).get(key) == value for key, value in MARK.items())
 
 
