@@ -42,7 +42,8 @@ code { font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; }
 .told { border-left: 3px solid #999; padding: .1rem .9rem; }
 .told h1 { font-size: 1.35rem; } .told h2 { font-size: 1.15rem; } .told h3 { font-size: 1rem; }
 .out { border-left: 3px dotted #999; margin: .4rem 0 .4rem 1rem; padding: .1rem .8rem; }
-.held { contain: content; overflow: auto; max-height: 40rem; }
+.held { contain: content; overflow: auto; } .out .held { max-height: 40rem; }
+@media print { .out .held { max-height: none; } }
 .held img { max-width: 100%; height: auto; background: #fff; }
 .tex { font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; white-space: pre-wrap; color: #5b3a00; }
 div.tex { margin: .5rem 1.5rem; }
@@ -100,7 +101,7 @@ def _head(nb: NotebookNode, name: str, grades: dict[str, Any]) -> str:
     )
     late = float(grades.get("late_penalty") or 0)
     penalty = f'<p class="late">Handed in late: {_number(late)} points less.</p>' if late else ""
-    score = f"{_number(grades.get('score'))} of {_number(grades.get('max_score'))} points"
+    score = f"{_number(max(0.0, float(grades.get('score') or 0)))} of {_number(grades.get('max_score'))} points"
     return (
         f"<header><h1>{name}: {score}</h1>{penalty}"
         "<p>What the judge found stands in blue frames. Dotted lines hold what the notebook itself displayed.</p>"

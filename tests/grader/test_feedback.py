@@ -161,6 +161,7 @@ def test_only_the_judge_has_the_judges_frame() -> None:
 def test_scores_comments_and_penalty_stand_on_the_page() -> None:
     text = Tags(feedback.page(hostile.notebook(), GRADES)).text
     assert "02_convolution: 3 of 5 points" in text
+    assert "x: 0 of 5 points" in feedback.page(new_notebook(), {"notebook": "x", "score": -2.0, "max_score": 5.0})
     assert "Handed in late: 0.5 points less." in text
     assert "conv2d_gemm: 1 of 3 points" in text
     assert "explain_gemm: 2 of 2 points" in text
