@@ -16,6 +16,7 @@ import nbformat
 from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
+from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled import checks
 from unrolled_grader import authoring, gradebook, jobs, record, refusal, sandbox
@@ -146,11 +147,17 @@ class Course:
         return jobs.order_for(handed, self._released(handed.lesson), self.grades / "jobs", self.options)
 
     def take(self, answer: Mapping[str, Any]) -> str:
-        """Keep what came of an order. Returns why the submission could not be judged; empty if it was."""
-        found, notebook = jobs.result_of(answer)
+        """Keep what came of an order. Returns why the submission could not be judged; empty if it was.
+
+        Raises CourseError if the result cannot be read, as where a cluster's machines share no folder.
+        """
+        try:
+            found, notebook = jobs.result_of(answer)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CourseError(f"its result cannot be read: {type(error).__name__}: {error}") from error
         if not found.problem:
             record.save(self.grades, found, notebook)
-        Path(answer["result"]).unlink()
+        Path(answer["result"]).unlink(missing_ok=True)
         return found.problem
 
     def apply(self, handed: Handed, problem: str = "") -> Record:
@@ -191,8 +198,11 @@ class Course:
 
     def _refuse(self, handed: Handed, problem: str) -> Record:
         """Record a submission that cannot be graded: 0 for each part, with the reason."""
-        with _quiet():
-            return refusal.refuse(self.directory, self.grades, handed, problem)
+        try:
+            with _quiet():
+                return refusal.refuse(self.directory, self.grades, handed, problem)
+        except SQLAlchemyError as error:
+            raise CourseError(f"the gradebook cannot be written: {error}") from error
 
     def _stamp(self, handed: Handed) -> str | None:
         """Which record the autograded notebook belongs to; None if nbgrader did not come to its end."""

@@ -26,6 +26,7 @@ from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
+from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled import checks, notebooks
 from unrolled_grader import authoring, commands, gradebook, intake, jobs, judge, opening, queue, record
@@ -367,6 +368,36 @@ def test_a_class_is_graded_once_however_often_the_run_is_killed(tmp_path: Path) 
         assert grades(course, kept.student)["check_double"] == (kept.points, False)
     course.judge_with(sandbox=False)
     assert all(course.done(handed(root, student)) for student in students)
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", '{"record": {"format": 99}, "notebook": null}'])
+def test_a_result_that_cannot_be_read_grades_nobody(
+    content: str | None, course: Course, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As where a cluster's machines share no folder; the class goes on."""
+    file = tmp_path / "result.json"
+    if content is not None:
+        file.write_text(content)
+    hand_in(root, "jon", answered(root, GOOD))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "perform", lambda order: {"result": str(file)})
+        assert commands.grade_class(course, student="jon") == 1
+    assert "not graded: its result cannot be read" in capsys.readouterr().out
+    assert record.load(course.grades, "jon", LESSON) is None
+
+
+def test_a_gradebook_that_cannot_be_written_grades_nobody(
+    course: Course, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*arguments: Any) -> None:
+        raise SQLAlchemyError("database is locked")
+
+    hand_in(root, "kim", answered(root, GOOD)).write_bytes(b"\0")
+    with monkeypatch.context() as patch:
+        patch.setattr(gradebook, "save_zero", locked)
+        assert commands.grade_class(course, student="kim") == 1
+    assert "not graded: the gradebook cannot be written: database is locked" in capsys.readouterr().out
+    assert commands.grade_class(course, student="kim") == 0
 
 
 def test_the_modules_that_do_not_judge_exist() -> None:
