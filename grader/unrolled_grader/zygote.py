@@ -12,29 +12,31 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import fcntl
 import gc
 import importlib
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unrolled_grader import worker
 
+if sys.platform != "win32":
+    import fcntl
+    import resource
+
 NAMESPACES = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
 NS_GET_USERNS = 0xB701  # ioctl_ns(2): the user namespace that owns a namespace
-PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38  # prctl(2)
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38  # prctl(2)
 CAPABILITY_VERSION_3 = 0x20080522  # capset(2)
 ORDER_LIMIT = 1 << 16
-FORKING = sys.platform != "win32"
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -89,26 +91,28 @@ class Zygote:
         return int(answer["pid"])
 
     def close(self) -> None:
-        """End the warm process. Workers in boxes live on until their box is closed."""
-        self._control.close()
+        """End the warm process. Workers in boxes live on until their box is closed; others end with it."""
+        self.forget()
         self._process.wait()
+
+    def forget(self) -> None:
+        """Leave the warm process to whoever else holds its other end."""
+        self._control.close()
 
 
 _warm: list[Zygote] = []
+_one_at_a_time = threading.Lock()
 
 
 def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
     """Start a worker from this process's warm one, which is started on first use, and once again if it ended."""
-    for attempt in (1, 2):
-        if not _warm:
-            _warm.append(Zygote())
-        try:
-            return _warm[0].fork(order, descriptors)
-        except ZygoteError:
+    with _one_at_a_time:
+        if _warm:
+            with contextlib.suppress(ZygoteError):
+                return _warm[0].fork(order, descriptors)
             end()
-            if attempt == 2:
-                raise
-    raise AssertionError
+        _warm.append(Zygote())
+        return _warm[0].fork(order, descriptors)
 
 
 @atexit.register
@@ -118,6 +122,16 @@ def end() -> None:
         _warm.pop().close()
 
 
+def _forget() -> None:
+    """In a fork of the judge: the warm process is its parent's, and answers that one alone."""
+    while _warm:
+        _warm.pop().forget()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget)
+
+
 def main(control: socket.socket) -> None:
     """Fork a worker for every order that arrives, until the other end is gone."""
     _load()
@@ -125,14 +139,24 @@ def main(control: socket.socket) -> None:
         data, descriptors, _, _ = socket.recv_fds(control, ORDER_LIMIT, 4)
         if not data:
             return
-        middle = os.fork()
-        if middle == 0:
-            _start_worker(control, json.loads(data), descriptors)
+        order = json.loads(data)
+        child = os.fork()
+        if child == 0:
+            _start_worker(control, order, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-        _, status = os.waitpid(middle, 0)
-        if status != 0:
-            control.send(json.dumps({"error": "it could not enter the box"}).encode())
+        if order.get("box"):
+            _, status = os.waitpid(child, 0)
+            if status != 0:
+                control.send(json.dumps({"error": "it could not enter the box"}).encode())
+        _reap()
+
+
+def _reap() -> None:
+    """Let go of workers without a box, which are this process's own children, once they have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _load() -> None:
@@ -152,24 +176,28 @@ def _load() -> None:
 
 
 def _start_worker(control: socket.socket, order: dict[str, Any], descriptors: Sequence[int]) -> None:
-    """In the fork: walk into the box, fork once more (only a child is in the box's process namespace), and serve."""
-    code = 1
+    """In the fork: walk into the box, fork once more (only a child is in the box's process namespace), and serve.
+
+    Without a box this is the worker, and ends with the warm process.
+    """
+    code, pid = 1, 0
     try:
         baseline = _imported(order["baseline"]) if "baseline" in order else None
         if order.get("box"):
             enter(order["box"])
-        pid = os.fork()
-        if pid:
-            control.send(json.dumps({"pid": pid}).encode())
-            code = 0
-        else:
+            pid = os.fork()
+        if pid or not order.get("box"):
+            control.send(json.dumps({"pid": pid or os.getpid()}).encode())
+        if not pid:
             control.close()
             _settle(order, descriptors)
             worker.serve(descriptors, baseline)
-            code = 0
+        code = 0
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.write(2, f"worker: {type(error).__name__}: {error}\n".encode())
+            if not order.get("box"):
+                control.send(json.dumps({"error": str(error)}).encode())
     finally:
         os._exit(code)
 
@@ -213,6 +241,8 @@ def _settle(order: Mapping[str, Any], descriptors: Sequence[int]) -> None:
     for low, high in zip(kept, [*kept[1:], resource.getrlimit(resource.RLIMIT_NOFILE)[0]], strict=True):
         os.closerange(low + 1, high)
     os.setsid()
+    if not order.get("box") and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # its parent is the warm process itself
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, most in order.get("limits", {}).items():
         number = getattr(resource, f"RLIMIT_{name}", None)

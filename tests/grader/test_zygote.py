@@ -1,0 +1,182 @@
+"""The warm process: its forks are in the box, whole and alone, and nothing is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from unrolled_grader import sandbox, wire, zygote
+from unrolled_grader.transport import Worker
+from unrolled_grader.zygote import ZygoteError
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, list[int]]]:
+    """Our end of a socket, and what a worker is handed."""
+    ours, theirs = socket.socketpair()
+    theirs_too = [theirs.detach(), wire.new_arena(), os.open(os.devnull, os.O_WRONLY), os.open(os.devnull, os.O_WRONLY)]
+    ours.settimeout(30)
+    with ours:
+        yield ours, theirs_too
+    for descriptor in theirs_too:
+        os.close(descriptor)
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 20
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return true()
+
+
+def links(pid: int) -> dict[str, str]:
+    return {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in (*zygote.NAMESPACES, "user")}
+
+
+def gone(pid: int) -> bool:
+    """Whether the process has ended; one that nobody has waited for yet has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_a_worker_is_in_all_namespaces_of_the_box_and_in_none_of_ours() -> None:
+    with Worker(boxed=True) as worker:
+        assert worker._box is not None
+        inside, box, outside = links(worker.pid), links(worker._box.pid), links(os.getpid())
+        assert inside == box
+        assert all(inside[name] != outside[name] for name in inside)
+
+
+def test_entering_gives_up_every_capability_for_good() -> None:
+    with Worker(boxed=True) as worker:
+        lines = Path(f"/proc/{worker.pid}/status").read_text().splitlines()
+    status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+    assert status["NoNewPrivs"] == "1"
+
+
+def test_what_cannot_enter_is_an_error_and_the_next_one_works(ends: tuple[socket.socket, list[int]]) -> None:
+    with pytest.raises(ZygoteError, match="could not enter the box"):
+        zygote.fork({"box": 2**30}, ends[1])
+    with Worker(boxed=True) as worker:
+        assert worker.run_cell("1", 30) is None
+
+
+def test_without_a_box_what_cannot_start_is_an_error_too(ends: tuple[socket.socket, list[int]]) -> None:
+    with pytest.raises(ZygoteError, match="nosuch"):
+        zygote.fork({"baseline": {"module": "unrolled", "name": "nosuch"}}, ends[1])
+
+
+def test_a_warm_process_that_died_is_replaced() -> None:
+    with Worker(boxed=True):
+        pass
+    first = zygote._warm[0]._process
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    with Worker(boxed=True) as worker:
+        assert worker.run_cell("1", 30) is None
+    assert zygote._warm[0]._process.pid != first.pid
+
+
+def test_many_forks_leave_no_file_open_and_no_process() -> None:
+    with sandbox.Box() as box:
+        zygote.end()
+        opened: list[int] = []
+        for turn in range(50):
+            ours, theirs = socket.socketpair()
+            arena, null = wire.new_arena(), os.open(os.devnull, os.O_WRONLY)
+            pid = zygote.fork({"box": box.pid}, [theirs.fileno(), arena, null, null])
+            for descriptor in (arena, null):
+                os.close(descriptor)
+            theirs.close()
+            ours.close()  # the worker hangs up
+            warm = zygote._warm[0]._process.pid
+            assert eventually(lambda pid=pid: gone(pid))
+            if turn in (0, 49):
+                opened.append(len(os.listdir(f"/proc/{warm}/fd")))
+                opened.append(len(os.listdir("/proc/self/fd")))
+        assert opened[:2] == opened[2:]
+        assert children(warm) == []
+
+
+def test_workers_without_a_box_end_with_the_warm_process_and_are_let_go_of() -> None:
+    with Worker(boxed=False) as first:
+        assert first.run_cell("1", 30) is None
+        pid = first.pid
+    with Worker(boxed=False) as second:
+        assert second.run_cell("1", 30) is None
+        warm = zygote._warm[0]._process.pid
+        assert str(pid) not in children(warm)
+        os.kill(warm, signal.SIGKILL)
+        assert eventually(lambda: gone(second.pid))
+
+
+def test_only_absolute_entries_of_the_path_go_along(
+    ends: tuple[socket.socket, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file beside a notebook, called like a module, must not be imported outside of the box."""
+    (tmp_path / "json.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", ".", *sys.path, str(tmp_path / "absolute")])
+    zygote.end()
+    source = (
+        "import sys; found = [entry for entry in sys.path[1:] if not entry.startswith('/')]; assert not found, found"
+    )
+    with Worker(boxed=True) as worker:
+        assert worker.run_cell(source, 30) is None
+        assert worker.run_cell(f"assert {str(tmp_path / 'absolute')!r} in sys.path", 30) is None
+        assert worker.run_cell("assert sys.path[0] == ''", 30) is None
+    zygote.end()
+
+
+def test_a_fork_of_the_judge_leaves_its_parents_warm_process_alone() -> None:
+    with Worker(boxed=False):
+        pass
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if zygote._warm == [] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    with Worker(boxed=False) as worker:
+        assert worker.run_cell("1", 30) is None
+
+
+def test_threads_of_the_judge_get_a_worker_each() -> None:
+    source = """\
+    from concurrent.futures import ThreadPoolExecutor
+    from unrolled_grader.transport import Worker
+    def judge(number):
+        with Worker(boxed=False) as worker:
+            printed = []
+            worker.on_print = lambda name, text: printed.append(text)
+            worker.run_cell(f"import os; print({number}, os.getpid())", 30)
+            return "".join(printed).split() == [str(number), str(worker.pid)]
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(judge, range(16)))
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(source)], check=True, timeout=60)
+
+
+def test_the_warm_process_ends_with_its_judge() -> None:
+    source = (
+        "from unrolled_grader import transport, zygote; w = transport.Worker(boxed=False); print(w.pid, flush=True);"
+    )
+    source += "print(zygote._warm[0]._process.pid, flush=True); import os; os.kill(os.getpid(), 9)"
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=60)
+    pids = [int(line) for line in done.stdout.split()]
+    assert len(pids) == 2
+    assert eventually(lambda: all(map(gone, pids)))
