@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-import random
-import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-import small_course
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
@@ -319,55 +311,6 @@ def test_an_order_and_its_answer_are_json_and_a_broken_file_raises_nothing(
     )
     with pytest.raises(jobs.JobError, match="another version of the course"):
         jobs.perform({**order, "specs": "others"})
-
-
-RUN = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import small_course
-from unrolled_grader import commands, jobs
-from unrolled_grader.course import Course
-small_course.know()
-jobs.perform = small_course.perform_quickly
-course = Course.at(Path(sys.argv[2]))
-course.judge_with(sandbox=False)
-sys.exit(commands.grade_class(course, jobs=2))
-"""
-
-
-@pytest.mark.usefixtures("_small_specs")
-def test_a_class_is_graded_once_however_often_the_run_is_killed(tmp_path: Path) -> None:
-    """`kill -9` of the coordinator at random moments; its processes end with it, and the next run goes on."""
-    root = small_course.make(tmp_path / "checkout")
-    students = [f"s{number}" for number in range(9)]
-    for number, student in enumerate(students):
-        hand_in(root, student, answered(root, GOOD if number % 2 else {}))
-    command = [sys.executable, "-c", RUN, str(Path(__file__).parent), str(root)]
-    for graded in (0, 1, 2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
-            assert run.stdout is not None
-            seen = (line for line in run.stdout if line.startswith("["))
-            assert len(list(islice(seen, graded))) == graded
-            time.sleep(random.uniform(0, 0.3 if graded else 3))
-            run.kill()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    kept_in, feedback = root / "grades", root / "grader" / "feedback"
-    states = record.states(kept_in)
-    assert {student for student, _ in states} == {*students}
-    assert {state for state, _ in states.values()} == {"done"}
-    assert all(1 <= attempts <= 4 for _, attempts in states.values())
-    with closing(sqlite3.connect(kept_in / record.TABLE)) as table:
-        assert table.execute("SELECT count(*) FROM earlier").fetchone() == (0,)  # nobody was graded twice
-    found = list(record.load_all(kept_in))
-    assert [kept.points for kept in found] == [2 * (number % 2) for number in range(9)]
-    course = Course.at(root)
-    for kept in found:
-        assert (feedback / kept.student / LESSON / f"{LESSON}.html").exists()
-        assert grades(course, kept.student)["check_double"] == (kept.points, False)
-    course.judge_with(sandbox=False)
-    assert all(course.done(handed(root, student)) for student in students)
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"record": {"format": 99}, "notebook": null}'])
