@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+OWN, MOUNTS = "/proc/self/cgroup", "/proc/self/mounts"
 _numbers = itertools.count()
 PATIENCE = 5.0
 """Seconds that a killed group may take to empty."""
@@ -87,7 +88,7 @@ class Group:
 
 def new() -> Group | None:
     """A new group below this process's own, or None where this process may not make one."""
-    homes = dict(_homes())
+    homes = _here()
     unified = _made(homes.get(""))
     if unified is None:
         return None
@@ -102,22 +103,36 @@ def _made(home: Path | None) -> Path | None:
     folder = home / f"unrolled-{os.getpid()}-{next(_numbers)}"
     try:
         folder.mkdir()
-        return folder if os.access(folder / "cgroup.procs", os.W_OK) else None
     except OSError:
         return None
+    if os.access(folder / "cgroup.procs", os.W_OK):
+        return folder
+    folder.rmdir()
+    return None
 
 
-def _homes() -> Iterator[tuple[str, Path]]:
-    """Where this process stands in each hierarchy, by controller; "" is version 2."""
+def _here() -> dict[str, Path]:
+    """Where this process stands, by controller. In a container that may be out of sight: then the topmost in sight."""
+    homes = _homes(_read(OWN), _read(MOUNTS))
+    return {name: folder if folder.is_dir() else top for name, top, folder in homes}
+
+
+def _read(file: str) -> str:
     try:
-        own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+        return Path(file).read_text()
     except OSError:  # not Linux
-        return
-    for _, controllers, path in own:
+        return ""
+
+
+def _homes(own: str, mounts: str) -> Iterator[tuple[str, Path, Path]]:
+    """By controller, "" being version 2: where its hierarchy is mounted, and where this process stands in it."""
+    mounted = [line.split() for line in mounts.splitlines()]
+    for line in own.splitlines():
+        _, controllers, path = line.split(":", 2)
         names = controllers.split(",") if controllers else [""]
-        for _, where, kind, options, *_ in mounts:
+        for _, where, kind, options, *_ in mounted:
             if kind == ("cgroup" if controllers else "cgroup2") and set(names) & {"", *options.split(",")}:
-                home = Path(where, path.lstrip("/"))
+                top = Path(where)
                 for name in names:
-                    yield name, home if home.is_dir() else Path(where)
+                    # A path that begins with `..` lies outside of what this process may see.
+                    yield name, top, top if path.startswith("/..") else top / path.lstrip("/")
