@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from unrolled_grader.intake import Handed
     from unrolled_grader.record import Record
 
-MOST_JOBS = 4
-"""More would mostly wait for each other: what is timed runs alone."""
 DEMO_LESSONS = ("01_matrix_parallelism", "02_convolution", "03_pooling", "04_backprop", "05_train_a_cnn")
 
 
@@ -51,7 +49,7 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run student code with all the rights of your account; every score says so",
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="submissions at a time (default: a core each, at most 4)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="submissions at a time (default: one a core)")
 
 
 def _grade(arguments: argparse.Namespace) -> int:
@@ -134,12 +132,14 @@ def grade_class(
         if graded:
             print(f"{len(graded)} of {len(handed)} are graded already")
         todo = [item for item in handed if item not in graded]
-        for number, (item, outcome) in enumerate(_graded(course, todo, jobs, scheduler, force=force), 1):
-            line = f"{item.student}, {item.lesson}: {_outcome(outcome)}"
-            print(f"[{number}/{len(todo)}] {record.one_line(line)}", flush=True)
-            if not isinstance(outcome, Exception):
-                graded.add(item)
-        scores, page = record.write_scores(course.grades), report.write(course.grades)
+        try:
+            for number, (item, outcome) in enumerate(_graded(course, todo, jobs, scheduler, force=force), 1):
+                line = f"{item.student}, {item.lesson}: {_outcome(outcome)}"
+                print(f"[{number}/{len(todo)}] {record.one_line(line)}", flush=True)
+                if not isinstance(outcome, Exception):
+                    graded.add(item)
+        finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
+            scores, page = record.write_scores(course.grades), report.write(course.grades)
     who = {(item.student, item.lesson) for item in graded}
     print(f"\n{table(kept for kept in record.load_all(course.grades) if (kept.student, kept.lesson) in who)}\n")
     print(f"scores: {scores}\nreport: {page}\nfeedback: {course.feedback}")
@@ -165,7 +165,8 @@ def _jobs(asked: int | None) -> int:
 
     if asked is not None and asked < 1:
         raise CommandError(f"--jobs must be at least 1, got {asked}")
-    return 1 if not AVAILABLE else asked or min(os.cpu_count() or 1, MOST_JOBS)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1 if not AVAILABLE else asked or cores
 
 
 def _graded(

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import platform
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +80,8 @@ def order_for(handed: intake.Handed, released: Path, folder: Path, options: judg
         "digest": handed.digest,
         "released": str(released.absolute()),
         "specs": specs_hash(released),
-        "result": str(folder.absolute() / f"{name}.json"),
+        # A name of its own: a process that a lost run left behind may still write its result.
+        "result": str(folder.absolute() / f"{name}-{secrets.token_hex(8)}.json"),
         "options": {"timing": options.timing, "sandbox": options.sandbox},
         **({} if options.timing else {"resources": {}}),  # any worker of a cluster will do
     }

@@ -32,6 +32,7 @@ class Process:
     def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None) -> None:
         self._box = sandbox.Box() if boxed else None
         self.group = cgroup.new()
+        self._handle: int | None = None
         self._folder = None if boxed else Path(tempfile.mkdtemp(prefix="unrolled-worker-"))
         self.arena = wire.new_arena()
         self.selector = selectors.DefaultSelector()
@@ -64,6 +65,8 @@ class Process:
         finally:
             for end in ends:
                 os.close(end)
+        if hasattr(os, "pidfd_open"):
+            self._handle = os.pidfd_open(self.pid)
         if self.group is not None:
             self.group.limit(MEMORY, PROCESSES)
             self.group.add(self.pid)
@@ -90,6 +93,8 @@ class Process:
                 key.fileobj.close()  # type: ignore[attr-defined]
         self.selector.close()
         os.close(self.arena)
+        if self._handle is not None:
+            os.close(self._handle)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -145,7 +150,15 @@ class Process:
         if self.group is not None:
             self.group.freeze(frozen)
         else:
-            sandbox.kill(self.pid, signal.SIGSTOP if frozen else signal.SIGCONT)
+            self.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the worker, which may be gone; never to one that has its number now."""
+        with suppress(ProcessLookupError):
+            if self._handle is None:
+                os.kill(self.pid, number)
+            else:
+                signal.pidfd_send_signal(self._handle, number)
 
     def pin(self, cores: frozenset[int]) -> None:
         """Let the worker run on these cores alone, as far as it does not say otherwise itself."""

@@ -17,8 +17,10 @@ second core, or by work in the background, is refused as a whole.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -29,7 +31,7 @@ import numpy as np
 from unrolled.checks import Spec
 from unrolled.checks.compare import mismatch
 from unrolled.checks.run import SPEED_LIMIT, UnfairError
-from unrolled.timing import BlockTime, Verdict, compare_blocks
+from unrolled.timing import BlockTime, Verdict, compare_blocks, rule
 from unrolled_grader import wire
 from unrolled_grader.transport import Worker
 
@@ -47,6 +49,8 @@ EMPTY_BLOCKS = 9
 """Blocks without a call, of the baseline's worker, that tell what the transport takes."""
 OUTSIDE = 0.25
 """CPU time outside of the blocks, as a share of that inside. Getting ready for a block takes an honest worker 0.1."""
+DAWDLING, PATIENCE = 3.0, 2.0
+"""How many times as long as the baseline, and how many seconds more, a side may take when the time runs out."""
 ALLOWANCE = 0.05
 """Seconds of CPU time outside of the blocks that say nothing."""
 
@@ -60,25 +64,29 @@ def race(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozense
     """
     speed = spec.speed
     assert speed is not None
-    stream = _Stream(spec, seed)
-    with Worker(boxed=worker.boxed, baseline=speed.baseline) as other:
+    candidate = _Side(worker, stream := _Stream(spec, seed), worker.released, verified=True)
+    with worker.held(), Worker(boxed=worker.boxed, baseline=speed.baseline) as other:
         other.pin(cores)
         baseline = _Side(other, stream, nullcontext)
-        baseline.prepare(1)
-        transport = statistics.median(other.go(0, SPEED_LIMIT).wall for _ in range(EMPTY_BLOCKS))
-        candidate = _Side(worker, stream, worker.released, verified=True)
-        with worker.held():
-            verdict = compare_blocks(
-                candidate,
-                baseline,
-                speed.at_least,
-                seed=seed % 2**32,
-                threads="1 thread",
-                shortest=SHORTEST,
-                cpu_witness=worker.counts_cpu and other.counts_cpu,
-            )
-        candidate.settle()
+        transport = baseline.transport()
+        verdict = compare_blocks(
+            candidate,
+            baseline,
+            speed.at_least,
+            seed=seed % 2**32,
+            threads="1 thread",
+            shortest=SHORTEST,
+            cpu_witness=worker.counts_cpu and other.counts_cpu,
+        )
+    candidate.settle()
+    if verdict.outcome == "inconclusive" and len(verdict.pairs) < rule.LOOKS[0]:
+        candidate.expect_haste(baseline)
     return _with_transport(verdict, transport)
+
+
+def derived(seed: int, *what: object) -> int:
+    """A seed for one use. Inputs that were drawn from it tell nothing of the seeds for others."""
+    return int.from_bytes(hashlib.blake2b(repr((seed, *what)).encode(), digest_size=8).digest(), "big") >> 1
 
 
 def _with_transport(verdict: Verdict, seconds: float) -> Verdict:
@@ -133,7 +141,7 @@ class _Stream:
         """The latest batch, if the other side alone has used it; else a new one."""
         if self._batch is None or side in self._batch.used_by:
             self._number += 1
-            seed = self._seed + self._number
+            seed = derived(self._seed, self._number)
             self._batch = _Batch(lambda count: self._draw(seed, count), set())
         self._batch.used_by.add(side)
         return self._batch
@@ -153,25 +161,28 @@ class _Side:
         self._stream = stream
         self._released = released
         self._verified = verified
-        self._inside = self._wall = 0.0
+        self._inside = self._wall = self._spent = 0.0
         self._begin = worker.cpu_seconds()
 
     def __call__(self, calls: int) -> BlockTime:
         """Time one block of so many calls."""
         inputs = self._stream.batch(id(self)).first(min(calls, self._stream.distinct))
+        started = time.monotonic()
         with self._released():
             self._worker.prepare(inputs, self._stream.slot)
             took = self._worker.go(calls, SPEED_LIMIT)
             results = self._sample(inputs) if self._verified else ()
+        self._spent += time.monotonic() - started
         self._inside += took.cpu
         self._wall += took.wall
         for chosen, result, now in results:
             self._verify(inputs[chosen], result, now)
         return BlockTime(max(took.wall, took.cpu), took.cpu) if self._worker.counts_cpu else took
 
-    def prepare(self, calls: int) -> None:
-        """Get ready for a block that is not run."""
-        self._worker.prepare(self._stream.batch(id(self)).first(calls), self._stream.slot)
+    def transport(self) -> float:
+        """Median seconds of a block without a call."""
+        self._worker.prepare(self._stream.batch(id(self)).first(1), self._stream.slot)
+        return statistics.median(self._worker.go(0, SPEED_LIMIT).wall for _ in range(EMPTY_BLOCKS))
 
     def settle(self) -> None:
         """Raise UnfairError if the worker worked outside of its blocks, or on more than one core and that unnoticed."""
@@ -183,6 +194,11 @@ class _Side:
             )
         if self._inside > (1 + OUTSIDE) * self._wall + ALLOWANCE:
             raise UnfairError(f"{self._inside:.2f} s of CPU time were used in {self._wall:.2f} s: one core is the rule")
+
+    def expect_haste(self, other: _Side) -> None:
+        """Raise UnfairError if the time ran out on this side's account: blocks of both are planned equally long."""
+        if self._spent > DAWDLING * other._spent + PATIENCE:
+            raise UnfairError(f"time ran out: its blocks took {self._spent:.1f} s, the baseline's {other._spent:.1f} s")
 
     def _sample(self, inputs: Sequence[Inputs]) -> list[tuple[int, wire.Array, dict[str, wire.Array]]]:
         """Some results, chosen now, and their inputs, as they lie in the shared file."""

@@ -7,12 +7,10 @@ box ends, however it ends, so does all that runs in the box.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import shutil
-import signal
 import site
 import subprocess
 import sys
@@ -144,7 +142,9 @@ def _arguments() -> tuple[str, ...]:
         arguments += ["--size", str(SCRATCH), "--perms", "1777", "--tmpfs", folder]
     for path in _readable():
         arguments += ["--symlink", os.readlink(path), str(path)] if path.is_symlink() else _bound(path)
-    return (*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp")
+    for folder in ("/proc", "/dev", "/"):  # in /proc/sys, root may write even without any capability
+        arguments += ["--remount-ro", folder]
+    return (*arguments, "--chdir", "/tmp")
 
 
 def _bound(path: Path) -> list[str]:
@@ -154,7 +154,8 @@ def _bound(path: Path) -> list[str]:
 def _readable() -> Iterator[Path]:
     """The system, this interpreter with its packages, and the course's library: no path twice, none inside another."""
     seen: list[Path] = []
-    for path in map(Path, (*SYSTEM, *SETTINGS, *_python())):
+    named = list(map(Path, (*SYSTEM, *SETTINGS, *_python())))
+    for path in (*named, *(path.resolve() for path in named)):
         if path.exists() and not any(path.is_relative_to(other) for other in seen):
             seen.append(path)
             yield path
@@ -170,9 +171,3 @@ def _python() -> Iterator[str]:
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
     yield str(Path(sys.prefix, "pyvenv.cfg"))
-
-
-def kill(pid: int, number: int = signal.SIGKILL) -> None:
-    """Send a signal to a process that may be gone."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)

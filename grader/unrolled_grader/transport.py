@@ -16,7 +16,7 @@ from unrolled.checks.answers import AnswerUsedError
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
 from unrolled.timing import BlockTime
-from unrolled_grader import sandbox, wire
+from unrolled_grader import wire
 from unrolled_grader.process import START_LIMIT, Process
 from unrolled_grader.wire import Array, Channel, WireError
 
@@ -25,6 +25,10 @@ GRACE = 1.0
 DRAUGHTS = 16
 """Times that a stream is read in a row; some print faster than anybody can read."""
 EVENTS = ("display", "result", "error", "clear")
+PREPARE_LIMIT = 5.0
+"""Seconds to get ready for a block, which takes an honest worker milliseconds."""
+ASK_BYTES = 2**20
+"""Bytes of the arrays that come with a call of an object that the judge keeps."""
 METHODS = ("__call__", "forward", "backward")
 """What student code may call of an object that the judge keeps. Everything else of it stays out of reach."""
 Event = Callable[[Mapping[str, Any]], None]
@@ -48,6 +52,7 @@ class Worker(Process):
         self._inputs, self._replies = wire.Stack(wire.INPUTS), wire.Stack(wire.REPLIES)
         self._places: list[list[tuple[str, Array, int]]] = []
         self._kept: dict[int, Any] = {}
+        self._asked = 0
 
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
         """Run a cell; name and text of the error that it raised, or None. Raises TimeLimitError, WorkerDiedError."""
@@ -101,7 +106,7 @@ class Worker(Process):
                 values.append([name, self._give(value, put)])
                 self._places[-1] += [(name, array, offset) for array, offset in put]
             coded.append({"dict": values})
-        self._converse({"prepare": {"inputs": coded, "slot": slot, "size": self._inputs.used}}, "ready", START_LIMIT)
+        self._converse({"prepare": {"inputs": coded, "slot": slot, "size": self._inputs.used}}, "ready", PREPARE_LIMIT)
 
     def go(self, calls: int, limit: float) -> BlockTime:
         """Run a block, timed by this side's clock. Raises what `call` raises."""
@@ -161,7 +166,7 @@ class Worker(Process):
                     if interrupted:
                         self._died(f"still busy {limit:g} s after its start, and after an interrupt")
                         raise TimeLimitError(f"ran longer than {limit:g} s")
-                    sandbox.kill(self.pid, signal.SIGINT)
+                    self.send_signal(signal.SIGINT)
                     interrupted, deadline = True, time.monotonic() + GRACE
             elif time.monotonic() > deadline + GRACE:
                 self._died("it went on sending after its time was over")
@@ -212,8 +217,9 @@ class Worker(Process):
         target = self._kept.get(number) if isinstance(number, int) else None
         if not isinstance(method, str) or method not in METHODS or not hasattr(target, method):
             return {"refused": f"there is no {_text(method, 40)!r} to call"}
+        self._asked = 0
         try:
-            positional, named = wire.decode(message.get("with"), self._read)
+            positional, named = wire.decode(message.get("with"), self._read_asked)
             value = getattr(target, method)(*positional, **named)
             self._replies.clear()
             return {"value": wire.encode(copy.deepcopy(value), self._put_reply)}
@@ -251,6 +257,12 @@ class Worker(Process):
         if read != size:
             raise WireError(f"only {read:,} of {size:,} bytes at {offset:,}")
         return data
+
+    def _read_asked(self, offset: int, size: int) -> bytearray:
+        self._asked += size
+        if self._asked > ASK_BYTES:
+            raise ValueError(f"more than {ASK_BYTES:,} bytes in one call")
+        return self._read(offset, size)
 
     def _array_at(self, offset: int, like: Array) -> Array:
         array: Array = np.frombuffer(self._read(offset, like.nbytes), like.dtype).reshape(like.shape)

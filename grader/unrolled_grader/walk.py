@@ -29,7 +29,7 @@ from unrolled_grader import evidence, sandbox
 from unrolled_grader.evidence import CELL, Score
 from unrolled_grader.lease import lease
 from unrolled_grader.outputs import MARK, Outputs
-from unrolled_grader.race import race
+from unrolled_grader.race import derived, race
 from unrolled_grader.transport import Worker, WorkerDiedError
 from unrolled_grader.wire import alien
 
@@ -115,6 +115,8 @@ class Walk:
                         break
             else:
                 return worker
+            if time.monotonic() > self._deadline:
+                return worker
             worker.close()
 
     def _run_cell(self, worker: Worker, index: int, cell: NotebookNode) -> None:
@@ -171,7 +173,7 @@ class Walk:
         place = Place(stand_in.limiter, measured if self._timed else None)
         kind = found.get("bound")
         function = stand_in if found.get("callable") else alien(kind if isinstance(kind, str) else "object")
-        return checks.run(name, spec, function, seed=self.seed, climb=False, place=place)
+        return checks.run(name, spec, function, seed=derived(self.seed, name), climb=False, place=place)
 
     def _scored(self, name: str, report: Report) -> tuple[Score, ...]:
         timings = (report.timing.to_dict(),) if report.timing else ()

@@ -70,9 +70,13 @@ def _form(batches: Any, inputs: Inputs) -> tuple[str, ...]:
 
 def _contents(batches: Any, inputs: Inputs) -> tuple[str, ...]:
     """What is wrong with what an epoch's batches hold. The first pixel of an image is its number."""
-    numbers = np.concatenate([images[:, 0, 0, 0] for images, _ in batches])
+    found = np.concatenate([images for images, _ in batches])
     labels = np.concatenate([labels for _, labels in batches])
     count = len(inputs["labels"])
+    numbers = found[:, 0, 0, 0]
+    known = np.isin(numbers, np.arange(count))
+    if not known.all() or not np.array_equal(found, inputs["images"][numbers.astype(np.int64)]):
+        return ("some of your images are none of the data set: take them as they are, images[...]",)
     times = np.bincount(numbers.astype(np.int64), minlength=count)
     if (times != 1).any():
         never, often = int((times == 0).sum()), int((times > 1).sum())
