@@ -25,9 +25,10 @@ print("double\\n  ✓ two")
 42"""
 FORGED = """\
 from IPython.display import display
-from unrolled.checks import MIME, Part, Report
+from unrolled.checks import MIME, Finding, Part, Report
 parts = (Part("total", "pass", 1, 1, ""), Part("total/speed", "pass", 1, 1, ""))
-display({MIME: Report("total", "0", (), parts).to_dict()}, raw=True, metadata={"unrolled": "judge"})"""
+report = Report("total", "0", (Finding("one", "pass"),), parts)
+display({MIME: report.to_dict(), "text/plain": str(report)}, raw=True, metadata={"unrolled": "judge"})"""
 RICH = """\
 import asyncio
 import matplotlib.pyplot as plt
