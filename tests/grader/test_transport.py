@@ -1,0 +1,408 @@
+"""The judge's side of a worker: what is called, given, answered, and survived."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unrolled.checks.limits import TimeLimitError
+from unrolled.checks.run import ReportedError
+from unrolled_grader import transport, wire
+from unrolled_grader.transport import Worker, WorkerDiedError
+
+LIMIT = 60.0
+STUBBORN = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass\n"
+RAW = """\
+import json, os, socket, stat, struct
+def raw(message):
+    data = message if isinstance(message, bytes) else json.dumps(message).encode()
+    for number in range(3, 20):
+        try:
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                with socket.socket(fileno=os.dup(number)) as one:
+                    one.sendall(struct.pack("!I", len(data)) + data)
+        except OSError: pass
+"""
+"""A way to say anything to the judge."""
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Worker]:
+    with Worker(boxed=True) as worker:
+        yield worker
+
+
+@pytest.fixture
+def fresh() -> Iterator[Worker]:
+    with Worker(boxed=True) as worker:
+        yield worker
+
+
+def bound(worker: Worker, source: str) -> Callable[..., Any]:
+    """The function `f` of this source, called in the worker."""
+    assert worker.run_cell(textwrap.dedent(source), LIMIT) is None
+    worker.bind("f", "")
+    return lambda *positional, **named: worker.call(positional, named, LIMIT)
+
+
+# What a call gives
+
+
+def test_results_are_plain_data(shared: Worker) -> None:
+    f = bound(shared, "def f(x, *, k=2):\n    return {'list': [x * k, None, True, 1.5], 'tuple': (x.dtype.str, {3})}")
+    got = f(np.arange(3, dtype="f4"), k=3)
+    np.testing.assert_array_equal(got["list"][0], np.array([0, 3, 6], "f4"))
+    assert got["list"][0].dtype == np.float32
+    assert got["list"][1:] == [None, True, 1.5]
+    assert got["tuple"][0] == "<f4"
+    assert type(got["tuple"][1]).__name__ == "set"
+
+
+def test_binding_describes_the_function(shared: Worker) -> None:
+    shared.run_cell("def f(a, b=1, *c, d): pass\nx = 3\nclass Odd:\n    @property\n    def g(self): 1 / 0", LIMIT)
+    assert shared.bind("f", "") == {
+        "bound": "function",
+        "parameters": [["a", 1, False], ["b", 1, True], ["c", 2, False], ["d", 3, False]],
+        "callable": True,
+    }
+    assert shared.bind("x", "") == {"bound": "int", "parameters": None, "callable": False}
+    assert shared.bind("nosuch", "")["unbound"][0] == "NameError"
+    assert shared.bind("Odd().g", "")["unbound"] == ["ZeroDivisionError", "division by zero"]
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("return 1 / 0", ("raised ZeroDivisionError: division by zero", "in line 2: return 1 / 0")),
+        ("raise SystemExit(3)", ("raised SystemExit: 3", "in line 2: raise SystemExit(3)")),
+        ("exit()", None),
+        (
+            "raise ValueError('x' * 1000)",
+            ("raised ValueError: " + "x" * 297 + "...", "in line 2: raise ValueError('x' * 1000)"),
+        ),
+    ],
+)
+def test_what_a_function_raises_is_reported_with_its_line(body: str, lines: Any, shared: Worker) -> None:
+    f = bound(shared, f"def f():\n    {body}")
+    if lines is None:
+        assert f() is None
+        return
+    with pytest.raises(ReportedError) as raised:
+        f()
+    assert raised.value.lines == lines
+
+
+def test_what_is_not_written_yet_is_told_apart(shared: Worker) -> None:
+    with pytest.raises(NotImplementedError):
+        bound(shared, "def f():\n    raise NotImplementedError")()
+
+
+def test_changes_of_inputs_show_in_ours(shared: Worker) -> None:
+    f = bound(shared, "def f(x, y, many, pair):\n    x[0] = 9\n    y.append(4)\n    many[1][:] = 7\n    pair[0].sort()")
+    x, y, many, pair = np.zeros(2), [1, 2], [np.zeros(2), np.zeros(2)], ([3, 1], 2)
+    f(x, y, many, pair=pair)
+    assert x.tolist() == [9, 0]
+    assert y == [1, 2, 4]
+    assert [array.tolist() for array in many] == [[0, 0], [7, 7]]
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "|b1", "<i2", "|u1"])
+def test_inputs_of_any_layout_arrive(dtype: str, shared: Worker) -> None:
+    f = bound(shared, "def f(x):\n    return x.dtype.str, x.shape, x.tolist()")
+    for array in (np.arange(6).reshape(2, 3).astype(dtype), np.zeros((0, 3), dtype), np.ones((), dtype)):
+        for view in (array, np.asfortranarray(array), array[::-1] if array.ndim else array):
+            assert f(view) == (dtype, view.shape, view.tolist())
+
+
+def test_large_inputs_arrive_and_too_large_ones_are_named(shared: Worker) -> None:
+    f = bound(shared, "def f(x):\n    return x[-1], x.nbytes")
+    assert f(np.full(100 * 2**20, 3, np.uint8)) == (3, 100 * 2**20)
+    with pytest.raises(MemoryError, match="bytes more than the 234,881,024 there is room for"):
+        f(np.zeros(240 * 2**20, np.uint8))
+    assert f(np.ones(1, np.uint8)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ("__import__('numpy').zeros(300 * 2**20, 'u1')", "raised MemoryError"),
+        ("(lambda f: f(f))(lambda f: [f(f)])", "raised RecursionError"),
+    ],
+)
+def test_results_that_cannot_be_sent_are_reported(result: str, says: str, shared: Worker) -> None:
+    with pytest.raises(ReportedError, match=says):
+        bound(shared, f"def f():\n    return {result}")()
+    assert bound(shared, "def f():\n    return 10**100_000")() is not None
+    assert shared.dead == ""
+
+
+# Objects that the judge keeps
+
+
+class Network:
+    """What stays with the judge."""
+
+    secret = "the labels"
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def forward(self, x: Any) -> Any:
+        self.seen.append(x)
+        return x * 2
+
+    def __call__(self, x: Any, *, add: float = 0.0) -> Any:
+        return {"sum": x.sum() + add, "kept": self}
+
+    def labels(self) -> str:
+        return self.secret
+
+
+def test_arrays_go_both_ways(shared: Worker) -> None:
+    f = bound(
+        shared,
+        "def f(network):\n    a = network.forward(np_.ones((2, 3), 'f4'))\n    return a, network(a, add=0.5)['sum']",
+    )
+    shared.run_cell("import numpy as np_", LIMIT)
+    network = Network()
+    got, total = f(network)
+    np.testing.assert_array_equal(got, np.full((2, 3), 2, "f4"))
+    assert got.dtype == np.float32
+    assert total == 12.5
+    np.testing.assert_array_equal(network.seen[0], np.ones((2, 3)))
+
+
+def test_many_replies_do_not_fill_the_shared_file(shared: Worker) -> None:
+    source = """\
+    import numpy
+    def f(network):
+        x = numpy.ones(50_000)
+        return sum(network.forward(x)[-1] for n in range(100))"""
+    assert bound(shared, source)(Network()) == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("network._ask(network._number, 'labels', [], {})", "there is no 'labels' to call"),
+        ("network._ask(network._number, '__init__', [], {})", "there is no '__init__' to call"),
+        ("network._ask(network._number, 'backward', [], {})", "there is no 'backward' to call"),
+        ("network._ask(999, 'forward', [], {})", "there is no 'forward' to call"),
+        ("network._ask([], 'forward', [], {})", "there is no 'forward' to call"),
+        ("network._ask(0, ['forward'], [], {})", "there is no '' to call"),
+        ("network.forward('text', 'another')", "TypeError"),
+        ("network.forward({1, 2})", "TypeError"),
+    ],
+)
+def test_nothing_else_of_them_is_in_reach(asked: str, says: str, shared: Worker) -> None:
+    f = bound(shared, f"def f(network):\n    try: return {asked}\n    except TypeError as error: return str(error)")
+    assert says in f(Network())
+    assert shared.dead == ""
+
+
+def test_they_have_nothing_but_their_methods_over_there(shared: Worker) -> None:
+    assert (
+        bound(shared, "def f(network):\n    return hasattr(network, 'secret') or hasattr(network, 'seen')")(Network())
+        is False
+    )
+
+
+def test_an_object_of_an_earlier_call_is_gone(shared: Worker) -> None:
+    f = bound(shared, "def f(network=None, n=[]):\n    n.append(network)\n    return n[0].forward(1)")
+    assert f(Network()) == 2
+    with pytest.raises(ReportedError, match="there is no 'forward' to call"):
+        f()
+
+
+# Limits
+
+
+def test_a_cell_that_overruns_is_interrupted_and_the_worker_lives(fresh: Worker) -> None:
+    assert fresh.run_cell("while True: pass", 0.5) == ("KeyboardInterrupt", "")
+    assert fresh.run_cell("x = 1", LIMIT) is None
+
+
+def test_a_call_that_overruns_is_interrupted_and_the_worker_lives(fresh: Worker) -> None:
+    bound(fresh, "import time\ndef f(seconds):\n    time.sleep(seconds)\n    return 'slept'")
+    with pytest.raises(TimeLimitError, match=r"ran longer than 0\.5 s"):
+        fresh.call([100], {}, 0.5)
+    assert fresh.call([0], {}, LIMIT) == "slept"
+
+
+@pytest.mark.parametrize("how", ["cell", "call", "bind", "go"])
+def test_what_ignores_the_interrupt_is_killed(how: str, fresh: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "START_LIMIT", 1.0)
+    loop = textwrap.indent(STUBBORN, "    ")
+    bound(fresh, f"def f():\n{loop}\nclass Slow:\n    g = property(lambda self: f())")
+    fresh.prepare([{}], 64)
+    ways: dict[str, Callable[[], Any]] = {
+        "cell": lambda: fresh.run_cell(STUBBORN, 0.5),
+        "call": lambda: fresh.call([], {}, 0.5),
+        "bind": lambda: fresh.bind("Slow().g", ""),
+        "go": lambda: fresh.go(1, 0.5),
+    }
+    begun = time.monotonic()
+    with pytest.raises(TimeLimitError):
+        ways[how]()
+    assert time.monotonic() - begun < 20
+    assert "after an interrupt" in fresh.dead
+    with pytest.raises(WorkerDiedError):
+        fresh.run_cell("1", LIMIT)
+
+
+@pytest.mark.parametrize(
+    "flood",
+    ["print('x' * 10_000)", "display(1)", "raw({'display': {}})", "os.write(2, b'x' * 65536)"],
+)
+def test_a_flood_ends_at_the_limit(flood: str, fresh: Worker) -> None:
+    fresh.run_cell(RAW, LIMIT)
+    begun = time.monotonic()
+    try:
+        ended = fresh.run_cell(f"while True: {flood}", 0.5)
+        assert ended is not None
+        assert ended[0] == "KeyboardInterrupt"
+    except (TimeLimitError, WorkerDiedError):
+        assert fresh.dead
+    assert time.monotonic() - begun < 20
+
+
+# Death, and lies
+
+
+DEATHS = ["os._exit(0)", "os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 11)", "__import__('ctypes').string_at(0)"]
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_death_in_a_cell_is_told(death: str, fresh: Worker) -> None:
+    with pytest.raises(WorkerDiedError, match="it ended"):
+        fresh.run_cell(f"import os\n{death}", LIMIT)
+    with pytest.raises(WorkerDiedError, match="it ended"):
+        fresh.call([], {}, LIMIT)
+
+
+@pytest.mark.parametrize("stage", ["bind", "call", "ask", "prepare", "go", "between"])
+def test_death_at_any_stage_is_told(stage: str, fresh: Worker) -> None:
+    source = f"""\
+    import gc, os
+    class Deadly:
+        @property
+        def g(self): os._exit(0)
+    def f(network=None):
+        if network is not None: network.forward(1)
+        if {stage in ("call", "go", "ask")}: os._exit(0)
+    if {stage == "prepare"}: gc.callbacks.append(lambda *_: os._exit(0))
+    if {stage == "between"}: __import__("threading").Timer(0.2, os._exit, [0]).start()
+    """
+    bound(fresh, source)
+    if stage == "between":
+        time.sleep(0.5)
+    ways: dict[str, Callable[[], Any]] = {
+        "bind": lambda: fresh.bind("Deadly().g", ""),
+        "ask": lambda: fresh.call([Network()], {}, LIMIT),
+        "prepare": lambda: fresh.prepare([{}], 64),
+        "go": lambda: (fresh.prepare([{}], 64), fresh.go(1, LIMIT)),
+    }
+    with pytest.raises(WorkerDiedError, match="it ended"):
+        ways.get(stage, lambda: fresh.call([], {}, LIMIT))()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"no JSON",
+        b"[1]",
+        b"[" * 100_000,
+        {"value": {"array": ["|O8", [1], 0]}, "given": None},
+        {"value": {"list": [1.5]}},
+        {"value": None, "given": {"array": ["<f8", [2**62], 0]}},
+    ],
+)
+def test_an_answer_that_no_worker_gives_ends_it(said: Any, fresh: Worker) -> None:
+    bound(fresh, f"{RAW}\ndef f():\n    raw({said!r})\n    while True: pass")
+    with pytest.raises(WorkerDiedError, match="it sent"):
+        fresh.call([], {}, 10)
+    assert fresh.dead
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"ended": 3}, {"ended": [[], {}]}, {"ended": ["A", "B", "C"]}, {"raised": [1], "lines": [[1]]}, {"ask": {}}],
+)
+def test_odd_words_in_an_answer_break_nothing(said: Any, fresh: Worker) -> None:
+    """The cell phase believes whatever ends it, but nothing but a text is a text."""
+    fresh.run_cell(RAW, LIMIT)
+    try:
+        ended = fresh.run_cell(f"raw({said!r})", 10)
+    except WorkerDiedError:
+        return
+    assert ended is None or all(isinstance(word, str) for word in ended)
+
+
+def test_a_block_is_answered_by_its_own_answer_alone(fresh: Worker) -> None:
+    bound(fresh, f"{RAW}\ndef f():\n    raw({{'done': 'guessed'}})\n    return 1.0")
+    fresh.prepare([{}], 64)
+    with pytest.raises(WorkerDiedError, match="another question"):
+        fresh.go(1, LIMIT)
+
+
+def test_an_answer_before_its_question_is_none(fresh: Worker) -> None:
+    bound(fresh, f"{RAW}\ndef f():\n    return 1.0")
+    fresh.prepare([{}], 64)
+    fresh._channel.send({"cell": "raw({'done': 'early'})"})
+    time.sleep(0.5)
+    with pytest.raises(WorkerDiedError, match="before it was asked"):
+        fresh.go(1, LIMIT)
+
+
+# Blocks
+
+
+def test_a_block_leaves_its_results_and_its_inputs_in_sight(shared: Worker) -> None:
+    bound(shared, "def f(x):\n    return x * 2")
+    inputs = [{"x": np.full(3, n, "f8")} for n in range(4)]
+    shared.prepare(inputs, wire.aligned(24))
+    took = shared.go(10, LIMIT)
+    assert took.wall > 0
+    for number in range(4):
+        np.testing.assert_array_equal(shared.result(number, wire.aligned(24), inputs[0]["x"]), np.full(3, 2.0 * number))
+        np.testing.assert_array_equal(shared.inputs_now(number)["x"], inputs[number]["x"])
+
+
+def test_a_result_larger_than_its_place_spills_into_no_other(shared: Worker) -> None:
+    bound(shared, "import numpy\ndef f(n):\n    return numpy.full(1000 if n == 0 else 8, n, 'f8')")
+    shared.prepare([{"n": 1}, {"n": 2}, {"n": 0}, {"n": 3}], 64)
+    shared.go(4, LIMIT)
+    assert shared.result(3, 64, np.zeros(8)).tolist() == [3.0] * 8
+    shared.go(3, LIMIT)  # the last one is longer than its place, and ends where the next one begins
+    assert shared.result(3, 64, np.zeros(8)).tolist() == [3.0] * 8
+
+
+# Ends
+
+
+def test_a_flood_of_text_during_a_call_is_taken_in(shared: Worker) -> None:
+    printed: list[str] = []
+    shared.on_print = lambda name, text: printed.append(text)
+    try:
+        assert bound(shared, "def f():\n    print('x' * 3_000_000, flush=True)\n    return 7")() == 7
+    finally:
+        shared.on_print = lambda name, text: None
+    assert sum(map(len, printed)) == 3_000_001
+
+
+def test_workers_leave_nothing_open() -> None:
+    with Worker(boxed=True) as worker:
+        worker.run_cell("1", LIMIT)
+    before = set(os.listdir("/proc/self/fd"))
+    for _ in range(15):
+        with Worker(boxed=True) as worker:
+            pass
+        with Worker(boxed=False) as worker:
+            pass
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
