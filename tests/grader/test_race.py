@@ -1,0 +1,208 @@
+"""Races on real workers. What is asserted holds by wide margins: a hundred times the work, or a twentieth of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from small_course import SPECS
+
+from unrolled.checks.run import UnfairError
+from unrolled.timing import BlockTime
+from unrolled.timing.verdict import Block, Pair, Verdict, conclude
+from unrolled_grader import race as racing
+from unrolled_grader.race import race
+from unrolled_grader.transport import Worker
+
+SPEC = SPECS["total"]
+SEED = 12345
+LIMIT = 60.0
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with Worker(boxed=True) as worker:
+        yield worker
+
+
+def raced(worker: Worker, source: str) -> Verdict:
+    """The race of `total`, as this source defines it, against a loop. It asks for five times the loop's speed."""
+    assert worker.run_cell(source, LIMIT) is None
+    assert worker.bind("total", "total")["callable"]
+    return race(worker, SPEC, SEED)
+
+
+def test_much_faster_passes(worker: Worker) -> None:
+    verdict = raced(worker, "def total(x):\n    return x.sum()")
+    assert verdict.outcome == "pass"
+    assert verdict.ratio is not None
+    assert verdict.ratio > 5
+
+
+def test_no_faster_does_not_pass(worker: Worker) -> None:
+    source = "def total(x):\n    t = 0.0\n    for a in [*x, *-x, *x]: t += float(a)\n    return x.dtype.type(t)"
+    verdict = raced(worker, source)
+    assert verdict.outcome in ("fail", "inconclusive")
+    assert verdict.ratio is not None
+    assert verdict.ratio < 2
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (
+            "import zlib\ndef total(x):\n    return x.sum() + (zlib.crc32(x.tobytes()) % 4 == 0)",
+            "while it was timed, a result was wrong",
+        ),
+        (
+            "calls = []\ndef total(x):\n    calls.append(0)\n    return x.sum() if len(calls) < 50 else calls",
+            "a result was wrong",
+        ),
+        (
+            "def total(x):\n    s = x.sum()\n    x[0] += 1\n    return s",
+            "while it was timed, the function changed its input x",
+        ),
+        ("kept = []\ndef total(x):\n    kept.append(x.sum())\n    return kept[0]", "a result was wrong"),
+    ],
+    ids=["one in four", "after a while", "changed", "the first again"],
+)
+def test_what_is_wrong_while_it_is_timed_is_found(source: str, says: str, worker: Worker) -> None:
+    with pytest.raises(UnfairError, match=says):
+        raced(worker, source)
+
+
+def test_work_in_the_background_is_found(worker: Worker) -> None:
+    if not worker.counts_cpu:
+        pytest.skip("nothing counts CPU time here")
+    burn = "import os\nfor n in range(2):\n    if os.fork() == 0:\n        while True: pass"
+    with pytest.raises(UnfairError, match="CPU time were used"):
+        raced(worker, f"{burn}\ndef total(x):\n    return x.sum()")
+
+
+def test_what_a_function_raises_while_it_is_timed_is_raised(worker: Worker) -> None:
+    source = "calls = []\ndef total(x):\n    calls.append(0)\n    return x.sum() if len(calls) < 50 else 1 / 0"
+    with pytest.raises(Exception, match="raised ZeroDivisionError"):
+        raced(worker, source)
+
+
+# Transport
+
+
+def verdict_of(seconds: float) -> Verdict:
+    pair = Pair(Block(1, 1.0), Block(10, seconds))
+    return conclude([pair] * 8, [], 5)
+
+
+def test_a_transport_that_weighs_too_much_decides_nothing() -> None:
+    assert racing._with_transport(verdict_of(0.1), 0.0019).outcome == "pass"
+    heavy = racing._with_transport(verdict_of(0.1), 0.0021)
+    assert heavy.outcome == "inconclusive"
+    assert "the transport took 2.1% of a block, at most 2% is fair" in heavy.reason
+    assert heavy.pairs == verdict_of(0.1).pairs
+
+
+def test_the_transport_is_measured(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(racing, "TRANSPORT", 0.0)
+    assert raced(worker, "def total(x):\n    return x.sum()").outcome == "inconclusive"
+
+
+# Inputs
+
+
+def same(a: Any, b: Any) -> bool:
+    return len(a) == len(b) and all(np.array_equal(x["x"], y["x"]) for x, y in zip(a, b, strict=True))
+
+
+def test_both_sides_of_a_pair_get_the_same_inputs_and_no_pair_gets_them_again() -> None:
+    stream = racing._Stream(SPEC, SEED)
+    seen = []
+    for first, second in ((1, 2), (1, 2), (2, 1), (1, 2)):
+        one, other = stream.batch(first).first(3), stream.batch(second).first(3)
+        assert same(one, other)
+        seen += [inputs["x"].tobytes() for inputs in one]
+    assert len(set(seen)) == 12
+
+
+def test_a_side_alone_never_gets_the_same_inputs_twice() -> None:
+    stream = racing._Stream(SPEC, SEED)
+    seen = [inputs["x"].tobytes() for _ in range(4) for inputs in stream.batch(1).first(2)]
+    assert len(set(seen)) == 8
+
+
+def test_a_batch_that_grows_begins_as_it_was() -> None:
+    few = racing._Stream(SPEC, SEED).batch(1).first(2)
+    batch = racing._Stream(SPEC, SEED).batch(1)
+    assert same(batch.first(2), few)
+    assert same(batch.first(5)[:2], few)
+    assert len(batch.first(3)) == 3
+
+
+def test_another_seed_gives_other_inputs_and_the_same_seed_the_same() -> None:
+    first, again, other = (racing._Stream(SPEC, seed).batch(1).first(2) for seed in (SEED, SEED, SEED + 1))
+    assert same(first, again)
+    assert not same(first, other)
+    assert not same(first, SPEC.speed.draw_inputs(SEED, 2) if SPEC.speed else ())
+
+
+def test_a_block_has_as_many_inputs_as_fit_and_never_few() -> None:
+    stream = racing._Stream(SPEC, SEED)
+    assert stream.distinct == racing.DISTINCT_BYTES // 400_000
+    assert stream.distinct >= 16
+
+
+# What a block took
+
+
+class Told:
+    """In place of a worker: it takes what it is told, and gives the right result, or what else it is told."""
+
+    counts_cpu = True
+    boxed = False
+
+    def __init__(self, wall: float, cpu: float) -> None:
+        self.wall, self.cpu = wall, cpu
+        self.used = 0.0
+        self.inputs: Any = ()
+
+    def prepare(self, inputs: Any, slot: int) -> None:
+        self.inputs = inputs
+
+    def go(self, calls: int, limit: float) -> BlockTime:
+        self.used += self.cpu
+        return BlockTime(self.wall, self.cpu)
+
+    def cpu_seconds(self) -> float:
+        return self.used
+
+    def result(self, number: int, slot: int, like: Any) -> Any:
+        return np.ascontiguousarray(SPEC.reference(**self.inputs[number]))
+
+    def inputs_now(self, number: int) -> Any:
+        return self.inputs[number]
+
+
+def side(worker: Any) -> racing._Side:
+    return racing._Side(worker, racing._Stream(SPEC, SEED), nullcontext, verified=True)
+
+
+def test_a_second_core_buys_nothing() -> None:
+    assert side(Told(wall=1.0, cpu=0.5))(2) == BlockTime(1.0, 0.5)
+    assert side(Told(wall=1.0, cpu=1.9))(2) == BlockTime(1.9, 1.9)
+
+
+@pytest.mark.parametrize(("outside", "fair"), [(0.0, True), (0.2, True), (0.5, False)])
+def test_cpu_time_outside_of_the_blocks_is_bounded(outside: float, fair: bool) -> None:
+    worker = Told(wall=1.0, cpu=1.0)
+    timed = side(worker)
+    timed(2)
+    worker.used += outside
+    if fair:
+        timed.settle()
+        return
+    with pytest.raises(
+        UnfairError, match=r"0\.50 s of CPU time were used outside of the measured blocks, 1\.00 s inside"
+    ):
+        timed.settle()
