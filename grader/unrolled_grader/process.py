@@ -60,6 +60,10 @@ class Process:
             order["folder"] = str(self._folder / "notebook")
         if baseline is not None:
             order["baseline"] = {"module": baseline.__module__, "name": baseline.__qualname__}
+        if self.group is not None:
+            self.group.limit(MEMORY, PROCESSES)
+            for pid in self._box.pids() if self._box is not None else ():
+                self.group.add(pid)  # student code can take these over
         try:
             self.pid = zygote.fork(order, ends)
         finally:
@@ -68,7 +72,6 @@ class Process:
         if hasattr(os, "pidfd_open"):
             self._handle = os.pidfd_open(self.pid)
         if self.group is not None:
-            self.group.limit(MEMORY, PROCESSES)
             self.group.add(self.pid)
 
     def _limits(self) -> dict[str, int]:
@@ -81,8 +84,10 @@ class Process:
         return limits
 
     def close(self) -> None:
-        """Kill whatever runs in the box, and give everything back."""
+        """Kill whatever runs in the box, and give everything back. Closed once is closed."""
         self.kill()
+        if self.selector.get_map() is None:
+            return
         if self.group is not None:
             self.group.close()
         for key in list(self.selector.get_map().values()):

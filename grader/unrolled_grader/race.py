@@ -90,16 +90,21 @@ def derived(seed: int, *what: object) -> int:
 
 
 def _with_transport(verdict: Verdict, seconds: float) -> Verdict:
-    """The verdict, unless the message that starts a block took too large a part of the blocks."""
+    """The verdict, unless the message that starts a block takes so large a part of the blocks that it may decide."""
     if not verdict.pairs:
         return verdict
     shortest = min(
         statistics.median(block.wall for block in side)
         for side in ([pair.baseline for pair in verdict.pairs], [pair.candidate for pair in verdict.pairs])
     )
-    if seconds <= TRANSPORT * shortest:
+    share = min(seconds / shortest, 0.99)
+    settled = {
+        "pass": verdict.low * (1 - share) >= verdict.at_least,
+        "fail": verdict.high / (1 - share) < verdict.at_least / rule.SLACK,
+    }
+    if share <= TRANSPORT or settled.get(verdict.outcome, True):
         return verdict
-    reason = f"the transport took {seconds / shortest:.1%} of a block, at most {TRANSPORT:.0%} is fair"
+    reason = f"the transport took {share:.1%} of a block, at most {TRANSPORT:.0%} is fair"
     return replace(verdict, outcome="inconclusive", reason=reason)
 
 

@@ -7,10 +7,12 @@ box ends, however it ends, so does all that runs in the box.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import shutil
+import signal
 import site
 import subprocess
 import sys
@@ -61,10 +63,22 @@ class Box:
             _, said = self._holder.communicate()
             raise SandboxError(said.decode("utf-8", "replace").strip()[:300] or "bubblewrap ended at once")
         self.pid = int(json.loads(text)["child-pid"])
+        self._first: int | None = os.pidfd_open(self.pid)
+
+    def pids(self) -> list[int]:
+        """The processes that keep the room open, the first of which ends all others when it ends."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [self.pid, *(map(int, children.read_text().split()) if children.exists() else ())]
 
     def close(self) -> None:
         """End everything that runs in the box."""
-        self._holder.kill()  # its first process dies with it, and with that process the whole room
+        if self._first is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._first, signal.SIGKILL)  # and with its first process the whole room
+        os.close(self._first)
+        self._first = None
+        self._holder.kill()
         self._holder.communicate()
 
     def __enter__(self) -> Box:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
+import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,6 +26,8 @@ from traitlets.config import Config
 from unrolled_grader.wire import WireError
 
 Emit = Callable[[Mapping[str, Any]], None]
+PRINTED = 1 << 16
+"""Characters that are printed before they are sent, and in one message."""
 TRACEBACK_LIMIT = 20_000
 """Characters of a traceback that are kept."""
 NO_TEXT = "(its text cannot be shown)"
@@ -54,6 +59,46 @@ class _Hook(DisplayHook):
 
     def finish_displayhook(self) -> None:
         pass
+
+
+class Printed(io.TextIOBase):
+    """Standard output or standard error: what cells print, as messages in order with what they display.
+
+    What does not come by way of Python, and what a fork of this process prints, goes through the descriptor.
+    """
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self, emit: Emit, name: str, descriptor: int) -> None:
+        self._emit, self._name, self._descriptor = emit, name, descriptor
+        self._parts: list[str] = []
+        self._size = 0
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+
+    def write(self, text: str) -> int:
+        if os.getpid() != self._process:
+            return os.write(self._descriptor, text.encode(self.encoding, self.errors))
+        with self._lock:
+            self._parts.append(text)
+            self._size += len(text)
+            if self._size > PRINTED:
+                self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        with self._lock:
+            text = "".join(self._parts)
+            self._parts, self._size = [], 0
+            for start in range(0, len(text), PRINTED):
+                self._emit({"print": self._name, "text": text[start : start + PRINTED]})
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def writable(self) -> bool:
+        return True
 
 
 class Shell(InteractiveShell):

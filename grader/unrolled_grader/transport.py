@@ -24,7 +24,7 @@ GRACE = 1.0
 """Seconds that code has to end after an interrupt, before everything in its box is killed."""
 DRAUGHTS = 16
 """Times that a stream is read in a row; some print faster than anybody can read."""
-EVENTS = ("display", "result", "error", "clear")
+EVENTS = ("print", "display", "result", "error", "clear")
 PREPARE_LIMIT = 5.0
 """Seconds to get ready for a block, which takes an honest worker milliseconds."""
 ASK_BYTES = 2**20
@@ -144,6 +144,7 @@ class Worker(Process):
         if self.dead:
             raise WorkerDiedError(self.dead)
         try:
+            self.socket.settimeout(START_LIMIT)
             self._channel.send(message)
             answer = self._answer(time.monotonic() + limit, limit)
         except (OSError, EOFError) as error:
@@ -173,8 +174,13 @@ class Worker(Process):
                 raise TimeLimitError(f"ran longer than {limit:g} s")
             elif any(kind in message for kind in EVENTS):
                 self._drain()
-                self.on_event(message)
+                if "print" in message:
+                    name = "stderr" if message["print"] == "stderr" else "stdout"
+                    self.on_print(name, _text(message.get("text"), wire.MESSAGE_LIMIT))
+                else:
+                    self.on_event(message)
             elif "ask" in message:
+                self.socket.settimeout(max(0.1, deadline + GRACE - time.monotonic()))  # it may ask and not listen
                 self._channel.send(self._reply(message))
             else:
                 self._drain()

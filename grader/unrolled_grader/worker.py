@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
-import io
 import mmap
 import os
 import socket
@@ -18,7 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ import threadpoolctl
 from unrolled import checks
 from unrolled.checks.answers import answers_of, withheld
 from unrolled_grader import wire
-from unrolled_grader.shell import new_shell, run_cell
+from unrolled_grader.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.wire import Array, Channel
 
 TEXT_LIMIT = 300
@@ -44,11 +43,9 @@ def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None) -> No
     for source, target in ((out, 1), (err, 2)):
         os.dup2(source, target)
         os.close(source)
-    sys.stdout, sys.stderr = (
-        io.TextIOWrapper(io.FileIO(number, "w", closefd=False), "utf-8", "backslashreplace") for number in (1, 2)
-    )
-    connection = socket.socket(fileno=channel)
-    _Worker(Channel(connection), mmap.mmap(arena, wire.ARENA), baseline).serve()
+    connection = Channel(socket.socket(fileno=channel))
+    sys.stdout, sys.stderr = Printed(connection.send, "stdout", 1), Printed(connection.send, "stderr", 2)
+    _Worker(connection, mmap.mmap(arena, wire.ARENA), baseline).serve()
 
 
 class _Worker:
@@ -62,7 +59,7 @@ class _Worker:
         self.results = wire.Stack(wire.RESULTS)
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
-        self.shell = new_shell(self.emit) if baseline is None else None
+        self.shell = new_shell(channel.send) if baseline is None else None
         self.function: Callable[..., Any] | None = baseline
         self.answers: AbstractContextManager[Any] = nullcontext()
         self.pools = threadpoolctl.ThreadpoolController()
@@ -89,16 +86,11 @@ class _Worker:
             ((kind, content),) = message.items()
             self.channel.send(answer[kind](content))
 
-    def emit(self, message: Mapping[str, Any]) -> None:
-        """Tell what a cell shows, after what it has printed."""
-        _flush()
-        self.channel.send(message)
-
     def run_cell(self, source: str) -> dict[str, Any]:
         """Run a cell; its error, if it raised one. What it displayed was sent before."""
         assert self.shell is not None
         error = run_cell(self.shell, source, self.loop)
-        _flush()
+        flush()
         return {"ended": None if error is None else list(error)}
 
     def bind(self, order: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,6 +181,7 @@ class _Worker:
     def _ask(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Have the judge call a method of an object that it keeps."""
         with self.asking:  # several threads may ask at once
+            self.results.clear()  # of what was asked before
             coded = wire.encode([list(positional), dict(named)], self._put)
             self.channel.send({"ask": number, "method": method, "with": coded})
             answer = self.channel.receive()
@@ -211,12 +204,6 @@ class Remote:
 
     def backward(self, *positional: Any, **named: Any) -> Any:
         return self._ask(self._number, "backward", positional, named)
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # a cell may have closed or replaced it
-            stream.flush()
 
 
 def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:

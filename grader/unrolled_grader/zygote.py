@@ -16,6 +16,7 @@ import gc
 import importlib
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -35,6 +36,8 @@ if sys.platform != "win32":
 NAMESPACES = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
 NS_GET_USERNS = 0xB701  # ioctl_ns(2): the user namespace that owns a namespace
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38  # prctl(2)
+KEYCTL = {"x86_64": 250, "aarch64": 219}  # keyctl(2) by its number: the C library has no name for it
+KEYCTL_JOIN_SESSION_KEYRING = 1
 CAPABILITY_VERSION_3 = 0x20080522  # capset(2)
 ORDER_LIMIT = 1 << 16
 ENVIRONMENT = {
@@ -228,6 +231,8 @@ def enter(pid: int) -> None:
         call("setns", namespace, 0)
         os.close(namespace)
     os.chdir("/tmp")
+    if (number := KEYCTL.get(platform.machine())) is not None:  # a new one: ours may hold keys of whoever grades
+        libc.syscall(number, KEYCTL_JOIN_SESSION_KEYRING, None, 0, 0, 0)
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for capability in range(last + 1):
         call("prctl", PR_CAPBSET_DROP, capability, 0, 0, 0)
