@@ -1,7 +1,7 @@
 """How often the judge errs: gradings of right answers and of slow ones, on a quiet machine and beside busy processes.
 
     python benchmarks/verdicts.py [--quick] [--json benchmarks/results/verdicts.json] [--gradings 100] [--beside 0 4]
-                                  [--sets 1]
+                                  [--kinds honest slow] [--sets 1]
 
 A grading judges the solution of every exercise of every lesson, out of process and in a sandbox, as `unrolled grade`
 does; of the notebooks it keeps the exercises, their checks and what these need. Then come answers that are right, but
@@ -53,12 +53,13 @@ def main() -> int:
     parser.add_argument("--gradings", type=int, default=100)
     parser.add_argument("--beside", type=int, nargs="*", default=[0, 4], help="busy processes")
     parser.add_argument("--sets", type=int, default=1, help="gradings at a time, each on two cores of its own")
+    parser.add_argument("--kinds", nargs="+", choices=("honest", "slow"), default=["honest", "slow"])
     options = parser.parse_args()
     count = 2 if options.quick else options.gradings
     rows = [
         row(kind, beside, tally(kind, count, beside, options.sets), count)
         for beside in options.beside
-        for kind in ("honest", "slow")
+        for kind in options.kinds
     ]
     common.finish(options, rows, ["numpy", "ipython"])
     return int(any(line["erred"] for line in rows))
