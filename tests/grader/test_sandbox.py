@@ -100,9 +100,6 @@ def test_files_of_the_host_are_out_of_sight(run: Run, tmp_path: Path) -> None:
         Path("/etc/passwd"),
         Path("/etc/hosts"),
         Path("/sys/fs/cgroup"),
-        Path("/run"),
-        Path("/var"),
-        Path("/root/x"),
     ]
     hidden += [Path(sandbox.__file__).parent / "judge.py"]
     seen = run(f"import os; print([path for path in {list(map(str, hidden))} if os.path.exists(path)])")
