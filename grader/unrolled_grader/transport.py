@@ -8,6 +8,7 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ class Worker(Process):
         if not (isinstance(ended, list) and len(ended) == 2):
             return None
         return _text(ended[0], 80), _text(ended[1], 2000)
+
+    def settle(self) -> None:
+        """See whether the worker still answers; it is dead if not."""
+        with suppress(WorkerDiedError, TimeLimitError):
+            self._converse({"settle": None}, "settled", START_LIMIT)
 
     def bind(self, expression: str, check: str) -> Mapping[str, Any]:
         """Have the worker take `expression` as the judged function; its answer: unbound, or bound with parameters."""

@@ -87,6 +87,8 @@ class Walk:
             for index, cell in enumerate(self.notebook.cells[:end]):
                 if cell.cell_type != "code":
                     continue
+                if index in asked and not worker.dead:
+                    worker.settle()  # what the check above left behind may end the worker only now
                 if worker.dead and (index in asked or check_of(cell) not in self._specs):
                     worker.close()
                     worker = self._revived(index)

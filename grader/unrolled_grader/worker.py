@@ -71,6 +71,7 @@ class _Worker:
     def serve(self) -> None:
         answer: dict[str, Callable[[Any], dict[str, Any]]] = {
             "cell": self.run_cell,
+            "settle": lambda _: {"settled": True},
             "bind": self.bind,
             "call": self.call,
             "prepare": self.prepare,
