@@ -235,15 +235,15 @@ class _StandIn:
 
 def _signature(parameters: Any) -> inspect.Signature | None:
     """The signature that a worker describes; None if it describes none."""
+
+    def parameter(name: str, kind: int, optional: bool) -> inspect.Parameter:
+        if len(name) > NAME_LIMIT:
+            raise ValueError("too long a name")
+        default = None if optional else inspect.Parameter.empty
+        return inspect.Parameter(name, inspect._ParameterKind(kind), default=default)
+
     try:
-        return inspect.Signature(
-            [
-                inspect.Parameter(
-                    name, inspect._ParameterKind(kind), default=None if optional else inspect.Parameter.empty
-                )
-                for name, kind, optional in parameters
-            ]
-        )
+        return inspect.Signature([parameter(*described) for described in parameters])
     except (TypeError, ValueError):
         return None
 
