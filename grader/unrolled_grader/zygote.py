@@ -109,6 +109,8 @@ _one_at_a_time = threading.Lock()
 
 def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
     """Start a worker from this process's warm one, which is started on first use, and once again if it ended."""
+    if not hasattr(os, "fork"):
+        raise ZygoteError("this system cannot fork a worker: grade on Linux or macOS; on Windows, in WSL")
     with _one_at_a_time:
         if _warm:
             with contextlib.suppress(ZygoteError):
