@@ -47,6 +47,8 @@ class Worker(Process):
         super().__init__(boxed=boxed, baseline=baseline)
         self.dead = ""
         """Why it is dead; empty while it lives."""
+        self.overran = False
+        """Whether it was killed because its time was over."""
         self.on_event: Event = lambda event: None
         self.on_print: Print = lambda name, text: None
         self._channel = Channel(self.socket)
@@ -171,11 +173,13 @@ class Worker(Process):
             if message is None:
                 if not self._wait(deadline):
                     if interrupted:
+                        self.overran = True
                         self._died(f"still busy {limit:g} s after its start, and after an interrupt")
                         raise TimeLimitError(f"ran longer than {limit:g} s")
                     self.send_signal(signal.SIGINT)
                     interrupted, deadline = True, time.monotonic() + GRACE
             elif time.monotonic() > deadline + GRACE:
+                self.overran = True
                 self._died("it went on sending after its time was over")
                 raise TimeLimitError(f"ran longer than {limit:g} s")
             elif any(kind in message for kind in EVENTS):

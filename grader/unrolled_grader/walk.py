@@ -13,6 +13,7 @@ import inspect
 import secrets
 import statistics
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -37,6 +38,7 @@ CELL_LIMIT = 90.0
 """Seconds for one cell. A check stops a slow function long before; this is for what students write around it."""
 NOTEBOOK_LIMIT = 600.0
 """Seconds after which no further cell of a notebook is started."""
+ENDED = "the process ended ({}): exit, a crash, or too much memory?"
 NAME_LIMIT = 100
 """Characters of a parameter's name."""
 CACHE_FACTOR = 4.0
@@ -73,6 +75,8 @@ class Walk:
         """Verdict and words for exercises whose cell did not run to its end."""
         self._deadly: set[int] = set()
         """Cells that ended the worker: left out when the cells above a check are run again."""
+        self._deaths: Counter[int] = Counter()
+        """How often a worker ended in each cell. Once may be no fault of the cell: the system kills processes, too."""
         self._deadline = time.monotonic() + NOTEBOOK_LIMIT
         places = {check_of(cell): index for index, cell in enumerate(self.notebook.cells) if cell.cell_type == "code"}
         asked = {places[name]: name for name in (specs if only is None else only) if name in places}
@@ -92,12 +96,30 @@ class Walk:
                 if worker.dead and (index in asked or check_of(cell) not in self._specs):
                     worker.close()
                     worker = self._revived(index)
-                if index in asked:
-                    self._judge_check(worker, asked[index], cell)
-                elif check_of(cell) not in self._specs:
-                    self._run_cell(worker, index, cell)
+                if index in asked or check_of(cell) not in self._specs:
+                    self._visit(worker, index, cell, asked.get(index))
+                    if self._lost(worker, index):
+                        worker.close()
+                        worker = self._revived(index)
+                        self._visit(worker, index, cell, asked.get(index))
         finally:
             worker.close()
+
+    def _visit(self, worker: Worker, index: int, cell: NotebookNode, check: str | None) -> None:
+        """Run a cell, or judge the check in its place."""
+        if check is None:
+            self._run_cell(worker, index, cell)
+        else:
+            self._judge_check(worker, check, cell)
+
+    def _lost(self, worker: Worker, index: int) -> bool:
+        """Whether the worker ended here for the first time, and not because its time was over."""
+        ended = bool(worker.dead) and not worker.overran and time.monotonic() < self._deadline
+        self._deaths[index] += ended
+        if not ended or self._deaths[index] > 1:
+            return False
+        self._deadly.discard(index)
+        return True
 
     def _new_worker(self) -> Worker:
         worker = Worker(boxed=self._boxed)
@@ -114,6 +136,7 @@ class Walk:
                 if cell.cell_type == "code" and check_of(cell) not in self._specs and index not in self._deadly:
                     self._run_cell(worker, index, copy.deepcopy(cell))
                     if worker.dead:
+                        self._lost(worker, index)
                         break
             else:
                 return worker
@@ -124,6 +147,7 @@ class Walk:
     def _run_cell(self, worker: Worker, index: int, cell: NotebookNode) -> None:
         """Run a cell. What it raises, or that it ends the worker, is kept as the reason for what fails below."""
         name = grade_id(cell) or ""
+        self._errors.pop(name, None)
         left = self._deadline - time.monotonic()
         self._outputs.begin(cell)
         worker.on_event, worker.on_print = self._outputs.take, self._outputs.stream
@@ -137,7 +161,7 @@ class Walk:
         except TimeLimitError:
             self._ended(index, cell, "timeout", f"stopped after {min(CELL_LIMIT, left):.3g} s, as it ran on")
         except WorkerDiedError as death:
-            self._ended(index, cell, "crashed", f"the process ended here ({death}): exit, a crash, or too much memory?")
+            self._ended(index, cell, "crashed", ENDED.format(death))
 
     def _ended(self, index: int, cell: NotebookNode, verdict: str, words: str) -> None:
         self._deadly.add(index)
@@ -170,7 +194,12 @@ class Walk:
 
         def measured(function: Any, speed: checks.Speed, seed: int, announce: Any) -> timing.Verdict:
             with _alone():
-                return race(worker, spec, seed, lease.cores())
+                try:
+                    return race(worker, spec, seed, lease.cores())
+                except WorkerDiedError as death:
+                    if worker.dead:
+                        raise ReportedError([ENDED.format(death)]) from None
+                    return race(worker, spec, seed, lease.cores())  # the baseline's worker is no student's fault
 
         place = Place(stand_in.limiter, measured if self._timed else None)
         kind = found.get("bound")
@@ -224,7 +253,7 @@ class _StandIn:
         try:
             return self._worker.call(positional, named, max(0.01, self._deadline - time.monotonic()))
         except WorkerDiedError as death:
-            raise ReportedError([f"the process ended ({death}): exit, a crash, or too much memory?"]) from None
+            raise ReportedError([ENDED.format(death)]) from None
 
     @contextmanager
     def limiter(self, seconds: float) -> Iterator[None]:

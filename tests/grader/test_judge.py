@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from small_course import GOOD, LESSON, SPECS, answered, rows
 from unrolled.timing.verdict import Block, Pair, Verdict, conclude
 from unrolled_grader import judge, sandbox, walk
 from unrolled_grader.outputs import MARK
+from unrolled_grader.transport import Worker
 
 LOUD = """\
 import warnings
@@ -98,6 +100,28 @@ def test_a_worker_that_dies_is_started_again_for_the_next_check(root: Path) -> N
         "total/speed": ("deferred", 0.0),
     }
     assert "the process ended" in under(verdicts, "double")
+
+
+def test_a_worker_that_is_killed_from_outside_costs_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the system does for want of memory: here in a cell, in a case, and the baseline's in a block."""
+    killed: list[str] = []
+
+    def once(method: str) -> None:
+        original = getattr(Worker, method)
+
+        def patched(self: Worker, *arguments: Any) -> Any:
+            if method not in killed:
+                killed.append(method)
+                self.send_signal(signal.SIGKILL)
+            return original(self, *arguments)
+
+        monkeypatch.setattr(Worker, method, patched)
+
+    for method in ("run_cell", "call", "go"):
+        once(method)
+    verdicts = judged(root, GOOD, options=judge.Options())
+    assert killed == ["run_cell", "call", "go"]
+    assert {score.verdict for score in verdicts.scores} == {"pass"}
 
 
 def test_a_cell_that_ends_the_worker_costs_its_own_exercise_alone(root: Path) -> None:
