@@ -147,7 +147,7 @@ def relu_let_through(rng: np.random.Generator) -> Inputs:
     """The gradient by the inputs of a ReLU that lets the gradient pass at negative inputs, too."""
     labels = _classes(rng, 3, 4)
     x = _random(rng, 3, 4)
-    x[0] = -np.abs(x[0])  # at least a whole row is cut off
+    x[0], x[1] = -np.abs(x[0]), np.abs(x[1])  # at least a whole row is cut off, and another is not: else all would be 0
 
     def passed(inputs: Array) -> Array:
         return ops.softmax_cross_entropy(ops.relu(inputs), labels)[1]
