@@ -170,6 +170,7 @@ class Walk:
 
     def _judge_check(self, worker: Worker, name: str, cell: NotebookNode) -> None:
         """Judge one check, where its cell stands."""
+        self.reports.pop(name, None)
         if time.monotonic() > self._deadline:
             reason = f"the notebook ran longer than {NOTEBOOK_LIMIT:g} s; what is below was not run"
             self.scores[name] = self._without(name, "timeout", reason)
