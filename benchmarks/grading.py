@@ -1,12 +1,13 @@
 """Grading a class: our judge against `nbgrader autograde` with nbgrader's own rule, on the same notebooks, in one run.
 
     python benchmarks/grading.py [--quick] [--json benchmarks/results/grading.json] [--students 60]
-                                 [--lessons 00_start_here 02_convolution]
+                                 [--lessons 00_start_here 02_convolution] [--exercises-only] [--only correctness timing]
 
 Both sides are started as an instructor starts them, one command for the whole class, with two submissions at a time on
 our side (nbgrader takes one after the other). Each student hands in the lesson's solution with a word of their own.
 "correctness" measures no speed on either side: `unrolled grade --no-timing`, and checks that skip it in nbgrader's
-kernel. Ours writes feedback pages and the report besides. It exits with 1 if a score is not what it should be.
+kernel. Ours writes feedback pages and the report besides. With --exercises-only the lesson's own demonstrations are
+left out on both sides: they take as long wherever they run. It exits with 1 if a score is not what it should be.
 """
 
 from __future__ import annotations
@@ -22,23 +23,16 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 
 import common
+import verdicts
 from unrolled import checks
 from unrolled_grader import record, sample
 
-NBGRADER = """\
-c = get_config()
-c.CourseDirectory.root = {root!r}
-c.CourseDirectory.source_directory = "solutions"
-c.CourseDirectory.release_directory = "notebooks"
-c.CourseDirectory.submitted_directory = "grader/submitted"
-c.CourseDirectory.autograded_directory = "autograded"
-c.CourseDirectory.db_url = "sqlite:///{root}/plain.db"
-c.ExecutePreprocessor.timeout = 120
-"""
-"""nbgrader as it comes, beside our configuration of it."""
+NBGRADER = "c = get_config()\nc.ExecutePreprocessor.timeout = 120\n"
+"""nbgrader as it comes. Its folders are `source`, `release`, `submitted` and `autograded`."""
 NO_TIMING = """\
 import dataclasses
 from unrolled.checks import run
@@ -52,29 +46,31 @@ def main() -> int:
     parser = common.parser(__doc__)
     parser.add_argument("--students", type=int, default=60)
     parser.add_argument("--lessons", nargs="+", default=["00_start_here", "02_convolution"])
+    parser.add_argument("--exercises-only", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=("correctness", "timing"), default=["correctness", "timing"])
     options = parser.parse_args()
     students = 4 if options.quick else options.students
     os.environ["PATH"] = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])  # nbgrader calls `alembic` by name
     rows = []
     for lesson in options.lessons:
-        for timing in (False, True):
-            rows.append(compared(lesson, students, timing, options.threads))
+        for what in options.only:
+            rows.append(compared(lesson, students, what == "timing", options.threads, options.exercises_only))
             common.print_table(rows[-1:])
     common.finish(options, rows, ["numpy", "nbgrader", "nbconvert", "ipykernel", "ipython"])
     return int(any(row["wrong"] for row in rows))
 
 
-def compared(lesson: str, students: int, timing: bool, jobs: int) -> dict[str, Any]:
+def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -> dict[str, Any]:
     """One row: both sides on a class of their own."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
-        root = Path(folder)
-        make_course(root, lesson, students)
-        peer = nbgrader(root, lesson, timing)
+        root, plain = Path(folder, "ours"), Path(folder, "nbgrader")
+        make_course(root, lesson, students, small)
+        peer = nbgrader(root, plain, lesson, timing)
         ours = unrolled(root, lesson, timing, jobs)
         wrong = students - right_scores(root, lesson, timing)
-        graded = graded_by_nbgrader(root, lesson)
+        graded = graded_by_nbgrader(plain, lesson)
     return {
-        "name": f"grading, {'with timing' if timing else 'correctness'}, {lesson}",
+        "name": f"grading, {'with timing' if timing else 'correctness'}, {lesson}{', exercises only' if small else ''}",
         "ours_s": ours,
         "peer": "nbgrader autograde",
         "peer_s": peer,
@@ -88,15 +84,21 @@ def compared(lesson: str, students: int, timing: bool, jobs: int) -> dict[str, A
     }
 
 
-def make_course(root: Path, lesson: str, students: int) -> None:
-    """A course of one lesson, and what the class handed in."""
-    (root / "grader").mkdir()
+def make_course(root: Path, lesson: str, students: int, small: bool = False) -> None:
+    """A course of one lesson, and what the class handed in; with `small`, of the exercises and what they need."""
+    (root / "grader").mkdir(parents=True)
     for folder in ("solutions", "notebooks"):
         shutil.copytree(common.ROOT / folder / lesson, root / folder / lesson)
     for file in ("pyproject.toml", "nbgrader_config.py", "grader/nbgrader_config.py"):
         shutil.copy(common.ROOT / file, root / file)
     (root / "lessons").mkdir()
     notebook = sample.notebook(common.ROOT, "perfect", lesson)
+    if small:
+        kept = {cell.id for cell in verdicts.small(lesson).cells}
+        for folder in ("solutions", "notebooks"):
+            file = root / folder / lesson / f"{lesson}.ipynb"
+            nbformat.write(reduced(nbformat.read(file, as_version=4), kept), file)
+        notebook = reduced(notebook, kept)
     code = next(cell for cell in notebook.cells if cell.cell_type == "code")
     for number in range(students):
         file = root / "grader" / "submitted" / f"student{number:03}" / lesson / f"{lesson}.ipynb"
@@ -106,18 +108,25 @@ def make_course(root: Path, lesson: str, students: int) -> None:
         code.source = before
 
 
-def nbgrader(root: Path, lesson: str, timing: bool) -> float:
-    """Seconds of nbgrader's own command, once its gradebook knows the lesson."""
-    config = root / "plain"
-    startup = config / "ipython" / "profile_default" / "startup"
+def reduced(notebook: NotebookNode, kept: set[str]) -> NotebookNode:
+    """The notebook with the cells that have these ids."""
+    notebook.cells = [cell for cell in notebook.cells if cell.id in kept]
+    return notebook
+
+
+def nbgrader(root: Path, plain: Path, lesson: str, timing: bool) -> float:
+    """Seconds of nbgrader's own command on the same submissions, in a course of its own that knows the lesson."""
+    shutil.copytree(root / "solutions", plain / "source")
+    shutil.copytree(root / "grader" / "submitted", plain / "submitted")
+    (plain / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
+    startup = plain / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
-    (config / "nbgrader_config.py").write_text(NBGRADER.format(root=str(root)), encoding="utf-8")
     if not timing:
         (startup / "no_timing.py").write_text(NO_TIMING, encoding="utf-8")
-    environment = {"IPYTHONDIR": str(config / "ipython")}
+    environment = {"IPYTHONDIR": str(plain / "ipython")}
     command = [str(SCRIPTS / "nbgrader")]
-    run([*command, "generate_assignment", lesson, "--force"], config, environment)
-    return run([*command, "autograde", lesson], config, environment)
+    run([*command, "generate_assignment", lesson, "--force"], plain, environment)
+    return run([*command, "autograde", lesson], plain, environment)
 
 
 def unrolled(root: Path, lesson: str, timing: bool, jobs: int) -> float:
@@ -154,10 +163,13 @@ def right_scores(root: Path, lesson: str, timing: bool) -> int:
     return sum(kept.points == most for kept in record.load_all(root / "grades"))
 
 
-def graded_by_nbgrader(root: Path, lesson: str) -> int:
-    """Students whom nbgrader gave points."""
-    with Gradebook(f"sqlite:///{root}/plain.db") as gradebook:
-        return sum(submission.score > 0 for submission in gradebook.assignment_submissions(lesson))
+def graded_by_nbgrader(plain: Path, lesson: str) -> int:
+    """Students whose notebook nbgrader has run and scored, whatever it gave."""
+    with Gradebook(f"sqlite:///{plain}/gradebook.db") as gradebook:
+        scored = gradebook.assignment_submissions(lesson)
+        return sum(
+            any(grade.auto_score is not None for notebook in s.notebooks for grade in notebook.grades) for s in scored
+        )
 
 
 if __name__ == "__main__":

@@ -96,17 +96,21 @@ def verdict_of(seconds: float) -> Verdict:
     return conclude([pair] * 8, [], 5)
 
 
-def test_a_transport_that_weighs_too_much_decides_nothing() -> None:
-    assert racing._with_transport(verdict_of(0.1), 0.0019).outcome == "pass"
-    heavy = racing._with_transport(verdict_of(0.1), 0.0021)
-    assert heavy.outcome == "inconclusive"
-    assert "the transport took 2.1% of a block, at most 2% is fair" in heavy.reason
-    assert heavy.pairs == verdict_of(0.1).pairs
+def test_a_transport_that_weighs_so_much_that_it_may_decide_decides_nothing() -> None:
+    assert racing._with_transport(verdict_of(1.999), 0.03).outcome == "inconclusive"  # 5.003 times, 5 are asked
+    assert racing._with_transport(verdict_of(1.999), 0.019).outcome == "pass"
+    assert racing._with_transport(verdict_of(0.1), 0.003).outcome == "pass"  # 100 times
+    heavy = racing._with_transport(verdict_of(1.999), 0.03)
+    assert "the transport took 3.0% of a block, at most 2% is fair" in heavy.reason
+    assert heavy.pairs == verdict_of(1.999).pairs
 
 
 def test_the_transport_is_measured(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(racing, "TRANSPORT", 0.0)
-    assert raced(worker, "def total(x):\n    return x.sum()").outcome == "inconclusive"
+    seen: list[float] = []
+    monkeypatch.setattr(racing, "_with_transport", lambda verdict, seconds: seen.append(seconds) or verdict)
+    raced(worker, "def total(x):\n    return x.sum()")
+    assert len(seen) == 1
+    assert seen[0] > 0
 
 
 # Inputs
