@@ -15,7 +15,6 @@ import os
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -25,11 +24,12 @@ import threadpoolctl
 
 from unrolled import checks
 from unrolled.checks.answers import answers_of, withheld
+from unrolled.checks.compare import shortened
+from unrolled.checks.run import TEXT_LIMIT, crash_lines
 from unrolled_grader import wire
 from unrolled_grader.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.wire import Array, Channel
 
-TEXT_LIMIT = 300
 ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
 """What each check's function must not call, found before student code can change where to look."""
 
@@ -100,7 +100,7 @@ class _Worker:
         try:
             found = eval(order["expression"], self.shell.user_ns)
         except Exception as error:
-            return {"unbound": [type(error).__name__, _text(error)]}
+            return {"unbound": [type(error).__name__, shortened(error, TEXT_LIMIT)]}
         self.function = found
         self.answers = withheld(ANSWERS.get(order["check"], ()))
         if not callable(found):
@@ -121,7 +121,7 @@ class _Worker:
         except KeyboardInterrupt:
             return {"stopped": True}
         except BaseException as error:  # SystemExit and its like, too
-            return {"raised": type(error).__name__, "lines": _lines(error, self.function)}
+            return {"raised": type(error).__name__, "lines": crash_lines(error, self.function)}
 
     def prepare(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Get ready for a block: its inputs as arrays on the shared file, one BLAS thread, no garbage."""
@@ -157,7 +157,7 @@ class _Worker:
         except KeyboardInterrupt:
             return {"stopped": True}
         except BaseException as error:
-            return {"raised": type(error).__name__, "lines": _lines(error, function)}
+            return {"raised": type(error).__name__, "lines": crash_lines(error, function)}
         finally:
             gc.enable()
 
@@ -216,20 +216,3 @@ def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:
     return [[parameter.name, int(parameter.kind), parameter.default is not parameter.empty] for parameter in found]
 
 
-def _text(error: BaseException) -> str:
-    try:
-        text = " ".join(str(error).split())
-    except Exception as other:
-        return f"(its text cannot be shown: {type(other).__name__})"
-    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 3] + "..."
-
-
-def _lines(error: BaseException, function: Any) -> list[str]:
-    """The error, and the line of the student's function that raised it."""
-    text = _text(error)
-    lines = [f"raised {type(error).__name__}: {text}" if text else f"raised {type(error).__name__}"]
-    source = getattr(getattr(function, "__code__", None), "co_filename", None)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
-    if frames and frames[-1].line:
-        lines.append(f"in line {frames[-1].lineno}: {frames[-1].line}")
-    return lines

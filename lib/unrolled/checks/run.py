@@ -33,6 +33,9 @@ CASE_LIMIT = 10.0
 SPEED_LIMIT = 30.0
 """Seconds for the speed part. `timing.compare` keeps to 12; the rest is for a single call that takes for ever."""
 
+TEXT_LIMIT = 300
+"""Characters of an error that are shown."""
+
 Announce = Callable[[str], None]
 Race = Callable[[Function, Speed, int, "Announce | None"], timing.Verdict]
 """How a function is timed: `race(function, speed, seed, announce)` is the verdict."""
@@ -166,7 +169,7 @@ def _check_case(
     except NotImplementedError:
         return Finding(case.name, "missing", ("not written yet: the line `raise NotImplementedError` is still there",))
     except BaseException as error:  # SystemExit and its like, too
-        return Finding(case.name, "crashed", tuple(_crash_lines(error, function)))
+        return Finding(case.name, "crashed", tuple(crash_lines(error, function)))
     try:
         touched = [name for name in inputs if changed(inputs[name], pristine[name])]
         if touched:
@@ -205,11 +208,11 @@ def _agrees(spec: Spec, mistake: Mistake, case: Case, seed: int, result: Any) ->
     return agree(result, usual, spec.tolerance)
 
 
-def _crash_lines(error: BaseException, function: Function) -> list[str]:
+def crash_lines(error: BaseException, function: Function) -> list[str]:
     """The error and the line of the learner's function that raised it."""
     if isinstance(error, ReportedError):
         return list(error.lines)
-    says = shortened(error, 300)
+    says = shortened(error, TEXT_LIMIT)
     lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
     source = getattr(getattr(function, "__code__", None), "co_filename", None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
@@ -237,7 +240,7 @@ def _check_speed(
     except UnfairError as error:
         return Finding("speed", "fail", (str(error),)), None
     except (Exception, SystemExit) as error:
-        return Finding("speed", "crashed", tuple(_crash_lines(error, function))), None
+        return Finding("speed", "crashed", tuple(crash_lines(error, function))), None
     return Finding("speed", verdict.outcome, (f"against {speed.against}:", *str(verdict).splitlines())), verdict
 
 
