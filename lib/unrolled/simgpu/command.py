@@ -1,0 +1,104 @@
+"""The seam between what a program writes and what the simulated GPU does: plain data that also goes over a socket.
+
+The front end (arrays, functions) keeps shapes, dtypes and strides, never computes, and sends commands to a `Machine`.
+The machine owns the memory, computes, and keeps the timeline. It may live in this process (`machine.LocalMachine`) or
+in one of its own (`process.Link`), and it believes nothing that a command says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from unrolled.simgpu.profiles import Profile
+    from unrolled.simgpu.trace import Trace
+
+Plain: TypeAlias = Any  # None, bool, int, float, str, and lists and dictionaries of them: what JSON can say
+
+
+class CommandError(ValueError):
+    """A command that no front end of ours sends: an unknown op, a view outside its buffer, a limit passed."""
+
+
+class OutOfMemoryError(MemoryError):
+    """The simulated GPU has no room; the message names what was asked for, and what is in use."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Where an array lies: offset and strides in bytes, dtype as NumPy names it ("float32")."""
+
+    buffer: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+
+Operand: TypeAlias = View | bool | int | float | complex | None
+"""An array, or a Python scalar, which stays one: NumPy 2's weak promotion."""
+
+
+class Machine(Protocol):
+    """A simulated GPU. Every method advances its modelled host clock; none reads a real one."""
+
+    @property
+    def profile(self) -> Profile: ...
+
+    def allocate(self, nbytes: int) -> int:
+        """The id of a new buffer. Raises OutOfMemoryError, which names size, used and total."""
+
+    def free(self, buffer: int) -> None:
+        """Give a buffer back to the pool. Unknown ids are ignored."""
+
+    def launch(
+        self,
+        op: str,
+        inputs: Sequence[Operand],
+        outputs: Sequence[View],
+        options: Mapping[str, Plain] | None = None,
+        stream: int = 0,
+    ) -> None:
+        """One kernel on a stream. The ops, their inputs, outputs and options: `operations.py`."""
+
+    def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
+        """Write the host's bytes (C order, of the view's dtype and shape) to the view."""
+
+    def download(self, view: View, stream: int = 0) -> bytes:
+        """The view's bytes in C order, after all work on the stream: the host waits."""
+
+    def synchronize(self, stream: int | None = None) -> None:
+        """The host waits for a stream; None: for the whole device."""
+
+    def record(self, stream: int = 0) -> int:
+        """The id of a new event: the device's time at this place of the stream."""
+
+    def wait(self, event: int, stream: int | None) -> None:
+        """The stream waits for the event; None: the host does."""
+
+    def elapsed(self, first: int, last: int) -> float:
+        """Seconds between two events."""
+
+    def clock(self) -> float:
+        """Seconds on the modelled host clock."""
+
+    def start_trace(self) -> int:
+        """The number of a trace that begins now."""
+
+    def stop_trace(self, number: int) -> Trace:
+        """What happened since it began. It does not wait for the device: synchronize before."""
+
+    def memory(self) -> dict[str, int]:
+        """{"used", "total", "peak", "capacity"} in bytes: live, live and free blocks, most used, the limit."""
+
+    def reset_peak(self) -> None: ...
+
+    def free_all(self) -> None:
+        """Give the pool's free blocks back."""

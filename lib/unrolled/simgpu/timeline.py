@@ -1,0 +1,56 @@
+"""Modelled time: a clock for the host, one for each stream, and engines that streams share. No real clock is read.
+
+Stream 0 is CUDA's default stream: it waits for all others, and they wait for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Timeline:
+    """All times are seconds since the machine was made."""
+
+    host: float = 0.0
+    streams: dict[int, float] = field(default_factory=lambda: {0: 0.0})
+    engines: dict[str, float] = field(default_factory=dict)
+
+    def call(self, seconds: float) -> float:
+        """The host is busy for so long; gives the time at which it began."""
+        begun = self.host
+        self.host += seconds
+        return begun
+
+    def end(self, stream: int | None) -> float:
+        """When all work given so far to a stream is done (None: to the device)."""
+        if stream is None or stream == 0:
+            return max(self.streams.values())
+        return max(self.streams.get(stream, 0.0), self.streams[0])
+
+    def enqueue(self, stream: int, seconds: float, work: float, engine: str) -> tuple[float, float]:
+        """Put work on a stream: it starts when the host has issued it and what stands before it is done.
+
+        `work` is how long it takes the engine as a whole. Work of several streams shares the engine, so that streams
+        hide each other's latency, but two kernels that each fill the GPU take as long side by side as in a row.
+        """
+        start = max(self.host, self.end(stream))
+        shared = max(start, self.engines.get(engine, 0.0)) + work
+        end = max(start + seconds, shared)
+        self.engines[engine] = shared
+        self.streams[stream] = end
+        return start, end
+
+    def record(self, stream: int) -> float:
+        """The time of an event at this place of a stream."""
+        return max(self.host, self.end(stream))
+
+    def hold(self, stream: int, until: float) -> None:
+        """What the stream gets from now on starts no earlier."""
+        self.streams[stream] = max(self.end(stream), until)
+
+    def wait(self, until: float) -> tuple[float, float]:
+        """The host waits; gives from when to when."""
+        begun = self.host
+        self.host = max(self.host, until)
+        return begun, self.host
