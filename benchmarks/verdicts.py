@@ -1,19 +1,21 @@
 """How often the judge errs: gradings of right answers and of slow ones, on a quiet machine and beside busy processes.
 
     python benchmarks/verdicts.py [--quick] [--json benchmarks/results/verdicts.json] [--gradings 100] [--beside 0 4]
-                                  [--kinds honest slow] [--sets 1]
+                                  [--kinds honest slow] [--sets 1] [--within SECONDS]
 
 A grading judges the solution of every exercise of every lesson, out of process and in a sandbox, as `unrolled grade`
 does; of the notebooks it keeps the exercises, their checks and what these need. Then come answers that are right, but
 so slow that they reach 2/3 of what is asked at most. 100 gradings of each, on a quiet machine and beside 4 busy
 processes; --quick makes 2. --sets divides the cores of a large machine: so many gradings at a time, each on two cores
-of its own, with its own busy processes there. It exits with 1 if a right answer lost points, or a slow one earned
-points for speed on a quiet machine.
+of its own, with its own busy processes there. --within ends each row after so many seconds: no grading is started
+later, and the row says how many were made. It exits with 1 if a right answer lost points, or a slow one earned points
+for speed on a quiet machine.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import multiprocessing
 import os
@@ -35,6 +37,7 @@ from unrolled.notebooks import grade_id
 from unrolled_grader import walk
 
 CORES = 2
+EXPECTED = {"honest": "pass", "slow": "fail"}
 CALIBRATIONS = 3
 MARGIN = 2 / 3
 SLOW = """
@@ -54,15 +57,15 @@ def main() -> int:
     parser.add_argument("--gradings", type=int, default=100)
     parser.add_argument("--beside", type=int, nargs="*", default=[0, 4], help="busy processes")
     parser.add_argument("--sets", type=int, default=1, help="gradings at a time, each on two cores of its own")
+    parser.add_argument("--within", type=float, default=math.inf, metavar="SECONDS", help="for each row")
     parser.add_argument("--kinds", nargs="+", choices=("honest", "slow"), default=["honest", "slow"])
     options = parser.parse_args()
     count = 2 if options.quick else options.gradings
-    rows = [
-        row(kind, beside, tally(kind, count, beside, options.sets), count)
-        for beside in options.beside
-        for kind in options.kinds
-    ]
-    common.finish(options, rows, ["numpy", "ipython"])
+    rows: list[dict[str, Any]] = []
+    for beside, kind in itertools.product(options.beside, options.kinds):
+        deadline = time.monotonic() + options.within
+        rows.append(row(kind, beside, *tally(kind, count, beside, options.sets, deadline)))
+        common.finish(options, rows, ["numpy", "ipython"])  # after every row: what was found outlives a later failure
     return int(any(line["erred"] for line in rows))
 
 
@@ -100,12 +103,12 @@ def slowed(lesson: str, repeats: dict[str, int]) -> NotebookNode:
     return nb
 
 
-def judged(nb: NotebookNode, lesson: str, only: Sequence[str] | None = None) -> tuple[Any, ...]:
-    """The scores of a notebook. A process of its own imports this, so that its locks are its own."""
+def judged(nb: NotebookNode, lesson: str, only: Sequence[str] | None = None) -> Any:
+    """The verdicts on a notebook. A process of its own imports this, so that its locks are its own."""
     from unrolled_grader import judge
 
     specs = {name: spec for name, spec in checks.lessons()[lesson].items() if only is None or name in only}
-    return judge.judge(judge.Submission("benchmark", lesson, nb, specs)).scores
+    return judge.judge(judge.Submission("benchmark", lesson, nb, specs))
 
 
 def timed_lessons() -> dict[str, list[str]]:
@@ -139,38 +142,46 @@ def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
     lessons = list(checks.lessons()) if kind == "honest" else list(timed_lessons())
     for lesson in lessons:
         nb = small(lesson) if kind == "honest" else slowed(lesson, repeats)
-        scores = judged(nb, lesson, None if kind == "honest" else timed_lessons()[lesson])
-        found.update((score.part, score.verdict) for score in scores if kind == "honest" or "/" in score.part)
+        verdicts = judged(nb, lesson, None if kind == "honest" else timed_lessons()[lesson])
+        scores = [score for score in verdicts.scores if kind == "honest" or "/" in score.part]
+        found.update((score.part, score.verdict) for score in scores)
+        for score in scores:
+            if score.verdict != EXPECTED[kind]:
+                print(f"  {score.part}: {score.verdict}, seeds {verdicts.seeds}: {score.detail}", flush=True)
     return found
 
 
-def tally(kind: str, count: int, beside: int, sets: int) -> Counter[tuple[str, str]]:
-    """`count` gradings, on `sets` pairs of cores at a time."""
+def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tuple[Counter[tuple[str, str]], int]:
+    """Up to `count` gradings, on `sets` pairs of cores at a time; and how many they were."""
     shares = [count // sets + (number < count % sets) for number in range(sets)]
     context = multiprocessing.get_context("spawn")
     with context.Pool(sets) as pool:
-        jobs = [(kind, share, beside, number, sets) for number, share in enumerate(shares) if share]
+        jobs = [(kind, share, beside, number, sets, deadline) for number, share in enumerate(shares) if share]
         total: Counter[tuple[str, str]] = Counter()
-        for found in pool.starmap(several, jobs, chunksize=1):
+        made = 0
+        for found, done in pool.starmap(several, jobs, chunksize=1):
             total.update(found)
-    return total
+            made += done
+    return total, made
 
 
-def several(kind: str, count: int, beside: int, number: int, sets: int) -> Counter[tuple[str, str]]:
-    """Gradings one after the other, on one pair of cores."""
+def several(
+    kind: str, count: int, beside: int, number: int, sets: int, deadline: float
+) -> tuple[Counter[tuple[str, str]], int]:
+    """Gradings one after the other, on one pair of cores, and how many were started before the deadline."""
     if sets > 1:
         os.sched_setaffinity(0, range(number * CORES, number * CORES + CORES))
     tempfile.tempdir = tempfile.mkdtemp(prefix="verdicts-")  # locks of its own: other cores are other machines here
     total: Counter[tuple[str, str]] = Counter()
     repeats = work_to_do() if kind == "slow" else {}
+    done = 0
     with busy(beside):
-        for done in range(count):
+        while done < count and time.monotonic() < deadline:
             started = time.monotonic()
-            found = grading(kind, repeats)
-            total.update(found)
-            odd = {part: verdict for part, verdict in found if verdict != {"honest": "pass", "slow": "fail"}[kind]}
-            print(f"{kind}, beside {beside}, {done + 1}: {time.monotonic() - started:.0f} s {odd or ''}", flush=True)
-    return total
+            total.update(grading(kind, repeats))
+            done += 1
+            print(f"{kind}, beside {beside}, {done}: {time.monotonic() - started:.0f} s", flush=True)
+    return total, done
 
 
 @contextmanager
