@@ -11,14 +11,22 @@ import pytest
 
 LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "unrolled"
 FLOORS = (
-    {"device"},
-    {"ops", "data", "timing"},
+    {"device", "simgpu"},
+    {"ops", "kernels", "data", "timing", "records"},
     {"nn", "show"},
-    {"checks", "journal"},
+    {"checks", "journal", "profile"},
     {"check", "notebooks", "doctor", "cli"},
 )
-# On one floor, and one-way: the journal keeps reports of checks; the command uses all of its floor.
-BESIDE = {("journal", "checks"), ("cli", "check"), ("cli", "notebooks"), ("cli", "doctor")}
+# On one floor, and one-way: the simulated GPU registers itself; operations have kernels of their own on a GPU; the
+# journal keeps reports of checks; the command uses all of its floor.
+BESIDE = {
+    ("simgpu", "device"),
+    ("ops", "kernels"),
+    ("journal", "checks"),
+    ("cli", "check"),
+    ("cli", "notebooks"),
+    ("cli", "doctor"),
+}
 NEVER = {"unrolled_grader", "nbgrader", "torch", "jax", "jupytext"}
 
 

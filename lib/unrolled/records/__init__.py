@@ -1,0 +1,47 @@
+"""Figures that were measured once on a real GPU, for whoever has none: lessons show them beside their own.
+
+`gpu()` is the record that `benchmarks/gpu.py` wrote. Its file here is a copy of benchmarks/results/gpu.json, made by
+benchmarks/measurements.py, so that it travels with the package.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+GPU = Path(__file__).parent / "gpu.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run of a benchmark measured: the rows by name, and where they come from."""
+
+    rows: Mapping[str, Mapping[str, Any]]
+    machine: Mapping[str, Any]
+    versions: Mapping[str, str]
+    command: str
+    date: str
+
+    def row(self, name: str) -> Mapping[str, Any]:
+        """The row of this name. Raises KeyError that lists the names there are."""
+        if name not in self.rows:
+            raise KeyError(f"the record has no row {name!r}; it has {', '.join(map(repr, self.rows))}")
+        return self.rows[name]
+
+    def __str__(self) -> str:
+        """Where the figures come from, in one sentence."""
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        gpu, driver = self.machine.get("gpu", "a GPU"), self.machine.get("driver", "unknown")
+        return f"Measured on {gpu}, driver {driver}, {versions}, on {self.date[:10]} by `{self.command}`."
+
+
+@lru_cache(maxsize=1)
+def gpu() -> Record:
+    """The recorded run on a real GPU."""
+    record = json.loads(GPU.read_text(encoding="utf-8"))
+    rows = {row["name"]: row for row in record["rows"]}
+    return Record(rows, record["machine"], record["versions"], record["command"], record["date"])

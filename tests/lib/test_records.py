@@ -1,0 +1,41 @@
+"""The record of a real GPU that travels with the library."""
+
+import json
+
+import pytest
+
+from unrolled import records
+
+RECORD = {
+    "command": "python benchmarks/gpu.py",
+    "date": "2026-11-21T18:00:00+00:00",
+    "commit": "0" * 40,
+    "machine": {"gpu": "NVIDIA H200", "driver": "580.159"},
+    "versions": {"cupy": "14.2.0"},
+    "rows": [{"name": "mnist step, batch 8", "ours_s": 0.0004}],
+}
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    file = tmp_path / "gpu.json"
+    file.write_text(json.dumps(RECORD), encoding="utf-8")
+    monkeypatch.setattr(records, "GPU", file)
+    records.gpu.cache_clear()
+    yield records.gpu()
+    records.gpu.cache_clear()
+
+
+def test_a_row_by_its_name(record):
+    assert record.row("mnist step, batch 8")["ours_s"] == 0.0004
+
+
+def test_a_name_that_is_not_there(record):
+    with pytest.raises(KeyError, match=r"no row 'mnist step'; it has 'mnist step, batch 8'"):
+        record.row("mnist step")
+
+
+def test_it_says_where_its_figures_come_from(record):
+    assert str(record) == (
+        "Measured on NVIDIA H200, driver 580.159, cupy 14.2.0, on 2026-11-21 by `python benchmarks/gpu.py`."
+    )
