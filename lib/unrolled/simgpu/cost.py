@@ -1,40 +1,68 @@
-"""How long a command takes, from what it moves and computes and the figures of a profile."""
+"""How long a kernel takes: a model of a few figures, from the shapes, strides and dtypes of what it reads and writes.
+
+    seconds = shortest_kernel + max(bytes / bandwidth, flops / peak)
+
+Bytes: each operand is read once and each output written once, whatever the kernel's own traffic is; a value that is
+broadcast is read once, and windows that overlap are read as often as the memory that they cover. Memory comes in
+sectors of 32 bytes. So an operand whose neighbours lie apart costs its sectors, up to eight times its float32 values; a
+dense one that is read across its rows costs `transposed` times its bytes, since the cache finds part of each sector
+again; and what an index array names costs a sector a value, unless whole rows are named.
+
+Flops: one a value for an addition, several for a division or an exponential (`FLOPS`). A matrix product counts
+2 * M * N * K. It is cut into tiles, which are spread over the multiprocessors: a product with few tiles leaves most of
+them idle. So does a reduction to a few values, since CuPy gives each value one block of threads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, log2, prod
 from typing import Any
 
-from unrolled.simgpu import operations
-from unrolled.simgpu.command import Operand, Plain, View
+from unrolled.simgpu import gathers, operations
+from unrolled.simgpu.command import CommandError, Operand, Plain, View
 from unrolled.simgpu.profiles import Profile
+
+SECTOR = 32
+"""Bytes that the memory gives at once."""
+TILE = 64
+"""Rows and columns of a product that one multiprocessor computes at a time."""
+SPLIT = 512
+"""Terms of a sum above which cuBLAS spreads one tile over several multiprocessors."""
+BLOCK_SHARE = 2.0
+"""Of a reduction: the bandwidth that one multiprocessor can draw, in parts of its fair share."""
+SORT_PASSES = 8
+"""A radix sort reads and writes everything once for each of so many digits."""
+
+FLOPS: dict[str, int] = {
+    **dict.fromkeys(("divide", "true_divide", "floor_divide", "remainder", "mod", "fmod", "divmod", "reciprocal"), 8),
+    **dict.fromkeys(("sqrt", "cbrt", "hypot"), 8),
+    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2"), 16),
+    **dict.fromkeys(("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2"), 20),
+    **dict.fromkeys(("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"), 24),
+    **dict.fromkeys(("power", "pow", "float_power"), 32),
+    **dict.fromkeys(("var", "std", "nanvar", "nanstd"), 4),
+    **dict.fromkeys(("copy", "fill", "getitem", "setitem", "take", "concatenate", "repeat", "roll", "random.seed"), 0),
+    "random": 32,
+}
+"""Operations for one value; 1 for what is not listed."""
+
+_GATHERS = ("getitem", "take", "take_along_axis")
+_SCATTERS = ("setitem", "put_along_axis")
+_CREATIONS = ("fill", "arange", "linspace", "eye")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one kernel moves and computes, and how long it takes; `work` is the device's own time, without latency."""
+    """What one kernel moves and computes. `work` is its time if it had the whole GPU, without the launch."""
 
     bytes_read: int
     bytes_written: int
     flops: int
+    elements: int
     seconds: float
     work: float
-
-
-def of(
-    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: Profile
-) -> Cost:
-    """The cost of a command."""
-    read = sum(_nbytes(x) for x in inputs if isinstance(x, View))
-    written = sum(_nbytes(x) for x in outputs)
-    flops = max((prod(x.shape) for x in (*inputs, *outputs) if isinstance(x, View)), default=0)
-    if op == "matmul":
-        a = inputs[0]
-        flops = 2 * prod(outputs[0].shape) * (a.shape[-1] if isinstance(a, View) and a.shape else 1)
-    work = max((read + written) / profile.bandwidth, flops / profile.float32)
-    return Cost(read, written, flops, max(work, profile.shortest_kernel), work)
 
 
 def seconds(
@@ -44,24 +72,180 @@ def seconds(
     return of(op, inputs, outputs, options, profile).seconds
 
 
+def of(
+    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: Profile
+) -> Cost:
+    """The cost of a command. Raises CommandError, ValueError or TypeError for one whose parts do not go together."""
+    views = [x for x in inputs if isinstance(x, View)]
+    elements = _elements(op, inputs, outputs, options)
+    read, written = _read(op, inputs, outputs, options), sum(_nbytes(out) for out in outputs)
+    traffic = sum(_traffic(op, x, outputs, options, elements, profile) for x in views)
+    traffic += sum(_traffic(op, out, outputs, options, elements, profile) for out in outputs)
+    flops = _flops(op, inputs, outputs, options, elements)
+    memory = traffic / profile.bandwidth
+    product = op in ("matmul", "dot", "einsum") or _kernel_is("is_product", op, options)
+    compute = flops / _peak((*views, *outputs), product, profile)
+    if op.endswith(".at"):
+        compute = max(compute, elements / profile.atomics)
+    share = _share(op, outputs, options, flops, profile)
+    work = max(memory, compute)
+    return Cost(read, written, flops, elements, profile.shortest_kernel + work / share, work)
+
+
 def host_seconds(op: str, profile: Profile) -> float:
-    """The host's time for the call."""
+    """The host's time for the call that launches an op."""
     return profile.host[kind(op)]
 
 
 def kind(op: str) -> str:
-    """The kind of call that an op is."""
+    """The kind of call: a key of `Profile.host`."""
     if op in operations.REDUCTIONS or op in operations.SCANS:
         return "reduction"
-    if op in ("matmul", "einsum"):
-        return "matmul"
-    if op in ("getitem", "setitem", "take", "nonzero", "sort", "argsort") or op.endswith(".at"):
-        return "indexing"
-    if op in ("copy", "fill", "kernel"):
-        return "kernel" if op == "kernel" else "copy"
-    return "ufunc"
+    if op.endswith(".at"):
+        return "scatter_add"
+    kinds = {"fused": "kernel", "kernel": "kernel", "copy": "copy", "concatenate": "copy", "random": "random"}
+    kinds |= dict.fromkeys(("matmul", "dot", "einsum", "outer"), "matmul")
+    kinds |= dict.fromkeys((*_GATHERS, *_SCATTERS, "nonzero", "putmask"), "indexing")
+    kinds |= dict.fromkeys(_CREATIONS, "fill") | dict.fromkeys(("sort", "argsort", "searchsorted", "median"), "sort")
+    return kinds.get(op, "ufunc")
+
+
+def _elements(op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain]) -> int:
+    """How many values the op handles: those that an index names, else those of its largest operand."""
+    views = [x for x in inputs if isinstance(x, View)]
+    if op in ("getitem", "setitem") or op.endswith(".at"):
+        target = outputs[0] if op != "getitem" else views[0]
+        indices = [x.shape if isinstance(x, View) else () for x in inputs[1:]]
+        return gathers.addressed(target.shape, indices, options)
+    if op == "put_along_axis":
+        return gathers.along_axis(outputs[0].shape, views[-1].shape, options)
+    return max((view.size for view in (*views, *outputs)), default=0)
+
+
+def _read(op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain]) -> int:
+    """Bytes read. A gather reads as many values as it writes; atomic additions read what they add to."""
+    views = [x for x in inputs if isinstance(x, View)]
+    if op in _GATHERS:
+        return _nbytes(outputs[0]) + sum(map(_nbytes, views[1:]))
+    updated = outputs if op.endswith(".at") or _kernel_is("updates", op, options) else []
+    return sum(map(_nbytes, (*views, *updated)))
+
+
+def _kernel_is(what: str, op: str, options: Mapping[str, Plain]) -> bool:
+    """Whether a kernel of the library says so of itself: "updates" (it reads its outputs, too) or "is_product"."""
+    return op == "kernel" and bool(getattr(operations.kernel(options.get("name")), what, False))
 
 
 def _nbytes(view: View) -> int:
-    itemsize: Any = operations.dtype_of(view.dtype).itemsize
-    return int(prod(n for n, s in zip(view.shape, view.strides, strict=True) if s) * itemsize)
+    """Bytes of memory that hold the values: a broadcast value once, overlapping windows as far as they reach."""
+    itemsize = _itemsize(view)
+    axes = [(n, abs(stride)) for n, stride in zip(view.shape, view.strides, strict=True) if stride and n > 1]
+    if not view.size:
+        return 0
+    reach = sum((n - 1) * stride for n, stride in axes) + itemsize
+    return min(prod(n for n, _ in axes) * itemsize, reach)
+
+
+def _itemsize(view: View) -> int:
+    return int(operations.dtype_of(view.dtype).itemsize)
+
+
+def _traffic(
+    op: str, view: View, outputs: Sequence[View], options: Mapping[str, Plain], elements: int, profile: Profile
+) -> float:
+    """Bytes that the memory moves for an operand: whole sectors."""
+    itemsize = _itemsize(view)
+    if op in _GATHERS and view not in outputs and view.dtype not in ("int64", "int32"):
+        row = _row(view, options)
+        return elements * itemsize * max(1.0, SECTOR / row)
+    if view in outputs and (op in _SCATTERS or op.endswith(".at")):
+        return elements * itemsize * max(1.0, SECTOR / _row(view, options))
+    if op in ("sort", "argsort"):
+        return float(_nbytes(view) * SORT_PASSES)
+    return _nbytes(view) * _spread(view, itemsize, profile)
+
+
+def _row(view: View, options: Mapping[str, Plain]) -> int:
+    """Bytes that lie side by side and are named by one index."""
+    axes = options.get("axes") or [options.get("axis") or 0]
+    last = max(axis % max(1, len(view.shape)) for axis in axes)
+    return max(1, prod(view.shape[last + 1 :])) * _itemsize(view)
+
+
+def _spread(view: View, itemsize: int, profile: Profile) -> float:
+    """How many times its own bytes an operand moves, because neighbouring threads do not read neighbouring bytes."""
+    strides = [abs(s) for n, s in zip(view.shape, view.strides, strict=True) if n > 1]
+    if not strides or strides[-1] <= itemsize:
+        return 1.0
+    nearest = min((s for s in strides if s), default=itemsize)
+    if nearest <= itemsize:
+        return profile.transposed
+    return min(nearest, SECTOR) / itemsize if nearest > itemsize else 1.0
+
+
+def _flops(
+    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], elements: int
+) -> int:
+    if op in ("matmul", "dot"):
+        return 2 * outputs[0].size * _inner(inputs)
+    if op == "einsum":
+        return 2 * _index_space(options["subscripts"], inputs)
+    if op == "fused":
+        return elements * sum(FLOPS.get(str(step[0]), 1) for step in options["steps"])
+    if op == "kernel":
+        return int(operations.kernel(options["name"]).flops(inputs, outputs, options))
+    if op in ("sort", "argsort", "median"):
+        return int(elements * max(1, ceil(log2(max(2, elements)))))
+    return elements * FLOPS.get(op, 1)
+
+
+def _inner(inputs: Sequence[Operand]) -> int:
+    first = inputs[0]
+    return first.shape[-1] if isinstance(first, View) and first.shape else 1
+
+
+def _index_space(subscripts: Any, inputs: Sequence[Operand]) -> int:
+    """The product of all lengths that the letters of an einsum name."""
+    if not isinstance(subscripts, str) or len(subscripts) > 200 or "." in subscripts:
+        raise CommandError(f"subscripts are {subscripts!r:.80}; expected letters such as ij,jk->ik")
+    terms = subscripts.replace(" ", "").partition("->")[0].split(",")
+    shapes = [x.shape if isinstance(x, View) else () for x in inputs]
+    if [len(term) for term in terms] != [len(shape) for shape in shapes]:
+        raise CommandError(f"subscripts {subscripts!r:.80} do not fit shapes {shapes!r:.200}")
+    lengths: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for letter, length in zip(term, shape, strict=True):
+            lengths[letter] = max(length, lengths.get(letter, 1))
+    return prod(lengths.values())
+
+
+def _peak(views: Sequence[View], product: bool, profile: Profile) -> float:
+    """Operations a second of the dtype that an op computes in: the widest float, else integers."""
+    kinds = [operations.dtype_of(view.dtype) for view in views]
+    widest = max(
+        (dtype.itemsize // (2 if dtype.kind == "c" else 1) for dtype in kinds if dtype.kind in "fc"), default=0
+    )
+    if product:
+        peaks = {2: profile.tensor_float16, 4: profile.float32, 8: profile.matmul_float64}
+        return profile.matmul_efficiency * peaks.get(widest, profile.integer)
+    return {2: profile.float16, 4: profile.float32, 8: profile.float64}.get(widest, profile.integer)
+
+
+def _share(op: str, outputs: Sequence[View], options: Mapping[str, Plain], flops: int, profile: Profile) -> float:
+    """The part of the GPU that a kernel can keep busy, 0 to 1."""
+    product = op in ("matmul", "dot") or _kernel_is("is_product", op, options)
+    if product and outputs[0].size:
+        inner = max(1, flops // (2 * outputs[0].size))
+        *batch, rows, columns = (1, 1, *outputs[0].shape)
+        tiles = prod(batch) * ceil(rows / TILE) * ceil(columns / TILE) * ceil(inner / SPLIT)
+        filled = rows * columns / (ceil(rows / TILE) * ceil(columns / TILE) * TILE**2)
+        return min(1.0, tiles / profile.multiprocessors) * max(filled, 1 / TILE)
+    if op in operations.REDUCTIONS and outputs[0].size > 1:
+        blocks = max(1, outputs[0].size)
+        return min(1.0, BLOCK_SHARE * blocks / profile.multiprocessors)
+    return 1.0
+
+
+def figures() -> Mapping[str, float]:
+    """The model's own figures, beside those of the profile."""
+    return {"SECTOR": SECTOR, "TILE": TILE, "SPLIT": SPLIT, "BLOCK_SHARE": BLOCK_SHARE, "SORT_PASSES": SORT_PASSES}

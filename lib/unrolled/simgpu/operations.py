@@ -1,21 +1,21 @@
 """What each op computes: NumPy on arrays that the machine has checked.
 
 An operation takes (inputs, outputs, options): arrays or Python scalars, arrays to write, plain data. Results are those
-of NumPy, overlapping arrays included. Indices that are out of range wrap around, as they do on CuPy.
+of NumPy, overlapping arrays included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+import importlib
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.command import CommandError, Plain
-
-Array: TypeAlias = Any
-Options: TypeAlias = Mapping[str, Plain]
-Operation: TypeAlias = Callable[[Sequence[Any], Sequence[Array], Options], None]
+from unrolled.simgpu import draws, gathers
+from unrolled.simgpu.command import CommandError
+from unrolled.simgpu.gathers import Array, Operation, Options
 
 DTYPES: dict[str, np.dtype[Any]] = {}
 for _code in "?bBhHiIlLqQefdFD":
@@ -54,7 +54,7 @@ def find(op: str) -> Operation:
     if op in REDUCTIONS or op in SCANS:
         return _reduction(op)
     if op.endswith(".at") and op[:-3] in UFUNCS:
-        return _at(UFUNCS[op[:-3]])
+        return gathers.at(UFUNCS[op[:-3]])
     found = _OTHERS.get(op)
     if found is None:
         raise CommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
@@ -68,11 +68,28 @@ def _ufunc(function: np.ufunc) -> Operation:
                 f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs, "
                 f"got {len(inputs)} and {len(outputs)}"
             )
-        dtype = options.get("dtype")
-        loop = {} if dtype is None else {"dtype": dtype_of(dtype)}
+        loop: dict[str, Any] = {}
+        if options.get("dtype") is not None:
+            loop["dtype"] = dtype_of(options["dtype"])
+        if options.get("signature") is not None:
+            loop["signature"] = tuple(dtype_of(name) for name in options["signature"])
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
 
-    return compute
+    return _power if function is np.power else compute
+
+
+def _power(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    """NumPy refuses negative exponents of integers; a kernel cannot look at values first. It gives 1 / x, cut to 0."""
+    base, exponent = inputs
+    (out,) = outputs
+    if np.result_type(base, exponent).kind not in "iu":
+        np.power(base, exponent, out=out, casting=_casting(options, "same_kind"))
+        return
+    _check_fit(inputs, out)
+    odd = np.where(np.bitwise_and(exponent, 1), base, 1)  # of -1, what an odd exponent leaves
+    inverse = np.where(np.equal(base, 1), 1, np.where(np.equal(base, -1), odd, 0))
+    positive = np.power(base, np.maximum(exponent, 0))
+    np.copyto(out, np.where(np.less(exponent, 0), inverse, positive), casting="unsafe")
 
 
 def _casting(options: Options, default: str) -> Any:
@@ -95,7 +112,9 @@ def _reduction(op: str) -> Operation:
             words["dtype"] = dtype_of(options["dtype"])
         if options.get("ddof"):
             words["ddof"] = options["ddof"]
-        result = np.asarray((REDUCTIONS.get(op) or SCANS[op])(x, **words))
+        with warnings.catch_warnings():  # a GPU does not warn of an empty slice
+            warnings.simplefilter("ignore")
+            result = np.asarray((REDUCTIONS.get(op) or SCANS[op])(x, **words))
         np.copyto(out, result.reshape(out.shape), casting="unsafe")
 
     return compute
@@ -106,14 +125,23 @@ def _copy(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> 
     np.copyto(out, x, casting=_casting(options, "unsafe"))
 
 
+def _check_fit(inputs: Sequence[Any], out: Array) -> None:
+    """Raise unless all inputs broadcast to the output, so that nothing in between is larger than it."""
+    for x in inputs:
+        if np.broadcast_shapes(np.shape(x), out.shape) != out.shape:
+            raise CommandError(f"an input of shape {np.shape(x)} does not go into an output of {out.shape}")
+
+
 def _where(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     condition, x, y = inputs
     (out,) = outputs
+    _check_fit(inputs, out)
     np.copyto(out, np.where(condition, x, y), casting="same_kind")
 
 
 def _clip(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     x, low, high = inputs
+    _check_fit([v for v in inputs if v is not None], outputs[0])
     np.clip(x, low, high, out=outputs[0])
 
 
@@ -127,60 +155,11 @@ def _einsum(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -
     np.copyto(outputs[0], result, casting="same_kind")
 
 
-def _index(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...]:
-    """The index that addresses x: the given one on the axes named, all of the other axes. Wraps around."""
-    axes = options["axes"]
-    if not isinstance(axes, (list, tuple)) or len(axes) != len(indices) or len(set(axes)) != len(axes):
-        raise CommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
-    key: list[Any] = [slice(None)] * x.ndim
-    for axis, index in zip(axes, indices, strict=True):
-        if type(axis) is not int or not 0 <= axis < x.ndim:
-            raise CommandError(f"axes are {axes!r:.80}; expected axes of an array with {x.ndim}")
-        key[axis] = _wrapped(index, x.shape[axis])
-    return tuple(key)
-
-
-def _wrapped(index: Any, size: int) -> Any:
-    if np.asarray(index).dtype.kind not in "iu":
-        raise CommandError("an index is no integer")
-    if not size:
-        if np.size(index):
-            raise CommandError("an index into an axis of length 0")
-        return index
-    return index % size
-
-
-def _getitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    x, *indices = inputs
-    np.copyto(outputs[0], x[_index(x, indices, options)])
-
-
-def _setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    value, *indices = inputs
-    (x,) = outputs
-    x[_index(x, indices, options)] = value
-
-
-def _at(function: np.ufunc) -> Operation:
-    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-        value, *indices = inputs
-        (x,) = outputs
-        function.at(x, _index(x, indices, options), value)
-
-    return compute
-
-
-def _take(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    x, indices = inputs
-    axis = options.get("axis")
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    np.copyto(outputs[0], np.take(x, _wrapped(indices, x.shape[axis]), axis=axis))
-
-
 def _nonzero(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    """As many places as the outputs hold; where there are fewer, zeros. What is raised never depends on values."""
     for out, places in zip(outputs, np.nonzero(inputs[0]), strict=True):
-        np.copyto(out, places)
+        found = places[: out.size]
+        np.copyto(out, np.pad(found, (0, out.size - found.size)))
 
 
 def _arange(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
@@ -205,7 +184,10 @@ def _eye(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> N
 
 def _triangle(function: Callable[..., Any]) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-        np.copyto(outputs[0], function(inputs[0], k=options.get("k", 0)))
+        (x,), (out,) = inputs, outputs
+        if x.ndim < 2 or x.shape != out.shape:
+            raise CommandError(f"a triangle of an array of shape {x.shape} for an output of {out.shape}")
+        np.copyto(out, function(x, k=options.get("k", 0)))
 
     return compute
 
@@ -223,47 +205,54 @@ def _searchsorted(inputs: Sequence[Any], outputs: Sequence[Array], options: Opti
 
 
 def _concatenate(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    gathers.check_size(sum(x.size for x in inputs), outputs[0])
     np.copyto(outputs[0], np.concatenate(inputs, axis=options.get("axis", 0)), casting="same_kind")
 
 
-def _random(draw: Callable[[np.random.Generator, tuple[int, ...], Options], Any]) -> Operation:
-    """Seed and counter name the numbers: the same two always give the same ones."""
-
-    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-        words = [_word(options, "counter"), 0, 0, 0]
-        generator = np.random.Generator(np.random.Philox(counter=words, key=[_word(options, "seed"), 0]))
-        np.copyto(outputs[0], draw(generator, outputs[0].shape, options), casting="unsafe")
-
-    return compute
+def _dot(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    a, b = inputs
+    inner = max(1, a.shape[-1]) if a.ndim and b.ndim else 1
+    gathers.check_size(a.size // inner * (b.size // inner), outputs[0])
+    np.copyto(outputs[0], np.dot(a, b), casting="same_kind")
 
 
-def _word(options: Options, name: str) -> int:
-    value = options.get(name, 0)
-    if type(value) is not int or not 0 <= value < 2**64:
-        raise CommandError(f"{name} is {value!r:.40}; expected a whole number of 64 bits")
-    return value
+def _outer(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    a, b = inputs
+    np.multiply(np.reshape(a, (-1, 1)), np.reshape(b, (1, -1)), out=outputs[0], casting="same_kind")
 
 
-def _uniform(generator: np.random.Generator, shape: tuple[int, ...], options: Options) -> Any:
-    return generator.uniform(options.get("low", 0.0), options.get("high", 1.0), shape)
+def _roll(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    shift = options["shift"]
+    shift = tuple(shift) if isinstance(shift, (list, tuple)) else shift
+    np.copyto(outputs[0], np.roll(inputs[0], shift, _axis(options)))
 
 
-def _normal(generator: np.random.Generator, shape: tuple[int, ...], options: Options) -> Any:
-    return generator.normal(options.get("loc", 0.0), options.get("scale", 1.0), shape)
+def _repeat(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    (x,), (out,) = inputs, outputs
+    if type(options["repeats"]) is not int:
+        raise CommandError("repeats is one whole number")
+    gathers.check_size(x.size * options["repeats"], out)
+    np.copyto(out, np.repeat(x, options["repeats"], axis=options.get("axis")))
 
 
-def _integers(generator: np.random.Generator, shape: tuple[int, ...], options: Options) -> Any:
-    return generator.integers(options["low"], options["high"], shape)
+def _putmask(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    mask, value = inputs
+    _check_fit([mask], outputs[0])
+    if np.ndim(value):
+        raise CommandError("putmask takes one value")
+    np.copyto(outputs[0], value, where=np.asarray(mask, dtype=bool), casting="unsafe")
 
 
-def _permutation(generator: np.random.Generator, shape: tuple[int, ...], options: Options) -> Any:
-    (size,) = shape
-    return generator.permutation(size)
+STEPS = 64
+"""Of a fused kernel; each takes memory as large as the output while it runs."""
 
 
 def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     """Steps after one another, each a ufunc, "where" or "cast" of inputs, earlier steps and scalars; one launch."""
     done: list[Any] = []
+    _check_fit(inputs, outputs[0])
+    if len(options["steps"]) > STEPS:
+        raise CommandError(f"a kernel of {len(options['steps'])} steps, at most {STEPS} are taken")
 
     def value(reference: Any) -> Any:
         if not isinstance(reference, (list, tuple)):
@@ -286,8 +275,6 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
 def kernel(name: Any) -> Any:
     """A kernel of the library, which lives on a floor above: looked up when it is launched."""
-    import importlib
-
     kernels = importlib.import_module("unrolled.kernels")
     try:
         return kernels.by_name(name)
@@ -306,9 +293,9 @@ _OTHERS: dict[str, Operation] = {
     "clip": _clip,
     "matmul": _matmul,
     "einsum": _einsum,
-    "getitem": _getitem,
-    "setitem": _setitem,
-    "take": _take,
+    "getitem": gathers.getitem,
+    "setitem": gathers.setitem,
+    "take": gathers.take,
     "nonzero": _nonzero,
     "arange": _arange,
     "linspace": _linspace,
@@ -319,10 +306,15 @@ _OTHERS: dict[str, Operation] = {
     "argsort": _sort(np.argsort),
     "searchsorted": _searchsorted,
     "concatenate": _concatenate,
-    "random_uniform": _random(_uniform),
-    "random_normal": _random(_normal),
-    "random_integers": _random(_integers),
-    "permutation": _random(_permutation),
+    "dot": _dot,
+    "outer": _outer,
+    "roll": _roll,
+    "repeat": _repeat,
+    "take_along_axis": gathers.take_along_axis,
+    "put_along_axis": gathers.put_along_axis,
+    "putmask": _putmask,
+    "random.seed": draws.seed,
+    "random": draws.draw,
     "fused": _fused,
     "kernel": _kernel,
 }

@@ -10,11 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel: when the call began (`issued`), when the device ran it, what it moved and computed."""
+    """A kernel: when the host called (`issued`) and how long (`call`), when the device ran it, what it did."""
 
     op: str
     stream: int
     issued: float
+    call: float
     start: float
     end: float
     bytes_read: int
@@ -35,14 +36,20 @@ class Launch:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Bytes between host and device; `direction` is "to device" or "to host"."""
+    """Bytes between host and device; `direction` is "to device" or "to host". A blocking one lets the host wait.
+
+    `cause` is what of the package the program called ("asnumpy", "__float__"), where that is known.
+    """
 
     direction: str
     nbytes: int
     stream: int
     issued: float
+    call: float
     start: float
     end: float
+    blocking: bool = True
+    cause: str = ""
     where: str | None = None
 
     @property
@@ -77,14 +84,34 @@ class Synchronization:
 
 Event = Launch | Transfer | Allocation | Synchronization
 
+_LISTS: dict[str, type] = {
+    "launches": Launch,
+    "transfers": Transfer,
+    "allocations": Allocation,
+    "synchronizations": Synchronization,
+}
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the launches of one op add up to."""
+
+    launches: int
+    seconds: float
+    bytes: int
+    flops: int
+
 
 @dataclass
 class Trace:
-    """All that happened between two readings of the host clock."""
+    """What a GPU (named `profile`) did between two moments. All times are modelled, in seconds of the host's clock."""
 
     profile: str = ""
     start: float = 0.0
     end: float = 0.0
+    """The host's clock when the trace was stopped."""
+    device_end: float = 0.0
+    """When the device had done all that it had been given by then."""
     launches: list[Launch] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
@@ -92,46 +119,112 @@ class Trace:
 
     def add(self, event: Event) -> None:
         """Append an event to the list of its kind."""
-        lists: dict[type, list[Any]] = {
-            Launch: self.launches,
-            Transfer: self.transfers,
-            Allocation: self.allocations,
-            Synchronization: self.synchronizations,
-        }
-        lists[type(event)].append(event)
+        for name, kind in _LISTS.items():
+            if type(event) is kind:
+                getattr(self, name).append(event)
+
+    def __len__(self) -> int:
+        return sum(len(getattr(self, name)) for name in _LISTS)
+
+    def __bool__(self) -> bool:
+        return True  # a trace of nothing is a trace
 
     @property
     def seconds(self) -> float:
-        """From start to end on the host clock."""
-        return self.end - self.start
+        """From the start until host and device are done."""
+        return max(self.end, self.device_end) - self.start
+
+    @property
+    def device_seconds(self) -> float:
+        """In which the device runs a kernel or a transfer; what lies side by side counts once."""
+        work: list[Launch | Transfer] = [*self.launches, *self.transfers]
+        return covered((max(self.start, event.start), event.end) for event in work)
+
+    @property
+    def host_seconds(self) -> float:
+        """In which the host works: all of its time but for waiting."""
+        return self.end - self.start - self.waiting
+
+    @property
+    def waiting(self) -> float:
+        """In which the host waits for the device, in synchronizations and in blocking transfers."""
+        waits = [(event.start, event.end) for event in self.synchronizations]
+        waits += [(event.issued, event.end) for event in self.transfers if event.blocking]
+        calls = sum(event.call for event in self.transfers if event.blocking)
+        return max(0.0, covered(waits) - calls)
+
+    @property
+    def idle(self) -> float:
+        """In which the device has nothing to do."""
+        return self.seconds - self.device_seconds
+
+    @property
+    def bytes(self) -> int:
+        """Read and written by kernels."""
+        return sum(event.nbytes for event in self.launches)
+
+    @property
+    def flops(self) -> int:
+        return sum(event.flops for event in self.launches)
+
+    @property
+    def transferred(self) -> int:
+        """Bytes between host and device, both ways."""
+        return sum(event.nbytes for event in self.transfers)
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of all arrays that were made."""
+        return sum(event.nbytes for event in self.allocations if not event.freed)
+
+    def by_op(self) -> dict[str, Sums]:
+        """The sums of each op, the longest first."""
+        groups: dict[str, list[Launch]] = {}
+        for event in self.launches:
+            groups.setdefault(event.op, []).append(event)
+        sums = {op: _sums(events) for op, events in groups.items()}
+        return dict(sorted(sums.items(), key=lambda item: (-item[1].seconds, item[0])))
 
     def to_json(self) -> str:
-        return json.dumps({"trace": 1, **asdict(self)})
+        """All of it as one line of JSON, which `from_json` reads."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
-        """Raises ValueError for what `to_json` does not write."""
-        data = json.loads(text)
-        kinds = {
-            "launches": Launch,
-            "transfers": Transfer,
-            "allocations": Allocation,
-            "synchronizations": Synchronization,
-        }
-        trace = cls(data["profile"], data["start"], data["end"])
-        for name, kind in kinds.items():
-            setattr(trace, name, [_event(kind, item) for item in data[name]])
-        return trace
+        """The trace that `to_json` wrote. Raises ValueError for anything else."""
+        try:
+            data = json.loads(text)
+            if data.pop("format") != FORMAT:
+                raise ValueError("another version")
+            lists: dict[str, Any] = {
+                name: [_event(kind, item) for item in data.pop(name)] for name, kind in _LISTS.items()
+            }
+            return cls(**data, **lists)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"no trace of the simulated GPU: {error!r:.200}") from None
+
+
+FORMAT = 1
+"""Of the JSON."""
+
+
+def covered(intervals: Iterable[tuple[float, float]]) -> float:
+    """Seconds that at least one of the intervals covers."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(intervals):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def _sums(events: list[Launch]) -> Sums:
+    seconds = sum(event.seconds for event in events)
+    return Sums(len(events), seconds, sum(e.nbytes for e in events), sum(e.flops for e in events))
 
 
 def _event(kind: Any, item: dict[str, Any]) -> Any:
-    return kind(**{f.name: tuple(item[f.name]) if f.name == "shape" else item[f.name] for f in fields(kind)})
-
-
-def busy(intervals: Iterable[tuple[float, float]]) -> float:
-    """Seconds that at least one of the intervals covers."""
-    total, covered = 0.0, float("-inf")
-    for start, end in sorted(intervals):
-        total += max(0.0, end - max(start, covered))
-        covered = max(covered, end)
-    return total
+    if set(item) != {f.name for f in fields(kind)}:
+        raise ValueError(f"{kind.__name__} with {', '.join(map(str, item))}")
+    if "shape" in item:
+        item["shape"] = tuple(item["shape"])
+    return kind(**item)

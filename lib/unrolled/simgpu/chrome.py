@@ -1,0 +1,57 @@
+"""A trace as Chrome trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from unrolled.simgpu.trace import Launch, Trace, Transfer
+
+HOST_ROW = 1
+
+_Part = tuple[str, int, float, float, dict[str, Any]]  # name, row, start, end, arguments
+
+
+def chrome_events(trace: Trace) -> list[dict[str, Any]]:
+    """The trace as Chrome trace events, which Perfetto and chrome://tracing open: a row for the host, one a stream.
+
+    Put them into a file as {"traceEvents": [...]}. Times are microseconds from the trace's start.
+    """
+    rows = {
+        HOST_ROW: "host",
+        **{_row(event): f"stream {event.stream}" for event in (*trace.launches, *trace.transfers)},
+    }
+    names = [_name(row, name) for row, name in sorted(rows.items())]
+    parts = [part for event in (*trace.launches, *trace.transfers) for part in _drawn(event)]
+    parts += [("wait: " + event.cause, HOST_ROW, event.start, event.end, {}) for event in trace.synchronizations]
+    process = {"ph": "M", "pid": 0, "tid": 0, "name": "process_name", "args": {"name": f"{trace.profile} (modelled)"}}
+    return [process, *names, *(_complete(trace.start, *part) for part in sorted(parts, key=lambda part: part[2]))]
+
+
+def _drawn(event: Launch | Transfer) -> list[_Part]:
+    """The host's call and the device's work."""
+    facts = {name: value for name, value in asdict(event).items() if name not in ("issued", "start", "end", "stream")}
+    if isinstance(event, Launch):
+        return [
+            (event.op, HOST_ROW, event.issued, event.issued + event.call, {"where": event.where}),
+            (event.op, _row(event), event.start, event.end, facts),
+        ]
+    name = f"copy {event.direction}"
+    host_end = event.end if event.blocking else event.issued + event.call
+    return [
+        (name, HOST_ROW, event.issued, host_end, {"where": event.where}),
+        (name, _row(event), event.start, event.end, facts),
+    ]
+
+
+def _row(event: Launch | Transfer) -> int:
+    return HOST_ROW + 1 + event.stream
+
+
+def _name(row: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": 0, "tid": row, "name": "thread_name", "args": {"name": name}}
+
+
+def _complete(origin: float, name: str, row: int, start: float, end: float, facts: dict[str, Any]) -> dict[str, Any]:
+    times = {"ts": round(1e6 * (start - origin), 3), "dur": round(1e6 * (end - start), 3)}
+    return {"ph": "X", "pid": 0, "tid": row, "name": name, **times, "args": facts}

@@ -1,0 +1,107 @@
+"""Reading and writing what index arrays name. Indices that are out of range wrap around, as they do on CuPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from unrolled.simgpu.command import CommandError, Plain
+
+Array: TypeAlias = Any
+Options: TypeAlias = Mapping[str, Plain]
+Operation: TypeAlias = Callable[[Sequence[Any], Sequence[Array], Options], None]
+
+
+def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: Options) -> int:
+    """How many elements of an array the indices of these shapes name: each of theirs, on the axes that have none."""
+    axes = options["axes"]
+    if not isinstance(axes, (list, tuple)) or len(axes) != len(indices) or len(set(axes)) != len(axes):
+        raise CommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
+    if not all(type(axis) is int and 0 <= axis < len(shape) for axis in axes):
+        raise CommandError(f"axes are {axes!r:.80}; expected axes of an array with {len(shape)}")
+    named = np.broadcast_shapes(*(tuple(index) for index in indices))
+    return prod(named) * prod(n for axis, n in enumerate(shape) if axis not in axes)
+
+
+def _index(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...]:
+    """The index that addresses x: the given one on the axes named, all of the other axes. Wraps around."""
+    addressed(x.shape, [np.shape(index) for index in indices], options)
+    key: list[Any] = [slice(None)] * x.ndim
+    for axis, index in zip(options["axes"], indices, strict=True):
+        key[axis] = _wrapped(index, x.shape[axis])
+    return tuple(key)
+
+
+def _wrapped(index: Any, size: int) -> Any:
+    if np.asarray(index).dtype.kind not in "iu":
+        raise CommandError("an index is no integer")
+    if not size:
+        if np.size(index):
+            raise CommandError("an index into an axis of length 0")
+        return index
+    return index % size
+
+
+def getitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    x, *indices = inputs
+    (out,) = outputs
+    check_size(addressed(x.shape, [np.shape(index) for index in indices], options), out)
+    np.copyto(out, x[_index(x, indices, options)])
+
+
+def setitem(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    value, *indices = inputs
+    (x,) = outputs
+    x[_index(x, indices, options)] = value
+
+
+def at(function: np.ufunc) -> Operation:
+    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+        value, *indices = inputs
+        (x,) = outputs
+        function.at(x, _index(x, indices, options), value)
+
+    return compute
+
+
+def take(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    x, indices = inputs
+    axis = options.get("axis")
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    if not -x.ndim <= axis < x.ndim:
+        raise CommandError(f"axis is {axis!r:.40}; the array has {x.ndim}")
+    check_size(x.size // max(1, x.shape[axis]) * np.size(indices), outputs[0])
+    np.copyto(outputs[0], np.take(x, _wrapped(indices, x.shape[axis]), axis=axis))
+
+
+def take_along_axis(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    x, indices = inputs
+    check_size(along_axis(x.shape, indices.shape, options), outputs[0])
+    np.copyto(outputs[0], np.take_along_axis(x, _wrapped(indices, x.shape[options["axis"]]), axis=options["axis"]))
+
+
+def put_along_axis(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+    values, indices = inputs
+    (x,) = outputs
+    along_axis(x.shape, indices.shape, options)
+    np.put_along_axis(x, _wrapped(indices, x.shape[options["axis"]]), values, axis=options["axis"])
+
+
+def along_axis(shape: Sequence[int], indices: Sequence[int], options: Options) -> int:
+    """How many elements `take_along_axis` and `put_along_axis` name."""
+    axis = options["axis"]
+    if type(axis) is not int or not -len(shape) <= axis < len(shape) or len(shape) != len(indices):
+        raise CommandError(f"axis is {axis!r:.40}, arrays of shapes {tuple(shape)} and {tuple(indices)}")
+    others = list(shape)
+    others[axis] = 1
+    return prod(np.broadcast_shapes(tuple(others), tuple(indices)))
+
+
+def check_size(size: int, out: Array) -> None:
+    """Raise before NumPy makes a result that would not fit in the output."""
+    if size != out.size:
+        raise CommandError(f"a result of {size:,} values does not go into an output of {out.size:,}")
