@@ -1,0 +1,93 @@
+"""The simulated GPU: what a program imports as `cp` where there is no CUDA GPU.
+
+It offers what the course uses of CuPy, under the same names and with the same errors. Results are exact: NumPy's, with
+CuPy's conventions. Times are modelled (`clock`, `trace`, events), never measured. Beside CuPy's names it has `use`,
+`profile`, `trace`, `clock`, `connect`, `disconnect`, `reset` and `launch_kernel`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as _np
+
+from unrolled import device as _device
+from unrolled.simgpu import creation as _creation
+from unrolled.simgpu import cuda, lib, linalg, random
+from unrolled.simgpu import functions as _functions
+from unrolled.simgpu import indexing as _indexing
+from unrolled.simgpu import methods as _methods
+from unrolled.simgpu import reductions as _reductions
+from unrolled.simgpu import sorting as _sorting
+from unrolled.simgpu import views as _views
+from unrolled.simgpu.array import launch_kernel, ndarray
+from unrolled.simgpu.cuda import get_default_memory_pool
+from unrolled.simgpu.current import clock, connect, disconnect, profile, reset, trace, use
+from unrolled.simgpu.elementwise import ElementwiseKernel
+
+_CONSTANTS = """
+    float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ intp
+    pi e inf nan newaxis dtype finfo iinfo result_type promote_types can_cast isscalar issubdtype floating integer
+"""
+
+globals().update({name: getattr(_np, name) for name in _CONSTANTS.split()})
+globals().update(_functions.UFUNCS)
+globals().update(_reductions.REDUCTIONS)
+for _module in (_creation, _views, _sorting):
+    globals().update(_module.FUNCTIONS)
+globals().update(linalg.FUNCTIONS)
+
+where, clip = _functions.where, _functions.clip
+round = around = _functions.round_
+take, nonzero = _indexing.take, _indexing.nonzero
+take_along_axis, put_along_axis = _indexing.take_along_axis, _indexing.put_along_axis
+
+
+def get_array_module(*args: Any) -> Any:
+    """This module if one of the arguments lies on the simulated GPU, else NumPy."""
+    return sys.modules[__name__] if any(isinstance(x, ndarray) for x in args) else _np
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The lengths of the axes."""
+    return a.shape if isinstance(a, ndarray) else _np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """How many axes there are."""
+    return a.ndim if isinstance(a, ndarray) else _np.ndim(a)
+
+
+def size(a: Any) -> int:
+    """How many values there are."""
+    return a.size if isinstance(a, ndarray) else _np.size(a)
+
+
+assert _methods  # imported for what it puts on the class
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"{name} is not simulated: unrolled.simgpu offers what the course uses of CuPy")
+
+
+__all__ = [
+    "ElementwiseKernel",
+    "clock",
+    "connect",
+    "cuda",
+    "disconnect",
+    "get_array_module",
+    "get_default_memory_pool",
+    "launch_kernel",
+    "lib",
+    "linalg",
+    "ndarray",
+    "profile",
+    "random",
+    "reset",
+    "trace",
+    "use",
+]
+
+_device.register(ndarray, sys.modules[__name__])

@@ -1,0 +1,338 @@
+"""The array of the simulated GPU: where it lies, and how it meets the host. `methods.py` adds what it can compute.
+
+An array never holds numbers here. It has memory on the machine, and a ghost: a NumPy array of the same shape, dtype and
+strides whose values nobody reads or writes. Views, strides and layouts are NumPy's own: they are asked of the ghost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.simgpu import current
+from unrolled.simgpu.command import Machine, Operand, OutOfMemoryError, Plain, View
+
+Ghost = NDArray[Any]
+SCALARS = (bool, int, float, complex, np.generic)
+
+_IMPLICIT = (
+    "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
+)
+
+
+class Memory:
+    """One allocation. All views of it share this object; when the last is gone, the machine gets the buffer back."""
+
+    __slots__ = ("buffer", "machine", "origin", "owned")
+
+    def __init__(self, machine: Machine, buffer: int, origin: int, owned: bool = True) -> None:
+        self.machine, self.buffer, self.owned = machine, buffer, owned
+        self.origin = origin  # the address of the ghost's first byte: offsets count from there
+
+    def __del__(self) -> None:
+        if self.owned:
+            self.machine.free(self.buffer)
+
+
+class ndarray:  # noqa: N801 (CuPy's name)
+    """An array in the memory of the simulated GPU, as `cupy.ndarray`: ndarray(shape) has undefined values.
+
+    Raises OutOfMemoryError (a MemoryError), which names the array, where there is no room.
+    """
+
+    __slots__ = ("__weakref__", "_ghost", "_memory", "_view")
+    __array_ufunc__: ClassVar[None] = None
+    __array_priority__: ClassVar[int] = 100
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    _ghost: Ghost
+    _memory: Memory
+    _view: View | None
+
+    def __new__(cls, shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
+        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        kind, machine = np.dtype(dtype), current.machine()
+        nbytes = prod(int(size) for size in sizes) * kind.itemsize
+        try:
+            buffer = machine.allocate(max(0, int(nbytes)))
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(_no_room(sizes, kind, nbytes, machine, error)) from None
+        memory = Memory(machine, buffer, 0)
+        ghost: Ghost = np.empty(sizes, kind, order="F" if order == "F" else "C")
+        memory.origin = _address(ghost)
+        return cls._of(memory, ghost)
+
+    @classmethod
+    def _of(cls, memory: Memory, ghost: Ghost) -> ndarray:
+        self = object.__new__(cls)
+        self._memory, self._ghost, self._view = memory, ghost, None
+        return self
+
+    @classmethod
+    def from_view(cls, view: View) -> ndarray:
+        """The array that lies there. It is somebody else's: it is not freed with this object."""
+        dtype = np.dtype(view.dtype)
+        last = sum(max(0, (n - 1) * step) for n, step in zip(view.shape, view.strides, strict=True))
+        base = np.empty(view.offset + last + dtype.itemsize, np.uint8)
+        ghost: Ghost = np.ndarray(view.shape, dtype, base, view.offset, view.strides)
+        return cls._of(Memory(current.machine(), view.buffer, _address(base), owned=False), ghost)
+
+    def as_view(self) -> View:
+        """Where it lies, as plain data."""
+        if self._view is None:
+            ghost = self._ghost
+            offset = _address(ghost) - self._memory.origin
+            self._view = View(self._memory.buffer, offset, ghost.shape, ghost.strides, ghost.dtype.name)
+        return self._view
+
+    def seen_as(self, ghost: Ghost) -> ndarray:
+        """The same memory, seen through a view of this array's ghost."""
+        return ndarray._of(self._memory, ghost)
+
+    # what is known without asking the device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._ghost.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        ghost = self._ghost.view()
+        ghost.shape = shape
+        self._ghost, self._view = ghost, None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._ghost.dtype
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._ghost.strides
+
+    @property
+    def ndim(self) -> int:
+        return self._ghost.ndim
+
+    @property
+    def size(self) -> int:
+        return self._ghost.size
+
+    @property
+    def itemsize(self) -> int:
+        return self._ghost.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._ghost.nbytes
+
+    @property
+    def flags(self) -> Any:
+        return self._ghost.flags
+
+    @property
+    def T(self) -> ndarray:  # noqa: N802 (NumPy's name)
+        return self.seen_as(self._ghost.T)
+
+    @property
+    def device(self) -> Any:
+        from unrolled.simgpu import cuda
+
+        return cuda.Device()
+
+    def __len__(self) -> int:
+        return len(self._ghost)
+
+    def __iter__(self) -> Iterator[ndarray]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        from unrolled.simgpu import indexing
+
+        return indexing.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from unrolled.simgpu import indexing
+
+        indexing.setitem(self, key, value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"ndarray.{name} is not simulated")
+
+    # to and from the host
+
+    def get(self, stream: Any = None, order: str = "C", blocking: bool = True, out: Any = None) -> Any:
+        """A copy on the host, a NumPy array. Waits for the device."""
+        number = current.streams[-1] if stream is None else stream.number
+        whole = self if self.flags.forc else self.copy()
+        data = current.machine().download(_place(whole, current.machine()), number)
+        host = np.frombuffer(data, self.dtype).reshape(self.shape)
+        if out is not None:
+            out[...] = host
+            return out
+        return host.copy(order="F" if order == "F" else "C")
+
+    def set(self, arr: Any, stream: Any = None) -> None:
+        """Copy a NumPy array of the same shape and dtype to the device."""
+        if not isinstance(arr, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        if arr.dtype != self.dtype:
+            raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
+        if arr.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Old shape: {self.shape}, new shape: {arr.shape}")
+        if not self.flags.forc:
+            raise RuntimeError("Cannot set to non-contiguous array")
+        number = current.streams[-1] if stream is None else stream.number
+        data = arr.astype(arr.dtype.newbyteorder("="), copy=False).tobytes()
+        current.machine().upload(_place(self, current.machine()), data, number, blocking=stream is None)
+
+    def item(self, *index: Any) -> Any:
+        """One value as a Python number. Waits for the device."""
+        if index or self.size != 1:
+            return (self[index[0] if len(index) == 1 and isinstance(index[0], tuple) else index]).get().item()
+        return self.get().item()
+
+    def tolist(self) -> Any:
+        return self.get().tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return bytes(self.get(order=order).tobytes(order="F" if order == "F" else "C"))
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(self.get())
+
+    def __int__(self) -> int:
+        return int(self._one().get().item())
+
+    def __float__(self) -> float:
+        return float(self._one().get().item())
+
+    def __complex__(self) -> complex:
+        return complex(self._one().get().item())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self.get().item())
+
+    def _one(self) -> ndarray:
+        if self.size != 1:
+            raise TypeError("only length-1 arrays can be converted to Python scalars")
+        return self
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(_IMPLICIT)
+
+    def __repr__(self) -> str:
+        return repr(self.get())
+
+    def __str__(self) -> str:
+        return str(self.get())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.get().item() if not self.ndim else self.get(), spec)
+
+    # copies and views
+
+    def view(self, dtype: Any = None) -> ndarray:
+        """The same memory; with `dtype`, its bytes read as another type."""
+        return self.seen_as(self._ghost.view() if dtype is None else self._ghost.view(dtype))
+
+    def copy(self, order: str = "C") -> ndarray:
+        """A copy of its own memory. order: C, F, or K (as this one lies)."""
+        return self.astype(self.dtype, order)
+
+    def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", copy: bool = True) -> ndarray:
+        """A copy of another dtype; this array itself where nothing changes and `copy` is False."""
+        kind = np.dtype(dtype)
+        if not copy and kind == self.dtype and (order in "KA" or self.flags[f"{order}_CONTIGUOUS"]):
+            return self
+        if not np.can_cast(self.dtype, kind, casting):
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {kind!r} according to the rule {casting!r}")
+        result = empty_like(self, kind, order)
+        launch("copy", [self], [result])
+        return result
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return self.copy()
+
+
+def empty_like(x: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
+    """An array of x's shape, dtype and (with order K) layout, with undefined values."""
+    if shape is not None:
+        return ndarray(shape, dtype or x.dtype, order)
+    kind = x.dtype if dtype is None else np.dtype(dtype)
+    if order == "C" or (x.flags.c_contiguous and order != "F"):
+        return ndarray(x.shape, kind)
+    return shaped_like(np.empty_like(x._ghost, kind, order=order))  # type: ignore[call-overload]
+
+
+def shaped_like(ghost: Ghost) -> ndarray:
+    """A new array with the layout of this NumPy array, whose axes may lie in any order but without gaps."""
+    flat = ndarray(ghost.size, ghost.dtype)
+    if ghost.flags.c_contiguous:
+        return flat.seen_as(flat._ghost.reshape(ghost.shape))
+    axes = sorted(range(ghost.ndim), key=lambda axis: -ghost.strides[axis])
+    inner = flat._ghost.reshape([ghost.shape[axis] for axis in axes])
+    return flat.seen_as(inner.transpose(np.argsort(axes)))
+
+
+def launch(
+    op: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Mapping[str, Plain] | None = None
+) -> None:
+    """Send one command to the machine, on the stream in use. Inputs are arrays, numbers or None.
+
+    Raises TypeError for anything else: nothing moves by itself.
+    """
+    machine = current.machine()
+    operands = [_operand(x, machine) for x in inputs]
+    machine.launch(op, operands, [_place(x, machine) for x in outputs], options or {}, current.streams[-1])
+
+
+def launch_kernel(
+    name: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Mapping[str, Plain] | None = None
+) -> None:
+    """Launch a kernel of the library by its name: it writes the outputs."""
+    launch("kernel", inputs, outputs, {**(options or {}), "name": name})
+
+
+def check_types(values: Sequence[Any]) -> None:
+    """Raise TypeError, in CuPy's words, for what is neither an array of the device nor a number."""
+    for x in values:
+        if not isinstance(x, (ndarray, *SCALARS)):
+            raise TypeError(f"Unsupported type {type(x)}")
+
+
+def _operand(x: Any, machine: Machine) -> Operand:
+    if isinstance(x, ndarray):
+        return _place(x, machine)
+    if x is None or isinstance(x, SCALARS):
+        return x.item() if isinstance(x, np.generic) else x
+    raise TypeError(f"Unsupported type {type(x)}")
+
+
+def _place(x: ndarray, machine: Machine) -> View:
+    if x._memory.machine is not machine:
+        raise ValueError("this array lies on a simulated GPU that is gone: use(), reset() or connect() came after it")
+    return x.as_view()
+
+
+def _address(ghost: Ghost) -> int:
+    return int(ghost.__array_interface__["data"][0])
+
+
+def _no_room(shape: tuple[int, ...], dtype: Any, nbytes: int, machine: Machine, error: OutOfMemoryError) -> str:
+    memory = machine.memory()
+    free = memory["capacity"] - memory["used"]
+    return f"no room for an array {shape} of {dtype}, {nbytes:,} bytes: {free:,} bytes are free. {error}"

@@ -1,0 +1,165 @@
+"""Making arrays: from the host's data, or born on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unrolled.simgpu.array import empty_like as _like
+from unrolled.simgpu.array import launch, ndarray
+
+
+def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmin: int = 0) -> ndarray:
+    """An array on the device with these values: numbers, lists or a NumPy array (which moves), or a device array."""
+    if isinstance(obj, ndarray):
+        found = obj.astype(obj.dtype if dtype is None else dtype, order, copy=copy)
+    else:
+        found = _from_host(obj, dtype, order)
+    return found if found.ndim >= ndmin else found.reshape((1,) * (ndmin - found.ndim) + found.shape)
+
+
+def asarray(a: Any, dtype: Any = None, order: str = "K") -> ndarray:
+    """`array`, but a device array that is so already comes back as it is."""
+    return array(a, dtype, copy=False, order=order)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
+    """The array itself if its values lie in order, else a copy that does."""
+    return array(a, dtype, copy=False, order="C", ndmin=1)
+
+
+def empty(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
+    """An array with undefined values."""
+    return ndarray(shape, dtype, order)
+
+
+def zeros(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
+    """An array of zeros."""
+    return _filled(ndarray(shape, dtype, order), 0)
+
+
+def ones(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
+    """An array of ones."""
+    return _filled(ndarray(shape, dtype, order), 1)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> ndarray:
+    """An array of one number; its dtype is that of the number unless given."""
+    kind = (
+        (fill_value.dtype if isinstance(fill_value, ndarray) else np.asarray(fill_value).dtype)
+        if dtype is None
+        else dtype
+    )
+    return _filled(ndarray(shape, kind, order), fill_value)
+
+
+def empty_like(prototype: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
+    """An array as this one, with undefined values."""
+    return _like(_check(prototype), dtype, order, shape)
+
+
+def zeros_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
+    """An array as this one, of zeros."""
+    return _filled(_like(_check(a), dtype, order, shape), 0)
+
+
+def ones_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
+    """An array as this one, of ones."""
+    return _filled(_like(_check(a), dtype, order, shape), 1)
+
+
+def full_like(a: ndarray, fill_value: Any, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
+    """An array as this one, of one number."""
+    return _filled(_like(_check(a), dtype, order, shape), fill_value)
+
+
+def copy(a: ndarray, order: str = "K") -> ndarray:
+    """A copy of its own memory."""
+    return _check(a).copy(order)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> ndarray:
+    """start, start + step, ... below stop; arange(n) counts from 0."""
+    first, last = (0, start) if stop is None else (start, stop)
+    kind = np.arange(first, first + step, step).dtype if dtype is None else np.dtype(dtype)
+    size = max(0, int(np.ceil((last - first) / step)))
+    return _born("arange", ndarray(size, kind), {"start": _plain(first), "step": _plain(step)})
+
+
+def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> ndarray:
+    """`num` numbers at equal distances from start to stop, the last one included unless not endpoint."""
+    options = {"start": _plain(start), "stop": _plain(stop), "endpoint": endpoint}
+    return _born("linspace", ndarray(num, float if dtype is None else dtype), options)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:  # noqa: N803 (NumPy's names)
+    """Ones on a diagonal of an (N, M) array of zeros."""
+    return _born("eye", ndarray((N, N if M is None else M), dtype), {"k": k})
+
+
+def identity(n: int, dtype: Any = float) -> ndarray:
+    """`eye(n)`."""
+    return eye(n, dtype=dtype)
+
+
+def tril(m: ndarray, k: int = 0) -> ndarray:
+    """The array with zeros above a diagonal."""
+    return _triangle("tril", m, k)
+
+
+def triu(m: ndarray, k: int = 0) -> ndarray:
+    """The array with zeros below a diagonal."""
+    return _triangle("triu", m, k)
+
+
+def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None) -> Any:
+    """The values on the host, as a NumPy array. Waits for the device."""
+    return a.get(stream=stream, order=order, out=out) if isinstance(a, ndarray) else np.asarray(a, order=order)  # type: ignore[call-overload]
+
+
+def _from_host(obj: Any, dtype: Any, order: str) -> ndarray:
+    host = np.asarray(obj, dtype)
+    if host.dtype.kind not in "biufc" or host.dtype.itemsize > 16:
+        raise ValueError(f"Unsupported dtype {host.dtype}")
+    columns = order == "F" or (order in "KA" and host.flags.f_contiguous and not host.flags.c_contiguous)
+    result = ndarray(host.shape, host.dtype.newbyteorder("="), "F" if columns else "C")
+    result.set(host.astype(result.dtype, copy=False))
+    return result
+
+
+def _filled(x: ndarray, value: Any) -> ndarray:
+    from unrolled.simgpu import indexing
+
+    indexing.assign(x, value)
+    return x
+
+
+def _born(op: str, x: ndarray, options: dict[str, Any]) -> ndarray:
+    launch(op, [], [x], options)
+    return x
+
+
+def _triangle(op: str, m: ndarray, k: int) -> ndarray:
+    result = ndarray(_check(m).shape, m.dtype)
+    launch(op, [m], [result], {"k": int(k)})
+    return result
+
+
+def _plain(x: Any) -> Any:
+    return x.item() if isinstance(x, (np.generic, ndarray)) else x
+
+
+def _check(a: Any) -> ndarray:
+    if not isinstance(a, ndarray):
+        raise TypeError(f"Unsupported type {type(a)}")
+    return a
+
+
+FUNCTIONS = {
+    function.__name__: function
+    for function in (
+        *(array, asarray, ascontiguousarray, empty, zeros, ones, full, empty_like, zeros_like, ones_like, full_like),
+        *(copy, arange, linspace, eye, identity, tril, triu, asnumpy),
+    )
+}

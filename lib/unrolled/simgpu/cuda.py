@@ -1,0 +1,215 @@
+"""Streams, events, the device and its memory, under CuPy's names. All times are modelled."""
+
+from __future__ import annotations
+
+from itertools import count
+from types import TracebackType
+from typing import Any, ClassVar
+
+from unrolled.simgpu import current
+from unrolled.simgpu.command import OutOfMemoryError
+
+STREAMS = 255  # beside the default one; further ones share their numbers, as work queues of a GPU are shared
+
+_numbers = count()
+
+
+class Stream:
+    """A queue of work: `with stream:` sends the block's work there. `Stream.null`, the default, waits for all."""
+
+    null: ClassVar[Stream]
+
+    def __init__(self, null: bool = False, non_blocking: bool = False) -> None:
+        self.number = 0 if null else 1 + next(_numbers) % STREAMS
+
+    def __enter__(self) -> Stream:
+        current.streams.append(self.number)
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
+        current.streams.pop()
+
+    def use(self) -> Stream:
+        """Send all that follows to this stream."""
+        current.streams[-1] = self.number
+        return self
+
+    @property
+    def ptr(self) -> int:
+        return self.number
+
+    def synchronize(self) -> None:
+        """Wait until the stream has done its work."""
+        current.machine().synchronize(self.number)
+
+    def record(self, event: Event | None = None) -> Event:
+        """Mark this place of the stream with an event."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """What follows on this stream waits for the event; the host does not."""
+        current.machine().wait(event.place, self.number)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def __repr__(self) -> str:
+        return f"<Stream {self.number} of the simulated GPU>"
+
+
+Stream.null = Stream(null=True)
+
+
+def get_current_stream() -> Stream:
+    """The stream that work goes to."""
+    stream = Stream(null=True)
+    stream.number = current.streams[-1]
+    return stream
+
+
+class Event:
+    """A mark in a stream, with the device's time when it gets there."""
+
+    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
+        self._place: int | None = None
+
+    @property
+    def place(self) -> int:
+        """The machine's number of the mark. Raises RuntimeError before the event is recorded."""
+        if self._place is None:
+            raise RuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle (the event was never recorded)")
+        return self._place
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Put the mark behind the work that the stream has so far."""
+        self._place = current.machine().record(current.streams[-1] if stream is None else stream.number)
+
+    def synchronize(self) -> None:
+        """Wait until the stream has reached the mark."""
+        if self._place is not None:
+            current.machine().wait(self._place, None)
+
+
+def get_elapsed_time(start_event: Event, end_event: Event) -> float:
+    """Milliseconds between two events, on the modelled device. Wait for the second one first."""
+    return 1000 * current.machine().elapsed(start_event.place, end_event.place)
+
+
+class Device:
+    """The simulated GPU; there is one, number 0."""
+
+    def __init__(self, device: int | None = None) -> None:
+        if device not in (None, 0):
+            raise RuntimeError("cudaErrorInvalidDevice: invalid device ordinal (one GPU is simulated)")
+        self.id = 0
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all its work."""
+        current.machine().synchronize()
+
+    def use(self) -> Device:
+        return self
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        """(free, total) bytes."""
+        return runtime.memGetInfo()
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device 0 (simulated {current.profile().name})>"
+
+
+class _Runtime:
+    """The calls of CUDA's runtime that the course makes."""
+
+    def deviceSynchronize(self) -> None:  # noqa: N802 (CUDA's names, here and below)
+        """Wait until the device has done all its work."""
+        current.machine().synchronize()
+
+    def getDeviceCount(self) -> int:  # noqa: N802
+        return 1
+
+    def getDeviceProperties(self, device: int = 0) -> dict[str, Any]:  # noqa: N802
+        """{"name", "totalGlobalMem"} of a device; the name, bytes as in CUDA, says that it is simulated."""
+        Device(device)
+        figures = current.profile()
+        return {"name": f"{figures.name} (simulated)".encode(), "totalGlobalMem": figures.memory}
+
+    def memGetInfo(self) -> tuple[int, int]:  # noqa: N802
+        """(free, total) bytes of the device; what the pool holds is not free."""
+        memory = current.machine().memory()
+        return memory["capacity"] - memory["total"], memory["capacity"]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"cuda.runtime.{name} is not simulated")
+
+
+runtime = _Runtime()
+
+
+class MemoryPool:
+    """The pool that arrays get their memory from, in bytes."""
+
+    def used_bytes(self) -> int:
+        """In arrays that live."""
+        return int(current.machine().memory()["used"])
+
+    def total_bytes(self) -> int:
+        """Taken from the device: living arrays, and blocks kept for the next ones."""
+        return int(current.machine().memory()["total"])
+
+    def free_bytes(self) -> int:
+        """Kept for the next arrays."""
+        return self.total_bytes() - self.used_bytes()
+
+    def peak_bytes(self) -> int:
+        """The most that arrays ever used together since `reset_peak`. (CuPy's pool does not know it.)"""
+        return int(current.machine().memory()["peak"])
+
+    def reset_peak(self) -> None:
+        """Count the peak from now on."""
+        current.machine().reset_peak()
+
+    def free_all_blocks(self) -> None:
+        """Give the blocks that no array uses back to the device."""
+        current.machine().free_all()
+
+
+def get_default_memory_pool() -> MemoryPool:
+    """The pool that all arrays get their memory from."""
+    return MemoryPool()
+
+
+class memory:  # noqa: N801 (CuPy's module)
+    """Where CuPy keeps its error."""
+
+    OutOfMemoryError = OutOfMemoryError
+
+
+def is_available() -> bool:
+    """True: a simulated GPU is always there."""
+    return True
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"cuda.{name} is not simulated")

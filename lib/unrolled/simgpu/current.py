@@ -1,0 +1,97 @@
+"""The simulated GPU in use: which machine, which stream. Everything else in the front end is stateless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from unrolled.simgpu.command import Machine
+from unrolled.simgpu.profiles import PROFILES, Profile
+
+if TYPE_CHECKING:
+    from unrolled.simgpu.trace import Trace
+
+DEFAULT = "T4"  # what Colab lends
+
+_machine: Machine | None = None
+_kept: list[Machine | None] = []  # machines that `connect` put aside
+streams: list[int] = [0]
+"""Streams entered with `with`, the innermost last; 0 is the default stream."""
+
+
+def machine() -> Machine:
+    """The machine that new arrays go to; the first call makes one in this process, a modelled T4."""
+    global _machine
+    if _machine is None:
+        from unrolled.simgpu.machine import LocalMachine
+
+        _machine = LocalMachine(DEFAULT)
+    return _machine
+
+
+def use(name: str) -> Profile:
+    """Model another GPU ("T4", "A100", "H200"), fresh: no arrays, clock at 0. Arrays made before cannot be used on it.
+
+    Raises ValueError for a name that has no profile, RuntimeError while connected to a machine elsewhere.
+    """
+    if name not in PROFILES:
+        raise ValueError(f"there is no profile {name!r}; expected one of {', '.join(PROFILES)}")
+    if _kept:
+        raise RuntimeError("the simulated GPU lies elsewhere (connect); its profile cannot be chosen here")
+    from unrolled.simgpu.machine import LocalMachine
+
+    _replace(LocalMachine(name))
+    return machine().profile
+
+
+def profile() -> Profile:
+    """The figures of the modelled GPU."""
+    return machine().profile
+
+
+def reset() -> None:
+    """The same GPU, fresh: no arrays, clock at 0. Arrays made before cannot be used on it."""
+    use(profile().name)
+
+
+def connect(link: Machine) -> None:
+    """Let all work go to a machine elsewhere, until `disconnect`."""
+    _kept.append(_machine)
+    _replace(link)
+
+
+def disconnect() -> None:
+    """Go back to the machine that was in use before `connect`. Raises RuntimeError without one."""
+    if not _kept:
+        raise RuntimeError("disconnect: not connected to a machine elsewhere")
+    _replace(_kept.pop())
+
+
+def clock() -> float:
+    """Seconds on the modelled host clock: the host's share of the work so far, and its waiting for the GPU."""
+    return machine().clock()
+
+
+@contextmanager
+def trace() -> Iterator[Trace]:
+    """What the GPU does in the block: `with simgpu.trace() as t:`; t is complete after it.
+
+    The block begins and ends with a wait for the device, the last one inside the trace, so `t.seconds` counts all work.
+    """
+    from unrolled.simgpu.trace import Trace
+
+    traced, found = machine(), Trace()
+    traced.synchronize()
+    number = traced.start_trace()
+    try:
+        yield found
+    finally:
+        traced.synchronize()
+        vars(found).update(vars(traced.stop_trace(number)))
+
+
+def _replace(new: Machine | None) -> None:
+    global _machine
+    _machine = new
+    streams[:] = [0]

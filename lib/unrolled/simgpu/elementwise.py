@@ -1,0 +1,96 @@
+"""Kernels of one's own: a NumPy function of single values becomes one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from unrolled.simgpu.array import SCALARS, check_types, launch, ndarray
+from unrolled.simgpu.functions import broadcast_shape
+from unrolled.simgpu.symbols import Recorder, Symbol, reference
+
+
+class ElementwiseKernel:
+    """ElementwiseKernel("float32 x, float32 y", "float32 z", function, "name"), one launch a call.
+
+    CuPy takes the body as CUDA text; the simulated GPU takes a Python function of the inputs, written with NumPy:
+    `lambda x, y: np.maximum(x, y) * 2`. It returns the outputs, one value or a tuple. It is called once, here, with
+    symbols, and its steps are kept: no `if` on a value (np.where chooses), no loop over values, nothing of an index.
+
+    A type is NumPy's name or a letter: arrays for the same letter have the same dtype. Raises TypeError for a body that
+    is text, for steps that a kernel cannot hold, and at a call for other dtypes; ValueError for shapes that do not fit.
+    """
+
+    def __init__(
+        self, in_params: str, out_params: str, operation: Callable[..., Any], name: str = "kernel", **options: Any
+    ) -> None:
+        if not callable(operation):
+            raise TypeError(
+                "the simulated GPU cannot compile CUDA text: give a function of the inputs written with NumPy, "
+                "such as lambda x, y: np.maximum(x, y)"
+            )
+        self.name, self.in_params, self.out_params = name, _parameters(in_params), _parameters(out_params)
+        self.nin, self.nout = len(self.in_params), len(self.out_params)
+        self._steps, self._results = _record(operation, self.nin, self.nout, name)
+
+    def __call__(self, *args: Any) -> Any:
+        if len(args) not in (self.nin, self.nin + self.nout):
+            raise TypeError(f"{self.name} takes {self.nin} inputs and maybe {self.nout} outputs, got {len(args)}")
+        check_types(args)
+        inputs, outs = args[: self.nin], list(args[self.nin :])
+        types = self._types(inputs, outs)
+        shape = broadcast_shape([x.shape for x in inputs if isinstance(x, ndarray)])
+        outs = outs or [ndarray(shape, types[kind]) for kind, _ in self.out_params]
+        for out in outs:
+            if out.shape != shape:
+                raise ValueError(f"{self.name}: an output has shape {out.shape}; the inputs give {shape}")
+        options = {"name": self.name, "steps": self._steps, "results": self._results}
+        launch(
+            "fused",
+            [self._typed(x, kind, types) for x, (kind, _) in zip(inputs, self.in_params, strict=True)],
+            outs,
+            options,
+        )
+        return outs[0] if self.nout == 1 else tuple(outs)
+
+    def __repr__(self) -> str:
+        return f"<ElementwiseKernel {self.name!r}: {self.nin} inputs, {self.nout} outputs, {len(self._steps)} steps>"
+
+    def _types(self, inputs: Sequence[Any], outs: Sequence[ndarray]) -> dict[str, np.dtype[Any]]:
+        """The dtype of every type that the parameters name; letters get theirs from the arrays."""
+        parameters = [*self.in_params, *self.out_params]
+        types = {kind: np.dtype(kind) for kind, _ in parameters if len(kind) > 1}
+        pairs = list(zip([*inputs, *outs], parameters, strict=False))
+        for x, (kind, name) in pairs:
+            if isinstance(x, ndarray) and types.setdefault(kind, x.dtype) != x.dtype:
+                raise TypeError(f"Type is mismatched. {name} is {x.dtype}; expected {kind} = {types[kind]}")
+        for x, (kind, _) in pairs:
+            types.setdefault(kind, np.asarray(x).dtype if isinstance(x, SCALARS) else np.dtype(float))
+        unknown = [kind for kind, _ in parameters if kind not in types]
+        if unknown:
+            raise TypeError(f"{self.name}: no input tells the type {unknown[0]!r}")
+        return types
+
+    def _typed(self, x: Any, kind: str, types: dict[str, np.dtype[Any]]) -> Any:
+        return types[kind].type(x).item() if isinstance(x, SCALARS) else x
+
+
+def _parameters(text: str) -> list[tuple[str, str]]:
+    """ "float32 x, T y" as [("float32", "x"), ("T", "y")]."""
+    found = [tuple(part.split()) for part in text.split(",")]
+    for part in found:
+        if len(part) != 2:
+            raise ValueError(f"parameters are {text!r}; expected a type and a name for each, as 'float32 x, float32 y'")
+    return [(part[0], part[1]) for part in found]
+
+
+def _record(operation: Callable[..., Any], nin: int, nout: int, name: str) -> tuple[list[Any], list[Any]]:
+    """The steps of the function, and which of them are the outputs."""
+    recorder = Recorder()
+    found = operation(*(Symbol(recorder, ["in", i]) for i in range(nin)))
+    values = found if isinstance(found, tuple) else (found,)
+    if len(values) != nout or any(value is None for value in values):
+        raise TypeError(f"{name}: the function gave {len(values)} values; expected {nout}, one for each output")
+    return recorder.steps, [reference(value) for value in values]

@@ -1,0 +1,177 @@
+"""Element-wise functions, all by one road: NumPy's ufunc of the name says shape and dtype, the machine computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from unrolled.simgpu.array import Ghost, check_types, launch, ndarray, shaped_like
+from unrolled.simgpu.symbols import Symbol
+
+NAMES = """
+    add subtract multiply divide true_divide floor_divide remainder mod fmod divmod power float_power negative positive
+    absolute abs fabs sign square sqrt cbrt reciprocal exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2
+    sin cos tan arcsin arccos arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg radians
+    degrees     maximum minimum fmax fmin floor ceil trunc rint modf frexp ldexp copysign signbit nextafter heaviside
+    greater greater_equal less less_equal equal not_equal logical_and logical_or logical_xor logical_not
+    bitwise_and bitwise_or bitwise_xor bitwise_not invert left_shift right_shift isfinite isinf isnan gcd lcm
+"""
+
+
+class ufunc:  # noqa: N801 (NumPy's name)
+    """An element-wise function: `add(a, b, out=None, dtype=None)`. Numbers keep an array's dtype, as in NumPy 2."""
+
+    def __init__(self, function: np.ufunc) -> None:
+        self._function = function
+        self.__name__ = function.__name__
+        self.__doc__ = f"As numpy.{function.__name__}, on the simulated GPU; out= and dtype= as there."
+        self.nin, self.nout, self.nargs = function.nin, function.nout, function.nargs
+
+    def __repr__(self) -> str:
+        return f"<ufunc {self.__name__!r} of the simulated GPU>"
+
+    def __call__(self, *args: Any, out: Any = None, dtype: Any = None, casting: Any = "same_kind") -> Any:
+        if any(isinstance(x, Symbol) for x in args):
+            return self._function(*args)
+        inputs, outs = list(args[: self.nin]), _outs(args[self.nin :], out, self.nout)
+        if len(inputs) != self.nin:
+            raise TypeError(f"{self.__name__}() takes {self.nin} arguments, got {len(inputs)}")
+        check_types([*inputs, *(x for x in outs if x is not None)])
+        dtypes, strong = self._dtypes(inputs, dtype)
+        results = _results(self.__name__, inputs, outs, dtypes[self.nin :], casting)
+        options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if strong else {}
+        if dtype is not None and not strong:
+            options["dtype"] = np.dtype(dtype).name
+        if casting != "same_kind":
+            options["casting"] = casting
+        launch(self.__name__, inputs, results, options)
+        return results[0] if self.nout == 1 else tuple(results)
+
+    def at(self, x: ndarray, indices: Any, values: Any = None) -> None:
+        """x[indices] = function(x[indices], values), where every index that occurs twice counts twice."""
+        from unrolled.simgpu import indexing
+
+        indexing.at(self, x, indices, values)
+
+    def _dtypes(self, inputs: Sequence[Any], dtype: Any) -> tuple[tuple[np.dtype[Any], ...], bool]:
+        """The dtypes of all inputs and outputs, and whether a NumPy number made them what they are."""
+        wanted = None if dtype is None else np.dtype(dtype)
+        dtypes = _loop(self._function, tuple(map(_kind, inputs)), wanted)
+        if not any(isinstance(x, np.generic) for x in inputs):
+            return dtypes, False
+        weak = tuple(_kind(x.item() if isinstance(x, np.generic) else x) for x in inputs)
+        return dtypes, dtypes != _loop(self._function, weak, wanted)
+
+
+def _outs(positional: Sequence[Any], out: Any, count: int) -> list[Any]:
+    given = list(positional) or (list(out) if isinstance(out, tuple) else [out])
+    return given + [None] * (count - len(given))
+
+
+def _kind(x: Any) -> Any:
+    """What NumPy resolves an operand by: a dtype, or a Python type for a number that adapts."""
+    if isinstance(x, (ndarray, np.generic)):
+        return x.dtype
+    return np.dtype(bool) if isinstance(x, bool) else type(x) if type(x) in (int, float, complex) else float
+
+
+@lru_cache(maxsize=4096)
+def _loop(function: np.ufunc, kinds: tuple[Any, ...], dtype: Any) -> tuple[np.dtype[Any], ...]:
+    empty = (None,) * function.nout
+    if dtype is None:
+        return function.resolve_dtypes((*kinds, *empty))
+    signature = (None,) * function.nin + (dtype,) * function.nout
+    return function.resolve_dtypes((*kinds, *empty), signature=signature, casting="unsafe")
+
+
+def _results(
+    name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[Any], casting: Any
+) -> list[ndarray]:
+    """The arrays to write: those given, checked, and new ones laid out as NumPy lays them out."""
+    ghosts = [x._ghost for x in inputs if isinstance(x, ndarray)]
+    shape = broadcast_shape([x.shape for x in ghosts])
+    results = []
+    for number, (given, dtype) in enumerate(zip(outs, dtypes, strict=True)):
+        if given is not None:
+            _check_out(name, given, broadcast_shape([shape, given.shape]), dtype, casting, number)
+        results.append(laid_out(ghosts, shape, dtype) if given is None else given)
+    return results
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The common shape. Raises ValueError, in NumPy's words, where there is none."""
+    if len(set(shapes)) == 1:
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " ".join(str(shape).replace(" ", "") for shape in shapes)
+        raise ValueError(f"operands could not be broadcast together with shapes {text}") from None
+
+
+def laid_out(ghosts: Sequence[Ghost], shape: tuple[int, ...], dtype: Any) -> ndarray:
+    """A new array of `shape` with the layout that NumPy gives the result of such operands (order K)."""
+    if all(ghost.flags.c_contiguous for ghost in ghosts):
+        return ndarray(shape, dtype)
+    flags: Any = [["readonly"]] * len(ghosts) + [["writeonly", "allocate"]]
+    operands: Any = [*ghosts, None]
+    kinds = [None] * len(ghosts) + [np.dtype(dtype)]
+    walk = np.nditer(operands, ["zerosize_ok", "refs_ok"], flags, kinds, order="K")
+    return shaped_like(walk.operands[-1])
+
+
+def _check_out(name: str, out: ndarray, shape: tuple[int, ...], dtype: Any, casting: Any, number: int) -> None:
+    if out.shape != shape:
+        raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
+    if not np.can_cast(dtype, out.dtype, casting):
+        which = f"output {number}" if number else "output"
+        raise TypeError(
+            f"Cannot cast ufunc {name!r} {which} from {dtype!r} to {out.dtype!r} with casting rule {casting!r}"
+        )
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """x where condition holds, else y. With the condition alone: where it holds, as `nonzero` (waits)."""
+    if x is None or y is None:
+        return condition.nonzero()
+    if any(isinstance(value, Symbol) for value in (condition, x, y)):
+        return np.where(condition, x, y)
+    values = [condition, x, y]
+    check_types(values)
+    dtype = np.result_type(*(value.dtype if isinstance(value, ndarray) else value for value in (x, y)))
+    ghosts = [value._ghost for value in values if isinstance(value, ndarray)]
+    result = laid_out(ghosts, broadcast_shape([ghost.shape for ghost in ghosts] or [()]), dtype)
+    launch("where", values, [result])
+    return result
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: ndarray | None = None) -> Any:
+    """a, at least a_min and at most a_max; either may be None."""
+    bounds = [bound for bound in (a_min, a_max) if bound is not None]
+    check_types([a, *bounds])
+    if out is None:
+        kinds = tuple(_kind(x) for x in (a, *bounds))
+        dtype = kinds[0]
+        for kind in kinds[1:]:
+            dtype = _loop(np.maximum, (dtype, kind), None)[0]
+        ghosts = [x._ghost for x in (a, *bounds) if isinstance(x, ndarray)]
+        out = laid_out(ghosts, broadcast_shape([ghost.shape for ghost in ghosts]), dtype)
+    launch("clip", [a, a_min, a_max], [out])
+    return out
+
+
+UFUNCS = {name: ufunc(getattr(np, name)) for name in NAMES.split()}
+
+
+def round_(a: ndarray, decimals: int = 0) -> ndarray:
+    """To the nearest number of so many decimals, halves to even; integers stay."""
+    if a.dtype.kind not in "fc":
+        return a.copy()
+    if not decimals:
+        return UFUNCS["rint"](a)  # type: ignore[no-any-return]
+    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    scaled = UFUNCS["rint"](UFUNCS[there](a, 10.0 ** abs(decimals)))
+    return UFUNCS[back](scaled, 10.0 ** abs(decimals))  # type: ignore[no-any-return]

@@ -1,0 +1,240 @@
+"""Indexing: integers, slices, None and ... make a view; arrays of integers or booleans read and write by a launch.
+
+A boolean mask makes the host wait: how many values it picks decides a shape. Integers out of range wrap around: CuPy
+does not look at them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from unrolled.simgpu.array import SCALARS, launch, ndarray
+from unrolled.simgpu.creation import asarray
+
+_BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
+_WRONG = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) "
+    "and integer or boolean arrays are valid indices"
+)
+
+
+def getitem(x: ndarray, key: Any) -> ndarray:
+    """x[key]: a view, or with arrays in the key a copy."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
+        return _view(x, keys)
+    seen, start, indices = _advanced(x, keys)
+    result = ndarray(_picked(seen, start, indices), x.dtype)
+    launch("getitem", [seen, *indices], [result], {"axes": _axes(start, indices)})
+    return result
+
+
+def setitem(x: ndarray, key: Any, value: Any) -> None:
+    """x[key] = value: an array of the device that can be broadcast to the place, or a number."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
+        assign(_view(x, keys), value)
+        return
+    seen, start, indices = _advanced(x, keys)
+    if not isinstance(value, (ndarray, *SCALARS)):
+        value = asarray(value, x.dtype)  # as CuPy: it moves, and the trace tells
+    value = _fitting(value, _picked(seen, start, indices))
+    launch("setitem", [value, *indices], [seen], {"axes": _axes(start, indices)})
+
+
+def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
+    """x[key] = function(x[key], values), one index after the other."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
+        seen = _view(x, keys)
+        function(seen, values, out=seen)
+        return
+    seen, start, indices = _advanced(x, keys)
+    values = _fitting(values, _picked(seen, start, indices))
+    launch(f"{function.__name__}.at", [values, *indices], [seen], {"axes": _axes(start, indices)})
+
+
+def assign(target: ndarray, value: Any) -> None:
+    """target[...] = value."""
+    if isinstance(value, ndarray):
+        if value.as_view() == target.as_view():
+            return  # what x[key] += y ends with
+        launch("copy", [_fitting(value, target.shape)], [target])
+        return
+    fill(target, value)
+
+
+def fill(x: ndarray, value: Any) -> None:
+    """Write one number everywhere."""
+    if isinstance(value, (np.ndarray, ndarray)):
+        if value.shape != ():
+            kind = "numpy" if isinstance(value, np.ndarray) else "cupy"
+            raise ValueError(f"non-scalar {kind}.ndarray cannot be used for fill")
+        if isinstance(value, ndarray):
+            launch("copy", [value], [x])
+            return
+        value = value.item()
+    if not isinstance(value, SCALARS):
+        raise TypeError(f"Unsupported type {type(value)}")
+    launch("fill", [value], [x])
+
+
+def nonzero(a: ndarray) -> tuple[ndarray, ...]:
+    """Where the values are not 0, one array an axis. Waits for the device, to learn how many there are."""
+    from unrolled.simgpu.reductions import REDUCTIONS
+
+    if not a.ndim:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
+    count = int(REDUCTIONS["count_nonzero"](a))
+    places = tuple(ndarray(count, np.int64) for _ in range(a.ndim))
+    launch("nonzero", [a], places)
+    return places
+
+
+def take(a: ndarray, indices: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
+    """The values at these indices along an axis; None: of all values in one row."""
+    flat = a.reshape(-1) if axis is None else a
+    along = normalize_axis_index(0 if axis is None else axis, flat.ndim)
+    picked = getitem(flat, (slice(None),) * along + (indices,))
+    if out is None:
+        return picked
+    assign(out, picked)
+    return out
+
+
+def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
+    """For each place of `indices`, the value that its number picks along an axis."""
+    return getitem(a, _along(a, indices, axis))
+
+
+def put_along_axis(a: ndarray, indices: ndarray, values: Any, axis: int) -> None:
+    """Write values to the places that `take_along_axis` reads."""
+    setitem(a, _along(a, indices, axis), values)
+
+
+def _along(a: ndarray, indices: ndarray, axis: int) -> tuple[Any, ...]:
+    from unrolled.simgpu.creation import arange
+
+    along = normalize_axis_index(axis, a.ndim)
+    if indices.ndim != a.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    key: list[Any] = []
+    for i, size in enumerate(a.shape):
+        places = [1] * a.ndim
+        places[i] = size
+        key.append(indices if i == along else arange(size).reshape(places))
+    return tuple(key)
+
+
+def _view(x: ndarray, keys: Sequence[Any]) -> ndarray:
+    whole = (*keys, Ellipsis) if not any(k is Ellipsis for k in keys) else tuple(keys)
+    return x.seen_as(x._ghost[whole])
+
+
+def _advanced(x: ndarray, keys: Sequence[Any]) -> tuple[ndarray, int, list[ndarray]]:
+    """A view of x, and index arrays for its axes from `start` on: what NumPy's rules make of the key.
+
+    Arrays that stand apart bring their axes to the front; an integer beside them counts as one of them.
+    """
+    items = _spread([k if isinstance(k, _BASIC) and not isinstance(k, bool) else _array(k) for k in keys], x.ndim)
+    basic: list[Any] = []
+    indices: list[ndarray] = []
+    places: list[int] = []
+    axis = place = 0
+    for item in items:
+        if not isinstance(item, ndarray):
+            basic.append(item)
+            axis += item is not None
+            place += isinstance(item, slice) or item is None
+            continue
+        for found in _of_mask(x, item, axis) if item.dtype.kind == "b" else (item,):
+            basic.append(slice(None))
+            indices.append(found)
+            places.append(place)
+            axis, place = axis + 1, place + 1
+    ghost = x._ghost[tuple(basic)]
+    picks = [isinstance(item, (ndarray, int, np.integer)) for item in items]
+    first, last = picks.index(True), len(picks) - picks[::-1].index(True)
+    if all(picks[first:last]):
+        return x.seen_as(ghost), places[0], indices
+    rest = [i for i in range(ghost.ndim) if i not in places]
+    return x.seen_as(ghost.transpose([*places, *rest])), 0, indices
+
+
+def _spread(items: list[Any], ndim: int) -> list[Any]:
+    """The key with one entry an axis (a mask: one for all of its): ... and missing axes become slices."""
+    used = sum(_axes_of(item) for item in items)
+    if used > ndim:
+        raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    missing = [slice(None)] * (ndim - used)
+    if not dots:
+        return items + missing
+    return items[: dots[0]] + missing + items[dots[0] + 1 :]
+
+
+def _axes_of(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, ndarray) and item.dtype.kind == "b" else 1
+
+
+def _array(item: Any) -> Any:
+    """An index array on the device. Lists and NumPy arrays move there, as in CuPy."""
+    if not isinstance(item, ndarray):
+        if not isinstance(item, (list, np.ndarray)):
+            raise IndexError(_WRONG)
+        host = np.asarray(item)
+        item = asarray(host.astype(np.int64) if not host.size else host)
+    if item.dtype.kind not in "iub":
+        raise IndexError(f"arrays used as indices must be of integer or boolean type. (actual: {item.dtype.type})")
+    if item.dtype.kind == "b" and not item.ndim:
+        raise IndexError("a boolean index without axes is not simulated")
+    return item
+
+
+def _of_mask(x: ndarray, mask: ndarray, axis: int) -> tuple[ndarray, ...]:
+    for i, (size, found) in enumerate(zip(x.shape[axis:], mask.shape, strict=False)):
+        if size != found:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + i}; size of axis is {size} "
+                f"but size of corresponding boolean axis is {found}"
+            )
+    return nonzero(mask)
+
+
+def _picked(seen: ndarray, start: int, indices: Sequence[ndarray]) -> tuple[int, ...]:
+    """The shape of what the indices pick."""
+    try:
+        middle = np.broadcast_shapes(*(i.shape for i in indices))
+    except ValueError:
+        text = " ".join(str(i.shape).replace(" ", "") for i in indices)
+        raise IndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}"
+        ) from None
+    return (*seen.shape[:start], *middle, *seen.shape[start + len(indices) :])
+
+
+def _axes(start: int, indices: Sequence[ndarray]) -> list[int]:
+    return list(range(start, start + len(indices)))
+
+
+def _fitting(value: Any, shape: tuple[int, ...]) -> Any:
+    """A value that can be written to this shape: axes of length 1 in front go. Raises ValueError if it does not fit."""
+    if not isinstance(value, ndarray):
+        if not isinstance(value, SCALARS):
+            raise TypeError(f"Unsupported type {type(value)}")
+        return value
+    sizes = value.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    fits = len(sizes) <= len(shape) and all(n in (1, m) for n, m in zip(sizes[::-1], shape[::-1], strict=False))
+    if not fits:
+        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
+    return value if len(sizes) == value.ndim else value.seen_as(value._ghost.reshape(sizes))

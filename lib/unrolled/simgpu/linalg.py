@@ -1,0 +1,156 @@
+"""Products of matrices, and norms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from unrolled.simgpu.array import launch, ndarray
+from unrolled.simgpu.functions import UFUNCS, broadcast_shape
+from unrolled.simgpu.reductions import REDUCTIONS
+from unrolled.simgpu.views import reshape, transpose
+
+
+def matmul(x1: ndarray, x2: ndarray, out: ndarray | None = None) -> ndarray:
+    """x1 @ x2: matrix products over the last two axes, the others broadcast."""
+    a, b = _check(x1), _check(x2)
+    if not a.ndim or not b.ndim:
+        raise ValueError("matmul: Input operand does not have enough dimensions (has 0, requires 1)")
+    inner = b.shape[-2 if b.ndim > 1 else -1]
+    if a.shape[-1] != inner:
+        raise ValueError(
+            f"matmul: the last axis of {a.shape} has length {a.shape[-1]}, which is not {inner} as {b.shape} asks"
+        )
+    batch = broadcast_shape([a.shape[:-2], b.shape[:-2]])
+    rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
+    return _multiply("matmul", a, b, (*batch, *rows, *columns), out)
+
+
+def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
+    """The product over a's last axis and b's last but one."""
+    if not isinstance(a, ndarray) or not isinstance(b, ndarray) or not a.ndim or not b.ndim:
+        return UFUNCS["multiply"](a, b, out=out)
+    inner = b.shape[-2 if b.ndim > 1 else -1]
+    if a.shape[-1] != inner:
+        raise ValueError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} (dim {a.ndim - 1}) != {inner}")
+    if b.ndim <= 2:
+        return _multiply("matmul", a, b, (*a.shape[:-1], *(b.shape[-1:] if b.ndim > 1 else ())), out)
+    flat = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1)).reshape(inner, -1)
+    shape = (*a.shape[:-1], *b.shape[:-2], b.shape[-1])
+    found = dot(a.reshape(-1, inner), flat).reshape(shape)
+    return found if out is None else UFUNCS["positive"](found, out=out)
+
+
+def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
+    """Sum products over axes of both: the last and first `axes`, or a pair of lists."""
+    _check(a), _check(b)
+    if isinstance(axes, (int, np.integer)):
+        pair: Any = (list(range(a.ndim - int(axes), a.ndim)), list(range(int(axes))))
+    else:
+        pair = [list(part) if isinstance(part, Sequence) else [part] for part in axes]
+    left, right = (list(normalize_axis_tuple(part, x.ndim)) for part, x in zip(pair, (a, b), strict=True))
+    if [a.shape[i] for i in left] != [b.shape[i] for i in right]:
+        raise ValueError("shape-mismatch for sum")
+    rest_a = [i for i in range(a.ndim) if i not in left]
+    rest_b = [i for i in range(b.ndim) if i not in right]
+    inner = prod(a.shape[i] for i in left)
+    shape_a, shape_b = [a.shape[i] for i in rest_a], [b.shape[i] for i in rest_b]
+    product = dot(
+        reshape(transpose(a, rest_a + left), (prod(shape_a), inner)),
+        reshape(transpose(b, right + rest_b), (inner, prod(shape_b))),
+    )
+    return reshape(product, (*shape_a, *shape_b))
+
+
+def inner(a: ndarray, b: ndarray) -> Any:
+    """The product over the last axis of both."""
+    return tensordot(a, b, ([-1], [-1]))
+
+
+def outer(a: ndarray, b: ndarray) -> Any:
+    """Every value of a times every value of b: (a.size, b.size)."""
+    return UFUNCS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
+
+
+def vdot(a: ndarray, b: ndarray) -> Any:
+    """The product of all values of both."""
+    return dot(reshape(a, -1), reshape(b, -1))
+
+
+def trace(a: ndarray, offset: int = 0) -> Any:
+    """The sum along a diagonal."""
+    return REDUCTIONS["sum"](a.diagonal(offset), axis=-1)
+
+
+def einsum(subscripts: str, *operands: ndarray) -> ndarray:
+    """Sums of products by Einstein's convention: einsum("ij,jk->ik", a, b). ... is not simulated."""
+    if not isinstance(subscripts, str) or "." in subscripts:
+        raise NotImplementedError("einsum takes subscripts as text without ...; the rest is not simulated")
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    words = left.split(",")
+    sizes = _sizes(words, operands)
+    if not arrow:
+        letters = left.replace(",", "")
+        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    if set(right) - set(sizes) or len(set(right)) != len(right):
+        raise ValueError(f"einstein sum subscripts string {subscripts!r}: the output {right!r} does not fit the inputs")
+    result = ndarray(tuple(sizes[letter] for letter in right), np.result_type(*(x.dtype for x in operands)))
+    launch("einsum", operands, [result], {"subscripts": f"{left}->{right}"})
+    return result
+
+
+def norm(x: ndarray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The root of the sum of squares, of all values or along axes; ord 1 and inf for vectors."""
+    floats = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    if ord in (None, 2) and axis is None and (ord is None or x.ndim == 1):
+        flat = reshape(floats, -1)
+        found = UFUNCS["sqrt"](dot(flat, flat))
+        return reshape(found, (1,) * x.ndim) if keepdims else found
+    if ord in (None, 2, "fro"):
+        squares = UFUNCS["multiply"](floats, floats)
+        return UFUNCS["sqrt"](REDUCTIONS["sum"](squares, axis=axis, keepdims=keepdims))
+    if ord in (1, np.inf) and (x.ndim == 1 or isinstance(axis, int)):
+        return REDUCTIONS["sum" if ord == 1 else "max"](abs(floats), axis=axis, keepdims=keepdims)
+    raise NotImplementedError(f"norm(ord={ord!r}, axis={axis!r}) is not simulated")
+
+
+def _sizes(words: list[str], operands: Sequence[ndarray]) -> dict[str, int]:
+    """The length of each letter's axis."""
+    if len(words) != len(operands):
+        raise ValueError(f"einsum got {len(operands)} arrays for the subscripts of {len(words)}")
+    sizes: dict[str, int] = {}
+    for word, x in zip(words, operands, strict=True):
+        if len(word) != _check(x).ndim:
+            raise ValueError(f"einsum: subscripts {word!r} name {len(word)} axes of an array of shape {x.shape}")
+        for letter, size in zip(word, x.shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                raise ValueError(f"einsum: {letter!r} has length {sizes[letter]} in one array and {size} in another")
+    return sizes
+
+
+def _multiply(op: str, a: ndarray, b: ndarray, shape: tuple[int, ...], out: ndarray | None) -> ndarray:
+    dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
+    if out is None:
+        out = ndarray(shape, dtype)
+    elif out.shape != shape:
+        raise ValueError(f"{op}: out has shape {out.shape}; expected {shape}")
+    elif not np.can_cast(dtype, out.dtype, "same_kind"):
+        raise TypeError(
+            f"Cannot cast ufunc {op!r} output from {dtype!r} to {out.dtype!r} with casting rule 'same_kind'"
+        )
+    launch(op, [a, b], [out])
+    return out
+
+
+def _check(a: Any) -> ndarray:
+    if not isinstance(a, ndarray):
+        raise TypeError(f"Unsupported type {type(a)}")
+    return a
+
+
+FUNCTIONS = {f.__name__: f for f in (matmul, dot, tensordot, inner, outer, vdot, einsum)}

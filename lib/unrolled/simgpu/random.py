@@ -1,0 +1,155 @@
+"""Random numbers that are born on the device. A generator's state lies there too, as cuRAND keeps it.
+
+`default_rng(seed)` gives the numbers of NumPy's generator of that seed, bit for bit; CuPy's own differ from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unrolled.simgpu import current
+from unrolled.simgpu.array import launch, ndarray
+from unrolled.simgpu.indexing import assign
+
+STATE = 6  # words of 64 bits that NumPy's PCG64 remembers
+
+
+class Generator:
+    """Draws arrays on the device, as numpy.random.Generator does on the host."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._seed = _plain_seed(seed)
+        self._state: ndarray | None = None
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: ndarray | None = None) -> ndarray:
+        """Uniform numbers from 0 up to 1."""
+        return self._draw("random", size, dtype, {"dtype": np.dtype(dtype).name}, out)
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: ndarray | None = None) -> ndarray:
+        """Normal numbers of mean 0 and deviation 1."""
+        return self._draw("standard_normal", size, dtype, {"dtype": np.dtype(dtype).name}, out)
+
+    def normal(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> ndarray:
+        """Normal numbers of mean `loc` and deviation `scale`, float64."""
+        return self._draw("normal", size, np.float64, {"loc": float(loc), "scale": float(scale)})
+
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> ndarray:
+        """Uniform numbers from low up to high, float64."""
+        return self._draw("uniform", size, np.float64, {"low": float(low), "high": float(high)})
+
+    def integers(self, low: int, high: int | None = None, size: Any = None, dtype: Any = np.int64) -> ndarray:
+        """Integers from low up to and without high; from 0 up to low where there is no high."""
+        first, last = (0, low) if high is None else (low, high)
+        if first >= last:
+            raise ValueError("low >= high")
+        return self._draw(
+            "integers", size, dtype, {"low": int(first), "high": int(last), "dtype": np.dtype(dtype).name}
+        )
+
+    def permutation(self, x: Any) -> ndarray:
+        """The numbers below x in random order; the rows of an array in random order."""
+        count = len(x) if isinstance(x, ndarray) else int(x)
+        order = self._draw("permutation", count, np.int64, {"n": count})
+        return x[order] if isinstance(x, ndarray) else order
+
+    def shuffle(self, x: ndarray) -> None:
+        """Bring the rows of an array into random order, in place."""
+        assign(x, self.permutation(x))
+
+    def _draw(
+        self, method: str, size: Any, dtype: Any, arguments: dict[str, Any], out: ndarray | None = None
+    ) -> ndarray:
+        result = ndarray(() if size is None else size, dtype) if out is None else out
+        launch("random", [], [result, self._ready()], {"method": method, "arguments": arguments})
+        return result
+
+    def _ready(self) -> ndarray:
+        """The state, on the machine in use."""
+        if self._state is None or self._state._memory.machine is not current.machine():
+            self._state = ndarray(STATE, np.uint64)
+            launch("random.seed", [], [self._state], {"seed": self._seed})
+        return self._state
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A generator; the same seed gives the same numbers, those of numpy.random.default_rng(seed)."""
+    return seed if isinstance(seed, Generator) else Generator(seed)
+
+
+def seed(seed: Any = None) -> None:
+    """Start the common generator anew; the same seed gives the same numbers."""
+    global _common
+    _common = Generator(seed)
+
+
+def random(size: Any = None, dtype: Any = float) -> ndarray:
+    """Uniform numbers from 0 up to 1."""
+    return _common.random(size, dtype)
+
+
+random_sample = sample = ranf = random
+
+
+def rand(*size: int, dtype: Any = float) -> ndarray:
+    """Uniform numbers from 0 up to 1, float64 unless told: rand(rows, columns)."""
+    return _common.random(size, dtype)
+
+
+def randn(*size: int, dtype: Any = float) -> ndarray:
+    """Normal numbers, float64 unless told: randn(rows, columns)."""
+    return _common.standard_normal(size, dtype)
+
+
+def standard_normal(size: Any = None, dtype: Any = float) -> ndarray:
+    """Normal numbers of mean 0 and deviation 1."""
+    return _common.standard_normal(size, dtype)
+
+
+def normal(loc: float = 0.0, scale: float = 1.0, size: Any = None, dtype: Any = float) -> ndarray:
+    """Normal numbers of mean `loc` and deviation `scale`."""
+    return _cast(_common.normal(loc, scale, size), dtype)
+
+
+def uniform(low: float = 0.0, high: float = 1.0, size: Any = None, dtype: Any = float) -> ndarray:
+    """Uniform numbers from low up to high."""
+    return _cast(_common.uniform(low, high, size), dtype)
+
+
+def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int) -> ndarray:
+    """Integers from low up to and without high; from 0 up to low where there is no high."""
+    return _common.integers(low, high, size, dtype)
+
+
+def permutation(a: Any) -> ndarray:
+    """The numbers below a in random order; the rows of an array in random order."""
+    return _common.permutation(a)
+
+
+def shuffle(a: ndarray) -> None:
+    """Bring the rows of an array into random order, in place."""
+    _common.shuffle(a)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"random.{name} is not simulated")
+
+
+def _cast(x: ndarray, dtype: Any) -> ndarray:
+    return x.astype(dtype, copy=False)
+
+
+def _plain_seed(seed: Any) -> Any:
+    """The seed as plain data; without one, a random one."""
+    if seed is None:
+        return np.random.SeedSequence().entropy
+    if isinstance(seed, (Sequence, np.ndarray)):
+        return [int(word) for word in seed]
+    if int(seed) < 0:
+        raise ValueError(f"seed is {seed}; expected 0 or more")
+    return int(seed)
+
+
+_common = Generator()  # of the functions that are given no generator

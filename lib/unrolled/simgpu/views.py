@@ -1,0 +1,196 @@
+"""Shapes and views. A view costs no launch: NumPy makes it of the ghost. The rest copies on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.lib import stride_tricks as _tricks
+from numpy.lib.array_utils import normalize_axis_index
+
+from unrolled.simgpu.array import Ghost, launch, ndarray
+
+VIEWS = """
+    swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to flip fliplr flipud rot90 diagonal atleast_1d atleast_2d
+    atleast_3d split array_split hsplit vsplit broadcast_arrays
+"""
+
+
+def _view(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function of this name on the ghost; its views are views of the array."""
+
+    def view(a: ndarray, *args: Any, **kwargs: Any) -> Any:
+        _check(a)
+        found = function(a._ghost, *args, **kwargs)
+        return [a.seen_as(ghost) for ghost in found] if isinstance(found, (list, tuple)) else a.seen_as(found)
+
+    view.__name__ = view.__qualname__ = function.__name__
+    view.__doc__ = f"As numpy.{function.__name__}: views of the same memory, without a launch."
+    return view
+
+
+def broadcast_arrays(*arrays: ndarray) -> list[ndarray]:
+    """Views of all arrays in their common shape."""
+    found = np.broadcast_arrays(*(_check(a)._ghost for a in arrays))
+    return [a.seen_as(ghost) for a, ghost in zip(arrays, found, strict=True)]
+
+
+def transpose(a: ndarray, axes: Any = None) -> ndarray:
+    """A view with the axes in another order; reversed by default."""
+    return _check(a).seen_as(np.transpose(a._ghost, axes))
+
+
+def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
+    """The values in another shape; one length may be -1. A view where the memory allows it, else a copy."""
+    sizes = _sizes(_check(a), shape)
+    if order == "F":
+        return reshape(transpose(a), sizes[::-1]).T
+    ghost = _reshaped(a._ghost, sizes)
+    return reshape(a.copy(), sizes) if ghost is None else a.seen_as(ghost)
+
+
+def ravel(a: ndarray, order: str = "C") -> ndarray:
+    """All values along one axis; a view where the memory allows it."""
+    return reshape(a, -1, order)
+
+
+def _sizes(a: ndarray, shape: Any) -> tuple[int, ...]:
+    sizes = [index(size) for size in (shape if isinstance(shape, Sequence) else [shape])]
+    known = prod(size for size in sizes if size != -1)
+    whole = sizes.count(-1) == 1 and known and not a.size % known
+    found = tuple(a.size // known if size == -1 and whole else size for size in sizes)
+    if sizes.count(-1) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    if min(found, default=0) < 0 or prod(found) != a.size:
+        raise ValueError(f"cannot reshape array of size {a.size} into shape {tuple(sizes)}")
+    return found
+
+
+def _reshaped(ghost: Ghost, sizes: tuple[int, ...]) -> Any:
+    """A view in another shape; None where there is none."""
+    if ghost.flags.c_contiguous:
+        return ghost.reshape(sizes)
+    view = ghost.view()
+    try:
+        view.shape = sizes
+    except AttributeError:
+        return None
+    return view
+
+
+def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | None = None) -> ndarray:
+    """The arrays, one after the other along an axis; None: all values along one axis."""
+    if not len(arrays):
+        raise ValueError("need at least one array to concatenate")
+    parts = [_check(a) if axis is not None else ravel(_check(a)) for a in arrays]
+    first, axis = parts[0], normalize_axis_index(0 if axis is None else axis, parts[0].ndim)
+    for a in parts:
+        if a.ndim != first.ndim or any(
+            n != m for i, (n, m) in enumerate(zip(a.shape, first.shape, strict=False)) if i != axis
+        ):
+            shapes = ", ".join(str(a.shape) for a in parts)
+            raise ValueError(f"all the input array dimensions except for axis {axis} must match exactly, got {shapes}")
+    shape = (*first.shape[:axis], sum(a.shape[axis] for a in parts), *first.shape[axis + 1 :])
+    if out is None:
+        columns = all(a.flags.f_contiguous and not a.flags.c_contiguous for a in parts)
+        out = ndarray(shape, np.result_type(*(a.dtype for a in parts)), "F" if columns else "C")
+    elif out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}; expected {shape}")
+    launch("concatenate", parts, [out], {"axis": axis})
+    return out
+
+
+def stack(arrays: Sequence[ndarray], axis: int = 0, out: ndarray | None = None) -> ndarray:
+    """The arrays along a new axis."""
+    if len({_check(a).shape for a in arrays}) > 1:
+        raise ValueError("all input arrays must have the same shape")
+    return concatenate([expand_dims(a, axis) for a in arrays], axis, out)
+
+
+def vstack(arrays: Sequence[ndarray]) -> ndarray:
+    """The arrays as rows."""
+    return concatenate([atleast_2d(a) for a in arrays], 0)
+
+
+def hstack(arrays: Sequence[ndarray]) -> ndarray:
+    """The arrays side by side."""
+    parts = [atleast_1d(a) for a in arrays]
+    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1)
+
+
+def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> ndarray:
+    """The array with a border of one number; pad_width is (before, after) for each axis, or one for all."""
+    if mode != "constant" or not np.isscalar(constant_values):
+        raise NotImplementedError(f"pad(mode={mode!r}) is simulated for a border of one number only")
+    widths = np.broadcast_to(pad_width, (_check(array).ndim, 2)).tolist()
+    shape = tuple(before + n + after for (before, after), n in zip(widths, array.shape, strict=True))
+    result = ndarray(shape, array.dtype)
+    launch("fill", [constant_values], [result])
+    inner = tuple(slice(before, before + n) for (before, _), n in zip(widths, array.shape, strict=True))
+    launch("copy", [array], [result.seen_as(result._ghost[inner])])
+    return result
+
+
+def repeat(a: ndarray, repeats: int, axis: int | None = None) -> ndarray:
+    """Each value `repeats` times, along an axis."""
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = normalize_axis_index(axis, a.ndim)
+    wide = broadcast_to(expand_dims(a, axis + 1), (*a.shape[: axis + 1], index(repeats), *a.shape[axis + 1 :]))
+    return reshape(wide.copy(), (*a.shape[:axis], a.shape[axis] * repeats, *a.shape[axis + 1 :]))
+
+
+def tile(a: ndarray, reps: Any) -> ndarray:
+    """The array several times along each axis."""
+    counts = tuple(reps) if isinstance(reps, Sequence) else (reps,)
+    ndim = max(len(counts), _check(a).ndim)
+    counts, shape = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - a.ndim) + a.shape
+    thin = reshape(a, [n for size in shape for n in (1, size)])
+    wide = broadcast_to(thin, [n for pair in zip(counts, shape, strict=True) for n in pair])
+    return reshape(wide.copy(), tuple(count * size for count, size in zip(counts, shape, strict=True)))
+
+
+def roll(a: ndarray, shift: int, axis: int | None = None) -> ndarray:
+    """The values moved along an axis; what leaves at one end enters at the other."""
+    flat = ravel(a) if axis is None else _check(a)
+    along = 0 if axis is None else normalize_axis_index(axis, a.ndim)
+    cut = -shift % max(1, flat.shape[along])
+    turned = flat._ghost.swapaxes(0, along) if flat.ndim else flat._ghost
+    parts = [flat.seen_as(turned[part].swapaxes(0, along)) for part in (slice(cut, None), slice(0, cut))]
+    return reshape(concatenate(parts, along), a.shape)
+
+
+def as_strided(x: ndarray, shape: Any = None, strides: Any = None) -> ndarray:
+    """A view of any shape and strides (in bytes). Nobody checks whether it stays inside; a launch outside fails."""
+    return _check(x).seen_as(_tricks.as_strided(x._ghost, shape, strides))
+
+
+def sliding_window_view(x: ndarray, window_shape: Any, axis: Any = None) -> ndarray:
+    """A view of every place of a window; the window's axes come last."""
+    return _check(x).seen_as(_tricks.sliding_window_view(x._ghost, window_shape, axis))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The common shape of arrays of these shapes."""
+    return np.broadcast_shapes(*shapes)
+
+
+def _check(a: Any) -> ndarray:
+    if not isinstance(a, ndarray):
+        raise TypeError(f"Unsupported type {type(a)}")
+    return a
+
+
+FUNCTIONS = {name: _view(getattr(np, name)) for name in VIEWS.split() if name != "broadcast_arrays"}
+expand_dims, broadcast_to = FUNCTIONS["expand_dims"], FUNCTIONS["broadcast_to"]
+atleast_1d, atleast_2d = FUNCTIONS["atleast_1d"], FUNCTIONS["atleast_2d"]
+FUNCTIONS |= {
+    function.__name__: function
+    for function in (
+        *(broadcast_arrays, transpose, reshape, ravel, concatenate, stack, vstack, hstack, pad, repeat, tile, roll),
+        broadcast_shapes,
+    )
+}
