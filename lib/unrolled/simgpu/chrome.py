@@ -17,12 +17,10 @@ def chrome_events(trace: Trace) -> list[dict[str, Any]]:
 
     Put them into a file as {"traceEvents": [...]}. Times are microseconds from the trace's start.
     """
-    rows = {
-        HOST_ROW: "host",
-        **{_row(event): f"stream {event.stream}" for event in (*trace.launches, *trace.transfers)},
-    }
+    work: list[Launch | Transfer] = [*trace.launches, *trace.transfers]
+    rows = {HOST_ROW: "host"} | {_row(event): f"stream {event.stream}" for event in work}
     names = [_name(row, name) for row, name in sorted(rows.items())]
-    parts = [part for event in (*trace.launches, *trace.transfers) for part in _drawn(event)]
+    parts = [part for event in work for part in _drawn(event)]
     parts += [("wait: " + event.cause, HOST_ROW, event.start, event.end, {}) for event in trace.synchronizations]
     process = {"ph": "M", "pid": 0, "tid": 0, "name": "process_name", "args": {"name": f"{trace.profile} (modelled)"}}
     return [process, *names, *(_complete(trace.start, *part) for part in sorted(parts, key=lambda part: part[2]))]

@@ -15,6 +15,18 @@ Options: TypeAlias = Mapping[str, Plain]
 Operation: TypeAlias = Callable[[Sequence[Any], Sequence[Array], Options], None]
 
 
+def scalar(x: Any) -> Any:
+    """A Python number that fits in 64 bits: what arrives over a socket, and what takes a bounded time to compute with.
+
+    Raises CommandError for anything else.
+    """
+    if type(x) not in (bool, int, float, complex):
+        raise CommandError(f"an operand of type {type(x).__name__}; expected a View or a Python number")
+    if type(x) is int and not -(2**63) <= x < 2**64:
+        raise CommandError("a whole number of more than 64 bits")
+    return x
+
+
 def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: Options) -> int:
     """How many elements of an array the indices of these shapes name: each of theirs, on the axes that have none."""
     axes = options["axes"]

@@ -13,12 +13,11 @@ import numpy as np
 
 from unrolled.simgpu import cost, operations
 from unrolled.simgpu.command import CommandError, Operand, Plain, View
+from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.memory import Pool, array_of, real_memory
 from unrolled.simgpu.profiles import Profile, named
 from unrolled.simgpu.timeline import Timeline
 from unrolled.simgpu.trace import Allocation, Event, Launch, Synchronization, Trace, Transfer
-
-_SCALARS = (bool, int, float, complex, type(None))
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class LocalMachine:
         options = options or {}
         self._check_stream(stream)
         operation = operations.find(op)
-        arrays = [self._array(x) if isinstance(x, View) else _scalar(x) for x in inputs]
+        arrays = [x if x is None else self._array(x) if isinstance(x, View) else scalar(x) for x in inputs]
         results = [self._array(x) for x in outputs]
         with _plain_errors(op):
             price = cost.of(op, inputs, outputs, options, self.profile)
@@ -227,13 +226,6 @@ def caller(otherwise: str) -> tuple[str, str | None]:
 def _is_ours(frame: FrameType) -> bool:
     name = str(frame.f_globals.get("__name__", ""))
     return name.startswith("unrolled.simgpu") or name == "contextlib"
-
-
-def _scalar(x: Any) -> Any:
-    """A Python scalar, and nothing that NumPy would treat otherwise than what arrives over a socket."""
-    if type(x) not in _SCALARS:
-        raise CommandError(f"an operand of type {type(x).__name__}; expected a View or a Python number")
-    return x
 
 
 @contextlib.contextmanager

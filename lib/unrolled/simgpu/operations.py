@@ -256,7 +256,7 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
     def value(reference: Any) -> Any:
         if not isinstance(reference, (list, tuple)):
-            return reference
+            return gathers.scalar(reference)
         kind, number = reference
         return {"in": inputs, "step": done}[kind][number]
 

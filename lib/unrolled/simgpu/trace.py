@@ -196,10 +196,9 @@ class Trace:
             data = json.loads(text)
             if data.pop("format") != FORMAT:
                 raise ValueError("another version")
-            lists: dict[str, Any] = {
-                name: [_event(kind, item) for item in data.pop(name)] for name, kind in _LISTS.items()
-            }
-            return cls(**data, **lists)
+            for name, kind in _LISTS.items():
+                data[name] = [_event(kind, item) for item in data[name]]
+            return cls(**data)
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"no trace of the simulated GPU: {error!r:.200}") from None
 

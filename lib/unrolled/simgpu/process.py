@@ -1,0 +1,318 @@
+"""The simulated GPU in a process of its own, that owns the arrays: `serve` there, a `Link` here. `start` does both.
+
+A message is eight bytes, the lengths of two parts, and then these: JSON, and plain bytes (an upload's, a download's).
+Nothing is pickled. The serving side believes nothing: sizes are checked before a byte is read, a command that cannot be
+is answered with an error, and after what is no message at all it ends. It asks for a machine's methods by name, from a
+list; a program that may only be trusted with some of them is kept from the others by whoever holds the Link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from unrolled.simgpu.command import CommandError, Operand, OutOfMemoryError, Plain, View
+from unrolled.simgpu.machine import Limits, LocalMachine
+from unrolled.simgpu.profiles import Profile, named
+from unrolled.simgpu.trace import Trace
+
+MESSAGE_LIMIT = 4_000_000
+"""Bytes of JSON in one message; a trace comes as bytes."""
+DATA_LIMIT = 2**31
+"""Bytes of one transfer."""
+DIGITS_LIMIT = 1000
+"""Of a whole number: to read one takes time that grows with the square of its digits."""
+CPU_SECONDS = 600
+"""Of a serving process that `start` makes; then the system ends it."""
+_LENGTHS = struct.Struct("!II")
+_CALLS = frozenset(
+    "allocate launch upload download synchronize record wait elapsed clock start_trace stop_trace memory reset_peak "
+    "free_all".split()
+)
+_ERRORS = {kind.__name__: kind for kind in (CommandError, OutOfMemoryError, TypeError, ValueError, MemoryError)}
+
+
+class LinkError(ConnectionError):
+    """The other side is gone, or what it says is no message."""
+
+
+class Link:
+    """`command.Machine` at the other end of a socket. Each call waits for its answer.
+
+    Raises what the machine raises; LinkError, from then on always, once the other side is gone or was too slow for the
+    socket's timeout (the first time TimeoutError).
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._lock = threading.Lock()
+        self._freed: deque[int] = deque()
+        self._dead = False
+        self._profile = named(self._call("use", None))
+
+    @property
+    def profile(self) -> Profile:
+        return self._profile
+
+    def use(self, name: str) -> Profile:
+        """Replace the machine by a new one of this profile: no arrays, clock at 0."""
+        self._profile = named(self._call("use", name))
+        return self._profile
+
+    def allocate(self, nbytes: int) -> int:
+        return int(self._call("allocate", nbytes))
+
+    def free(self, buffer: int) -> None:
+        """Told with the next call: a finalizer may come here at any time, in the middle of a call, in any thread."""
+        self._freed.append(buffer)
+
+    def launch(
+        self,
+        op: str,
+        inputs: Sequence[Operand],
+        outputs: Sequence[View],
+        options: Mapping[str, Plain] | None = None,
+        stream: int = 0,
+    ) -> None:
+        operands = [_encode(x) for x in inputs]
+        self._call("launch", op, operands, [_encode(x) for x in outputs], dict(options or {}), stream)
+
+    def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
+        self._call("upload", _encode(view), stream, blocking, data=data)
+
+    def download(self, view: View, stream: int = 0) -> bytes:
+        return bytes(self._ask("download", _encode(view), stream)[1])
+
+    def synchronize(self, stream: int | None = None) -> None:
+        self._call("synchronize", stream)
+
+    def record(self, stream: int = 0) -> int:
+        return int(self._call("record", stream))
+
+    def wait(self, event: int, stream: int | None) -> None:
+        self._call("wait", event, stream)
+
+    def elapsed(self, first: int, last: int) -> float:
+        return float(self._call("elapsed", first, last))
+
+    def clock(self) -> float:
+        return float(self._call("clock"))
+
+    def start_trace(self) -> int:
+        return int(self._call("start_trace"))
+
+    def stop_trace(self, number: int) -> Trace:
+        return Trace.from_json(self._ask("stop_trace", number)[1].decode())
+
+    def memory(self) -> dict[str, int]:
+        return dict(self._call("memory"))
+
+    def reset_peak(self) -> None:
+        self._call("reset_peak")
+
+    def free_all(self) -> None:
+        self._call("free_all")
+
+    def close(self) -> None:
+        """End the connection, and with it the serving process."""
+        self._dead = True
+        self._socket.close()
+
+    def _call(self, name: str, *arguments: Any, data: bytes = b"") -> Any:
+        return self._ask(name, *arguments, data=data)[0]
+
+    def _ask(self, name: str, *arguments: Any, data: bytes = b"") -> tuple[Any, bytearray]:
+        with self._lock:
+            freed = [self._freed.popleft() for _ in range(len(self._freed))]
+            try:
+                packed = _pack({"call": name, "arguments": arguments, "free": freed}, data)
+            except WireError as error:
+                raise CommandError(f"{name}: {error}") from None
+            answer, content = self._exchange(packed, data)
+        if "error" in answer:
+            raise _ERRORS.get(str(answer["error"]), ValueError)(str(answer.get("message")))
+        return answer.get("value"), content
+
+    def _exchange(self, packed: bytes, data: bytes) -> tuple[dict[str, Any], bytearray]:
+        if self._dead:
+            raise LinkError("the simulated GPU is gone: the connection to its process has ended")
+        self._dead = True  # unless all of the answer comes: what comes later is not for the next call
+        try:
+            self._socket.sendall(packed)
+            self._socket.sendall(data)
+            answer, content = _receive(self._socket, DATA_LIMIT)
+        except (EOFError, ConnectionError, WireError) as error:
+            raise LinkError(f"the simulated GPU is gone: {error}") from None
+        self._dead = False
+        return answer, content
+
+
+class WireError(Exception):
+    """What arrived is no message of this protocol."""
+
+
+def serve(
+    connection: socket.socket,
+    profile: str | Profile = "T4",
+    memory_limit: int | None = None,
+    limits: Limits | None = None,
+) -> None:
+    """Answer a Link until it closes the connection, or says what is no message. It needs nothing but the socket."""
+    machine = LocalMachine(profile, memory_limit, limits)
+    with contextlib.suppress(EOFError, OSError, WireError):
+        while True:
+            message, data = _receive(connection, min(DATA_LIMIT, machine.memory()["capacity"]))
+            content = b""
+            try:
+                if message.get("call") == "use":
+                    machine, value = _use(machine, message.get("arguments"), memory_limit, limits)
+                else:
+                    value, content = _answer(machine, message, data)
+                packed = _pack({"value": value}, content)
+            except Exception as error:  # whatever a bad command leads to, the next one is served
+                content = b""
+                packed = _pack({"error": _kind(error), "message": f"{error}"[:2000]}, content)
+            connection.sendall(packed)
+            connection.sendall(content)
+
+
+def _use(
+    machine: LocalMachine, arguments: Any, memory_limit: int | None, limits: Limits | None
+) -> tuple[LocalMachine, str]:
+    """The machine in use, or with a name a new one; and the name of its profile."""
+    if not (isinstance(arguments, list) and len(arguments) == 1 and isinstance(arguments[0], (str, type(None)))):
+        raise CommandError("use takes the name of a profile")
+    if arguments[0] is not None:
+        machine = LocalMachine(arguments[0], memory_limit, limits)
+    return machine, machine.profile.name
+
+
+def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> tuple[Any, bytes]:
+    """What the machine answers to one message: plain data, and bytes."""
+    name, arguments, freed = message.get("call"), message.get("arguments"), message.get("free")
+    if not isinstance(name, str) or name not in _CALLS or not isinstance(arguments, list):
+        raise CommandError(f"call is {name!r:.40}; the simulated GPU has none of that name")
+    for buffer in freed if isinstance(freed, list) else []:
+        if type(buffer) is int:
+            machine.free(buffer)
+    if name == "launch":
+        if len(arguments) != 5 or not all(isinstance(part, list) for part in arguments[1:3]):
+            raise CommandError("a launch has an op, inputs, outputs, options and a stream")
+        op, inputs, outputs, options, stream = arguments
+        if not isinstance(op, str) or not isinstance(options, dict):
+            raise CommandError("a launch's op is a text, its options are named")
+        machine.launch(op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream)
+        return None, b""
+    if name in ("upload", "download"):
+        arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
+    if name == "upload":
+        machine.upload(arguments[0], bytes(data), *arguments[1:])
+        return None, b""
+    if name == "download":
+        return None, machine.download(*arguments)
+    if name == "stop_trace":
+        return None, machine.stop_trace(*arguments).to_json().encode()
+    return getattr(machine, name)(*arguments), b""
+
+
+def _kind(error: Exception) -> str:
+    """The nearest kind of error that the other side knows."""
+    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "CommandError")
+
+
+def _encode(x: Operand) -> Any:
+    """An operand as JSON: an array as {"view": [...]}, a number as it is."""
+    if isinstance(x, View):
+        return {"view": [x.buffer, x.offset, list(x.shape), list(x.strides), x.dtype]}
+    return {"complex": [x.real, x.imag]} if isinstance(x, complex) else x
+
+
+def _decode(coded: Any) -> Any:
+    """What `_encode` made JSON of. Raises CommandError for what it does not write; the machine checks the rest."""
+    if not isinstance(coded, dict):
+        return coded
+    match coded:
+        case {"view": [buffer, offset, list(shape), list(strides), str(dtype)]}:
+            return View(buffer, offset, tuple(shape), tuple(strides), dtype)
+        case {"complex": [float(real), float(imaginary)]}:
+            return complex(real, imaginary)
+    raise CommandError(f"an operand {coded!r:.80} that is no array and no number")
+
+
+def _pack(message: Mapping[str, Any], data: bytes) -> bytes:
+    """The lengths and the JSON of a message; its bytes follow. Raises WireError where it is too long."""
+    text = json.dumps(message, separators=(",", ":")).encode()
+    if len(text) > MESSAGE_LIMIT or len(data) > DATA_LIMIT:
+        raise WireError(f"a message of {len(text):,} + {len(data):,} bytes is too long")
+    return _LENGTHS.pack(len(text), len(data)) + text
+
+
+def _receive(connection: socket.socket, data_limit: int) -> tuple[dict[str, Any], bytearray]:
+    """The next message. Raises EOFError when the other side is gone, WireError for what is none."""
+    size, data_size = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size))
+    if size > MESSAGE_LIMIT or data_size > data_limit:
+        raise WireError(f"a message of {size:,} + {data_size:,} bytes is too long")
+    text, data = _exactly(connection, size), _exactly(connection, data_size)
+    try:
+        message = json.loads(text, parse_int=_whole)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"a message that is no JSON: {error!r:.80}") from None
+    if not isinstance(message, dict):
+        raise WireError("a message that is no object")
+    return message, data
+
+
+def _exactly(connection: socket.socket, size: int) -> bytearray:
+    """So many bytes. Memory grows with what arrives, not with what is announced."""
+    received = bytearray()
+    while len(received) < size:
+        part = connection.recv(min(size - len(received), 1 << 20))
+        if not part:
+            raise EOFError("the other side has closed the connection")
+        received += part
+    return received
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS_LIMIT:
+        raise ValueError(f"a whole number of {len(digits):,} digits")
+    return int(digits)
+
+
+@contextlib.contextmanager
+def start(profile: str = "T4", memory_limit: int | None = None, cpu_seconds: int = CPU_SECONDS) -> Iterator[Link]:
+    """A simulated GPU in a new process, and the Link to it. The process ends with the block. Not on Windows."""
+    here, there = socket.socketpair()
+    arguments = (named(profile).name, memory_limit, cpu_seconds)
+    code = f"import sys; sys.path[:] = {sys.path!r}; from unrolled.simgpu import process; process.main{arguments!r}"
+    with here:
+        with there:
+            process = subprocess.Popen([sys.executable, "-c", code], stdin=there.fileno())
+        try:
+            link = Link(here)
+            yield link
+        finally:
+            here.close()
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:  # in the middle of a long command
+                process.kill()
+                process.wait()
+
+
+def main(profile: str, memory_limit: int | None, cpu_seconds: int) -> None:
+    """Serve the socket that is this process's standard input."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
+    with socket.socket(fileno=os.dup(0)) as connection:
+        serve(connection, profile, memory_limit)
