@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, log2, prod
 from typing import Any
 
@@ -137,17 +138,28 @@ def _kernel_is(what: str, op: str, options: Mapping[str, Plain]) -> bool:
 
 
 def _nbytes(view: View) -> int:
-    """Bytes of memory that hold the values: a broadcast value once, overlapping windows as far as they reach."""
-    itemsize = _itemsize(view)
-    axes = [(n, abs(stride)) for n, stride in zip(view.shape, view.strides, strict=True) if stride and n > 1]
-    if not view.size:
-        return 0
-    reach = sum((n - 1) * stride for n, stride in axes) + itemsize
-    return min(prod(n for n, _ in axes) * itemsize, reach)
+    return _layout(view.shape, view.strides, view.dtype)[0]
 
 
 def _itemsize(view: View) -> int:
     return int(operations.dtype_of(view.dtype).itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> tuple[int, float, bool]:
+    """Bytes that hold the values, how many times these its sectors are, and whether neighbours lie rows apart.
+
+    A broadcast value counts once, overlapping windows as far as they reach.
+    """
+    itemsize = int(operations.dtype_of(dtype).itemsize)
+    axes = [(n, abs(stride)) for n, stride in zip(shape, strides, strict=True) if n > 1]
+    moving = [(n, stride) for n, stride in axes if stride]
+    reach = sum((n - 1) * stride for n, stride in moving) + itemsize
+    nbytes = min(prod(n for n, _ in moving) * itemsize, reach) if prod(shape) else 0
+    if not moving or axes[-1][1] <= itemsize:
+        return nbytes, 1.0, False
+    nearest = min(stride for _, stride in moving)
+    return nbytes, max(1.0, min(nearest, SECTOR) / itemsize), nearest <= itemsize
 
 
 def _traffic(
@@ -162,7 +174,8 @@ def _traffic(
         return elements * itemsize * max(1.0, SECTOR / _row(view, options))
     if op in ("sort", "argsort"):
         return float(_nbytes(view) * SORT_PASSES)
-    return _nbytes(view) * _spread(view, itemsize, profile)
+    nbytes, sectors, transposed = _layout(view.shape, view.strides, view.dtype)
+    return nbytes * (profile.transposed if transposed else sectors)
 
 
 def _row(view: View, options: Mapping[str, Plain]) -> int:
@@ -170,17 +183,6 @@ def _row(view: View, options: Mapping[str, Plain]) -> int:
     axes = options.get("axes") or [options.get("axis") or 0]
     last = max(axis % max(1, len(view.shape)) for axis in axes)
     return max(1, prod(view.shape[last + 1 :])) * _itemsize(view)
-
-
-def _spread(view: View, itemsize: int, profile: Profile) -> float:
-    """How many times its own bytes an operand moves, because neighbouring threads do not read neighbouring bytes."""
-    strides = [abs(s) for n, s in zip(view.shape, view.strides, strict=True) if n > 1]
-    if not strides or strides[-1] <= itemsize:
-        return 1.0
-    nearest = min((s for s in strides if s), default=itemsize)
-    if nearest <= itemsize:
-        return profile.transposed
-    return min(nearest, SECTOR) / itemsize if nearest > itemsize else 1.0
 
 
 def _flops(

@@ -83,6 +83,8 @@ def array_of(view: View, buffers: Mapping[int, Any], elements: int) -> Any:
     memory = buffers.get(view.buffer) if type(view.buffer) is int else None
     if memory is None:
         raise CommandError(f"buffer {view.buffer!r:.40} does not exist")
+    if type(view.shape) is not tuple or type(view.strides) is not tuple:
+        raise CommandError("shape and strides of a view are tuples")
     numbers = (view.offset, *view.shape, *view.strides)
     if not all(type(n) is int and -INTEGER < n < INTEGER for n in numbers) or len(view.shape) != len(view.strides):
         raise CommandError("offset, shape and strides of a view are whole numbers, one stride for each length")

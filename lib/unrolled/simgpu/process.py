@@ -34,10 +34,11 @@ DIGITS_LIMIT = 1000
 CPU_SECONDS = 600
 """Of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
-_CALLS = frozenset(
-    "allocate launch upload download synchronize record wait elapsed clock start_trace stop_trace memory reset_peak "
-    "free_all".split()
+_PLAIN_CALLS = (
+    *("allocate", "synchronize", "record", "wait", "elapsed", "clock"),
+    *("start_trace", "memory", "reset_peak", "free_all"),
 )
+_CALLS = frozenset((*_PLAIN_CALLS, "launch", "upload", "download", "stop_trace"))
 _ERRORS = {kind.__name__: kind for kind in (CommandError, OutOfMemoryError, TypeError, ValueError, MemoryError)}
 
 
