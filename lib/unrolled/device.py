@@ -7,8 +7,11 @@ names in `SUPPORTED`. That list is the contract: a module that offers these name
 from __future__ import annotations
 
 import contextlib
+import importlib
 import platform
 import sys
+import time
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -63,6 +66,7 @@ SUPPORTED: frozenset[str] = frozenset(
 """Dotted names, as in NumPy, that library code may call on an array module and on its arrays."""
 
 _modules: dict[type, Module] = {np.ndarray: np}
+_SIMULATED = "unrolled.simgpu"
 _SCALARS = (bool, int, float, complex, np.generic)
 
 
@@ -111,16 +115,45 @@ def to_device(x: Array, module: Module) -> Array:
 
 def synchronize(x_or_module: Array | Module) -> None:
     """Wait until the device that holds x (or that the module drives) has done all its work. NumPy never waits."""
-    is_module = isinstance(x_or_module, ModuleType) or any(x_or_module is module for module in _modules.values())
-    module = x_or_module if is_module else array_module(x_or_module)
+    module = _module(x_or_module)
     if module is not np:
         module.cuda.runtime.deviceSynchronize()
+
+
+def gpu() -> Module:
+    """CuPy where a CUDA GPU works, else the simulated GPU."""
+    return importlib.import_module("cupy" if _has_cuda() else _SIMULATED)
+
+
+def is_simulated(module: Module) -> bool:
+    """Whether an array module is the simulated GPU, whose times are modelled."""
+    return getattr(module, "__name__", None) == _SIMULATED
+
+
+def clock(x_or_module: Array | Module) -> float:
+    """Seconds on the host's clock, from any beginning; for the simulated GPU and its arrays, on the modelled one.
+
+    It waits for nothing: a GPU may still be at work. See `synchronize`.
+    """
+    module = _module(x_or_module)
+    return float(module.clock()) if is_simulated(module) else time.perf_counter()
 
 
 def describe() -> dict[str, Any]:
     """What runs arrays here: {"cpu", "gpu" (a name or None), "why" (no GPU, else None), "cupy", "cuda", "driver"}."""
     facts: dict[str, Any] = {"cpu": _cpu_name(), "gpu": None, "why": None}
     return facts | {"cupy": None, "cuda": None, "driver": None} | _describe_cupy()
+
+
+def _module(x_or_module: Array | Module) -> Module:
+    """The module itself, or the one that holds the array."""
+    is_module = isinstance(x_or_module, ModuleType) or any(x_or_module is module for module in _modules.values())
+    return x_or_module if is_module else array_module(x_or_module)
+
+
+@lru_cache(maxsize=1)
+def _has_cuda() -> bool:
+    return bool(_describe_cupy().get("gpu"))
 
 
 def _cpu_name() -> str:

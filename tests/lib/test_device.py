@@ -117,3 +117,37 @@ def test_device_and_ops_import_numpy_and_the_standard_library_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "{'unrolled'}", done.stdout
+
+
+def test_without_a_cuda_gpu_the_gpu_is_the_simulated_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_has_cuda", lambda: False)
+    assert device.gpu().__name__ == "unrolled.simgpu"
+    assert device.is_simulated(device.gpu())
+    assert device.array_module(device.gpu().asarray(HOST)) is device.gpu()
+    assert not device.is_simulated(np)
+    assert not device.is_simulated(strict)
+
+
+def test_with_a_cuda_gpu_it_is_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_has_cuda", lambda: True)
+    monkeypatch.setitem(sys.modules, "cupy", strict)
+    assert device.gpu() is strict
+
+
+def test_the_clock_of_the_simulated_gpu_is_its_own_and_that_of_all_others_the_real_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from unrolled import simgpu
+
+    x = simgpu.zeros(3)
+    monkeypatch.setattr(device.time, "perf_counter", lambda: 42.0)
+    before = device.clock(x)
+    x += 1
+    assert 0 < before < device.clock(simgpu) < 1
+    assert device.clock(x) == simgpu.clock()
+    assert device.clock(np) == device.clock(HOST) == 42.0
+
+
+def test_the_simulated_gpu_loads_only_when_it_is_used() -> None:
+    code = "import sys, unrolled, unrolled.device; sys.exit('unrolled.simgpu' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -85,6 +85,15 @@ class Event:
             raise RuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle (the event was never recorded)")
         return self._place
 
+    @property
+    def done(self) -> bool:
+        """Whether the host has seen the stream reach the mark; it does not wait."""
+        try:
+            current.machine().elapsed(self.place, self.place)
+        except RuntimeError:
+            return False
+        return True
+
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind the work that the stream has so far."""
         self._place = current.machine().record(current.streams[-1] if stream is None else stream.number)

@@ -77,7 +77,7 @@ def clock() -> float:
 def trace() -> Iterator[Trace]:
     """What the GPU does in the block: `with simgpu.trace() as t:`; t is complete after it.
 
-    The block begins and ends with a wait for the device, the last one inside the trace, so `t.seconds` counts all work.
+    It begins when the device has done all work so far, and `t.seconds` counts until the device has done the block's.
     """
     from unrolled.simgpu.trace import Trace
 
@@ -87,7 +87,6 @@ def trace() -> Iterator[Trace]:
     try:
         yield found
     finally:
-        traced.synchronize()
         vars(found).update(vars(traced.stop_trace(number)))
 
 
