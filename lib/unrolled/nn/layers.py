@@ -194,7 +194,7 @@ class MaxPool2d(Pooling):
             self._kept = None
             return ops.max_pool2d(x, *self.window)
         y, indices = ops.max_pool2d_with_indices(x, *self.window)
-        self._kept = indices, x.shape[2:]
+        self._kept = indices, x.shape[2:], ops.pool.pooling_windows(x.shape, *self.window)
         return y
 
     def backward(self, grad: Array) -> Array | None:

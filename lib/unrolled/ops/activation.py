@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import as_floats, check_shape
 
@@ -38,6 +39,10 @@ def relu_backward(grad: Array, x: Array) -> Array:
     """
     array_module(grad, x)
     check_shape("grad", grad, x.shape, f"x {x.shape}")
+    if kernels.take(grad, x):
+        grad_x = array_module(x).empty(x.shape, dtype=x.dtype)
+        kernels.relu_backward((grad, x), (grad_x,))
+        return grad_x
     return grad * (x > 0)  # `where` branches at every value: up to ten times slower where signs are mixed
 
 

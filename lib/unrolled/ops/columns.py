@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import IntOrPair, check_axes, check_shape
+from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
 
@@ -16,6 +20,10 @@ def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: Int
     check_axes("x", x, "N, C, H, W")
     n, c, *size = x.shape
     windows = Windows.over((size[0], size[1]), kernel_size, stride, padding, image=f"x of shape {x.shape}")
+    if kernels.take(x):
+        by_image = empty(x, "the columns of im2col", (n, c * prod(windows.kernel_size), prod(windows.output_size)))
+        kernels.im2col((x,), (by_image,), **windows.constants(c), ones=False)
+        return by_image.transpose(1, 0, 2).reshape(by_image.shape[1], n * by_image.shape[2])
     columns = array_module(x).zeros((c, *windows.kernel_size, n, *windows.output_size), dtype=x.dtype)
     by_channel = x.transpose(1, 0, 2, 3)
     for i, j, outputs, inputs in windows.offsets():
@@ -42,6 +50,11 @@ def col2im(
     kh, kw = windows.kernel_size
     oh, ow = windows.output_size
     check_shape("columns", columns, (c * kh * kw, n * oh * ow), f"x_shape {tuple(x_shape)}")
+    if kernels.take(columns):
+        x = empty(columns, "the result of col2im", (n, c, h, w))
+        by_image = columns.reshape(c * kh * kw, n, oh * ow).transpose(1, 0, 2)
+        kernels.col2im((by_image,), (x,), **windows.constants(c))
+        return x
     columns = columns.reshape(c, kh, kw, n, oh, ow)
     x = array_module(columns).zeros((n, c, h, w), dtype=columns.dtype)
     by_channel = x.transpose(1, 0, 2, 3)

@@ -5,8 +5,9 @@ All take x (N, C, H, W), weight (O, C, KH, KW) and bias (O,) or None, and return
 
 from __future__ import annotations
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops import blocks
+from unrolled.ops import batches, blocks
 from unrolled.ops.arguments import IntOrPair, as_floats, check_axes, check_shape
 from unrolled.ops.windows import Windows
 
@@ -61,11 +62,14 @@ def conv2d_positions(
 def conv2d(x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0) -> Array:
     """Convolve x (N, C, H, W) with weight (O, C, KH, KW), add bias (O,): (N, O, OH, OW).
 
-    One matrix product with columns as from `im2col`, a few images at a time: `unrolled.ops.blocks` shows how.
+    One matrix product with columns as from `im2col`, a few images at a time: `unrolled.ops.blocks` shows how. On a GPU
+    all images at once: `unrolled.ops.batches`.
     float32 in, float32 out; integers count as float32, one float64 makes all float64. Inputs are not changed.
     Raises ValueError for shapes that do not fit, a stride below 1, a window larger than the padded input.
     """
-    return blocks.forward(*_arguments(x, weight, bias, stride, padding))
+    x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
+    forward = batches.forward if kernels.take(x, weight, bias) else blocks.forward
+    return forward(x, weight, bias, windows)
 
 
 def conv2d_backward(
@@ -88,7 +92,8 @@ def conv2d_backward(
     x, weight, _, windows = _arguments(x, weight, None, stride, padding)
     expected = (len(x), len(weight), *windows.output_size)
     check_shape("grad", grad, expected, f"x {x.shape} and weight {weight.shape}")
-    return blocks.backward(grad, x, weight, windows, input_gradient)
+    backward = batches.backward if kernels.take(grad, x, weight) else blocks.backward
+    return backward(grad, x, weight, windows, input_gradient)
 
 
 def _arguments(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import as_floats, check_shape
 
@@ -24,7 +25,12 @@ def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
         raise TypeError(f"rng is {rng!r}; expected a random generator, as of numpy.random.default_rng(seed)")
     array_module(x)
     (x,) = as_floats(x)
-    keep = rng.random(x.shape, dtype=np.float32) >= float(rate)
+    chance = rng.random(x.shape, dtype=np.float32)
+    if kernels.take(x):
+        y, mask = (array_module(x).empty(x.shape, dtype=x.dtype) for _ in range(2))
+        kernels.dropout((x, chance), (y, mask), rate=float(rate))
+        return y, mask
+    keep = chance >= float(rate)
     mask = keep.astype(x.dtype)
     mask *= 1 / (1 - float(rate))
     return x * mask, mask

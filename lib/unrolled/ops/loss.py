@@ -6,7 +6,8 @@ from math import nan, prod
 
 import numpy as np
 
-from unrolled.device import Array, array_module
+from unrolled import kernels
+from unrolled.device import Array, Module, array_module
 from unrolled.ops.arguments import as_floats, check_axes, check_shape
 
 
@@ -25,6 +26,8 @@ def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
     _check(scores, labels)
     (scores,) = as_floats(scores)
     n, m = scores.shape
+    if kernels.take(scores):
+        return _fused(module, scores, labels.astype("int64", copy=False))
     shifted = scores - scores.max(axis=1, keepdims=True)
     grad = module.exp(shifted)
     sums = grad.sum(axis=1)
@@ -36,6 +39,15 @@ def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
     grad /= sums.reshape(n, 1)
     grad[chosen] -= 1 / n
     return losses.mean(), grad
+
+
+def _fused(module: Module, scores: Array, labels: Array) -> tuple[Array, Array]:
+    """`softmax_cross_entropy` in two launches."""
+    grad, losses = (module.empty(shape, dtype=scores.dtype) for shape in (scores.shape, scores.shape[:1]))
+    loss = module.empty((), dtype=scores.dtype)
+    kernels.softmax_cross_entropy((scores, labels), (losses, grad), m=scores.shape[1])
+    kernels.mean((losses,), (loss,))
+    return loss, grad
 
 
 def mean_squared_error(predictions: Array, targets: Array) -> tuple[Array, Array]:

@@ -6,9 +6,11 @@ from functools import reduce
 
 import numpy as np
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import maxima
 from unrolled.ops.arguments import IntOrPair, check_axes
+from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
 
@@ -43,6 +45,10 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     """
     check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
+    if kernels.take(x):
+        y = empty(x, "the output of max_pool2d", (*x.shape[:2], *windows.output_size))
+        kernels.max_pool((x,), (y,), **windows.constants())
+        return y
     module = array_module(x)
     rows, columns = windows.slides()
     padded = windows.pad(x, maxima.lowest(x.dtype))
@@ -61,6 +67,11 @@ def max_pool2d_with_indices(
     """
     check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
+    if kernels.take(x):
+        shape = (*x.shape[:2], *windows.output_size)
+        y, indices = empty(x, "the output of max_pool2d", shape), empty(x, "the indices of max_pool2d", shape, "int64")
+        kernels.max_pool_with_indices((x,), (y, indices), **windows.constants())
+        return y, indices
     module = array_module(x)
     y, indices = maxima.find(x, windows)
     nan = y != y

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import IntOrPair, check_axes, check_shape, pair
+from unrolled.ops.memory import empty
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, pooling_windows
 from unrolled.ops.windows import Windows
 
@@ -55,12 +57,15 @@ def max_unpool2d_mask(
     return result
 
 
-def max_unpool2d(values: Array, indices: Array, size: IntOrPair) -> Array:
+def max_unpool2d(values: Array, indices: Array, size: IntOrPair, windows: Windows | None = None) -> Array:
     """Put values (N, C, OH, OW) at indices (the same shape) of images of size (H, W): (N, C, H, W), 0 elsewhere.
 
     An index is row * W + column, as `max_pool2d_indices` gives them. Values that share an index add up. dtype as
     values. Raises ValueError for shapes that differ and (for NumPy arrays) indices outside of the image, TypeError for
     indices that are no integers.
+
+    `windows` are those that `max_pool2d_indices` looked through, if the indices come from there. With them a GPU can
+    gather: each pixel looks for its values, instead of each value writing, one by one where they meet.
     """
     module = array_module(values, indices)
     check_axes("values", values, "N, C, OH, OW")
@@ -71,6 +76,12 @@ def max_unpool2d(values: Array, indices: Array, size: IntOrPair) -> Array:
     if module is np and indices.size and not 0 <= indices.min() <= indices.max() < h * w:
         raise ValueError(f"indices run from {indices.min()} to {indices.max()}; expected 0 to {h * w - 1} in {h} x {w}")
     n, c = values.shape[:2]
+    if windows is not None and kernels.take(values):
+        check_shape("values", values, (n, c, *windows.output_size), f"windows over {windows.size}")
+        result = empty(values, "the result of max_unpool2d", (n, c, h, w))
+        indices = indices.astype("int64", copy=False)
+        kernels.max_unpool((values, indices), (result,), **windows.constants())
+        return result
     result = module.zeros((n, c, h, w), dtype=values.dtype)
     first_pixels = module.arange(n * c, dtype="int64").reshape(n, c, 1, 1) * (h * w)
     places = indices.astype("int64", copy=False) + first_pixels
@@ -85,8 +96,8 @@ def max_pool2d_backward(
 
     Of equal maxima the first in row-major order gets all of it; where windows overlap, what arrives adds up.
     """
-    _checked(grad, x, kernel_size, stride, padding, name="grad")
-    return max_unpool2d(grad, max_pool2d_indices(x, kernel_size, stride, padding), x.shape[2:])
+    windows = _checked(grad, x, kernel_size, stride, padding, name="grad")
+    return max_unpool2d(grad, max_pool2d_indices(x, kernel_size, stride, padding), x.shape[2:], windows)
 
 
 def _checked(

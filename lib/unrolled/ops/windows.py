@@ -56,6 +56,11 @@ class Windows:
         oh, ow = ((size + 2 * padding - kernel) // stride + 1 for size, kernel, stride, padding in axes)
         return oh, ow
 
+    def constants(self, channels: int = 1) -> dict[str, int]:
+        """All sizes by the names that kernels use: c, h, w, kh, kw, sh, sw, ph, pw, oh, ow."""
+        pairs = {"": self.size, "k": self.kernel_size, "s": self.stride, "p": self.padding, "o": self.output_size}
+        return {"c": channels} | {name + axis: pair[at] for name, pair in pairs.items() for at, axis in enumerate("hw")}
+
     def offsets(self) -> Iterator[tuple[int, int, Index, Index]]:
         """For every place (i, j) inside the window, in row-major order: (i, j, outputs, inputs).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unrolled import kernels
 from unrolled.device import Array, Module
 from unrolled.nn.optim.optimizer import SMALLEST, Optimizer, forget_and_add_square
 
@@ -40,3 +41,7 @@ class AdaDelta(Optimizer):
         d *= g
         forget_and_add_square(module, u, self.decay, d, scratch)
         return module.multiply(d, rate, out=scratch)
+
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        epsilon = self.epsilon / (1 - self.decay)
+        return kernels.adadelta, {"rate": rate, "decay": self.decay, "epsilon": epsilon}

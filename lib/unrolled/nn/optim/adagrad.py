@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unrolled import kernels
 from unrolled.device import Array, Module
 from unrolled.nn.optim.optimizer import SMALLEST, Optimizer, scaled
 
@@ -27,3 +28,6 @@ class AdaGrad(Optimizer):
         (s,) = memory
         s += module.multiply(g, g, out=scratch)
         return scaled(module, g, s, rate, self.epsilon, scratch)
+
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        return kernels.scaled, {"rate": rate, "decay": 1.0, "epsilon": self.epsilon}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
+from unrolled import kernels
 from unrolled.device import Array, Module
 from unrolled.nn.optim.optimizer import SMALLEST, Optimizer, forget_and_add_square, scaled
 
@@ -33,5 +35,16 @@ class Adam(Optimizer):
         m *= self.beta1
         m += g
         forget_and_add_square(module, s, self.beta2, g, scratch)
-        share1, share2 = ((1 - beta) / (1 - beta**self.steps) for beta in (self.beta1, self.beta2))
+        share1, share2 = self._shares()
         return scaled(module, m, s, rate * share1, self.epsilon, scratch, share2)
+
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        share1, share2 = self._shares()
+        root = sqrt(share2)  # goes into the two numbers, as in `scaled`
+        betas = {"beta1": self.beta1, "beta2": self.beta2}
+        return kernels.adam, {"rate": rate * share1 / root} | betas | {"epsilon": self.epsilon / root}
+
+    def _shares(self) -> tuple[float, float]:
+        """What makes means, without their start at 0, of the sums m and s."""
+        share1, share2 = ((1 - beta) / (1 - beta**self.steps) for beta in (self.beta1, self.beta2))
+        return share1, share2

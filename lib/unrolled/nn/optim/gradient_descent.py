@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unrolled import kernels
 from unrolled.device import Array, Module
 from unrolled.nn.optim.optimizer import Optimizer
 
@@ -42,3 +43,8 @@ class SGD(Optimizer):
         scratch += g
         scratch *= rate
         return scratch
+
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        if not self.momentum:
+            return kernels.sgd, {"rate": rate}
+        return kernels.nesterov if self.nesterov else kernels.momentum, {"rate": rate, "momentum": self.momentum}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from unrolled import kernels
 from unrolled.device import Array, Module, array_module
 
 PIECE = 32_768  # values: 128 KiB in float32; the six arrays of a step in that size fit in the cache of one core
@@ -59,6 +60,11 @@ class Optimizer:
         self._remember(parameters, module)
         self.steps += 1
         rate = float(rate * self.learning_rate)
+        if kernels.take(parameters, gradients):
+            kernel, options = self._fused(rate)
+            options = {name: float(value) for name, value in options.items()}
+            kernel((gradients,), (parameters, *self._memory), **options, weight_decay=float(self.weight_decay))
+            return
         for part in _parts(len(parameters), len(self._scratch[0])):
             p, memory = parameters[part], [array[part] for array in self._memory]
             scratch, changed = (array[: len(p)] for array in self._scratch)
@@ -86,6 +92,10 @@ class Optimizer:
         """What to subtract from the parameters, written to scratch; updates the memory. g does not change."""
         raise TypeError(f"{type(self).__name__} has no rule")
 
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        """The kernel that does all of a step on a GPU, and its options but for weight_decay."""
+        raise TypeError(f"{type(self).__name__} has no kernel")
+
     def _remember(self, parameters: Array, module: Module) -> None:
         """Make the memory (zeros) and the scratch, unless they are there and fit."""
         size, dtype = len(parameters), parameters.dtype
@@ -93,7 +103,7 @@ class Optimizer:
         if kind != self._kind:
             self.steps, self._kind = 0, kind
             self._memory = [module.zeros(size, dtype=dtype) for _ in range(self.memories)]
-            piece = min(size, PIECE) if module is np else size
+            piece = 0 if kernels.take(parameters) else min(size, PIECE) if module is np else size
             self._scratch = [module.empty(max(1, piece), dtype=dtype) for _ in range(2)]
 
     def _check(self, below: float = np.inf, **least: float) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
+from unrolled import kernels
 from unrolled.device import Array, Module
 from unrolled.nn.optim.optimizer import SMALLEST, Optimizer, forget_and_add_square, scaled
 
@@ -32,3 +34,7 @@ class RMSProp(Optimizer):
         (sums,) = memory
         forget_and_add_square(module, sums, self.decay, g, scratch)
         return scaled(module, g, sums, rate, self.epsilon, scratch, 1 - self.decay)
+
+    def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
+        root = sqrt(1 - self.decay)
+        return kernels.scaled, {"rate": rate / root, "decay": self.decay, "epsilon": self.epsilon / root}

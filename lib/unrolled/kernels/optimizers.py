@@ -1,0 +1,117 @@
+"""A step of each optimizer in one launch: every value is read once and written once.
+
+Rules and names are those of `unrolled.nn.optim`. Memory holds sums, not means, as there: the factor 1 - decay goes into
+the rate and into epsilon. Outputs are (parameters, memory...), and are updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from unrolled.kernels.kernel import Arrays, Kernel, Options
+
+HEAD = r"""
+    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
+    if (at >= size) return;
+    T g = gradients[at] + (T)weight_decay * p[at];
+"""
+
+
+def _source(name: str, memory: str, options: str, body: str) -> str:
+    """A kernel that gets gradients and parameters, arrays of memory and options by name, and the decay of weights."""
+    arrays = "".join(f", T* __restrict__ {each}" for each in memory.split())
+    doubles = "".join(f", double {each}" for each in (*options.split(), "weight_decay"))
+    head = f'extern "C" __global__ void {name}(\n    const T* __restrict__ gradients, T* __restrict__ p{arrays},'
+    return f"\n{head} Index size{doubles}) {{{HEAD}    {body}\n}}\n"
+
+
+def _update(rule: Callable[..., Any]) -> Callable[[Arrays, Arrays, Options], None]:
+    """The NumPy function of a rule(g, memory..., options) that updates the memory and gives what to subtract."""
+
+    def numpy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+        (gradients,), (p, *memory) = inputs, outputs
+        others = {name: value for name, value in options.items() if name != "weight_decay"}
+        g = gradients + options["weight_decay"] * p if options["weight_decay"] else gradients
+        with np.errstate(all="ignore"):
+            p -= rule(g, *memory, **others)
+
+    return numpy
+
+
+def _sgd(g: Any, rate: float) -> Any:
+    return rate * g
+
+
+def _momentum(g: Any, v: Any, rate: float, momentum: float) -> Any:
+    v *= momentum
+    v += g
+    return rate * v
+
+
+def _nesterov(g: Any, v: Any, rate: float, momentum: float) -> Any:
+    v *= momentum
+    v += g
+    return rate * (g + momentum * v)
+
+
+def _scaled(g: Any, s: Any, rate: float, decay: float, epsilon: float) -> Any:
+    s *= decay
+    s += g * g
+    return rate * g / (np.sqrt(s) + epsilon)
+
+
+def _adam(g: Any, m: Any, s: Any, rate: float, beta1: float, beta2: float, epsilon: float) -> Any:
+    m *= beta1
+    m += g
+    s *= beta2
+    s += g * g
+    return rate * m / (np.sqrt(s) + epsilon)
+
+
+def _adadelta(g: Any, s: Any, u: Any, rate: float, decay: float, epsilon: float) -> Any:
+    s *= decay
+    s += g * g
+    d = np.sqrt((u + epsilon) / (s + epsilon)) * g
+    u *= decay
+    u += d * d
+    return rate * d
+
+
+def _kernel(name: str, memory: str, options: str, body: str, rule: Callable[..., Any], flops: int) -> Kernel:
+    return Kernel(
+        name,
+        _source(name, memory, options, body),
+        _update(rule),
+        lambda inputs, outputs, _: flops * int(inputs[0].size),
+        updates=True,
+    )
+
+
+VELOCITY = "T speed = v[at] = (T)momentum * v[at] + g;\n    "
+SQUARES = "T squares = s[at] = (T)decay * s[at] + g * g;\n    "
+ADAM = """T mean = m[at] = (T)beta1 * m[at] + g;
+    T squares = s[at] = (T)beta2 * s[at] + g * g;
+    p[at] -= (T)rate * mean / (SQRT(squares) + (T)epsilon);"""
+ADADELTA = """T d = SQRT((u[at] + (T)epsilon) / (squares + (T)epsilon)) * g;
+    u[at] = (T)decay * u[at] + d * d;
+    p[at] -= (T)rate * d;"""
+
+sgd = _kernel("sgd", "", "rate", "p[at] -= (T)rate * g;", _sgd, 4)
+momentum = _kernel("momentum", "v", "rate momentum", VELOCITY + "p[at] -= (T)rate * speed;", _momentum, 6)
+nesterov = _kernel(
+    "nesterov", "v", "rate momentum", VELOCITY + "p[at] -= (T)rate * (g + (T)momentum * speed);", _nesterov, 8
+)
+scaled = _kernel(
+    "scaled",
+    "s",
+    "rate decay epsilon",
+    SQUARES + "p[at] -= (T)rate * g / (SQRT(squares) + (T)epsilon);",
+    _scaled,
+    10,
+)
+"""AdaGrad (a decay of 1) and RMSProp."""
+adam = _kernel("adam", "m s", "rate beta1 beta2 epsilon", ADAM, _adam, 12)
+adadelta = _kernel("adadelta", "s u", "rate decay epsilon", SQUARES + ADADELTA, _adadelta, 15)

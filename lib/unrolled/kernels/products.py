@@ -1,0 +1,96 @@
+"""Matrix products by cuBLAS, one for each image of a batch, in one call and without copies.
+
+`cupy.matmul` copies what is transposed, and makes lists of pointers on the device where one matrix serves all products:
+three launches more. cuBLAS needs neither: a transpose is a flag, and a matrix that serves all has a stride of 0.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from unrolled.device import Array
+from unrolled.kernels.kernel import Arrays, Kernel, Options
+
+MOST = 65_535  # products in one call: the largest third side of a grid of blocks
+
+
+class Product(Kernel):
+    """out (N, M, K) = a (N, M, J) @ b (N, J, K) in float32 or float64; TF32 stays off.
+
+    a or b may be one matrix for all, without its first axis. `transpose_a` and `transpose_b` say that a is (N, J, M),
+    b (N, K, J).
+    """
+
+    def on_cupy(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], options: Options) -> None:
+        (a, b), (out,) = inputs, outputs
+        n, m, k = out.shape
+        if not a.size or not b.size:
+            out.fill(0)
+            return
+        multiply, handle, one, zero = _cublas(out.dtype.char)
+        # cuBLAS counts down the columns. Row by row, its matrices are ours transposed: out.T = b.T @ a.T.
+        inner = a.shape[-2 if options["transpose_a"] else -1]
+        steps = [x.shape[-2] * x.shape[-1] if x.ndim == 3 else 0 for x in (a, b)]
+        for first in range(0, n, MOST):
+            of_a, of_b, to = (
+                x.data.ptr + first * step * x.itemsize for x, step in ((a, steps[0]), (b, steps[1]), (out, m * k))
+            )
+            multiply(
+                handle(),
+                *(int(options["transpose_b"]), int(options["transpose_a"]), k, m, inner, one),
+                *(of_b, b.shape[-1], steps[1], of_a, a.shape[-1], steps[0], zero),
+                *(to, k, m * k, min(MOST, n - first)),
+            )
+
+
+@cache
+def _cublas(dtype: str) -> tuple[Any, Any, int, int]:
+    """(the function for this dtype, what gives the handle, addresses of 1 and 0 in host memory)."""
+    from cupy.cuda import cublas, get_cublas_handle
+
+    function = {"f": cublas.sgemmStridedBatched, "d": cublas.dgemmStridedBatched}[dtype]
+    return function, get_cublas_handle, _number(1, dtype).ctypes.data, _number(0, dtype).ctypes.data
+
+
+@cache
+def _number(value: int, dtype: str) -> Any:
+    """Kept for good: cuBLAS reads it at its address."""
+    return np.array(value, dtype=dtype)
+
+
+def _product(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+    (a, b), (out,) = inputs, outputs
+    a = a.swapaxes(-1, -2) if options["transpose_a"] else a
+    b = b.swapaxes(-1, -2) if options["transpose_b"] else b
+    np.matmul(a, b, out=out)
+
+
+def _flops(inputs: Arrays, outputs: Arrays, options: Options) -> int:
+    return 2 * int(outputs[0].size) * int(inputs[0].shape[-2 if options["transpose_a"] else -1])
+
+
+product = Product("product", "", _product, _flops, is_product=True)
+
+FILTERS = r"""
+extern "C" __global__ void filters(
+    const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ rows, Index size) {
+    Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
+    if (at >= size) return;
+    int k = at % (K + 1);
+    Index o = at / (K + 1);
+    rows[at] = k < K ? weight[o * K + k] : bias[o];
+}
+"""
+
+
+def _filters(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+    (weight, bias), (rows,) = inputs, outputs
+    rows[:, :-1] = weight.reshape(len(weight), -1)
+    rows[:, -1] = bias
+
+
+filters = Kernel("filters", FILTERS, _filters, lambda inputs, outputs, options: 0)
+"""Each filter of weight (O, K) as a row, its bias (O,) last: (O, K + 1)."""

@@ -1,0 +1,67 @@
+"""Sums in an order that never changes: over the first axis, and the mean of all values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unrolled.kernels.kernel import Arrays, Kernel, Options, input_size
+
+# A block of 32 x 32 threads adds up 32 neighbouring columns: each row of threads takes every 32nd value, then the
+# partial sums are added in pairs in shared memory. So 32 threads always read 32 neighbours.
+SUM_FIRST_AXIS = r"""
+extern "C" __global__ void sum_first_axis(const T* __restrict__ x, T* __restrict__ y, Index size) {
+    __shared__ T partial[32][33];
+    int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
+    Index column = blockIdx.x * (Index)32 + lane;
+    T total = 0;
+    if (column < COLUMNS)
+        for (long long at = slice * (long long)COLUMNS + column; at < size; at += 32LL * COLUMNS) total += x[at];
+    partial[slice][lane] = total;
+    for (int half = 16; half > 0; half /= 2) {
+        __syncthreads();
+        if (slice < half) partial[slice][lane] += partial[slice + half][lane];
+    }
+    if (slice == 0 && column < COLUMNS) y[column] = partial[0][lane];
+}
+"""
+MEAN = r"""
+extern "C" __global__ void mean(const T* __restrict__ x, T* __restrict__ y, Index size) {
+    __shared__ T partial[256];
+    T total = 0;
+    for (Index at = threadIdx.x; at < size; at += 256) total += x[at];
+    partial[threadIdx.x] = total;
+    for (int half = 128; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) y[0] = partial[0] / size;
+}
+"""
+
+
+def _sum_first_axis(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+    (x,), (y,) = inputs, outputs
+    if x.shape[1:] != y.shape or y.size != options["columns"]:
+        raise ValueError(f"the sum over the first axis of {x.shape} does not fit {y.shape}, {dict(options)}")
+    np.sum(x, axis=0, out=y)
+
+
+def _mean(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+    (x,), (y,) = inputs, outputs
+    y[...] = x.mean()
+
+
+def _additions(inputs: Arrays, outputs: Arrays, options: Options) -> int:
+    return int(inputs[0].size)
+
+
+sum_first_axis = Kernel(
+    "sum_first_axis",
+    SUM_FIRST_AXIS,
+    _sum_first_axis,
+    _additions,
+    size=input_size,
+    threads=lambda size, options: -(-options["columns"] // 32) * 1024,
+    block=1024,
+)
+mean = Kernel("mean", MEAN, _mean, _additions, size=input_size, threads=lambda size, options: 256)

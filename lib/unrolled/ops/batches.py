@@ -1,0 +1,74 @@
+"""How `conv2d` gets fast on a GPU: all images at once, in few launches.
+
+Launching a kernel costs the host some microseconds, whatever the kernel does, so a step with few of them is fast. Three
+changes against the plain way (im2col, one product, transpose), none to the result:
+
+1. Columns of each image for themselves: (N, K, L) with K = C * KH * KW and L = OH * OW. A batch of products, one for
+   each image, then gives (N, O, L), which is the result as it should lie: nothing is transposed.
+2. A row of ones below the columns has the bias as its weight, as in `unrolled.ops.blocks`.
+3. The weight's gradient is a sum over all places of all images: (O, N * L) times (N * L, K), a tiny result from very
+   long rows, on which a GPU has few workers busy. So it is N products at once, and one sum over them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from unrolled import kernels
+from unrolled.device import Array, array_module
+from unrolled.ops.memory import empty
+from unrolled.ops.windows import Windows
+
+
+def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Array:
+    """`conv2d` on arguments that are checked and share one dtype."""
+    n, o = len(x), len(weight)
+    columns = _columns(x, weight, windows, ones=bias is not None)
+    y = empty(x, "the output of conv2d", (n, o, columns.shape[2]))
+    _product(_filters(weight, bias), columns, y)
+    return y.reshape(n, o, *windows.output_size)
+
+
+def backward(
+    grad: Array, x: Array, weight: Array, windows: Windows, input_gradient: bool
+) -> tuple[Array | None, Array, Array]:
+    """`conv2d_backward` on arguments that are checked and share one dtype."""
+    module, (n, o), places = array_module(x), grad.shape[:2], prod(windows.output_size)
+    grad = grad.reshape(n, o, places)
+    columns = _columns(x, weight, windows, ones=True)
+    rows = columns.shape[1]
+    each = empty(x, "the weight gradients of all images", (n, o, rows))
+    _product(grad, columns, each, transpose_b=True)
+    grad_filters = module.zeros((o, rows), dtype=x.dtype) if not n else module.empty((o, rows), dtype=x.dtype)
+    kernels.sum_first_axis((each,), (grad_filters,), columns=o * rows)
+    grad_weight, grad_bias = grad_filters[:, :-1].reshape(weight.shape), grad_filters[:, -1]
+    if not input_gradient:
+        return None, grad_weight, grad_bias
+    del columns  # its memory serves the gradient of the columns
+    grad_columns = empty(x, "the gradient of the columns", (n, rows - 1, places))
+    _product(weight.reshape(o, rows - 1), grad, grad_columns, transpose_a=True)
+    grad_x = empty(x, "the gradient by x", x.shape)
+    kernels.col2im((grad_columns,), (grad_x,), **windows.constants(x.shape[1]))
+    return grad_x, grad_weight, grad_bias
+
+
+def _columns(x: Array, weight: Array, windows: Windows, ones: bool) -> Array:
+    """im2col for each image (N, K, L), with a last row of ones if asked."""
+    shape = (len(x), prod(weight.shape[1:]) + ones, prod(windows.output_size))
+    columns = empty(x, "the columns of im2col", shape)
+    kernels.im2col((x,), (columns,), **windows.constants(x.shape[1]), ones=ones)
+    return columns
+
+
+def _filters(weight: Array, bias: Array | None) -> Array:
+    """Each filter as a row, its bias last if there is one."""
+    o, k = len(weight), prod(weight.shape[1:])
+    if bias is None:
+        return weight.reshape(o, k)
+    rows = array_module(weight).empty((o, k + 1), dtype=weight.dtype)
+    kernels.filters((weight, bias), (rows,), k=k)
+    return rows
+
+
+def _product(a: Array, b: Array, out: Array, transpose_a: bool = False, transpose_b: bool = False) -> None:
+    kernels.product((a, b), (out,), transpose_a=transpose_a, transpose_b=transpose_b)

@@ -1,0 +1,276 @@
+"""Kernels: the operations on their road, NumPy functions against NumPy's road, CUDA source against NumPy functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cuda_on_cpu
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ops_cases import Geometry, geometries, pooling_geometries
+from strict_arrays import StrictArray, strict
+from test_nn_optim import MAKERS, gradients
+from test_ops_contract import CALLS, Call, every_call
+
+from unrolled import device, kernels, nn, ops
+from unrolled.device import to_host
+from unrolled.kernels.kernel import Kernel
+from unrolled.ops.windows import Windows
+
+RNG = np.random.default_rng(5)
+DOES_NOT_FIT = pytest.mark.parametrize("change", [{"oh": 3}, {"kh": 10**9}, {"ph": 10**9}, {"sh": 0}, {"c": 7}])
+
+
+@pytest.fixture(scope="module")
+def launched():
+    """The names of the kernels that were launched; for this module, the strict arrays have kernels."""
+    names: list[str] = []
+
+    def launch_kernel(name: str, inputs: Any, outputs: Any, options: Any) -> None:
+        names.append(name)
+        assert all(isinstance(x, StrictArray) for x in (*inputs, *outputs))
+        assert all(type(value) in (bool, int, float) for value in options.values())
+        kernel = kernels.by_name(name)
+        kernel.numpy([x.host for x in inputs], [x.host for x in outputs], options)
+        assert kernel.flops(inputs, outputs, options) >= 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strict, "launch_kernel", launch_kernel, raising=False)
+        more = {"ndarray.flags", "ndarray.size", "ascontiguousarray"}
+        patch.setattr(device, "SUPPORTED", device.SUPPORTED | more)
+        yield names
+
+
+pytestmark = pytest.mark.usefixtures("launched")
+
+
+def on_kernels(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What a function gives on arrays that have kernels, back on the host."""
+    there = [strict.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments]
+    result = function(*there, **options)
+    return tuple(map(to_host, result)) if isinstance(result, tuple) else to_host(result)
+
+
+@every_call
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_operation_gives_the_same_with_kernels(call: Call, dtype: str) -> None:
+    arrays = tuple(x.astype(dtype) for x in call.arrays)
+    results = call(*(strict.asarray(x) for x in arrays))
+    for result, expected in zip(results, call(*arrays), strict=True):
+        assert device.array_module(result) is strict
+        found = to_host(result)
+        assert (found.dtype, found.shape) == (np.asarray(expected).dtype, np.shape(expected))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_arrays_in_any_layout_are_taken(launched: list[str]) -> None:
+    x = RNG.normal(size=(6, 5, 3, 2)).astype(np.float32).T
+    np.testing.assert_array_equal(on_kernels(ops.max_pool2d, x, 2), ops.max_pool2d(x, 2))
+    np.testing.assert_array_equal(on_kernels(ops.relu_backward, x, x), ops.relu_backward(x, x))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int64, np.uint8, bool])
+def test_other_dtypes_go_the_plain_way(launched: list[str], dtype: Any) -> None:
+    launched.clear()
+    x = np.eye(4).astype(dtype)[None, None]
+    y = on_kernels(ops.max_pool2d, x, 2)
+    assert y.dtype == dtype
+    assert not launched
+
+
+@settings(max_examples=40, deadline=None)
+@given(geometries(), st.booleans())
+def test_convolution(g: Geometry, with_bias: bool) -> None:
+    x, weight, bias = g.arrays()
+    bias = bias if with_bias else None
+    y = ops.conv2d(x, weight, bias, g.stride, g.padding)
+    found = on_kernels(ops.conv2d, x, weight, bias, g.stride, g.padding)
+    np.testing.assert_allclose(found, y, rtol=1e-10, atol=1e-10)
+    grad = np.random.default_rng(1).normal(size=y.shape)
+    expected = ops.conv2d_backward(grad, x, weight, g.stride, g.padding)
+    found = on_kernels(ops.conv2d_backward, grad, x, weight, g.stride, g.padding)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+def test_the_first_layer_asks_for_no_gradient_by_its_input() -> None:
+    x, weight, _ = Geometry(2, 1, 3, (4, 4), (2, 2), (1, 1), (0, 0), 0).arrays()
+    grad = ops.conv2d(x, weight)
+    there = [strict.asarray(each) for each in (grad, x, weight)]
+    grad_x, grad_weight, _ = ops.conv2d_backward(*there, input_gradient=False)
+    assert grad_x is None
+    np.testing.assert_allclose(to_host(grad_weight), ops.conv2d_backward(grad, x, weight)[1])
+
+
+@settings(max_examples=40, deadline=None)
+@given(geometries())
+def test_columns_and_back(g: Geometry) -> None:
+    x, options = g.arrays()[0], (g.kernel_size, g.stride, g.padding)
+    columns = ops.im2col(x, *options)
+    np.testing.assert_array_equal(on_kernels(ops.im2col, x, *options), columns)
+    expected = ops.col2im(columns, x.shape, *options)
+    np.testing.assert_allclose(on_kernels(ops.col2im, columns, x.shape, *options), expected, rtol=1e-12)
+
+
+PALETTES = st.sampled_from([(0.0, 1.0, 2.0), (0.0, -0.0, np.nan), (-np.inf, np.inf, 0.0), (-np.inf, -np.inf, 1.0)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(pooling_geometries(), PALETTES)
+def test_max_pooling_finds_the_same_first_maxima_and_goes_the_same_way_back(g: Geometry, palette: Any) -> None:
+    x = np.random.default_rng(g.seed).choice(np.array(palette), (g.n, g.c, *g.size))
+    options = (g.kernel_size, g.stride, g.padding)
+    y, indices = ops.max_pool2d_with_indices(x, *options)
+    found, where = on_kernels(ops.max_pool2d_with_indices, x, *options)
+    np.testing.assert_array_equal(found, y)
+    np.testing.assert_array_equal(where, indices)
+    np.testing.assert_array_equal(on_kernels(ops.max_pool2d, x, *options), y)
+    grad = np.random.default_rng(1).normal(size=y.shape)
+    expected = ops.max_pool2d_backward(grad, x, *options)
+    np.testing.assert_allclose(on_kernels(ops.max_pool2d_backward, grad, x, *options), expected, rtol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(pooling_geometries())
+def test_mean_pooling_and_back(g: Geometry) -> None:
+    x, options = g.arrays()[0], (g.kernel_size, g.stride, g.padding)
+    y = ops.avg_pool2d(x, *options)
+    np.testing.assert_allclose(on_kernels(ops.avg_pool2d, x, *options), y, rtol=1e-12, atol=1e-12)
+    expected = ops.avg_pool2d_backward(y, x.shape, *options)
+    found = on_kernels(ops.avg_pool2d_backward, y, x.shape, *options)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_values_of_another_shape_than_their_windows_are_named() -> None:
+    windows = Windows.over((4, 4), 2, 2, 0)
+    with pytest.raises(ValueError, match=r"values has shape \(1, 1, 3, 3\); expected \(1, 1, 2, 2\)"):
+        on_kernels(ops.max_unpool2d, np.zeros((1, 1, 3, 3)), np.zeros((1, 1, 3, 3), int), (4, 4), windows)
+
+
+@pytest.mark.parametrize("label", [-1, 3, 10**12])
+def test_a_label_out_of_range_makes_the_loss_nan_and_nothing_else(label: int) -> None:
+    scores = RNG.normal(size=(3, 3)).astype(np.float32)
+    loss, grad = on_kernels(ops.softmax_cross_entropy, scores, np.array([0, label, 2]))
+    assert np.isnan(loss)
+    expected = ops.softmax_cross_entropy(scores, np.array([0, 1, 2]))[1]
+    np.testing.assert_allclose(grad[[0, 2]], expected[[0, 2]], rtol=1e-6)
+    assert np.isfinite(grad).all()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("weight_decay", [0, 0.1])
+def test_an_optimizer_takes_one_launch_and_no_scratch(launched: list[str], name: str, weight_decay: float) -> None:
+    host = np.linspace(-1, 1, 9, dtype=np.float32)
+    there = strict.asarray(host)
+    ours, other = MAKERS[name](weight_decay=weight_decay), MAKERS[name](weight_decay=weight_decay)
+    launched.clear()
+    for step, gradient in enumerate(gradients(9, 5)):
+        ours.step(host, gradient, rate=1 / (step + 1))
+        other.step(there, strict.asarray(gradient), rate=1 / (step + 1))
+    assert len(launched) == 5
+    assert sum(len(array) for array in other._scratch) <= 2
+    np.testing.assert_allclose(to_host(there), host, rtol=1e-6, atol=1e-7)
+
+
+def source_a() -> nn.Sequential:
+    convolution = nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+    return nn.Sequential(*convolution, nn.Linear(100), nn.ReLU(), nn.Linear(10))
+
+
+def test_a_step_of_source_a_launches_each_kernel_once(launched: list[str]) -> None:
+    images, labels = RNG.random((4, 1, 28, 28), dtype=np.float32), np.array([1, 2, 3, 4])
+    network, twin = (source_a().build((1, 28, 28), module) for module in (strict, np))
+    optimizer, other = nn.Adam(), nn.Adam()
+    launched.clear()
+    loss, _ = network.loss_and_scores(strict.asarray(images), strict.asarray(labels))
+    optimizer.step(network.parameters, network.gradients)
+    expected, _ = twin.loss_and_scores(images, labels)
+    other.step(twin.parameters, twin.gradients)
+    np.testing.assert_allclose(to_host(loss), expected, rtol=1e-5)
+    np.testing.assert_allclose(to_host(network.gradients), twin.gradients, rtol=1e-3, atol=1e-6)
+    forward = ["im2col", "filters", "product", "max_pool_with_indices", "softmax_cross_entropy", "mean"]
+    backward = ["relu_backward", "max_unpool", "relu_backward", "im2col", "product", "sum_first_axis"]
+    assert launched == [*forward, *backward, "adam"]
+
+
+@DOES_NOT_FIT
+@pytest.mark.parametrize("name", ["im2col", "col2im", "max_pool", "max_pool_with_indices", "max_unpool", "avg_pool"])
+def test_options_that_do_not_fit_the_arrays_are_an_error(name: str, change: dict[str, int]) -> None:
+    """They may come from anyone: a simulated GPU believes nothing."""
+    if name not in ("im2col", "col2im") and "c" in change:
+        return
+    options = Windows.over((4, 4), 2, 2, 0).constants(1) | {"ones": False} | change
+    image, places, columns = np.zeros((2, 1, 4, 4)), np.zeros((2, 1, 2, 2)), np.zeros((2, 4, 4))
+    arrays = {
+        "im2col": ([image], [columns]),
+        "col2im": ([columns], [image]),
+        "max_pool": ([image], [places]),
+        "max_pool_with_indices": ([image], [places, places]),
+        "max_unpool": ([places, places], [image]),
+        "avg_pool": ([image], [places]),
+    }
+    with pytest.raises(ValueError, match="do not fit"):
+        kernels.by_name(name).numpy(*arrays[name], options)
+
+
+def test_an_unknown_kernel_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        kernels.by_name("rm")
+
+
+def test_no_memory_names_the_array_its_size_and_a_smaller_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def empty(shape: Any, dtype: Any) -> Any:
+        raise MemoryError("out of memory allocating 36,864 bytes")
+
+    monkeypatch.setattr(strict, "empty", empty, raising=False)
+    x, weight = (np.zeros(shape, np.float32) for shape in ((64, 1, 4, 4), (3, 1, 3, 3)))
+    words = r"the columns of im2col, \(64, 9, 4\) of float32, 0 MB; try a batch of 32 instead of 64 \(out of memory"
+    with pytest.raises(MemoryError, match=words):
+        on_kernels(ops.conv2d, x, weight)
+
+
+def calls_of(kernel: Kernel) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """The calls of this kernel that the operations above make: inputs, outputs before, options."""
+    seen: list[tuple[Any, Any, dict[str, Any]]] = []
+
+    def launch_kernel(name: str, inputs: Any, outputs: Any, options: Any) -> None:
+        arrays = [x.host for x in inputs], [x.host for x in outputs]
+        if name == kernel.name:
+            seen.append(([x.copy() for x in arrays[0]], [x.copy() for x in arrays[1]], dict(options)))
+        kernels.by_name(name).numpy(*arrays, options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strict, "launch_kernel", launch_kernel, raising=False)
+        for call in CALLS.values():
+            call(*(strict.asarray(x) for x in call.arrays))
+        for make in MAKERS.values():
+            optimizer, parameters = make(weight_decay=0.1), strict.asarray(np.ones(300, np.float32))
+            for gradient in gradients(300, 2):
+                optimizer.step(parameters, strict.asarray(gradient))
+        for shape in ((3, 3, 5, 7), (1, 2, 9, 9)):
+            x = strict.asarray(np.round(RNG.normal(size=shape), 1).astype(np.float32))
+            y, where = ops.max_pool2d_with_indices(x, 3, 2, 1)
+            ops.max_unpool2d(y, where, shape[2:], Windows.over(shape[2:], 3, 2, 1))
+            ops.avg_pool2d_backward(y, shape, 3, 2, 1)
+        wide = strict.asarray(RNG.normal(size=(70, 45)).astype(np.float32))
+        ops.softmax_cross_entropy(wide, strict.asarray(RNG.integers(-1, 46, 70)))
+    return seen
+
+
+@pytest.mark.skipif(cuda_on_cpu.COMPILER is None, reason="g++ compiles the CUDA sources for the CPU; it is not here")
+@pytest.mark.parametrize("name", sorted(set(kernels.KERNELS) - {"product"}))
+def test_the_cuda_source_computes_what_the_numpy_function_computes(name: str) -> None:
+    kernel = kernels.by_name(name)
+    calls = calls_of(kernel)
+    assert calls
+    for inputs, outputs, options in calls:
+        expected = [x.copy() for x in outputs]
+        for x in [] if kernel.updates else outputs:
+            x.fill(77)  # what is not written must not pass
+        kernel.numpy(inputs, expected, options)
+        cuda_on_cpu.launch(kernel, [np.ascontiguousarray(x) for x in inputs], outputs, options)
+        for found, wanted in zip(outputs, expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
