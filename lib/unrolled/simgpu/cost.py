@@ -79,18 +79,19 @@ def of(
     """The cost of a command. Raises CommandError, ValueError or TypeError for one whose parts do not go together."""
     views = [x for x in inputs if isinstance(x, View)]
     elements = _elements(op, inputs, outputs, options)
-    read, written = _read(op, inputs, outputs, options), sum(_nbytes(out) for out in outputs)
-    traffic = sum(_traffic(op, x, outputs, options, elements, profile) for x in views)
-    traffic += sum(_traffic(op, out, outputs, options, elements, profile) for out in outputs)
+    named = (views if op in _GATHERS else outputs if _is_scatter(op) else [None])[0]  # by an index: not all of it moves
+    sizes = {id(view): elements * _itemsize(view) if view is named else _nbytes(view) for view in (*views, *outputs)}
+    updated = outputs if op.endswith(".at") or _kernel_is("updates", op, options) else ()
+    read, written = (sum(sizes[id(view)] for view in part) for part in ((*views, *updated), outputs))
+    traffic = sum(_sectors(view, view is named, options, profile) * sizes[id(view)] for view in (*views, *outputs))
+    memory = traffic * (SORT_PASSES if op in ("sort", "argsort") else 1) / profile.bandwidth
     flops = _flops(op, inputs, outputs, options, elements)
-    memory = traffic / profile.bandwidth
     product = op in ("matmul", "dot", "einsum") or _kernel_is("is_product", op, options)
     compute = flops / _peak((*views, *outputs), product, profile)
     if op.endswith(".at"):
         compute = max(compute, elements / profile.atomics)
-    share = _share(op, outputs, options, flops, profile)
-    work = max(memory, compute)
-    return Cost(read, written, flops, elements, profile.shortest_kernel + work / share, work)
+    slowed = max(memory / _blocks_share(op, outputs, profile), compute / _tiles_share(product, outputs, flops, profile))
+    return Cost(read, written, flops, elements, profile.shortest_kernel + slowed, max(memory, compute))
 
 
 def host_seconds(op: str, profile: Profile) -> float:
@@ -123,13 +124,8 @@ def _elements(op: str, inputs: Sequence[Operand], outputs: Sequence[View], optio
     return max((view.size for view in (*views, *outputs)), default=0)
 
 
-def _read(op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain]) -> int:
-    """Bytes read. A gather reads as many values as it writes; atomic additions read what they add to."""
-    views = [x for x in inputs if isinstance(x, View)]
-    if op in _GATHERS:
-        return _nbytes(outputs[0]) + sum(map(_nbytes, views[1:]))
-    updated = outputs if op.endswith(".at") or _kernel_is("updates", op, options) else []
-    return sum(map(_nbytes, (*views, *updated)))
+def _is_scatter(op: str) -> bool:
+    return op in _SCATTERS or op.endswith(".at")
 
 
 def _kernel_is(what: str, op: str, options: Mapping[str, Plain]) -> bool:
@@ -162,20 +158,12 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> tup
     return nbytes, max(1.0, min(nearest, SECTOR) / itemsize), nearest <= itemsize
 
 
-def _traffic(
-    op: str, view: View, outputs: Sequence[View], options: Mapping[str, Plain], elements: int, profile: Profile
-) -> float:
-    """Bytes that the memory moves for an operand: whole sectors."""
-    itemsize = _itemsize(view)
-    if op in _GATHERS and view not in outputs and view.dtype not in ("int64", "int32"):
-        row = _row(view, options)
-        return elements * itemsize * max(1.0, SECTOR / row)
-    if view in outputs and (op in _SCATTERS or op.endswith(".at")):
-        return elements * itemsize * max(1.0, SECTOR / _row(view, options))
-    if op in ("sort", "argsort"):
-        return float(_nbytes(view) * SORT_PASSES)
-    nbytes, sectors, transposed = _layout(view.shape, view.strides, view.dtype)
-    return nbytes * (profile.transposed if transposed else sectors)
+def _sectors(view: View, named: bool, options: Mapping[str, Plain], profile: Profile) -> float:
+    """How many bytes the memory moves for a byte of an operand, since it moves whole sectors."""
+    if named:
+        return max(1.0, SECTOR / _row(view, options))
+    _, sectors, transposed = _layout(view.shape, view.strides, view.dtype)
+    return profile.transposed if transposed else sectors
 
 
 def _row(view: View, options: Mapping[str, Plain]) -> int:
@@ -233,21 +221,22 @@ def _peak(views: Sequence[View], product: bool, profile: Profile) -> float:
     return {2: profile.float16, 4: profile.float32, 8: profile.float64}.get(widest, profile.integer)
 
 
-def _share(op: str, outputs: Sequence[View], options: Mapping[str, Plain], flops: int, profile: Profile) -> float:
-    """The part of the GPU that a kernel can keep busy, 0 to 1."""
-    product = op in ("matmul", "dot") or _kernel_is("is_product", op, options)
-    if product and outputs[0].size:
-        inner = max(1, flops // (2 * outputs[0].size))
-        *batch, rows, columns = (1, 1, *outputs[0].shape)
-        tiles = prod(batch) * ceil(rows / TILE) * ceil(columns / TILE) * ceil(inner / SPLIT)
-        filled = rows * columns / (ceil(rows / TILE) * ceil(columns / TILE) * TILE**2)
-        return min(1.0, tiles / profile.multiprocessors) * max(filled, 1 / TILE)
-    if op in operations.REDUCTIONS and outputs[0].size > 1:
-        blocks = max(1, outputs[0].size)
-        return min(1.0, BLOCK_SHARE * blocks / profile.multiprocessors)
-    return 1.0
+def _tiles_share(product: bool, outputs: Sequence[View], flops: int, profile: Profile) -> float:
+    """The part of the GPU's arithmetic that a matrix product keeps busy: its tiles, and what of them is filled."""
+    if not product or not outputs[0].size:
+        return 1.0
+    *batch, rows, columns = (1, 1, *outputs[0].shape)
+    inner = max(1, flops // (2 * outputs[0].size))
+    tiles = ceil(rows / TILE) * ceil(columns / TILE)
+    filled = rows * columns / (tiles * TILE**2)
+    return min(1.0, prod(batch) * tiles * ceil(inner / SPLIT) / profile.multiprocessors) * filled
 
 
-def figures() -> Mapping[str, float]:
-    """The model's own figures, beside those of the profile."""
-    return {"SECTOR": SECTOR, "TILE": TILE, "SPLIT": SPLIT, "BLOCK_SHARE": BLOCK_SHARE, "SORT_PASSES": SORT_PASSES}
+def _blocks_share(op: str, outputs: Sequence[View], profile: Profile) -> float:
+    """The part of the memory's bandwidth that a reduction can draw: each value is one block of threads.
+
+    A reduction to one value is done in two steps, by many blocks.
+    """
+    if op not in operations.REDUCTIONS or outputs[0].size <= 1:
+        return 1.0
+    return min(1.0, BLOCK_SHARE * outputs[0].size / profile.multiprocessors)
