@@ -1,4 +1,4 @@
-"""compare in this process: inputs, threads, garbage, devices. The speed of the functions decides nothing here."""
+"""compare in this process: inputs, threads, garbage. The speed of the functions decides nothing here."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import threadpoolctl
 
-from unrolled import device
 from unrolled.timing import blocks, compare, comparing
 from unrolled.timing.blocks import WarmUp
 from unrolled.timing.verdict import conclude
@@ -144,45 +141,6 @@ def test_an_error_comes_through_and_leaves_everything_as_it_was() -> None:
         compare(fails_later, lambda x: None, inputs=make, at_least=2)
     assert gc.isenabled()
     assert threadpoolctl.threadpool_info() == before
-
-
-# devices
-
-
-class OnDevice:
-    """An array that lies on a device."""
-
-
-@pytest.fixture
-def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A registered array module that notes each synchronization."""
-    events: list[str] = []
-    runtime = SimpleNamespace(deviceSynchronize=lambda: events.append("synchronize"))
-    monkeypatch.setattr(device, "_modules", dict(device._modules))
-    device.register(OnDevice, SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
-    return events
-
-
-@pytest.mark.parametrize("where", ["inputs", "result", "nested"])
-def test_a_block_on_a_device_ends_with_a_synchronization(
-    where: str, fake_gpu: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quick(monkeypatch)
-    places: dict[str, Any] = {"inputs": OnDevice(), "result": 1, "nested": [1, (OnDevice(),)]}
-    x = {"x": places[where]}
-    made: Callable[..., Any] = lambda x: OnDevice() if where == "result" else None  # noqa: E731
-    options: dict[str, Any] = {}
-    monkeypatch.setattr(
-        comparing,
-        "compare_blocks",
-        lambda candidate, *args, **kwargs: options.update(kwargs, candidate=candidate) or NOTHING,
-    )
-    compare(lambda x: fake_gpu.append("call"), made, inputs=[x] * 16, at_least=2)
-    fake_gpu.clear()
-    options["candidate"](2)
-    assert fake_gpu == ["synchronize", "call", "call", "synchronize"]
-    assert options["warm"] == WarmUp(calls=10, seconds=0.5)
-    assert options["cpu_witness"] is False
 
 
 def test_on_the_host_cpu_time_may_be_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,9 @@
-"""Blocks: some calls in a row, timed as a whole, and how many calls make a block."""
+"""Blocks: some calls in a row, timed as a whole, and how many calls make a block.
+
+On the host a block is timed by the wall clock. On a device it lies between two CUDA events, the second recorded after a
+device-wide synchronization, so that work on any stream counts. The simulated GPU has the same events; its times are
+those of its model, and the real clock has no part in them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ SHORTEST = 1e-9  # seconds: stands for what the clock cannot resolve
 
 
 class BlockTime(NamedTuple):
-    """Seconds that a block took: by the wall clock, and in CPU time (NaN if unknown)."""
+    """Seconds that a block took: by the wall clock or the device's, and in CPU time (NaN if unknown)."""
 
     wall: float
     cpu: float = math.nan
@@ -42,6 +47,10 @@ class WarmUp:
 
 ON_HOST = WarmUp()
 ON_GPU = WarmUp(calls=10, seconds=0.5)
+ON_SIMULATED = WarmUp(
+    calls=2
+)  # no clock that rises, no kernel to compile: but the second call finds memory in the pool
+MODELLED_BLOCK = 0.001  # seconds of the model: it does not waver, so this only has to outweigh the synchronization
 
 
 def block_timer(
@@ -50,22 +59,57 @@ def block_timer(
     """A timer of blocks of `function` in this process, without garbage collection.
 
     It walks through `inputs` cyclically and keeps its place from block to block. `module` is the array module on whose
-    device the work runs, None for the host: a block begins and ends with a device-wide synchronization.
+    device the work runs, None or NumPy for the host.
     """
     walk = itertools.cycle(inputs)
-    where = np if module is None else module
+    timed = _on_host if module is None or module is np else _on_device(module)
 
     def block(calls: int) -> BlockTime:
-        device.synchronize(where)
-        with _no_collection():
-            cpu, wall = cpu_seconds(), time.perf_counter()
+        def run() -> None:
             for kwargs in itertools.islice(walk, calls):
                 function(**kwargs)
-            device.synchronize(where)
-            wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
-        return BlockTime(wall, cpu)
+
+        with no_collection():
+            return timed(run)
 
     return block
+
+
+def _on_host(run: Callable[[], None]) -> BlockTime:
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    run()
+    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+    return BlockTime(wall, cpu)
+
+
+def _on_device(module: device.Module) -> Callable[[Callable[[], None]], BlockTime]:
+    """CPU seconds stay unknown: they say nothing of the work of a GPU."""
+
+    def timed(run: Callable[[], None]) -> BlockTime:
+        start, end = module.cuda.Event(), module.cuda.Event()
+        device.synchronize(module)
+        start.record()
+        run()
+        device.synchronize(module)
+        end.record()
+        end.synchronize()
+        return BlockTime(module.cuda.get_elapsed_time(start, end) / 1000)
+
+    return timed
+
+
+def warm_up_on(module: device.Module | None) -> WarmUp:
+    """How much warm-up work on this module's device needs; None or NumPy is the host."""
+    if module is None or module is np:
+        return ON_HOST
+    return ON_SIMULATED if device.is_simulated(module) else ON_GPU
+
+
+def in_words(module: device.Module | None) -> str:
+    """ "modelled, T4" for times of the simulated GPU; empty for times that are measured."""
+    if module is None or module is np or not device.is_simulated(module):
+        return ""
+    return f"modelled, {module.profile().name}"
 
 
 def warm_up(block: BlockTimer, warm: WarmUp, patience: float, shortest: float = MIN_BLOCK) -> float:
@@ -149,7 +193,8 @@ def cpu_seconds() -> float:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
+    """No garbage collection inside the block."""
     enabled = gc.isenabled()
     gc.disable()
     try:

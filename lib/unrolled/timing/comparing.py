@@ -17,7 +17,7 @@ from unrolled.device import Module
 from unrolled.timing import rule
 from unrolled.timing.blocks import (
     MIN_BLOCK,
-    ON_GPU,
+    MODELLED_BLOCK,
     ON_HOST,
     SHORTEST,
     BlockTimer,
@@ -26,7 +26,9 @@ from unrolled.timing.blocks import (
     block_calls,
     block_timer,
     device_module,
+    in_words,
     warm_up,
+    warm_up_on,
 )
 from unrolled.timing.threads import blas_threads
 from unrolled.timing.verdict import Block, Pair, Verdict, conclude
@@ -59,6 +61,8 @@ def compare(
     by default that of the arrays among the inputs and the baseline's result. `announce` is told, before it starts, how
     long it will take: `time_limit` seconds at most, unless a single call takes longer.
 
+    On the simulated GPU all times are modelled, and the verdict says so; `time_limit` stays in real seconds.
+
     ValueError for fewer than 16 inputs. What the functions raise is raised.
     """
     seed = secrets.randbits(32) if seed is None else seed
@@ -67,7 +71,7 @@ def compare(
         announce(f"Measuring speed: {USUAL_SECONDS:.0f} s as a rule, {time_limit:.0f} s at most.")
     with blas_threads(threads) as held:
         module = device or device_module(inputs[0], baseline(**inputs[0]))
-        on_host = module is None or module is np
+        modelled = in_words(module)
         verdict = compare_blocks(
             block_timer(candidate, inputs, module),
             block_timer(baseline, inputs, module),
@@ -75,10 +79,11 @@ def compare(
             seed=seed,
             time_limit=time_limit,
             announce=announce,
-            warm=ON_HOST if on_host else ON_GPU,
-            cpu_witness=on_host,
+            warm=warm_up_on(module),
+            cpu_witness=module is None or module is np,
+            shortest=MODELLED_BLOCK if modelled else MIN_BLOCK,
         )
-        return replace(verdict, threads=held())
+        return replace(verdict, threads=held(), device=modelled)
 
 
 def compare_blocks(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unrolled import device
+from unrolled.device import Module
 from unrolled.timing import rule
-from unrolled.timing.blocks import Inputs, block_timer, device_module, longer
+from unrolled.timing.blocks import BlockTimer, Inputs, block_timer, device_module, in_words, longer, warm_up, warm_up_on
 from unrolled.timing.threads import blas_threads
 from unrolled.timing.verdict import Block
 
 SHORT_BLOCK = 0.001  # seconds: far above the clock's resolution
+MODELLED_BLOCKS = 3  # a model does not waver
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds per call: the median of the blocks, and the 95 % interval of that median from `low` to `high`."""
+    """Seconds per call: the median of the blocks, and the 95 % interval of that median from `low` to `high`.
+
+    `device` is "modelled, T4" where a simulated GPU gave the times, else empty.
+    """
 
     seconds: float
     low: float
@@ -26,10 +33,12 @@ class Measurement:
     calls: int
     blocks: tuple[Block, ...]
     threads: str
+    device: str = ""
 
     def __str__(self) -> str:
-        low, high = _duration(self.low), _duration(self.high)
-        return f"{_duration(self.seconds)} per call ({low} to {high}, {self.calls} call{'s' * (self.calls > 1)})"
+        low, high = duration(self.low), duration(self.high)
+        how = f"; {self.device}" if self.device else ""
+        return f"{duration(self.seconds)} per call ({low} to {high}, {self.calls} call{'s' * (self.calls > 1)}{how})"
 
 
 def measure(
@@ -42,7 +51,9 @@ def measure(
     """Median seconds per call of `function` within about `budget` seconds, at least one call after a warm-up call.
 
     `inputs`: keyword arguments, or a sequence of such dictionaries that is walked through cyclically. `threads`: BLAS
-    threads while timing; None leaves them alone. A first call longer than the budget is all that is measured.
+    threads while timing; None leaves them alone. On the host, a first call longer than the budget is all that is
+    measured. Work on a GPU, where the first call may compile, is warmed up for half a second besides; its time is that
+    between two events, to a device-wide synchronization. On the simulated GPU the time is modelled, the budget real.
     """
     cases = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     if not cases:
@@ -51,28 +62,44 @@ def measure(
     with blas_threads(threads) as held:
         result = function(**cases[0])
         first = time.perf_counter() - start
-        if first > budget:
+        module = device_module(cases[0], result)
+        if module is None and first > budget:
             return _measurement([Block(1, first)], held())
-        block = block_timer(function, cases, device_module(cases[0], result))
-        calls = 1
-        while (wall := block(calls).wall) < SHORT_BLOCK:
-            calls = longer(calls, wall, SHORT_BLOCK)
-        blocks = [Block(calls, *block(calls))]
-        while time.perf_counter() - start + blocks[-1].wall < budget:
-            blocks.append(Block(calls, *block(calls)))
-        return _measurement(blocks, held())
+        block = block_timer(function, cases, module)
+        blocks = _blocks(block, budget, start) if module is None else _blocks_on(module, block, budget)
+        return _measurement(blocks, held(), in_words(module))
 
 
-def _measurement(blocks: Sequence[Block], threads: str) -> Measurement:
+def _blocks(block: BlockTimer, budget: float, start: float, calls: int = 1) -> list[Block]:
+    """Blocks of at least 1 ms until `budget` seconds after `start`: at least one."""
+    while (wall := block(calls).wall) < SHORT_BLOCK:
+        calls = longer(calls, wall, SHORT_BLOCK)
+    blocks = [Block(calls, *block(calls))]
+    while time.perf_counter() - start + blocks[-1].wall < budget:
+        blocks.append(Block(calls, *block(calls)))
+    return blocks
+
+
+def _blocks_on(module: Module, block: BlockTimer, budget: float) -> list[Block]:
+    """The same on a device, once it is warm."""
+    warm = warm_up_on(module)
+    seconds = warm_up(block, warm, patience=max(warm.seconds, budget), shortest=SHORT_BLOCK)
+    calls = max(1, math.ceil(SHORT_BLOCK / seconds))
+    if device.is_simulated(module):
+        return [Block(calls, *block(calls)) for _ in range(MODELLED_BLOCKS)]
+    return _blocks(block, budget, time.perf_counter(), calls)
+
+
+def _measurement(blocks: Sequence[Block], threads: str, where: str = "") -> Measurement:
     seconds = [block.wall / block.calls for block in blocks]
     low, high = rule.median_interval(seconds)
-    return Measurement(
-        statistics.median(seconds), low, high, sum(block.calls for block in blocks), tuple(blocks), threads
-    )
+    calls = sum(block.calls for block in blocks)
+    return Measurement(statistics.median(seconds), low, high, calls, tuple(blocks), threads, where)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """1.23 ms: three digits and a unit."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if seconds * factor >= 1:
+        if seconds * factor >= 0.9995:  # 0.9999 s is 1 s, not 1e+03 ms
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"

@@ -50,7 +50,7 @@ class Verdict:
     `ratio` is the median of the paired ratios (baseline / candidate: 4 means four times as fast) with its 95 % interval
     `low` to `high`, in the time of `witness`; all three are NaN if not one pair was measured. `control` is the baseline
     against itself (empty for a clear pass), `seconds` what the whole comparison took, `threads` how many BLAS threads
-    ran, `seed` what decided order and inputs.
+    ran, `seed` what decided order and inputs. `device` is "modelled, T4" where a simulated GPU gave the times.
     """
 
     outcome: Outcome
@@ -66,6 +66,7 @@ class Verdict:
     threads: str
     seconds: float
     seed: int
+    device: str = ""
 
     def __str__(self) -> str:
         """One to three plain sentences."""
@@ -75,6 +76,8 @@ class Verdict:
             text += f" {self.reason[:1].upper()}{self.reason[1:]}."
         if self.threads == UNCONTROLLED:
             text += " Threads uncontrolled: the BLAS library here cannot be held to one thread."
+        if self.device:
+            text += f" Times: {self.device}."
         return text
 
     def draw(self, ax: Any) -> None:
@@ -87,13 +90,15 @@ class Verdict:
             ax.plot(range(1, len(ratios) + 1), ratios, "o", label="measured pairs")
         ax.axhline(self.at_least, linestyle="--", color="black", label=f"asked: {_times(self.at_least)}")
         ax.set_xlabel("pair")
-        ax.set_ylabel("times faster than the baseline" + (", CPU time" if cpu else ""))
+        ax.set_ylabel(
+            "times faster than the baseline" + (", CPU time" if cpu else f", {self.device}" * bool(self.device))
+        )
         ax.set_title(f"{_times(self.ratio)}: {self.outcome}" if ratios else self.outcome)
         ax.legend()
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary that JSON can hold; numbers that are not finite become None."""
-        data = {name: getattr(self, name) for name in _SCALARS}
+        data = {name: getattr(self, name) for name in (*_SCALARS, "device")}
         data = {name: _finite(value) if isinstance(value, float) else value for name, value in data.items()}
         data["pairs"] = [_pair_to_dict(pair) for pair in self.pairs]
         data["control"] = [_pair_to_dict(pair) for pair in self.control]
@@ -108,7 +113,7 @@ class Verdict:
         fields: dict[str, Any] = {name: math.nan if data[name] is None else data[name] for name in _SCALARS}
         for name in ("pairs", "control"):
             fields[name] = tuple(_pair_from_dict(pair) for pair in data[name])
-        return cls(**fields)
+        return cls(**fields, device=data.get("device", ""))  # older records have none
 
 
 _SCALARS = ("outcome", "ratio", "low", "high", "at_least", "reason", "witness", "noisy", "threads", "seconds", "seed")

@@ -1,0 +1,28 @@
+"""Where the time goes: nested timing of parts, and whether the parts explain the whole. On CPU, CuPy and simgpu alike.
+
+>>> with recording(cp) as p:  # doctest: +SKIP
+...     with p.span("forward"):
+...         scores = network.forward(images, training=True)
+>>> print(p)  # doctest: +SKIP
+
+`step` measures a training step by layer, `layers` a forward pass, `statements` a function line by line. In each table,
+what no part accounts for is a row of its own.
+"""
+
+from unrolled.profile.profiles import Profile
+from unrolled.profile.recording import Recording, recording, span
+from unrolled.profile.repeats import by_layer, layers, statements, step
+from unrolled.profile.tree import REMAINDER, Node
+
+__all__ = [
+    "REMAINDER",
+    "Node",
+    "Profile",
+    "Recording",
+    "by_layer",
+    "layers",
+    "recording",
+    "span",
+    "statements",
+    "step",
+]

@@ -1,0 +1,168 @@
+"""A profile: the tree of parts, and how it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from unrolled.profile import chrome
+from unrolled.profile.tree import Node, Span, count, merged, rows
+from unrolled.timing.measuring import duration
+
+LAUNCH_BOUND = 0.9  # of the time on the device: if the host took as long to issue it, the device waited for the host
+BAR = 16  # characters
+
+
+class Profile:
+    """Where the time went.
+
+    `where`: what gave the times, as "measured, CPU" or "modelled, T4". `on_device`: whether seconds are a GPU's.
+    `spans`: what was recorded, one root for each repeat; all figures are for one repeat. `bare`: seconds of the same
+    without spans inside, where that was measured. `cost_of_a_span()`: seconds that recording an empty span takes.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        on_device: bool,
+        spans: Sequence[Span] = (),
+        *,
+        bare: float | None = None,
+        cost_of_a_span: Callable[[], float] | None = None,
+    ) -> None:
+        self.where, self.on_device, self.bare = where, on_device, bare
+        self.spans = tuple(spans)
+        self._cost_of_a_span = cost_of_a_span
+
+    @property
+    def root(self) -> Node:
+        """The whole, with its parts. RuntimeError while the recording still runs."""
+        if not self.spans:
+            raise RuntimeError("nothing is recorded yet: look at a recording after its `with` block")
+        return merged(self.spans[0].name, self.spans).divided(len(self.spans))
+
+    @property
+    def tree(self) -> dict[str, Any]:
+        """The same as plain data: name, calls, seconds, self_seconds, host_seconds, share (of the whole), parts.
+
+        The root also says `where` the times come from.
+        """
+        return {**self.root.to_dict(self.seconds), "where": self.where}
+
+    @property
+    def seconds(self) -> float:
+        """The whole."""
+        return self.root.seconds
+
+    @property
+    def remainder(self) -> float:
+        """Seconds of the whole that lie in none of its parts."""
+        return self.root.self_seconds
+
+    @property
+    def explained(self) -> float:
+        """The share of the whole that its parts explain, from 0 to 1; without any parts 0."""
+        return 1 - self.remainder / self.seconds if self.seconds else 0.0
+
+    @cached_property
+    def overhead(self) -> float:
+        """About how many seconds of the whole are due to the recording itself.
+
+        What the spans add to a run without them, where that was measured; else their number times the cost of one.
+        NaN if neither is known.
+        """
+        if self.bare is not None:
+            return self.seconds - self.bare
+        if self._cost_of_a_span is None:
+            return float("nan")
+        inner = sum(count(span) - 1 for span in self.spans) / max(1, len(self.spans))
+        return inner * self._cost_of_a_span()
+
+    def at(self, *path: str) -> Node:
+        """The node there, as in `at("backward", "2: MaxPool2d(2)")`. ValueError, with the names there are, if not."""
+        node = self.root
+        for name in path:
+            parts = {part.name: part for part in node.parts}
+            if name not in parts:
+                raise ValueError(f"{node.name!r} has no part {name!r}; it has {', '.join(map(repr, parts)) or 'none'}")
+            node = parts[name]
+        return node
+
+    def table(self, depth: int | None = None) -> str:
+        """The tree as text; levels below `depth` are left out."""
+        root = self.root
+        unit, factor, digits = _unit(root.seconds)
+        head = ["", "calls", unit, "share", "self", "host"]
+        lines = [[*head[: len(head) - (not self.on_device)], ""]]
+        for row in rows(root):
+            if depth is not None and row.depth > depth:
+                continue
+            share = row.seconds / root.seconds if root.seconds else 0.0
+            times = [_fixed(value, factor, digits) for value in (row.self_seconds, row.host_seconds)]
+            cells = [_count(row.calls), _fixed(row.seconds, factor, digits), f"{100 * share + 0.0:.1f} %"]
+            bar = "█" * round(BAR * max(0.0, share))
+            lines.append([2 * row.depth * " " + row.name, *cells, *times[: 1 + self.on_device], bar])
+        return "\n".join([self._title(), *_aligned(lines), *self._remarks()])
+
+    def chrome_trace(self, path: str | Path, trace: Any = None) -> Path:
+        """Write the spans as Chrome's trace JSON, which ui.perfetto.dev and chrome://tracing open.
+
+        `trace`: of the simulated GPU, recorded around the same work; its launches become further rows.
+        """
+        self.root  # noqa: B018 (raises while the recording runs)
+        return chrome.write(Path(path), self.spans, self.where, self.on_device, trace)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return self.table() if self.spans else f"{type(self).__name__}(nothing recorded yet)"
+
+    def _title(self) -> str:
+        repeats = f", mean of {len(self.spans)} repeats" if len(self.spans) > 1 else ""
+        return f"{self.root.name}: {duration(self.seconds)} ({self.where}{repeats})"
+
+    def _remarks(self) -> list[str]:
+        root, remarks = self.root, []
+        if root.parts:
+            remarks.append(f"The parts of {root.name} explain {100 * self.explained:.1f} % of it.")
+        if self.on_device and root.host_seconds >= LAUNCH_BOUND * root.seconds:
+            remarks.append(
+                f"The host took {duration(root.host_seconds)} to issue it: the GPU waited for the host (launch-bound)."
+            )
+        if self.bare is not None:
+            share = self.overhead / self.bare if self.bare else 0.0
+            remarks.append(f"Without spans inside: {duration(self.bare)}. Recording them adds {100 * share:.1f} %.")
+        elif root.parts and self._cost_of_a_span is not None:
+            share = self.overhead / self.seconds if self.seconds else 0.0
+            remarks.append(f"Recording took about {duration(self.overhead)} of it ({100 * share:.1f} %).")
+        return remarks
+
+
+def _unit(seconds: float) -> tuple[str, float, int]:
+    """One unit for all rows, so that they can be compared: its name, units in a second, digits."""
+    if seconds >= 1:
+        return "s", 1.0, 3
+    return ("ms", 1e3, 3) if seconds >= 1e-3 else ("µs", 1e6, 1)
+
+
+def _fixed(seconds: float | None, factor: float, digits: int) -> str:
+    return "" if seconds is None else f"{round(seconds * factor, digits) + 0.0:.{digits}f}"
+
+
+def _count(calls: float | None) -> str:
+    return "" if calls is None else f"{calls:g}"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """The first and the last column to the left, the others to the right."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column in (0, len(widths) - 1) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]

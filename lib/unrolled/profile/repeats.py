@@ -1,0 +1,170 @@
+"""Ready recordings, repeated: a training step by layer, a forward pass by layer, a function statement by statement."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from unrolled import device
+from unrolled.device import Array, Module, array_module
+from unrolled.nn import Adam, Sequential
+from unrolled.nn.optim import Optimizer
+from unrolled.profile.profiles import Profile
+from unrolled.profile.recording import quiet, recording, span
+from unrolled.profile.statements import spanned
+from unrolled.profile.tree import middle_half
+from unrolled.timing.blocks import device_module, warm_up_on
+
+MEASURED, MODELLED = 20, 3  # repeats: modelled times do not waver
+BARE = "without spans inside"
+Run = Callable[[], Any]
+
+
+def step(
+    network: Sequential,
+    images: Array,
+    labels: Array,
+    optimizer: Optimizer | None = None,
+    *,
+    repeats: int | None = None,
+    threads: int | None = 1,
+) -> Profile:
+    """A training step on one batch: forward, loss, backward and update, by layer.
+
+    It runs what `fit` runs for a batch. Steps with and without spans inside take turns, so that the profile can say
+    what the spans cost. Reported is the middle half of the repeats (20; 3 on the simulated GPU) after a warm-up.
+    Afterwards the network has its parameters back; `optimizer` (Adam by default) is only looked at.
+    """
+    mine = copy.copy(Adam() if optimizer is None else optimizer)
+    mine.reset()
+    network.build(images.shape[1:], array_module(images))
+    before = network.parameters.copy()
+
+    def run() -> None:
+        network.loss_and_scores(images, labels)
+        mine.step(network.parameters, network.gradients)
+
+    try:
+        module = array_module(network.parameters)
+        return _repeated("step", run, lambda: by_layer(network, mine), module, repeats, threads)
+    finally:
+        network.parameters = before
+        for layer in network.layers:
+            layer.forget()
+
+
+def layers(network: Sequential, images: Array, *, repeats: int | None = None, threads: int | None = 1) -> Profile:
+    """A forward pass on one batch, as in `predict`, by layer."""
+    network.build(images.shape[1:], array_module(images))
+    module = array_module(network.parameters)
+
+    def spans() -> Any:
+        return _renamed([(layer, "forward", _title(number, layer)) for number, layer in enumerate(network.layers)])
+
+    return _repeated("forward", lambda: network.forward(images), spans, module, repeats, threads)
+
+
+def statements(
+    function: Callable[..., Any],
+    *args: Any,
+    module: Module | None = None,
+    repeats: int | None = None,
+    threads: int | None = 1,
+    **kwargs: Any,
+) -> Profile:
+    """A call of `function` with these arguments, by statement; those of loops and branches lie inside them.
+
+    It runs on a copy of the function's globals, and does not look into what the function calls. `module`: whose device
+    does the work; by default that of the first array among the arguments. ValueError unless it is written in Python
+    with `def`.
+    """
+    timed, current = spanned(function, span), [function]
+
+    @contextmanager
+    def spans() -> Iterator[None]:
+        current.append(timed)
+        try:
+            yield
+        finally:
+            current.pop()
+
+    module = module or device_module(args, kwargs) or np
+    return _repeated(timed.__name__, lambda: current[-1](*args, **kwargs), spans, module, repeats, threads)
+
+
+@contextmanager
+def by_layer(network: Sequential, optimizer: Optimizer | None = None) -> Iterator[None]:
+    """Inside the block each pass and each layer of `network` is a span of the recording that runs, whoever calls it.
+
+    So is `update`, each step of `optimizer`, if it is given.
+    """
+    names: list[tuple[Any, str, str]] = [(network, way, way) for way in ("forward", "loss", "backward")]
+    for number, layer in enumerate(network.layers):
+        names += [(layer, way, _title(number, layer)) for way in ("forward", "backward")]
+    if optimizer is not None:
+        names.append((optimizer, "step", "update"))
+    with _renamed(names):
+        yield
+
+
+def _title(number: int, layer: Any) -> str:
+    return f"{number}: {layer!r}"
+
+
+@contextmanager
+def _renamed(names: Sequence[tuple[Any, str, str]]) -> Iterator[None]:
+    """Let each (object, method) be a span of that name inside the block; afterwards all is as it was."""
+    before = [(owner, method, vars(owner).get(method)) for owner, method, _ in names]
+    try:
+        for owner, method, name in names:
+            setattr(owner, method, _inside(name, getattr(owner, method)))
+        yield
+    finally:
+        for owner, method, value in before:
+            if value is None:
+                vars(owner).pop(method, None)
+            else:
+                setattr(owner, method, value)
+
+
+def _inside(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        with span(name):
+            return function(*args, **kwargs)
+
+    return timed
+
+
+def _repeated(
+    name: str, run: Run, spans: Callable[[], Any], module: Module, repeats: int | None, threads: int | None
+) -> Profile:
+    """Runs with and without spans inside, in pairs, after a warm-up; the middle half of those with."""
+    if repeats is None:
+        repeats = MODELLED if module is not np and device.is_simulated(module) else MEASURED
+    if repeats < 1:
+        raise ValueError(f"repeats is {repeats}; expected at least 1")
+    with quiet():
+        _warm_up(run, module)
+    with recording(module, threads=threads) as recorder:
+        for number in range(repeats):
+            for bare in (True, False) if number % 2 else (False, True):
+                with recorder.span(BARE if bare else name), quiet() if bare else spans():
+                    run()
+    with_spans, without = ([part for part in recorder.spans[0].parts if part.name == kind] for kind in (name, BARE))
+    ratio = statistics.median(pair[0].seconds / pair[1].seconds for pair in zip(with_spans, without, strict=True))
+    kept = middle_half(with_spans)
+    bare_seconds = sum(span.seconds for span in kept) / len(kept) / ratio
+    return Profile(recorder.where, recorder.on_device, kept, bare=bare_seconds)
+
+
+def _warm_up(run: Run, module: Module) -> None:
+    warm, calls, start = warm_up_on(module), 0, time.perf_counter()
+    while calls < warm.calls or time.perf_counter() - start < warm.seconds:
+        run()
+        calls += 1

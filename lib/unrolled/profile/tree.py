@@ -1,0 +1,111 @@
+"""What was recorded, as plain data: spans as they came, and the tree of parts that they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+REMAINDER = "(in none of these)"
+
+
+@dataclass(frozen=True)
+class Span:
+    """One stretch of the program. `start` and `seconds`: on the device, where there is one; all in seconds."""
+
+    name: str
+    start: float
+    seconds: float
+    host_start: float
+    host_seconds: float
+    parts: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Node:
+    """All spans of one name in one place. `seconds` is their time; `host_seconds` what the host took to issue them."""
+
+    name: str
+    calls: float
+    seconds: float
+    host_seconds: float
+    parts: tuple[Node, ...] = ()
+
+    @property
+    def self_seconds(self) -> float:
+        """What lies in none of its parts; for a node without parts, all of it."""
+        return self.seconds - sum(part.seconds for part in self.parts)
+
+    def divided(self, by: float) -> Node:
+        """The same for one of `by` repeats."""
+        return replace(
+            self,
+            calls=self.calls / by,
+            seconds=self.seconds / by,
+            host_seconds=self.host_seconds / by,
+            parts=tuple(part.divided(by) for part in self.parts),
+        )
+
+    def to_dict(self, whole: float) -> dict[str, Any]:
+        """Plain data, with each node's share of `whole` seconds."""
+        return {
+            "name": self.name,
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "self_seconds": self.self_seconds,
+            "host_seconds": self.host_seconds,
+            "share": self.seconds / whole if whole else 0.0,
+            "parts": [part.to_dict(whole) for part in self.parts],
+        }
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: a node, or what is left over of the node above it (then `calls` is None)."""
+
+    depth: int
+    name: str
+    calls: float | None
+    seconds: float
+    self_seconds: float | None = None
+    host_seconds: float | None = None
+
+
+def merged(name: str, spans: Sequence[Span]) -> Node:
+    """One node of spans in the same place; their parts are merged by name, in the order in which they came."""
+    return Node(
+        name,
+        len(spans),
+        sum(span.seconds for span in spans),
+        sum(span.host_seconds for span in spans),
+        tuple(merged(part, same) for part, same in _by_name(part for span in spans for part in span.parts).items()),
+    )
+
+
+def rows(node: Node, depth: int = 0) -> Iterator[Row]:
+    """The node, its parts, theirs, and after the parts of each what none of them accounts for."""
+    own = node.self_seconds if node.parts else None
+    yield Row(depth, node.name, node.calls, node.seconds, own, node.host_seconds)
+    for part in node.parts:
+        yield from rows(part, depth + 1)
+    if node.parts:
+        yield Row(depth + 1, REMAINDER, None, node.self_seconds)
+
+
+def count(span: Span) -> int:
+    """How many spans it is, with all its parts."""
+    return 1 + sum(count(part) for part in span.parts)
+
+
+def middle_half(spans: Iterable[Span]) -> list[Span]:
+    """The spans without the fastest and the slowest quarter: steady as a median, but parts still add up."""
+    ordered = sorted(spans, key=lambda span: span.seconds)
+    quarter = len(ordered) // 4
+    return ordered[quarter : len(ordered) - quarter]
+
+
+def _by_name(spans: Iterable[Span]) -> dict[str, list[Span]]:
+    groups: dict[str, list[Span]] = {}
+    for span in spans:
+        groups.setdefault(span.name, []).append(span)
+    return groups

@@ -1,0 +1,176 @@
+"""Timing on a device: events, synchronizations, warm-up, and that modelled times say so. On a GPU of paper."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import fake_gpu
+import numpy as np
+import pytest
+from fake_gpu import FakeGpu, OnDevice
+
+from unrolled.timing import Verdict, blocks, ceilings, compare, comparing, measure, measuring
+from unrolled.timing.blocks import WarmUp, block_timer
+from unrolled.timing.verdict import conclude
+
+NOTHING = conclude([], [], 2)
+X = {"x": OnDevice()}
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    return fake_gpu.register(monkeypatch, simulated=False)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    return fake_gpu.register(monkeypatch, simulated=True)
+
+
+def kernel(gpu: FakeGpu, work: float, host: float = 1e-5) -> Callable[..., Any]:
+    def call(x: Any) -> OnDevice:
+        gpu.launch(host, work)
+        return OnDevice()
+
+    return call
+
+
+# blocks
+
+
+def test_a_block_lies_between_two_events_and_ends_with_a_synchronization(gpu: FakeGpu) -> None:
+    block_timer(kernel(gpu, 0.1), [X], gpu)(2)
+    assert gpu.log == ["synchronize", "record", "launch", "launch", "synchronize", "record", "wait"]
+
+
+def test_a_block_takes_as_long_as_the_device_not_as_the_calls(gpu: FakeGpu) -> None:
+    timer = block_timer(kernel(gpu, work=0.5, host=0.001), [X], gpu)
+    assert timer(4).wall == pytest.approx(2.001)
+    gpu.launch(0.001, 50.0)  # work from before does not count
+    assert timer(1).wall == pytest.approx(0.501)
+
+
+def test_cpu_time_says_nothing_of_a_gpu(gpu: FakeGpu) -> None:
+    assert math.isnan(block_timer(kernel(gpu, 0.1), [X], gpu)(1).cpu)
+    assert not math.isnan(block_timer(lambda x: x, [X])(1).cpu)
+
+
+def test_the_host_is_timed_as_ever(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([10.0, 10.5])
+    monkeypatch.setattr(blocks.time, "perf_counter", lambda: next(readings))
+    assert block_timer(lambda x: x, [X], np)(3).wall == 0.5
+    assert gpu.log == []
+
+
+def test_no_garbage_collection_in_a_block_on_a_device(gpu: FakeGpu) -> None:
+    inside: list[bool] = []
+    block_timer(lambda x: inside.append(gc.isenabled()), [X], gpu)(2)
+    assert inside == [False, False]
+    assert gc.isenabled()
+
+
+# compare
+
+
+@pytest.mark.parametrize("where", ["inputs", "result", "nested"])
+@pytest.mark.parametrize(
+    ("simulated", "warm", "shortest"), [(False, WarmUp(10, 0.5), 0.01), (True, WarmUp(2, 0.0), 0.001)]
+)
+def test_the_device_is_found_and_warmed_up(
+    where: str, simulated: bool, warm: WarmUp, shortest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = fake_gpu.register(monkeypatch, simulated)
+    x = {"inputs": OnDevice(), "result": 1, "nested": [1, (OnDevice(),)]}[where]
+    made: Callable[..., Any] = lambda x: OnDevice() if where == "result" else None  # noqa: E731
+    options: dict[str, Any] = {}
+    monkeypatch.setattr(
+        comparing,
+        "compare_blocks",
+        lambda candidate, *args, **kwargs: options.update(kwargs, candidate=candidate) or NOTHING,
+    )
+    compare(kernel(gpu, 0.1), made, inputs=[{"x": x}] * 16, at_least=2)
+    options["candidate"](2)
+    assert gpu.log == ["synchronize", "record", "launch", "launch", "synchronize", "record", "wait"]
+    assert (options["warm"], options["cpu_witness"], options["shortest"]) == (warm, False, shortest)
+
+
+@pytest.mark.parametrize(("work", "outcome"), [(1e-4, "pass"), (9e-4, "fail")])
+def test_a_comparison_in_modelled_time(model: FakeGpu, work: float, outcome: str) -> None:
+    verdict = compare(kernel(model, work), kernel(model, 1e-3), inputs=[X] * 16, at_least=5)
+    assert (verdict.outcome, verdict.device) == (outcome, "modelled, paper")
+    assert verdict.ratio == pytest.approx(1e-3 / work, rel=0.05)
+    assert verdict.low == pytest.approx(verdict.high)
+    assert str(verdict).endswith(" Times: modelled, paper.")
+
+
+def test_a_verdict_keeps_what_gave_its_times(model: FakeGpu) -> None:
+    verdict = compare(kernel(model, 1e-4), kernel(model, 1e-3), inputs=[X] * 16, at_least=5)
+    data = verdict.to_dict()
+    assert str(Verdict.from_dict(data)) == str(verdict)
+    del data["device"]  # a record from before
+    assert Verdict.from_dict(data).device == ""
+
+
+def test_measured_times_say_nothing_of_a_model() -> None:
+    assert NOTHING.device == ""
+    assert "Times" not in str(NOTHING)
+
+
+# measure
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
+    """The wall clock of `measure` is that of the GPU's host, plus a little for each look at it."""
+    ticks = itertools.count()
+    monkeypatch.setattr(measuring.time, "perf_counter", lambda: gpu.host + 1e-7 * next(ticks))
+    return gpu
+
+
+def test_measuring_a_device_waits_for_it(clock: FakeGpu) -> None:
+    measured = measure(kernel(clock, work=0.002), X, budget=0.5)
+    assert measured.seconds == pytest.approx(0.002, rel=0.01)
+    assert measured.device == ""
+    assert str(measured).endswith(" calls)")
+
+
+def test_a_first_call_that_compiles_does_not_count(clock: FakeGpu) -> None:
+    first = iter([30.0])
+
+    def call(x: Any) -> None:
+        clock.launch(next(first, 1e-5), 0.002)
+
+    assert measure(call, X, budget=0.5).seconds == pytest.approx(0.002, rel=0.01)
+
+
+def test_a_gpu_warms_up_for_half_a_second(clock: FakeGpu) -> None:
+    """Its clock is slow for the first 0.4 s."""
+
+    def call(x: Any) -> None:
+        clock.launch(1e-5, 0.01 if clock.host < 0.4 else 0.002)
+
+    measured = measure(call, X, budget=0.1)
+    assert measured.high == pytest.approx(0.002, rel=0.01)
+    assert measured.calls >= 10
+
+
+def test_modelled_times_are_told_and_not_repeated(model: FakeGpu) -> None:
+    measured = measure(kernel(model, work=2e-4), X)
+    assert measured.seconds == pytest.approx(2e-4, rel=0.05)
+    assert len(measured.blocks) == 3
+    assert str(measured).endswith("; modelled, paper)")
+    assert gpu_launches(model) < 60
+
+
+def gpu_launches(gpu: FakeGpu) -> int:
+    return gpu.log.count("launch")
+
+
+def test_the_words_of_a_duration() -> None:
+    words = [measuring.duration(seconds) for seconds in (0.99999999, 1.5e-3, 0.9999e-3, 2e-9)]
+    assert words == ["1 s", "1.5 ms", "1 ms", "2 ns"]
+    assert ceilings.BUDGET
