@@ -12,11 +12,12 @@ from types import MappingProxyType
 
 from .report import MIME, Finding, Part, Report
 from .run import VISIBLE_SEED, run
-from .spec import Case, Draw, Mistake, Rung, Spec, Speed
+from .spec import Budget, Case, Draw, Mistake, Rung, Spec, Speed
 
 __all__ = [
     "MIME",
     "VISIBLE_SEED",
+    "Budget",
     "Case",
     "Draw",
     "Finding",

@@ -61,8 +61,8 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every part passed; an inconclusive speed does not count against the learner."""
-        return all(part.verdict in ("pass", "inconclusive") for part in self.parts)
+        """Whether every part passed; a speed that is inconclusive or deferred does not count against the learner."""
+        return all(part.verdict in ("pass", "inconclusive", "deferred") for part in self.parts)
 
     @property
     def points(self) -> float:

@@ -11,14 +11,15 @@ import inspect
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import unrolled
-from unrolled import timing
+from unrolled import device, timing
 
+from . import gpu
 from .answers import AnswerUsedError, answers_of, withheld
 from .compare import agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
@@ -60,20 +61,27 @@ class Place:
     `limiter(seconds)` is a context manager that raises TimeLimitError inside its block. Where `race` is None, no speed
     is measured and its part is deferred. `withhold` keeps the library's answers from the function while a case runs:
     for a function in this process. One that stands for a function elsewhere raises AnswerUsedError by itself.
+
+    `simulated()` is the simulated GPU's module, connected to a machine for one case. `ported(function)` runs the
+    function on a real GPU and takes and returns NumPy arrays; it is None where there is no such GPU.
     """
 
     limiter: Callable[[float], AbstractContextManager[None]]
     race: Race | None
     withhold: bool = False
+    simulated: Callable[[], AbstractContextManager[device.Module]] = gpu.connected
+    ported: Callable[[Function], Function | None] = lambda function: None
 
 
 def _race_here(function: Function, speed: Speed, seed: int, announce: Announce | None) -> timing.Verdict:
     inputs = speed.draw_inputs(seed)
+    if speed.gpu:
+        inputs = gpu.placed(inputs, gpu.real())
     with time_limit(SPEED_LIMIT):
         return timing.compare(function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce)
 
 
-HERE = Place(time_limit, _race_here, withhold=True)
+HERE = Place(time_limit, _race_here, withhold=True, ported=lambda function: gpu.ported(function, gpu.real()))
 
 
 def run(
@@ -107,6 +115,7 @@ def run(
 
 _NOT_TIMED = Finding("speed", "not run", ("measured once all cases are right",))
 _DEFERRED = Finding("speed", "deferred", ("not measured yet: the points are withheld, not lost",))
+_NO_GPU = Finding("speed", "deferred", ("needs a GPU, and this machine has none: the points are withheld, not lost",))
 
 
 def _check_cases(spec: Spec, function: Any, seed: int, limit: float, place: Place) -> list[Finding]:
@@ -155,13 +164,44 @@ def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
 def _check_case(
     spec: Spec, function: Function, case: Case, seed: int, limit: float, place: Place, earlier: Sequence[Case] = ()
 ) -> Finding:
-    """Call the function on this case and compare; `earlier` cases went right."""
+    """Call the function on this case and compare; `earlier` ones went right. On a real GPU, too, if it is for one."""
+    if not case.on_gpu:
+        return _check_call(spec, function, case, seed, limit, place, earlier, np)
+    with place.simulated() as module:
+        finding = _check_call(spec, function, case, seed, limit, place, earlier, module)
+    on_gpu = place.ported(function) if finding.verdict == "pass" else None
+    if on_gpu is None:
+        return finding
+    again = _check_call(spec, on_gpu, case, seed, limit, place, earlier, np)
+    return again if again.verdict == "pass" else replace(again, lines=(ON_REAL, *again.lines))
+
+
+ON_REAL = "right on the simulated GPU, but on this machine's own:"
+
+
+def _check_call(
+    spec: Spec,
+    function: Function,
+    case: Case,
+    seed: int,
+    limit: float,
+    place: Place,
+    earlier: Sequence[Case],
+    module: device.Module,
+) -> Finding:
+    """Call the function with arrays of this module, and compare."""
     inputs = case.inputs(seed)
     pristine = copy.deepcopy(inputs)
     try:
+        given = inputs if module is np else gpu.placed(inputs, module)
         # Withheld outermost: the alarm of a time limit cannot strike while codes are given back.
-        with withheld(answers_of(spec) if place.withhold else ()), place.limiter(limit), np.errstate(all="ignore"):
-            got = _called(spec, function, inputs)
+        with (
+            withheld(answers_of(spec) if place.withhold else ()),
+            place.limiter(limit),
+            np.errstate(all="ignore"),
+            gpu.traced(module) as trace,
+        ):
+            got = _called(spec, function, given)
     except TimeLimitError:
         return Finding(case.name, "timeout", (f"stopped after {limit:g} s: does a loop never end?",))
     except AnswerUsedError as error:
@@ -169,15 +209,45 @@ def _check_case(
     except NotImplementedError:
         return Finding(case.name, "missing", ("not written yet: the line `raise NotImplementedError` is still there",))
     except BaseException as error:  # SystemExit and its like, too
-        return Finding(case.name, "crashed", tuple(crash_lines(error, function)))
+        said = crash_lines(error, function)
+        return Finding(case.name, "crashed", (*said, *gpu.advice(said)))
     try:
-        touched = [name for name in inputs if changed(inputs[name], pristine[name])]
-        if touched:
-            return Finding(case.name, "fail", (f"your function changed its input {touched[0]}: work on a copy",))
-        with np.errstate(all="ignore"):  # usual mistakes divide by zero
-            return _judged(spec, case, seed, got, inputs, earlier)
+        finding = _compared(spec, case, seed, got, given, pristine, earlier, module)
     except Exception as error:  # what was returned is an object with ideas of its own
         return Finding(case.name, "fail", (f"what your function returned cannot be compared: {type(error).__name__}",))
+    return _within_budget(finding, trace, case, function)
+
+
+def _compared(
+    spec: Spec,
+    case: Case,
+    seed: int,
+    got: Any,
+    given: Inputs,
+    pristine: Inputs,
+    earlier: Sequence[Case],
+    module: device.Module,
+) -> Finding:
+    """What became of a call that returned `got`; `pristine` is what its inputs were before."""
+    if lines := gpu.strayed(got, module):
+        return Finding(case.name, "fail", lines)
+    if module is not np:
+        got, given = gpu.fetched(got), gpu.fetched(given)
+    touched = [name for name in given if changed(given[name], pristine[name])]
+    if touched:
+        return Finding(case.name, "fail", (f"your function changed its input {touched[0]}: work on a copy",))
+    with np.errstate(all="ignore"):  # usual mistakes divide by zero
+        return _judged(spec, case, seed, got, given, earlier)
+
+
+def _within_budget(finding: Finding, trace: Any, case: Case, function: Function) -> Finding:
+    """The finding; where the result is right, but the case's budget was not kept, what was overspent."""
+    if finding.verdict != "pass" or trace is None or case.budget is None:
+        return finding
+    lines = gpu.overspent(trace, case.budget, function)
+    return (
+        Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines)) if lines else finding
+    )
 
 
 def _judged(spec: Spec, case: Case, seed: int, got: Any, inputs: Inputs, earlier: Sequence[Case]) -> Finding:
@@ -229,8 +299,11 @@ def _check_speed(
     assert speed is not None
     if place.race is None:
         return _DEFERRED, None
+    checked = place.ported(function) if speed.gpu else function
+    if checked is None:
+        return _NO_GPU, None
     timed = Case("speed", {}, lambda rng: speed.draw_inputs(seed, 1)[0])
-    finding = _check_case(spec, function, timed, seed, SPEED_LIMIT, place)
+    finding = _check_case(spec, checked, timed, seed, SPEED_LIMIT, place)
     if finding.verdict != "pass":
         return finding, None
     try:

@@ -54,12 +54,33 @@ def sorted_integers(n: int, top: int = 1000) -> Draw:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What a function may do on the GPU while it runs a case. None: as often as it likes.
+
+    Counted on the simulated GPU, whatever the machine has.
+    """
+
+    launches: int | None = None
+    """Kernels that it starts."""
+    transfers: int | None = 0
+    """Copies between host and GPU, either way."""
+    synchronizations: int | None = 0
+    """Waits for the GPU, other than those that are part of a transfer."""
+
+
+@dataclass(frozen=True)
 class Case:
-    """One set of arguments. A `Draw` among them is drawn from the seed; a `draw` function draws all of them at once."""
+    """One set of arguments. A `Draw` among them is drawn from the seed; a `draw` function draws all of them at once.
+
+    With `on_gpu`, arrays among them, also in lists, tuples and dictionaries, are put on the simulated GPU before the
+    call, and the result is fetched from there.
+    """
 
     name: str
     arguments: Mapping[str, Any]
     draw: Callable[[np.random.Generator], Inputs] | None = None
+    on_gpu: bool = False
+    budget: Budget | None = None
 
     def inputs(self, seed: int) -> Inputs:
         """The keyword arguments for this seed: new objects each time, so that nobody can spoil them for the next."""
@@ -76,6 +97,16 @@ def random_case(name: str, draw: Callable[[np.random.Generator], Inputs]) -> Cas
     return Case(name, {}, draw)
 
 
+def gpu_case(name: str, /, budget: Budget | None = None, **arguments: Any) -> Case:
+    """A case on the GPU: arrays are device arrays, the budget is kept. `budget` cannot be an argument's name."""
+    return Case(name, arguments, on_gpu=True, budget=budget)
+
+
+def random_gpu_case(name: str, draw: Callable[[np.random.Generator], Inputs], budget: Budget | None = None) -> Case:
+    """A case on the GPU whose shapes are drawn too. `draw` gives NumPy arrays."""
+    return Case(name, {}, draw, on_gpu=True, budget=budget)
+
+
 @dataclass(frozen=True)
 class Mistake:
     """A usual mistake: if the learner's result equals `function(**inputs)`, the check says `says`."""
@@ -88,7 +119,8 @@ class Mistake:
 class Speed:
     """The learner's function must be `at_least` times as fast as `baseline` on `inputs` (which may hold `Draw`s).
 
-    The inputs are chosen so that one call of the baseline takes 10-50 ms on two cores.
+    The inputs are chosen so that one call of the baseline takes 10-50 ms on two cores. With `gpu`, both run on a real
+    GPU; where there is none, the part is deferred.
     """
 
     baseline: Function
@@ -97,6 +129,7 @@ class Speed:
     points: int
     against: str
     """The baseline in words, as in "times as fast as a loop over output positions"."""
+    gpu: bool = False
 
     def draw_inputs(self, seed: int, count: int = 16) -> list[Inputs]:
         """`count` fresh sets of keyword arguments."""

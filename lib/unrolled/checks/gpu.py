@@ -1,0 +1,197 @@
+"""Cases on the GPU: inputs are put there, what happened there is judged, results are fetched. All in words.
+
+Nothing here runs a learner's code. The simulated GPU of a case is one of its own, in this process or elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import unrolled
+from unrolled import device
+
+from .spec import Budget, Function
+
+if TYPE_CHECKING:
+    from unrolled.simgpu.command import Machine
+    from unrolled.simgpu.trace import Trace
+
+PROFILE = "T4"
+"""The GPU that is simulated for a check, whatever the notebook uses."""
+DEPTH = 4
+"""How deep lists, tuples and dictionaries are searched for arrays."""
+PLACES = 3
+"""Lines of code that a finding shows."""
+MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with asarray"
+CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
+ADVICE = {"Unsupported type": MIXED, "Implicit conversion": CONVERTED, "__array_ufunc__": CONVERTED}
+"""What helps, by what an error says."""
+COPIES = "float(), int(), .item(), .get(), asnumpy and an `if` copy from the GPU; asarray of a NumPy array copies to it"
+
+
+class Stray:
+    """Stands for an array on a GPU that cannot be reached from here."""
+
+
+@contextmanager
+def connected(machine: Machine | None = None) -> Iterator[device.Module]:
+    """The simulated GPU's module, on this machine for the block; by default on a fresh one in this process."""
+    from unrolled import simgpu
+
+    if machine is None:
+        from unrolled.simgpu.machine import LocalMachine
+
+        machine = LocalMachine(PROFILE)
+    simgpu.connect(machine)
+    try:
+        yield simgpu
+    finally:
+        simgpu.disconnect()
+
+
+def real() -> device.Module | None:
+    """CuPy, where it finds a working GPU."""
+    module = device.gpu()
+    return None if device.is_simulated(module) else module
+
+
+def ported(function: Function, module: device.Module | None) -> Function | None:
+    """The function, run on the module's GPU, as one of NumPy arrays; None without a module."""
+    if module is None:
+        return None
+
+    @functools.wraps(function)
+    def on_gpu(*positional: Any, **named: Any) -> Any:
+        positional, named = placed((positional, named), module)
+        return fetched(function(*positional, **named))
+
+    return on_gpu
+
+
+def placed(value: Any, module: device.Module) -> Any:
+    """The same with its NumPy arrays on the module's GPU; lists, tuples and dictionaries are new ones."""
+    return _changed(value, lambda leaf: module.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf)
+
+
+def fetched(value: Any) -> Any:
+    """The same with its GPU arrays as NumPy arrays."""
+    return _changed(value, lambda leaf: device.to_host(leaf) if _on_device(leaf) else leaf)
+
+
+@contextmanager
+def traced(module: device.Module) -> Iterator[Trace | None]:
+    """What the simulated GPU does in the block; None for NumPy. It is complete when the block is left."""
+    if module is np:
+        yield None
+        return
+    from unrolled.simgpu import current
+
+    with current.trace() as trace:
+        yield trace
+
+
+def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
+    """Why a result does not lie where it belongs, or nothing: on the host for NumPy, else on the connected GPU."""
+    leaves = list(_leaves(got))
+    if module is np:
+        if any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in leaves):
+            return (
+                "the result is a GPU array, but NumPy arrays came in: work with the module of the array that you are "
+                "given, array_module(x)",
+            )
+        return ()
+    if any(isinstance(leaf, np.ndarray) for leaf in leaves):
+        return ("the result is a NumPy array: it left the GPU. Return it as it lies there",)
+    if any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in leaves):
+        return ("the result lies on another GPU than the inputs: make it from them, in the function",)
+    return ()
+
+
+def advice(lines: Sequence[str]) -> tuple[str, ...]:
+    """What helps against an error that comes of a GPU array, from the lines that tell of the error."""
+    return next(((helps,) for says, helps in ADVICE.items() if says in lines[0]), ())
+
+
+def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:
+    """What a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
+    directions = [transfer.direction for transfer in trace.transfers]
+    lines: list[str] = []
+    for name, most, events, kinds in (
+        ("transfer", budget.transfers, trace.transfers, directions),
+        ("synchronization", budget.synchronizations, trace.synchronizations, []),
+        ("launch", budget.launches, trace.launches, [launch.op for launch in trace.launches]),
+    ):
+        if most is not None and len(events) > most:
+            lines += [f"{_counted(len(events), name)}, {_allowed(most)}{_listed(kinds)}", *_places(events, function)]
+            if name == "transfer":
+                lines.append(COPIES)
+    return tuple(lines)
+
+
+def _counted(number: int, name: str) -> str:
+    many = f"{name}es" if name.endswith("ch") else f"{name}s"
+    return f"{number} {name if number == 1 else many}"
+
+
+def _allowed(most: int) -> str:
+    return f"at most {most} allowed" if most else "none allowed"
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    """Such as ": 4 x to host, 1 x to device": the most frequent first, five at most."""
+    counts = Counter(kinds).most_common()
+    texts = [f"{count} x {kind}" for kind, count in counts[:5]]
+    return f": {', '.join([*texts, '...'] if len(counts) > 5 else texts)}" if texts else ""
+
+
+def _places(events: Sequence[Any], function: Function) -> Iterator[str]:
+    """The lines of code that did it, as far as they are known: those of a function in this process."""
+    if not hasattr(function, "__code__"):
+        return
+    library = str(Path(unrolled.__file__).parent)
+    counts = Counter(event.where for event in events if event.where and not event.where.startswith(library))
+    for where, count in counts.most_common(PLACES):
+        file, _, line = where.rpartition(":")
+        times = f" ({count} times)" if count > 1 else ""
+        code = linecache.getline(file, int(line)).strip()
+        yield f"in line {line}{times}" + (f": {code}" if code else "")
+
+
+def _on_device(value: Any) -> bool:
+    try:
+        return not isinstance(value, np.ndarray) and device.array_module(value) is not np
+    except TypeError:  # no array
+        return False
+
+
+def _reachable(array: Any) -> bool:
+    """Whether an array of the simulated GPU lies on the machine that is connected now."""
+    from unrolled.simgpu import current
+
+    memory = getattr(array, "_memory", None)
+    return memory is None or memory.machine is current.machine()
+
+
+def _changed(value: Any, change: Callable[[Any], Any], depth: int = DEPTH) -> Any:
+    """`change(leaf)` for every leaf of nested lists, tuples and dictionaries."""
+    if depth and type(value) in (list, tuple):
+        return type(value)(_changed(item, change, depth - 1) for item in value)
+    if depth and type(value) is dict:
+        return {key: _changed(item, change, depth - 1) for key, item in value.items()}
+    return change(value)
+
+
+def _leaves(value: Any, depth: int = DEPTH) -> Iterator[Any]:
+    if depth and isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item, depth - 1)
+    else:
+        yield value

@@ -1,0 +1,188 @@
+"""Cases on the simulated GPU in the learner's own check: values, budgets, and what is said of each mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gpu_specs
+from unrolled import simgpu
+from unrolled.checks import Budget, Spec, Speed, gpu, run
+from unrolled.checks.run import HERE
+from unrolled.checks.spec import gpu_case, normal
+
+
+def answer(source):
+    """The function that a cell defines."""
+    names = {}
+    exec(compile(source, "<cell>", "exec"), names)
+    return names["answer"]
+
+
+def checked(source, spec=gpu_specs.LAYER, **options):
+    return run("layer", spec, answer(source), **options)
+
+
+def test_one_function_serves_both():
+    found = checked(gpu_specs.RIGHT)
+    assert found.passed, str(found)
+    assert found.points == 2
+
+
+@pytest.mark.parametrize("name", gpu_specs.WRONG)
+def test_what_is_wrong_on_the_gpu_alone_is_said(name):
+    source, verdict, says = gpu_specs.WRONG[name]
+    finding = checked(source).findings[1]
+    assert finding.verdict == verdict
+    assert all(words in " ".join(finding.lines) for words in says), finding.lines
+
+
+def test_a_gpu_array_for_numpy_arrays_is_said():
+    finding = checked(gpu_specs.ALWAYS_GPU).findings[0]
+    assert "the result is a GPU array, but NumPy arrays came in" in finding.lines[0]
+
+
+def test_an_honest_clock_passes():
+    found = checked(gpu_specs.HONEST_TIME, gpu_specs.GPU_TIME)
+    assert found.passed, str(found)
+
+
+@pytest.mark.parametrize("name", gpu_specs.TIMED)
+def test_a_clock_that_lies_fails(name):
+    source, says = gpu_specs.TIMED[name]
+    found = checked(source, gpu_specs.GPU_TIME)
+    assert found.points == 0
+    assert says in str(found)
+
+
+@pytest.mark.parametrize(
+    ("budget", "passes"),
+    [
+        (None, True),
+        (Budget(), False),
+        (Budget(transfers=2), True),
+        (Budget(transfers=1), False),
+        (Budget(transfers=None), True),
+        (Budget(transfers=None, launches=2), True),
+        (Budget(transfers=None, launches=1), False),
+    ],
+)
+def test_a_budget_counts_what_it_names(budget, passes):
+    there_and_back = """
+def answer(x, weight):
+    return device.to_device(device.to_host(x @ weight), simgpu) + 0"""
+    arguments = {"x": normal(3, 4), "weight": normal(4, 2)}
+    spec = dataclasses.replace(
+        gpu_specs.LAYER, reference=lambda x, weight: x @ weight, cases=[gpu_case("one", budget, **arguments)]
+    )
+    found = checked(gpu_specs.HEAD + "from unrolled import simgpu" + there_and_back, spec)
+    assert found.passed is passes, str(found)
+
+
+def test_the_line_of_a_transfer_is_shown(tmp_path):
+    file = tmp_path / "cell.py"
+    source, *_ = gpu_specs.WRONG["an if"]
+    file.write_text(source, encoding="utf-8")
+    names = {}
+    exec(compile(source, str(file), "exec"), names)
+    finding = run("layer", gpu_specs.LAYER, names["answer"]).findings[1]
+    assert "in line 6: if (y < 0).any():" in finding.lines
+
+
+def test_arrays_in_lists_and_dictionaries_go_along():
+    def total(arrays, named, scale):
+        assert all(isinstance(array, simgpu.ndarray) for array in (*arrays, *named.values()))
+        return {"sums": [scale * (arrays[0] + named["y"]), arrays[1]]}
+
+    def both(arrays, named, scale):
+        return {"sums": [scale * (arrays[0] + named["y"]), arrays[1]]}
+
+    def compare(got, expected, inputs):
+        assert isinstance(inputs["named"]["y"], np.ndarray)
+        for ours, theirs in zip(got["sums"], expected["sums"], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+    x = np.arange(3, dtype=np.float32)
+    one = gpu_case("nested", Budget(), arrays=[x, x + 1], named={"y": x}, scale=2.0)
+    spec = Spec(both, [one], 1, ("a", "b", "c"), compare=compare)
+    found = run("total", spec, total)
+    assert found.passed, str(found)
+
+
+def test_the_notebooks_own_gpu_is_left_alone():
+    mine = simgpu.ones(3)
+    profile = simgpu.profile()
+    assert checked(gpu_specs.RIGHT).passed
+    assert not checked("def answer(x, weight):\n    raise KeyboardInterrupt").passed
+    assert simgpu.profile() is profile
+    assert simgpu.asnumpy(mine + 1).tolist() == [2, 2, 2]
+
+
+def test_where_there_is_a_gpu_the_values_are_checked_there_too():
+    """NumPy stands for CuPy."""
+    place = dataclasses.replace(HERE, ported=lambda function: gpu.ported(function, np))
+    assert checked(gpu_specs.RIGHT, place=place).passed
+    broken = dataclasses.replace(HERE, ported=lambda function: lambda x, weight: 2 * function(x, weight))
+    finding = checked(gpu_specs.RIGHT, place=broken).findings[1]
+    assert finding.verdict == "fail"
+    assert finding.lines[0] == "right on the simulated GPU, but on this machine's own:"
+    assert any("every value is 2 times" in line for line in finding.lines)
+
+
+def slowly(x, weight):
+    """A baseline: the same many times."""
+    for _ in range(20):
+        y = gpu_specs.layer(x, weight)
+    return y
+
+
+FAST = dataclasses.replace(
+    gpu_specs.LAYER,
+    speed=Speed(slowly, {"x": normal(8, 8), "weight": normal(8, 8)}, at_least=2, points=3, against="itself", gpu=True),
+)
+
+
+def test_the_speed_of_a_gpu_is_deferred_without_one():
+    found = checked(gpu_specs.RIGHT, FAST)
+    assert [(part.verdict, part.points, part.max_points) for part in found.parts] == [
+        ("pass", 2, 2),
+        ("deferred", 0, 3),
+    ]
+    assert "needs a GPU, and this machine has none" in str(found)
+    assert found.passed, "nothing that the learner could do"
+    assert checked(gpu_specs.WRONG["an if"][0], FAST).parts[1].verdict == "missing"
+
+
+def test_the_speed_of_a_gpu_is_measured_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(gpu, "real", lambda: simgpu)
+    found = checked(gpu_specs.RIGHT, FAST)
+    assert [part.verdict for part in found.parts] == ["pass", "pass"], str(found)
+    assert found.timing.device == f"modelled, {simgpu.profile().name}"
+    unbound = dataclasses.replace(FAST, cases=[dataclasses.replace(case, budget=None) for case in FAST.cases])
+    loop = answer(gpu_specs.RIGHT.replace("    return", "    for _ in range(20):\n        x @ weight\n    return"))
+    assert run("layer", unbound, loop).parts[1].verdict == "fail"
+
+
+def test_library_and_checks_load_no_simulated_gpu():
+    code = "import unrolled.check, sys; sys.exit('unrolled.simgpu' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_machine_that_is_gone_is_a_finding():
+    class Gone:
+        profile = simgpu.profile()
+
+        def __getattr__(self, name):
+            raise ConnectionError("gone")
+
+        def free(self, buffer):
+            pass
+
+    place = dataclasses.replace(HERE, simulated=lambda: gpu.connected(Gone()))
+    finding = checked(gpu_specs.RIGHT, place=place).findings[1]
+    assert finding.verdict == "crashed"
+    assert simgpu.asnumpy(simgpu.ones(1)) == 1
