@@ -59,6 +59,11 @@ def test_rungs_carry_the_hardware():
 def test_a_lesson_adds_a_rung_of_its_own():
     journal.rung("positions", "convolution", 12.5, batch=8)
     assert journal.read()["rungs"]["positions"]["seconds"] == 12.5
+
+
+def test_a_rung_of_other_hardware_says_so():
+    journal.rung("on the GPU", "convolution", 0.5, batch=8, hardware="T4, modelled")
+    assert journal.read()["rungs"]["on the GPU"]["hardware"] == "T4, modelled"
     with pytest.raises(ValueError, match="seconds must be a positive number, got 0"):
         journal.rung("positions", "convolution", 0, batch=8)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+from unrolled import timing
 from unrolled.timing import blocks, compare, comparing
 from unrolled.timing.blocks import WarmUp
 from unrolled.timing.verdict import conclude
@@ -159,3 +160,15 @@ def test_cpu_seconds_count_this_process_and_its_children() -> None:
     subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
     assert start < here
     assert blocks.cpu_seconds() - here > time.process_time() - own
+
+
+@pytest.mark.parametrize(("name", "value"), [("NBGRADER_EXECUTION", "autograde"), ("UNROLLED_GRADING", "1")])
+def test_a_notebook_that_is_graded_measures_with_one_call(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    calls: list[int] = []
+    assert timing.measure(lambda x: calls.append(x), {"x": 1}).calls == len(calls) == 1
+    monkeypatch.delenv(name)
+    timing.measure(lambda x: calls.append(x), {"x": 1}, budget=0.01)
+    assert len(calls) > 2

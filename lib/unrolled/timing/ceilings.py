@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from unrolled.timing.measuring import is_graded
 from unrolled.timing.threads import blas_threads
 
 COPY_BYTES = 128 * 2**20  # a buffer; two of them are several times any cache
@@ -35,9 +36,9 @@ def matmul_peak(dtype: DTypeLike = np.float32, threads: int | None = 1, size: in
 
 
 def _fastest(function: Callable[[], object]) -> float:
-    """Seconds of the fastest call in about 0.4 s, after one that does not count."""
+    """Seconds of the fastest call in about 0.4 s, after one that does not count; of one where a notebook is graded."""
     function()
-    best, end = float("inf"), time.perf_counter() + BUDGET
+    best, end = float("inf"), time.perf_counter() + (0.0 if is_graded() else BUDGET)
     while True:
         start = time.perf_counter()
         function()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -54,10 +55,13 @@ def measure(
     threads while timing; None leaves them alone. On the host, a first call longer than the budget is all that is
     measured. Work on a GPU, where the first call may compile, is warmed up for half a second besides; its time is that
     between two events, to a device-wide synchronization. On the simulated GPU the time is modelled, the budget real.
+    Where the notebook is being graded the budget is 0: a class of hundreds need not wait for figures to be exact.
     """
     cases = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     if not cases:
         raise ValueError("inputs is empty; expected keyword arguments, or a sequence of such dictionaries")
+    if is_graded():
+        budget = 0.0
     start = time.perf_counter()
     with blas_threads(threads) as held:
         result = function(**cases[0])
@@ -68,6 +72,11 @@ def measure(
         block = block_timer(function, cases, module)
         blocks = _blocks(block, budget, start) if module is None else _blocks_on(module, block, budget)
         return _measurement(blocks, held(), in_words(module))
+
+
+def is_graded() -> bool:
+    """Whether a notebook is run in order to grade it, by our judge or by nbgrader itself."""
+    return "UNROLLED_GRADING" in os.environ or os.environ.get("NBGRADER_EXECUTION") == "autograde"
 
 
 def _blocks(block: BlockTimer, budget: float, start: float, calls: int = 1) -> list[Block]:
