@@ -11,6 +11,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from paper_trace import lying_clock
 
 import unrolled
 from unrolled import show
@@ -24,6 +25,16 @@ SQUARE = [[1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1]]
 KERNEL = [[2, 0, 1], [0, 2, 1], [1, 0, 1]]
 CHANNELS, KERNELS = RNG.integers(0, 5, (3, 4, 4)), RNG.integers(-2, 3, (3, 3, 3))
 RUNG = {"label": "loops", "seconds": 5400, "what": "convolution forward only", "batch": 32, "precision": "float32"}
+
+
+KERNELS_TIMED = {"matmul": (2e9, 3e7, 4e-4), "add": (1e6, 1.2e7, 5e-5), "a longer name": (0, 9e7, 4e-4)}
+SIZES = [16, 256]
+LONG = {
+    "name": "a rather long name of a part, as layers have",
+    "seconds": 0.002,
+    "parts": [{"name": f"{i}: Conv2d(64, 5)", "seconds": 0.001} for i in range(3)],
+}
+STEP = {"name": "step", "seconds": 0.003, "where": "measured, NVIDIA H200", "parts": [LONG]}
 
 
 class Fast:
@@ -63,6 +74,12 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "pairs": lambda: show.pairs(Fast()),
     "race": lambda: show.race(DIGITS, LABELS, {"loops": (0.05, LABELS), "network": (1e-4, SLIPS)}),
     "roofline": lambda: show.roofline(5e10, 1e10, {"add": (0.083, 7e8), "matmul": (85, 4e10)}),
+    "roofline, kernels": lambda: show.roofline(8e12, 3e11, kernels=KERNELS_TIMED, where="modelled, T4"),
+    "scaling": lambda: show.scaling({"CPU": (SIZES, [0.01, 0.04], "measured"), "GPU": (SIZES, [1e-3] * 2, "modelled")}),
+    "timeline": lambda: show.timeline(lying_clock()),
+    "timeline, streams": lambda: show.timeline(lying_clock().launch("add", 1e-3, stream=12).copy("to host", 1e-4)),
+    "waterfall": lambda: show.waterfall(STEP),
+    "waterfall, too much": lambda: show.waterfall(STEP, ("a rather long name of a part, as layers have",)),
 }
 EVERY = pytest.mark.parametrize("name", PICTURES)
 

@@ -26,6 +26,9 @@ from unrolled.show.picture import Picture
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.race import race
 from unrolled.show.roofline import roofline
+from unrolled.show.scaling import scaling
+from unrolled.show.timeline import timeline
+from unrolled.show.waterfall import waterfall
 from unrolled.show.workers import matmul_workers
 
 __all__ = [
@@ -55,4 +58,7 @@ __all__ = [
     "pairs",
     "race",
     "roofline",
+    "scaling",
+    "timeline",
+    "waterfall",
 ]

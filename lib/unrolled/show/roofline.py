@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,24 +15,37 @@ from unrolled.show.style import COLOURS, INK, MARKERS, ORANGE, SKY, SMALL, style
 from unrolled.show.words import amount, number, percent
 
 LABELS = 2.35  # inches beside the chart
+MOST_KERNELS = 6
 OFFSET: dict[str, Any] = {"textcoords": "offset points", "size": SMALL}
 Points = Mapping[str, tuple[float, float]]
+Kernels = Mapping[str, tuple[float, float, float]]
 
 
 @styled()
-def roofline(peak_flops: float, bandwidth: float, points: Points | None = None) -> Picture:
-    """The roof min(peak, intensity · bandwidth) and measured points under it.
+def roofline(
+    peak_flops: float,
+    bandwidth: float,
+    points: Points | None = None,
+    *,
+    kernels: Kernels | Any = None,
+    where: str = "",
+) -> Picture:
+    """The roof min(peak, intensity · bandwidth) and what was measured under it.
 
-    peak_flops: flop/s; bandwidth: bytes/s; points: name -> (flops a byte, flop/s).
+    peak_flops: flop/s; bandwidth: bytes/s; points: name -> (flops a byte, flop/s). kernels, besides or instead: name ->
+    (flops, bytes, seconds), or a trace of the simulated GPU, of which the longest operations are shown; those that
+    compute nothing stand below the chart. where: whose roof it is and what gave the times, as in "modelled, T4".
     Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0.
     """
-    points = dict(points or {})
+    longest = _longest(kernels)
+    points = {**(points or {}), **as_points(longest)}
     if min(peak_flops, bandwidth, *(min(point) for point in points.values())) <= 0:
         raise ValueError("peak_flops, bandwidth and both coordinates of every point must be above 0")
+    copies = [_copy(name, moved, lasts, bandwidth) for name, (flops, moved, lasts) in longest.items() if not flops]
     ridge = peak_flops / bandwidth
     intensities = [ridge, *(intensity for intensity, _ in points.values())]
     x = np.geomspace(min(intensities) / 6, max(*intensities, ridge * 3) * 3, 100)
-    figure, axes = chart(3.6, 0.95, LABELS)
+    figure, axes = chart(3.6 + 0.2 * len(copies), 0.95, LABELS, bottom=0.55 + 0.2 * len(copies))
     axes.loglog(x, np.minimum(peak_flops, x * bandwidth), color=INK)
     low = min([bandwidth * x[0], *(speed for _, speed in points.values())]) / 2
     axes.set(xlim=(x[0], x[-1]), ylim=(low, peak_flops * 5))
@@ -43,8 +56,38 @@ def roofline(peak_flops: float, bandwidth: float, points: Points | None = None) 
     word_ticks(axes, "x", number)
     word_ticks(axes, "y", lambda value: amount(value, ""))
     axes.grid(True)
+    axes.set_title(f"Roofline ({where})" if where else "")
     _labels(axes, points, peak_flops, bandwidth)
-    return Picture(figure, _alt(peak_flops, bandwidth, points))
+    for i, words in enumerate(copies):
+        figure.text(0.015, (0.08 + 0.2 * i) / (3.6 + 0.2 * len(copies)), words, size=SMALL)
+    return Picture(figure, _alt(peak_flops, bandwidth, points, copies, where))
+
+
+def kernels_of(trace: Any) -> dict[str, tuple[float, float, float]]:
+    """The operations of a trace, the longest first: name -> (flops, bytes, seconds), all its launches together."""
+    return {name: (sums.flops, sums.bytes, sums.seconds) for name, sums in trace.by_op().items()}
+
+
+def as_points(kernels: Kernels) -> dict[str, tuple[float, float]]:
+    """Where kernels that compute stand under the roof: name -> (flops a byte, flop/s)."""
+    return {name: (flops / moved, flops / lasts) for name, (flops, moved, lasts) in kernels.items() if flops}
+
+
+def _longest(kernels: Kernels | Any) -> dict[str, tuple[float, float, float]]:
+    """The kernels on which most of the time went. ValueError where bytes or seconds are not above 0."""
+    given = {} if kernels is None else dict(kernels) if isinstance(kernels, Mapping) else kernels_of(kernels)
+    for name, (flops, moved, lasts) in given.items():
+        if flops < 0 or min(moved, lasts) <= 0:
+            raise ValueError(
+                f"kernel {name!r} has {flops} flops, {moved} bytes, {lasts} s; expected bytes and s above 0"
+            )
+    names = sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]
+    return {name: given[name] for name in names}
+
+
+def _copy(name: str, moved: float, lasts: float, bandwidth: float) -> str:
+    speed = moved / lasts
+    return f"{name} computes nothing: {amount(speed, 'B/s')}, {percent(speed / bandwidth)} of the bandwidth"
 
 
 def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, bandwidth: float) -> None:
@@ -63,7 +106,7 @@ def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, band
 def _labels(axes: Axes, points: Points, peak: float, bandwidth: float) -> None:
     """Beside the chart: each point's marker, name and share of the roof."""
     low, high = np.log(axes.get_ylim())
-    places = spread([(np.log(speed) - low) / (high - low) for _, speed in points.values()], 0.17)
+    places = spread([(np.log(speed) - low) / (high - low) for _, speed in points.values()], 0.16)
     for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
         share, limit = bound(intensity, speed, peak, bandwidth)
         look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
@@ -78,9 +121,10 @@ def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -
     return speed / min(peak_flops, intensity * bandwidth), limit
 
 
-def _alt(peak: float, bandwidth: float, points: Points) -> str:
+def _alt(peak: float, bandwidth: float, points: Points, copies: Sequence[str], where: str) -> str:
     text = (
-        f"Roofline: memory allows {amount(bandwidth, 'B/s')}, arithmetic {amount(peak, 'flop/s')}; below "
+        f"Roofline{f' ({where})' if where else ''}: memory allows {amount(bandwidth, 'B/s')}, "
+        f"arithmetic {amount(peak, 'flop/s')}; below "
         f"{number(float(f'{peak / bandwidth:.3g}'))} flops a byte memory is the limit."
     )
     for name, (intensity, speed) in points.items():
@@ -89,4 +133,4 @@ def _alt(peak: float, bandwidth: float, points: Points) -> str:
             f" {name}: {amount(speed, 'flop/s')} at {number(float(f'{intensity:.3g}'))} flops a byte, "
             f"{percent(share)} of what {limit} allows."
         )
-    return text
+    return " ".join([text, *(f"{words}." for words in copies)])

@@ -156,7 +156,7 @@ class Sheet:
             yield PathPatch(path, hatch=pattern, edgecolor=colour, facecolor="none", linewidth=0, zorder=1.2)
         if self._lines:
             points, colours, widths, styles = zip(*self._lines, strict=True)
-            yield LineCollection(points, colors=colours, linewidths=widths, linestyles=styles, zorder=1.3)
+            yield LineCollection(points, colors=colours, linewidths=widths, linestyles=list(styles), zorder=1.3)
         if self._outlines:
             frames, edges, widths = zip(*self._outlines, strict=True)
             corners = [_corners(box) for box in frames]

@@ -1,0 +1,250 @@
+"""The host and the GPU side by side: the host hands out work and goes on, and a clock that stops there lies."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, tint
+from unrolled.show.words import count_of, seconds, times
+
+LEFT, RIGHT = 1.05, WIDTH - 0.3  # inches: the axis of time
+TOP, ROW, BOX = 0.98, 0.52, 0.3
+MOST_STOPS = 60
+THINNEST = 0.008  # inches: so that every piece of work can be seen
+WAITING = "////"
+
+Kind = Literal["call", "wait", "kernel", "copy"]
+LOOKS: dict[Kind, tuple[str, str]] = {  # what it is called, its colour
+    "call": ("hands out work", BLUE),
+    "wait": ("waits for the GPU", PALE),
+    "kernel": ("computes", ORANGE),
+    "copy": ("copies", GREEN),
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something that the host (row "host") or a stream of the GPU does, in seconds from the start of the trace.
+
+    `calls`: how many calls the host had made before it asked for this.
+    """
+
+    row: str
+    kind: Kind
+    start: float
+    end: float
+    calls: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A place where a clock could stop: when the host is there, and when the work given so far is done."""
+
+    time: float
+    done: float
+    calls: int
+    words: str
+
+
+@dataclass(frozen=True)
+class Course:
+    """A trace as it is drawn. `span`: its seconds; `where`: what gave them."""
+
+    pieces: list[Piece]
+    stops: list[Stop]
+    span: float
+    where: str
+
+    @property
+    def rows(self) -> list[str]:
+        """The host first, then the streams."""
+        return list(dict.fromkeys(["host", *(piece.row for piece in self.pieces)]))
+
+
+def timeline(trace: Any, title: str = "") -> Explorer:
+    """What host and GPU did, and what a clock reads that stops at a place of the program, with or without waiting.
+
+    trace: of the simulated GPU (`with simgpu.trace() as t:`). Slide the clock's stop from call to call, and choose
+    whether the host synchronizes first. ValueError for a trace in which nothing was launched or copied.
+    """
+    course = course_of(trace)
+    place = Slider("the clock stops", range(len(course.stops)), len(course.stops) - 1, lambda i: course.stops[i].words)
+    wait = Slider("before that", (False, True), 0, lambda on: "synchronize" if on else "do not wait")
+    return Explorer(
+        lambda place, wait: _draw(course, place, wait, title),
+        lambda place, wait: _alt(course, place, wait, title),
+        place=place,
+        wait=wait,
+    )
+
+
+def course_of(trace: Any) -> Course:
+    """What is drawn of a trace, its times counted from its start."""
+    work = sorted([*trace.launches, *trace.transfers], key=lambda event: event.issued)
+    if not work:
+        raise ValueError("the trace is empty: nothing was launched or copied in it")
+    zero = trace.start
+    streams = sorted({event.stream for event in work})
+    pieces, stops, done = [], [], 0.0
+    for i, event in enumerate(work):
+        kind: Kind = "kernel" if hasattr(event, "op") else "copy"
+        row = "GPU" if len(streams) == 1 else f"stream {event.stream}"
+        issued = event.issued - zero
+        over = issued + event.call
+        pieces.append(Piece("host", "call", issued, over, i))
+        pieces.append(Piece(row, kind, event.start - zero, event.end - zero, i))
+        if kind == "copy" and event.blocking:
+            pieces.append(Piece("host", "wait", over, event.end - zero, i))
+            over = event.end - zero
+        done = max(done, event.end - zero)
+        stops.append(Stop(over, done, i + 1, f"after call {i + 1} ({_called(event)})"))
+    for wait in trace.synchronizations:
+        calls = bisect_left(work, wait.start, key=lambda event: event.issued)
+        pieces.append(Piece("host", "wait", wait.start - zero, wait.end - zero, calls))
+    span = max(trace.end - zero, done)
+    return Course(pieces, _some(stops), span, f"modelled, {trace.profile}" if trace.profile else "modelled")
+
+
+def reading(course: Course, place: int, wait: bool) -> tuple[float, float]:
+    """What the clock reads there, and how long the work that it should have timed takes: from its start to its end."""
+    stop = course.stops[place]
+    true = max(stop.time, stop.done)
+    return (true if wait else stop.time), true
+
+
+def _called(event: Any) -> str:
+    return str(event.op) if hasattr(event, "op") else f"copy {event.direction}"
+
+
+def _some(stops: list[Stop]) -> list[Stop]:
+    """Few enough for a slider, with the first and the last."""
+    chosen = np.unique(np.linspace(0, len(stops) - 1, MOST_STOPS).round().astype(int))
+    return [stops[i] for i in chosen]
+
+
+def _draw(course: Course, place: int, wait: bool, title: str) -> Figure:
+    bottom = TOP + ROW * len(course.rows)
+    sheet = Sheet(bottom + 0.65)
+    clock, true = reading(course, place, wait)
+    sheet.text((0.1, 0.17), f"{title or 'Host and GPU'} ({course.where})", bold=True)
+    sheet.text((0.1, 0.43), _says(course, place, wait))
+    _axis(sheet, course.span, bottom)
+    for row, name in enumerate(course.rows):
+        sheet.text((LEFT - 0.12, _top(row) + BOX / 2), name, anchor="right")
+    for piece in course.pieces:
+        _piece(sheet, course, piece, faded=wait and piece.calls >= course.stops[place].calls)
+    if wait:
+        _wait(sheet, course, course.stops[place].time, true)
+    _stop(sheet, course, clock, true, bottom)
+    _legend(sheet, bottom + 0.48, course)
+    return sheet.figure()
+
+
+def _x(course: Course, time: float) -> float:
+    return LEFT + (RIGHT - LEFT) * time / course.span
+
+
+def _top(row: int) -> float:
+    return TOP + ROW * row + (ROW - BOX) / 2
+
+
+def _box(course: Course, row: int, start: float, end: float) -> tuple[float, float, float, float]:
+    left = _x(course, start)
+    return left, _top(row), max(_x(course, end) - left, THINNEST), BOX
+
+
+def _piece(sheet: Sheet, course: Course, piece: Piece, faded: bool) -> None:
+    box = _box(course, course.rows.index(piece.row), piece.start, piece.end)
+    colour = LOOKS[piece.kind][1]
+    sheet.fill(box, _hex(tint(colour, 0.25)) if faded else colour)
+    if piece.kind == "wait":
+        sheet.hatch([box], WAITING, GREY)
+    elif box[2] > 0.03:
+        sheet.line((box[0], box[1]), (box[0], box[1] + BOX), colour="#FFFFFF", width=0.5)
+
+
+def _wait(sheet: Sheet, course: Course, start: float, end: float) -> None:
+    """A synchronization that the trace need not have had: the host waits until the work given so far is done."""
+    if end > start:
+        box = _box(course, 0, start, end)
+        sheet.fill(box, LOOKS["wait"][1])
+        sheet.hatch([box], WAITING, GREY)
+
+
+def _stop(sheet: Sheet, course: Course, clock: float, true: float, bottom: float) -> None:
+    """The clock's stop as a line with a flag; a dashed line where the work is done."""
+    start, here, there = (_x(course, time) for time in (0, clock, true))
+    sheet.line((here, TOP - 0.14), (here, bottom), colour=RED, width=2)
+    sheet.line((start, TOP - 0.14), (here, TOP - 0.14), colour=RED, width=2)
+    near = here > (LEFT + RIGHT) / 2
+    sheet.text(
+        (here + (-0.06 if near else 0.06), TOP - 0.25),
+        f"clock: {seconds(clock)}",
+        RED,
+        SMALL,
+        "right" if near else "left",
+    )
+    if true > clock:
+        sheet.line((there, TOP - 0.02), (there, bottom), colour=INK, width=1.4, style="--")
+
+
+def _axis(sheet: Sheet, span: float, bottom: float) -> None:
+    step = _step(span)
+    for i in range(int(span / step + 1e-9) + 1):
+        x = LEFT + (RIGHT - LEFT) * i * step / span
+        sheet.line((x, bottom), (x, bottom + 0.05), width=0.8)
+        sheet.text((x, bottom + 0.15), seconds(i * step), size=SMALL, anchor="middle")
+    sheet.line((LEFT, bottom), (RIGHT, bottom), width=0.8)
+
+
+def _step(span: float) -> float:
+    """1, 2 or 5 times a power of ten: between 4 and 8 of them in the span."""
+    power = 10.0 ** np.floor(np.log10(span / 4))
+    return float(max(factor * power for factor in (1, 2, 5) if 4 * factor * power <= span * (1 + 1e-9)))
+
+
+def _legend(sheet: Sheet, y: float, course: Course) -> None:
+    x, kinds = 0.1, {piece.kind for piece in course.pieces} | {"wait"}
+    for kind, (words, colour) in LOOKS.items():
+        if kind not in kinds:
+            continue
+        box = (x, y - 0.08, 0.26, 0.16)
+        sheet.fill(box, colour)
+        if kind == "wait":
+            sheet.hatch([box], WAITING, GREY)
+        sheet.text((x + 0.33, y), words, size=SMALL)
+        x += 0.55 + 0.072 * len(words)
+    sheet.line((x, y), (x + 0.26, y), colour=INK, width=1.4, style="--")
+    sheet.text((x + 0.33, y), "the work is done", size=SMALL)
+
+
+def _says(course: Course, place: int, wait: bool) -> str:
+    clock, true = reading(course, place, wait)
+    if true > clock * 1.005:
+        over = times(true / clock) if clock else "infinitely"
+        return f"The clock reads {seconds(clock)}, but the work is done after {seconds(true)}: {over} as long."
+    return f"The clock reads {seconds(clock)}, and then the work is done. That is the time it takes."
+
+
+def _alt(course: Course, place: int, wait: bool, title: str) -> str:
+    stop, launched = course.stops[place], sum(piece.kind == "kernel" for piece in course.pieces)
+    copies = sum(piece.kind == "copy" for piece in course.pieces)
+    work = count_of(launched, "kernel") + (
+        f" and {count_of(copies, 'copy').replace('copys', 'copies')}" if copies else ""
+    )
+    waiting = "having synchronized" if wait else "without waiting"
+    return (
+        f"{title or 'Host and GPU'}, over {seconds(course.span)} ({course.where}): {work}. "
+        f"The clock stops {stop.words}, {waiting}. {_says(course, place, wait)}"
+    )
+
+
+def _hex(colour: tuple[float, float, float, float]) -> str:
+    return "#" + "".join(f"{round(255 * channel):02X}" for channel in colour[:3])

@@ -1,0 +1,167 @@
+"""Where the time of a whole goes: its parts one below the other, and what none of them accounts for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import BLUE, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH
+from unrolled.show.words import count_of, seconds
+
+NAMES, VALUES = 2.75, 1.45  # inches for names on the left and numbers on the right
+LEFT, RIGHT = NAMES + 0.1, WIDTH - VALUES
+TOP, ROW, BAR = 0.78, 0.3, 0.2
+LETTERS = 34  # of a name
+MOST_PARTS = 12
+NOTHING = 0.002  # of the whole: a remainder below that is none
+IN_NONE, TOO_MUCH, OTHERS = "in none of these", "the parts make too much", "others"
+
+Tree = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of the whole at hand; `deeper`: it has parts of its own; `kind` says what is special about it."""
+
+    name: str
+    seconds: float
+    deeper: bool = False
+    kind: str = "part"  # or "largest", "remainder"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A node of the tree with its parts: `path` leads to it from the root."""
+
+    path: tuple[str, ...]
+    seconds: float
+    bars: tuple[Bar, ...]
+
+    @property
+    def remainder(self) -> float:
+        """What the parts do not account for; below 0 if they add up to more than the whole."""
+        return self.seconds - sum(bar.seconds for bar in self.bars if bar.kind != "remainder")
+
+
+def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
+    """The parts of a whole, each bar beginning where the one above ends, and the remainder. Slide to drill down.
+
+    profile: of `unrolled.profile`, or a tree of plain data: {"name", "seconds", "parts": [the same again]}, its root
+    with "where" (what gave the times). path: where to start, as in ("backward",). ValueError for a tree whose root has
+    no parts, and for a path that leads nowhere.
+    """
+    tree: Tree = profile if isinstance(profile, Mapping) else profile.tree
+    levels = list(levels_of(tree))
+    if not levels:
+        raise ValueError(f"{tree['name']!r} has no parts to show")
+    paths = [level.path[1:] for level in levels]
+    if tuple(path) not in paths:
+        raise ValueError(f"path is {tuple(path)}; expected one of {', '.join(map(str, paths))}")
+    where = str(tree.get("where", ""))
+    slider = Slider("parts of", levels, paths.index(tuple(path)), lambda level: " / ".join(level.path))
+    return Explorer(lambda level: _draw(level, where), lambda level: _alt(level, where), level=slider)
+
+
+def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
+    """Every node that has parts, those of larger parts first."""
+    parts = tree.get("parts", ())
+    if not parts:
+        return
+    path = (*path, str(tree["name"]))
+    yield Level(path, float(tree["seconds"]), tuple(_bars(float(tree["seconds"]), parts)))
+    for part in sorted(parts, key=lambda part: -part["seconds"]):
+        yield from levels_of(part, path)
+
+
+def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
+    """The parts in their order, small ones together if there are many, and the remainder."""
+    largest = max(part["seconds"] for part in parts)
+    shown = sorted(parts, key=lambda part: -part["seconds"])[:MOST_PARTS]
+    marked = False
+    for part in parts:
+        if any(part is one for one in shown):
+            most = part["seconds"] == largest and not marked
+            marked = marked or most
+            yield Bar(str(part["name"]), part["seconds"], bool(part.get("parts")), "largest" if most else "part")
+    if len(parts) > len(shown):
+        rest = sum(part["seconds"] for part in parts) - sum(part["seconds"] for part in shown)
+        yield Bar(f"{len(parts) - len(shown)} {OTHERS}", rest)
+    left = whole - sum(part["seconds"] for part in parts)
+    yield Bar(IN_NONE if left >= -NOTHING * whole else TOO_MUCH, left, kind="remainder")
+
+
+def _draw(level: Level, where: str) -> Figure:
+    sheet = Sheet(TOP + ROW * (len(level.bars) + 1) + 0.12)
+    sheet.text((0.1, 0.17), f"{' / '.join(level.path)}{f' ({where})' if where else ''}", bold=True)
+    sheet.text((0.1, 0.43), _says(level))
+    longest = max(level.seconds, level.seconds - level.remainder) or 1.0
+    scale = (RIGHT - LEFT) / longest
+    bottom = TOP + ROW * (len(level.bars) + 1)
+    _row(sheet, 0, level.path[-1], level.seconds, level.seconds, (LEFT, level.seconds * scale), "whole")
+    start = 0.0
+    for i, bar in enumerate(level.bars, 1):
+        name = f"{bar.name} ▸" if bar.deeper else bar.name
+        left = LEFT + scale * (start if bar.seconds >= 0 else start + bar.seconds)
+        _row(sheet, i, name, bar.seconds, level.seconds, (left, abs(bar.seconds) * scale), bar.kind)
+        start += bar.seconds
+        if i < len(level.bars):
+            x = LEFT + scale * start
+            sheet.line((x, _top(i) + BAR), (x, _top(i + 1)), width=0.8)
+    sheet.line((LEFT, TOP - 0.03), (LEFT, bottom), width=0.8)
+    return sheet.figure()
+
+
+def _row(sheet: Sheet, row: int, name: str, value: float, whole: float, extent: tuple[float, float], kind: str) -> None:
+    colours = {"whole": GREY, "part": BLUE, "largest": ORANGE, "remainder": PALE}
+    box = (extent[0], _top(row), max(extent[1], 0.012), BAR)
+    sheet.fill(box, colours[kind])
+    if kind == "remainder":
+        sheet.hatch([box], "////", RED)
+    middle, bold = _top(row) + BAR / 2, kind in ("whole", "largest")
+    sheet.text((NAMES, middle), _short(name), RED if kind == "remainder" else INK, SMALL, "right", bold)
+    share = value / whole if whole else 0.0
+    sign = "−" if value < 0 else ""
+    sheet.text((RIGHT + 0.1, middle), f"{sign}{seconds(abs(value))}", INK, SMALL, bold=bold)
+    if kind != "whole":
+        sheet.text((WIDTH - 0.1, middle), f"{sign}{percent(abs(share))}", INK, SMALL, "right", bold)
+
+
+def _top(row: int) -> float:
+    return TOP + ROW * row
+
+
+def percent(share: float) -> str:
+    """With one digit behind the point, so that a column of them can be added up."""
+    return f"{100 * share:.1f} %"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+
+
+def _says(level: Level) -> str:
+    largest = next(bar for bar in level.bars if bar.kind == "largest")
+    share = level.remainder / level.seconds if level.seconds else 0.0
+    if share < -NOTHING:
+        rest = f"The parts add up to {percent(-share)} more than the whole."
+    elif share > NOTHING:
+        rest = f"{percent(share)} is in none of the parts."
+    else:
+        rest = "The parts explain the whole."
+    part = largest.seconds / level.seconds if level.seconds else 0.0
+    return f"Most of it: {_short(largest.name)}, {percent(part)}. {rest}"
+
+
+def _alt(level: Level, where: str) -> str:
+    whole = level.seconds or 1.0
+    bars = [bar for bar in level.bars if bar.kind != "remainder"]
+    parts = "; ".join(f"{bar.name} {seconds(bar.seconds)} ({percent(bar.seconds / whole)})" for bar in bars)
+    return (
+        f"{' / '.join(level.path)} takes {seconds(level.seconds)}{f' ({where})' if where else ''}, in "
+        f"{count_of(len(bars), 'part')}: {parts}. {_says(level)}"
+    )

@@ -1,0 +1,313 @@
+"""unrolled.show: the pictures of lessons 06 and 07 draw and say what traces and profiles hold."""
+
+import json
+from typing import Any
+
+import pytest
+from paper_trace import PaperTrace, lying_clock
+
+from unrolled import show
+from unrolled.show.roofline import as_points, kernels_of
+from unrolled.show.scaling import growth_in_words
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import GREEN, ORANGE, RED
+from unrolled.show.timeline import Piece, course_of, reading
+from unrolled.show.waterfall import IN_NONE, TOO_MUCH, levels_of
+
+
+class Drawn:
+    """What a picture puts on its sheet: boxes with their colours, hatches, lines and texts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fills: list[tuple[tuple[float, ...], str]] = []
+        self.hatches: list[tuple[tuple[float, ...], str]] = []
+        self.lines: list[tuple[Any, str]] = []
+        self.texts: list[str] = []
+        fill, hatch, line, text = Sheet.fill, Sheet.hatch, Sheet.line, Sheet.text
+
+        def keep_fill(sheet: Sheet, box: Any, colour: str) -> None:
+            self.fills.append((box, colour))
+            fill(sheet, box, colour)
+
+        def keep_hatch(sheet: Sheet, boxes: Any, pattern: str, colour: str = "") -> None:
+            self.hatches += [(box, colour) for box in boxes]
+            hatch(sheet, boxes, pattern, colour)
+
+        def keep_line(sheet: Sheet, *points: Any, **look: Any) -> None:
+            self.lines.append((points, look.get("colour", "")))
+            line(sheet, *points, **look)
+
+        def keep_text(sheet: Sheet, point: Any, words: str, *args: Any, **look: Any) -> None:
+            self.texts.append(words)
+            text(sheet, point, words, *args, **look)
+
+        for name, keep in (("fill", keep_fill), ("hatch", keep_hatch), ("line", keep_line), ("text", keep_text)):
+            monkeypatch.setattr(Sheet, name, keep)
+
+    def at(self, explorer: show.Explorer, **values: Any) -> "Drawn":
+        """Draw the explorer there, forgetting what was drawn before."""
+        self.fills, self.hatches, self.lines, self.texts = [], [], [], []
+        explorer.at(**values)
+        return self
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    return Drawn(monkeypatch)
+
+
+# the timeline
+
+
+def test_a_clock_that_does_not_wait_reads_only_the_calls() -> None:
+    course = course_of(lying_clock())
+    assert reading(course, 3, wait=False) == pytest.approx((4e-5, 3.01e-3))
+    assert reading(course, 3, wait=True) == pytest.approx((3.01e-3, 3.01e-3))
+
+
+def test_the_clock_can_stop_after_any_call() -> None:
+    course = course_of(lying_clock())
+    assert [reading(course, place, wait=False)[0] for place in range(4)] == pytest.approx([1e-5, 2e-5, 3e-5, 4e-5])
+    assert [reading(course, place, wait=True)[0] for place in range(4)] == pytest.approx(
+        [1.01e-3, 1.51e-3, 2.01e-3, 3.01e-3]
+    )
+
+
+def test_the_lie_and_the_cure_in_words() -> None:
+    explorer = show.timeline(lying_clock())
+    assert "The clock reads 40 µs, but the work is done after 3.01 ms: 75.3 times as long." in explorer.alt
+    honest = explorer.at(wait=True).alt
+    assert "having synchronized. The clock reads 3.01 ms, and then the work is done." in honest
+
+
+def test_a_timeline_says_that_its_times_are_modelled(drawn: Drawn) -> None:
+    for title in ("", "One step"):
+        explorer = show.timeline(lying_clock(), title)
+        assert "(modelled, T4)" in explorer.alt
+        assert any(words.endswith("(modelled, T4)") for words in drawn.at(explorer).texts)
+    assert "One step, over 3.01 ms" in explorer.alt
+
+
+def test_blocking_copies_make_the_clock_honest_so_far() -> None:
+    course = course_of(PaperTrace().launch("add", 1e-3).copy("to host", 1e-4).launch("add", 1e-3).synchronize())
+    assert reading(course, 0, wait=False) == pytest.approx((1e-5, 1.01e-3))
+    clock, true = reading(course, 1, wait=False)
+    assert clock == true == pytest.approx(1.11e-3)
+    assert Piece("host", "wait", pytest.approx(2e-5), pytest.approx(1.11e-3), 1) in course.pieces
+
+
+def test_a_copy_that_does_not_block_lets_the_host_go_on() -> None:
+    course = course_of(PaperTrace().copy("to device", 1e-3, blocking=False).synchronize())
+    assert reading(course, 0, wait=False) == pytest.approx((1e-5, 1.01e-3))
+    assert "1 copy" in show.timeline(PaperTrace().copy("to device", 1e-3, blocking=False)).alt
+
+
+def test_streams_have_rows_of_their_own() -> None:
+    trace = PaperTrace().launch("add", 1e-3).launch("add", 1e-3, stream=7)
+    assert course_of(trace).rows == ["host", "stream 0", "stream 7"]
+    assert course_of(lying_clock()).rows == ["host", "GPU"]
+
+
+def test_work_stands_where_its_time_is(drawn: Drawn) -> None:
+    """Kernels fill the axis from the first call to the end, in proportion; a copy has a colour of its own."""
+    explorer = show.timeline(lying_clock())
+    kernels = [box for box, colour in drawn.at(explorer).fills if colour == ORANGE][:4]
+    widths = [box[2] for box in kernels]
+    assert [width / widths[0] for width in widths] == pytest.approx([1, 0.5, 0.5, 1])
+    assert kernels[1][0] == pytest.approx(kernels[0][0] + widths[0])
+    drawn.at(show.timeline(lying_clock().copy("to host", 1e-3)))
+    assert sum(colour == GREEN for _, colour in drawn.fills) == 2  # and the legend
+
+
+def test_the_stop_moves_and_later_work_fades(drawn: Drawn) -> None:
+    explorer = show.timeline(lying_clock())
+
+    def stop(place: int, wait: bool) -> tuple[float, int]:
+        drawn.at(explorer, place=place, wait=wait)
+        upright = [points for points, colour in drawn.lines if colour == RED and points[0][0] == points[1][0]]
+        return upright[0][0][0], sum(colour == ORANGE for _, colour in drawn.fills) - 1  # less the legend's
+
+    places = [stop(place, wait=False)[0] for place in range(4)]
+    assert places == sorted(places)
+    assert stop(1, wait=False)[1] == 4
+    assert stop(1, wait=True)[1] == 2
+    assert stop(1, wait=True)[0] > places[3]
+
+
+def test_a_long_trace_has_few_stops_the_last_among_them() -> None:
+    trace = PaperTrace()
+    for _ in range(500):
+        trace.launch("add", 1e-6)
+    course = course_of(trace.synchronize())
+    assert len(course.stops) == 60
+    assert course.stops[0].words == "after call 1 (add)"
+    assert course.stops[-1].words == "after call 500 (add)"
+    assert len([piece for piece in course.pieces if piece.kind == "kernel"]) == 500
+
+
+def test_an_empty_trace_is_refused() -> None:
+    with pytest.raises(ValueError, match="the trace is empty"):
+        show.timeline(PaperTrace())
+
+
+# the waterfall
+
+
+def node(name: str, seconds: float, *parts: Any) -> dict[str, Any]:
+    return {"name": name, "seconds": seconds, "parts": list(parts)}
+
+
+STEP = {
+    **node(
+        "step",
+        10.0,
+        node("forward", 3.0, node("conv", 2.0)),
+        node("backward", 5.0, node("pool", 4.5, node("fill", 4.4)), node("conv", 0.5)),
+    ),
+    "where": "modelled, T4",
+}
+
+
+def test_levels_lead_down_the_largest_parts_first() -> None:
+    paths = ["/".join(level.path) for level in levels_of(STEP)]
+    assert paths == ["step", "step/backward", "step/backward/pool", "step/forward"]
+
+
+def test_the_remainder_is_always_a_bar() -> None:
+    for level in levels_of(STEP):
+        assert level.bars[-1].kind == "remainder"
+        assert sum(bar.seconds for bar in level.bars) == pytest.approx(level.seconds)
+    step = next(levels_of(STEP))
+    assert (step.bars[-1].name, step.bars[-1].seconds) == (IN_NONE, pytest.approx(2.0))
+    assert [(bar.name, bar.deeper, bar.kind) for bar in step.bars[:2]] == [
+        ("forward", True, "part"),
+        ("backward", True, "largest"),
+    ]
+
+
+def test_the_waterfall_in_words() -> None:
+    explorer = show.waterfall(STEP)
+    assert explorer.alt == (
+        "step takes 10 s (modelled, T4), in 2 parts: forward 3 s (30.0 %); backward 5 s (50.0 %). "
+        "Most of it: backward, 50.0 %. 20.0 % is in none of the parts."
+    )
+    levels = explorer.sliders["level"].values
+    assert explorer.at(level=levels[1]).alt.endswith("Most of it: pool, 90.0 %. The parts explain the whole.")
+    assert explorer.sliders["level"].words(levels[2]) == "step / backward / pool"
+
+
+def test_each_bar_begins_where_the_last_one_ended(drawn: Drawn) -> None:
+    boxes = [box for box, _ in drawn.at(show.waterfall(STEP)).fills]
+    whole, forward, backward, rest = boxes
+    assert [box[2] / whole[2] for box in (forward, backward, rest)] == pytest.approx([0.3, 0.5, 0.2])
+    assert forward[0] == whole[0]
+    assert backward[0] == pytest.approx(forward[0] + forward[2])
+    assert rest[0] + rest[2] == pytest.approx(whole[0] + whole[2])
+    assert (rest, RED) in drawn.hatches
+    assert "backward ▸" in drawn.texts
+
+
+def test_parts_that_make_more_than_the_whole_are_caught(drawn: Drawn) -> None:
+    """As published: each part was measured on its own."""
+    published = node("backward", 10.3, node("pooling", 9.72), node("others", 0.82))
+    level = next(levels_of(published))
+    assert (level.bars[-1].name, level.bars[-1].seconds) == (TOO_MUCH, pytest.approx(-0.24))
+    explorer = show.waterfall(published)
+    assert explorer.alt.endswith("The parts add up to 2.3 % more than the whole.")
+    whole, *_, rest = (box for box, _ in drawn.at(explorer).fills)
+    assert rest[0] == pytest.approx(whole[0] + whole[2])  # it sticks out
+
+
+def test_many_parts_are_gathered_but_none_is_lost() -> None:
+    parts = [node(f"layer {i}", float(i)) for i in range(1, 31)]
+    level = next(levels_of(node("forward", 465.0, *parts)))
+    assert len(level.bars) == 14
+    assert level.bars[-2].name == "18 others"
+    assert level.remainder == pytest.approx(0)
+
+
+def test_a_waterfall_of_a_profile_and_where_to_start() -> None:
+    class Profile:
+        tree = json.loads(json.dumps(STEP))
+
+    assert show.waterfall(Profile()).alt == show.waterfall(STEP).alt
+    assert show.waterfall(STEP, ("backward", "pool")).alt.startswith("step / backward / pool takes 4.5 s")
+    with pytest.raises(ValueError, match="path is \\('update',\\); expected one of \\(\\), \\('backward',\\)"):
+        show.waterfall(STEP, ("update",))
+    with pytest.raises(ValueError, match="'fill' has no parts to show"):
+        show.waterfall(node("fill", 1.0))
+
+
+# the roofline of kernels
+
+
+def test_kernels_of_a_trace_stand_on_the_roofline() -> None:
+    trace = PaperTrace().launch("add", 1e-4, flops=10**6).launch("add", 1e-4, flops=10**6).launch("take", 4e-5, flops=0)
+    assert kernels_of(trace) == {
+        "add": (2 * 10**6, 16 * 10**6, pytest.approx(2e-4)),
+        "take": (0, 8 * 10**6, pytest.approx(4e-5)),
+    }
+    alt = show.roofline(1e13, 4e11, kernels=trace, where="modelled, T4").alt
+    assert alt.startswith("Roofline (modelled, T4): memory allows 400 GB/s")
+    assert "add: 10 Gflop/s at 0.125 flops a byte, 20 % of what memory allows." in alt
+    assert alt.endswith("take computes nothing: 200 GB/s, 50 % of the bandwidth.")
+
+
+def test_the_same_kernels_measured() -> None:
+    kernels = {"add": (2e6, 16e6, 2e-4)}
+    assert as_points(kernels) == {"add": (0.125, pytest.approx(1e10))}
+    assert show.roofline(1e13, 4e11, as_points(kernels)).alt == show.roofline(1e13, 4e11, kernels=kernels).alt
+
+
+def test_only_the_longest_kernels_are_shown() -> None:
+    kernels = {f"kernel {i}": (1e6, 1e6, 1e-6 * i) for i in range(1, 10)}
+    alt = show.roofline(1e13, 4e11, kernels=kernels).alt
+    assert [f"kernel {i}" in alt for i in (3, 4, 9)] == [False, True, True]
+
+
+def test_a_kernel_without_time_is_refused() -> None:
+    with pytest.raises(ValueError, match="kernel 'add' has 1 flops, 2 bytes, 0 s"):
+        show.roofline(1e13, 4e11, kernels={"add": (1, 2, 0)})
+
+
+# scaling
+
+LINES = {
+    "this CPU": ([16, 64, 256], [0.01, 0.04, 0.16], "measured"),
+    "H200": ([16, 64, 256], [0.001, 0.001, 0.002], "recorded: H200, 2026-11-21"),
+    "T4": ([16, 256], [0.002, 0.01], "modelled, T4"),
+}
+
+
+def test_scaling_in_words() -> None:
+    alt = show.scaling(LINES, title="A step").alt
+    assert alt.startswith("A step. Time against channels, log axes. this CPU (measured): 10 ms at 16, 40 ms at 64")
+    assert "H200 (recorded: H200, 2026-11-21)" in alt
+    assert alt.endswith("T4 (modelled, T4): 2 ms at 16, 10 ms at 256; 16 × the size, 5 × the time.")
+    assert growth_in_words([256, 16], [0.16, 0.01]) == "16 × the size, 16 × the time"
+    assert growth_in_words([16], [0.01]) == "10 ms"
+
+
+def test_only_what_was_measured_now_has_filled_markers_and_a_full_line() -> None:
+    lines = show.scaling(LINES).figure.axes[0].lines[:3]
+    assert [line.get_linestyle() for line in lines] == ["-", "--", ":"]
+    assert [line.get_markerfacecolor() == line.get_color() for line in lines] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (([16], [0.1], "a guess"), "must say how its times came about: measured, recorded, modelled, published"),
+        (([16, 64], [0.1], "measured"), "as many sizes as seconds"),
+        (([16], [0.0], "measured"), "all above 0"),
+        (([], [], "measured"), "as many sizes as seconds"),
+    ],
+)
+def test_a_line_without_its_source_is_refused(line: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        show.scaling({"this": line})
+
+
+def test_no_lines_are_refused() -> None:
+    with pytest.raises(ValueError, match="lines is empty"):
+        show.scaling({})
