@@ -55,7 +55,7 @@ def find(op: str) -> Operation:
         return _reduction(op)
     if op.endswith(".at") and op[:-3] in UFUNCS:
         return gathers.at(UFUNCS[op[:-3]])
-    found = _OTHERS.get(op)
+    found = OTHERS.get(op)
     if found is None:
         raise CommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
     return found
@@ -286,7 +286,7 @@ def _kernel(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -
     kernel(options["name"]).numpy(inputs, outputs, options)
 
 
-_OTHERS: dict[str, Operation] = {
+OTHERS: dict[str, Operation] = {
     "copy": _copy,
     "fill": _copy,
     "where": _where,

@@ -151,7 +151,9 @@ class Link:
             self._socket.sendall(packed)
             self._socket.sendall(data)
             answer, content = _receive(self._socket, DATA_LIMIT)
-        except (EOFError, ConnectionError, WireError) as error:
+        except TimeoutError:
+            raise
+        except (EOFError, OSError, WireError) as error:
             raise LinkError(f"the simulated GPU is gone: {error}") from None
         self._dead = False
         return answer, content

@@ -1,0 +1,183 @@
+"""The cost model: what is moved and computed, how long it takes, and where each figure is from."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unrolled.simgpu import cost, operations
+from unrolled.simgpu.command import Operand, View
+from unrolled.simgpu.profiles import A100, H200, PROFILES, T4, Profile, measured, named
+
+N = 1 << 22
+
+
+def array(*shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> View:
+    size = np.dtype(dtype).itemsize
+    dense = tuple(size * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return View(1, 0, shape, dense if strides is None else strides, dtype)
+
+
+def of(op: str, inputs: list[Operand], out: View, profile: Profile = H200, **options: Any) -> cost.Cost:
+    return cost.of(op, inputs, [out], options, profile)
+
+
+def work(op: str, inputs: list[Operand], out: View, profile: Profile = H200, **options: Any) -> float:
+    """Seconds beside the launch."""
+    return of(op, inputs, out, profile, **options).seconds - profile.shortest_kernel
+
+
+def test_a_large_addition_takes_its_bytes_at_the_memorys_bandwidth() -> None:
+    price = of("add", [array(N), array(N)], array(N))
+    assert (price.bytes_read, price.bytes_written, price.flops) == (8 * N, 4 * N, N)
+    assert price.seconds == pytest.approx(H200.shortest_kernel + 12 * N / H200.bandwidth)
+
+
+def test_nothing_is_faster_than_an_empty_kernel() -> None:
+    assert of("add", [array(1), 1.0], array(1)).seconds == pytest.approx(H200.shortest_kernel, rel=1e-3)
+    assert of("add", [array(0), 1.0], array(0)).seconds == H200.shortest_kernel
+
+
+def test_a_broadcast_value_is_read_once_and_overlapping_windows_as_far_as_they_reach() -> None:
+    assert of("add", [array(1000, 1000, strides=(0, 4)), 1.0], array(1000, 1000)).bytes_read == 4000
+    assert of("add", [array(1000, 1000, strides=(0, 0)), 1.0], array(1000, 1000)).bytes_read == 4
+    windows = array(98, 3, strides=(4, 4))
+    assert of("copy", [windows], array(98, 3)).bytes_read == 400
+
+
+def test_neighbours_that_lie_apart_cost_whole_sectors() -> None:
+    dense = work("copy", [array(N)], array(N))
+    assert work("copy", [array(N, strides=(8,))], array(N)) == pytest.approx(dense * 1.5)
+    assert work("copy", [array(N, strides=(32,))], array(N)) == pytest.approx(dense * 4.5)
+    assert work("copy", [array(N, strides=(4000,))], array(N)) == pytest.approx(dense * 4.5)
+    transposed = array(2048, 2048, strides=(4, 8192))
+    factor = (H200.transposed + 1) / 2
+    assert work("copy", [transposed], array(2048, 2048)) == pytest.approx(dense * factor)
+
+
+def test_a_gather_costs_a_sector_a_value_unless_rows_are_named() -> None:
+    x, index = array(1000, 1000), array(N, dtype="int64")
+    values = work("getitem", [x, index, index], array(N), axes=[0, 1])
+    assert values == pytest.approx((32 * N + 2 * 8 * N + 4 * N) / H200.bandwidth)
+    few = array(5000, dtype="int64")
+    rows = work("getitem", [x, few], array(5000, 1000), axes=[0])
+    assert rows == pytest.approx((2 * 4 * 5000 * 1000 + 8 * 5000) / H200.bandwidth)
+
+
+def test_the_quadratic_fill_of_the_sources_takes_what_was_measured_within_2x() -> None:
+    n = 8 * 10 * 14 * 14
+    price = of("setitem", [array(n), array(n, dtype="int64")], array(n, n), axes=[1])
+    assert price.bytes_written == 4 * n * n
+    assert 1450e-6 / 2 < price.seconds < 1450e-6 * 2
+
+
+def test_atomic_additions_are_bound_by_their_rate_and_read_what_they_add_to() -> None:
+    price = of("add.at", [array(N), array(N, dtype="int64")], array(N), axes=[0])
+    assert price.bytes_read == 4 * N + 8 * N + 4 * N
+    slow = replace(H200, atomics=1e9)
+    assert work("add.at", [array(N), array(N, dtype="int64")], array(N), slow, axes=[0]) == pytest.approx(N / 1e9)
+
+
+def test_a_matrix_product_counts_2mnk_and_large_ones_reach_their_efficiency() -> None:
+    price = of("matmul", [array(4096, 4096), array(4096, 4096)], array(4096, 4096))
+    assert price.flops == 2 * 4096**3
+    assert price.seconds == pytest.approx(2 * 4096**3 / (H200.float32 * H200.matmul_efficiency), rel=0.01)
+    batched = of("matmul", [array(5, 7, 11), array(5, 11, 13)], array(5, 7, 13))
+    assert batched.flops == 2 * 5 * 7 * 11 * 13
+    summed = of("einsum", [array(7, 11), array(13, 11)], array(7, 13), subscripts="ij,kj->ik")
+    assert summed.flops == 2 * 7 * 11 * 13
+
+
+def test_small_and_skinny_products_leave_the_gpu_idle() -> None:
+    def rate(rows: int, inner: int, columns: int) -> float:
+        seconds = work("matmul", [array(rows, inner), array(inner, columns)], array(rows, columns))
+        return 2 * rows * inner * columns / seconds
+
+    assert rate(8, 2000, 100) < 0.02 * rate(4096, 4096, 4096)
+    assert rate(64, 64, 64) < rate(512, 512, 512) < rate(4096, 4096, 4096)
+    assert rate(8, 4096, 4096) < 0.2 * rate(64, 4096, 4096)
+
+
+def test_a_reduction_to_few_values_draws_a_part_of_the_bandwidth() -> None:
+    one = work("sum", [array(10, N // 10)], array(), axis=None)
+    ten = work("sum", [array(10, N // 10)], array(10), axis=1)
+    many = work("sum", [array(N // 10, 10)], array(N // 10), axis=1)
+    assert ten == pytest.approx(one * H200.multiprocessors / (cost.BLOCK_SHARE * 10), rel=0.01)
+    assert many < 2 * one
+
+
+def test_float64_costs_twice_the_bytes_and_on_a_t4_thirty_times_the_arithmetic() -> None:
+    def ratio(op: str, profile: Profile) -> float:
+        wide = work(op, [array(N, dtype="float64")], array(N, dtype="float64"), profile)
+        return wide / work(op, [array(N)], array(N), profile)
+
+    assert ratio("negative", H200) == ratio("exp", A100) == pytest.approx(2)
+    assert ratio("exp", T4) > 2.2
+    square = [array(2048, 2048, dtype=dtype) for dtype in ("float32", "float64")]
+    single, double = (work("matmul", [x, x], x, T4) for x in square)
+    assert double == pytest.approx(32 * single)
+
+
+def test_transcendental_functions_count_several_operations_and_fused_steps_add_up() -> None:
+    assert of("exp", [array(10)], array(10)).flops > 4 * of("add", [array(10), 1], array(10)).flops
+    steps = [["exp", [["in", 0]], None], ["add", [["step", 0], 1.0], None]]
+    fused = of("fused", [array(N)], array(N), steps=steps, results=[["step", 1]])
+    assert fused.flops == of("exp", [array(N)], array(N)).flops + N
+    assert fused.seconds < of("exp", [array(N)], array(N)).seconds + of("add", [array(N), 1], array(N)).seconds
+
+
+dims = st.integers(1, 300)
+
+
+@given(dims, dims, dims, st.sampled_from(sorted(PROFILES)), st.sampled_from(["float32", "float64", "int32"]))
+def test_more_work_never_takes_less_time(rows: int, inner: int, columns: int, name: str, dtype: str) -> None:
+    def product(m: int, k: int, n: int) -> float:
+        left, right = array(m, k, dtype=dtype), array(k, n, dtype=dtype)
+        return cost.seconds("matmul", [left, right], [array(m, n, dtype=dtype)], {}, PROFILES[name])
+
+    assert product(rows, inner, columns) <= product(rows, 2 * inner, columns) * (1 + 1e-9)
+    assert product(rows, inner, columns) <= product(2 * rows, inner, columns) * (1 + 1e-9)
+    assert product(rows, inner, columns) >= PROFILES[name].shortest_kernel
+
+
+def test_every_op_has_a_kind_that_every_profile_prices() -> None:
+    ops = [*operations.UFUNCS, *operations.REDUCTIONS, *operations.SCANS, *operations.OTHERS, "add.at"]
+    for profile in PROFILES.values():
+        assert {cost.kind(op) for op in ops} <= set(profile.host)
+        assert all(cost.host_seconds(op, profile) > 0 for op in ops)
+    assert [cost.kind(op) for op in ("add", "sum", "matmul", "getitem", "add.at", "fill", "fused")] == [
+        "ufunc",
+        "reduction",
+        "matmul",
+        "indexing",
+        "scatter_add",
+        "fill",
+        "kernel",
+    ]
+
+
+def test_every_figure_has_a_source() -> None:
+    for profile in PROFILES.values():
+        names = {f.name for f in fields(profile)} - {"name", "host", "sources"}
+        assert names | {f"host.{kind}" for kind in profile.host} == set(profile.sources)
+        assert all(len(source) > 10 for source in profile.sources.values())
+    with pytest.raises(ValueError, match="no source for bandwidth"):
+        replace(T4, sources={k: v for k, v in T4.sources.items() if k != "bandwidth"})
+    with pytest.raises(ValueError, match="T4, A100, H200"):
+        named("H100")
+
+
+def test_a_measurement_replaces_figures_and_their_sources() -> None:
+    better = measured(H200, {"bandwidth": 4.2e12, "host.ufunc": 7e-6}, "benchmarks/results/gpu.json")
+    assert (better.bandwidth, better.host["ufunc"], better.host["copy"]) == (4.2e12, 7e-6, H200.host["copy"])
+    assert better.sources["bandwidth"] == better.sources["host.ufunc"] == "benchmarks/results/gpu.json"
+    assert better.sources["float32"] == H200.sources["float32"]
+    assert H200.bandwidth == 4.3e12
+    with pytest.raises(ValueError, match="unknown figures: bandwith"):
+        measured(H200, {"bandwith": 1.0}, "a slip")
