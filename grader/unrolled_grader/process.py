@@ -29,20 +29,24 @@ START_LIMIT = 30.0
 class Process:
     """One process in a box of its own, with a socket, a shared file and its standard streams."""
 
-    def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None) -> None:
-        self._box = sandbox.Box() if boxed else None
+    def __init__(
+        self, *, boxed: bool, baseline: Callable[..., Any] | None = None, role: str = "worker", gpu: bool = False
+    ) -> None:
+        """`role`: "worker", or "machine" for a simulated GPU. With `gpu`, the process may reach the real one."""
+        self._gpu = gpu
+        self._box = sandbox.Box(gpu=gpu) if boxed else None
         self.group = cgroup.new()
         self._handle: int | None = None
         self._folder = None if boxed else Path(tempfile.mkdtemp(prefix="unrolled-worker-"))
         self.arena = wire.new_arena()
         self.selector = selectors.DefaultSelector()
         try:
-            self._start(baseline)
+            self._start(baseline, {"role": role, "gpu": gpu})
         except BaseException:
             self.close()
             raise
 
-    def _start(self, baseline: Callable[..., Any] | None) -> None:
+    def _start(self, baseline: Callable[..., Any] | None, order: dict[str, Any]) -> None:
         ours, theirs = socket.socketpair()
         self.socket = ours
         ours.settimeout(START_LIMIT)
@@ -53,7 +57,7 @@ class Process:
             os.set_blocking(read, False)
             self.selector.register(read, selectors.EVENT_READ, name)
             ends.append(write)
-        order: dict[str, Any] = {"limits": self._limits()}
+        order["limits"] = self._limits()
         if self._box is not None:
             order["box"] = self._box.pid
         if self._folder is not None:
@@ -77,7 +81,8 @@ class Process:
     def _limits(self) -> dict[str, int]:
         """What setrlimit holds, for each process: all of it where there is no group, or none that limits."""
         limits = {"CORE": 0, "NOFILE": 512, "FSIZE": sandbox.SCRATCH, "CPU": CPU_SECONDS}
-        if self.group is None or not self.group.limits_memory:
+        # CUDA reserves addresses for more memory than any limit would leave it.
+        if not self._gpu and (self.group is None or not self.group.limits_memory):
             limits["AS"] = MEMORY
         if self.group is None or not self.group.limits_processes:
             limits["NPROC"] = PROCESSES

@@ -65,7 +65,7 @@ def race(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozense
     speed = spec.speed
     assert speed is not None
     candidate = _Side(worker, stream := _Stream(spec, seed), worker.released, verified=True)
-    with worker.held(), Worker(boxed=worker.boxed, baseline=speed.baseline) as other:
+    with worker.held(), Worker(boxed=worker.boxed, baseline=speed.baseline, gpu=speed.gpu) as other:
         other.pin(cores)
         baseline = _Side(other, stream, nullcontext)
         transport = baseline.transport()

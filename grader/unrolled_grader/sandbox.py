@@ -38,15 +38,27 @@ class SandboxError(RuntimeError):
 
 
 class Box:
-    """A room that bubblewrap built. `pid` is its first process, by which others can walk in."""
+    """A room that bubblewrap built. `pid` is its first process, by which others can walk in.
 
-    def __init__(self) -> None:
+    With `gpu`, NVIDIA's devices are in it.
+    """
+
+    def __init__(self, *, gpu: bool = False) -> None:
         read, write = os.pipe()
         with os.fdopen(read, encoding="utf-8") as info:
             try:
                 self._holder = subprocess.Popen(
                     # What keeps the room open says a word once it is built, and then waits.
-                    [_program(), *_arguments(), "--info-fd", str(write), "--", "/usr/bin/cat", "/proc/self/comm", "-"],
+                    [
+                        _program(),
+                        *_arguments(gpu),
+                        "--info-fd",
+                        str(write),
+                        "--",
+                        "/usr/bin/cat",
+                        "/proc/self/comm",
+                        "-",
+                    ],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -144,14 +156,16 @@ def _program() -> str:
 
 
 @functools.cache
-def _arguments() -> tuple[str, ...]:
-    """What bubblewrap is told. The same for every box, so that it says nothing of a student."""
+def _arguments(gpu: bool) -> tuple[str, ...]:
+    """What bubblewrap is told. The same for every box of a kind, so that it says nothing of a student."""
     arguments = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--clearenv"]
     arguments += ["--uid", "1000", "--gid", "1000", "--hostname", "box"]
     help_text = subprocess.run([_program(), "--help"], capture_output=True, text=True, check=False).stdout
     if "--disable-userns" in help_text:  # from 0.8 on: no namespaces within the box, and so no capabilities there
         arguments += ["--disable-userns"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for device in sorted(Path("/dev").glob("nvidia*")) if gpu else ():
+        arguments += ["--dev-bind", str(device), str(device)]
     for folder in ("/tmp", "/dev/shm"):
         arguments += ["--size", str(SCRATCH), "--perms", "1777", "--tmpfs", folder]
     for path in _readable():

@@ -7,9 +7,9 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from unrolled_grader import wire
 from unrolled_grader.process import START_LIMIT, Process
 from unrolled_grader.wire import Array, Channel, WireError
 
+if TYPE_CHECKING:
+    from unrolled.simgpu.command import View
+    from unrolled_grader.gpu import Facade, Guarded
+
 GRACE = 1.0
 """Seconds that code has to end after an interrupt, before everything in its box is killed."""
 DRAUGHTS = 16
@@ -29,9 +33,10 @@ EVENTS = ("print", "display", "result", "error", "clear")
 PREPARE_LIMIT = 5.0
 """Seconds to get ready for a block, which takes an honest worker milliseconds."""
 ASK_BYTES = 2**20
-"""Bytes of the arrays that come with a call of an object that the judge keeps."""
+"""Bytes of the arrays that come with a call of an object that the judge keeps, unless its class says otherwise."""
 METHODS = ("__call__", "forward", "backward")
-"""What student code may call of an object that the judge keeps. Everything else of it stays out of reach."""
+"""What student code may call of an object that the judge keeps, unless the `METHODS` of its class say otherwise.
+Everything else of it stays out of reach."""
 Event = Callable[[Mapping[str, Any]], None]
 Print = Callable[[str, str], None]
 
@@ -43,8 +48,8 @@ class WorkerDiedError(Exception):
 class Worker(Process):
     """A worker process, and the judge's conversation with it."""
 
-    def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None) -> None:
-        super().__init__(boxed=boxed, baseline=baseline)
+    def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None, gpu: bool = False) -> None:
+        super().__init__(boxed=boxed, baseline=baseline, gpu=gpu)
         self.dead = ""
         """Why it is dead; empty while it lives."""
         self.overran = False
@@ -55,7 +60,19 @@ class Worker(Process):
         self._inputs, self._replies = wire.Stack(wire.INPUTS), wire.Stack(wire.REPLIES)
         self._places: list[list[tuple[str, Array, int]]] = []
         self._kept: dict[int, Any] = {}
-        self._asked = 0
+        self._asked, self._askable = 0, ASK_BYTES
+        self._facade: Facade | None = None
+
+    @contextmanager
+    def using(self, machine: Guarded) -> Iterator[None]:
+        """Calls within the block may take and return arrays that lie on this simulated GPU, and command it."""
+        from unrolled_grader.gpu import Facade
+
+        self._facade = Facade(machine)
+        try:
+            yield
+        finally:
+            self._facade = None
 
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
         """Run a cell; name and text of the error that it raised, or None. Raises TimeLimitError, WorkerDiedError."""
@@ -73,6 +90,10 @@ class Worker(Process):
         """Have the worker take `expression` as the judged function; its answer: unbound, or bound with parameters."""
         return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
 
+    def port(self) -> None:
+        """From now on the worker runs the judged function on its real GPU, with NumPy arrays in and out."""
+        self._converse({"port": None}, "ported", START_LIMIT)
+
     def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
         """What the function returns, as plain data; changes that it made to its inputs are made to ours.
 
@@ -84,15 +105,18 @@ class Worker(Process):
         order = {
             "args": {"list": [self._give(value, places) for value in positional]},
             "kwargs": {"dict": [[name, self._give(value, places)] for name, value in named.items()]},
+            "gpu": None if self._facade is None else self._keep(self._facade),
         }
         answer = self._converse({"call": order}, None, limit)
+        if self._facade is not None:
+            self._facade.machine.check()
         if "stopped" in answer:
             raise TimeLimitError(f"ran longer than {limit:g} s")
         if "raised" in answer:
             _raise(answer)
         try:
-            value = wire.decode(answer.get("value"), self._read)
-            given = wire.decode(answer.get("given"), self._nothing)
+            value = wire.decode(answer.get("value"), self._read, gpu=self._on_gpu)
+            given = wire.decode(answer.get("given"), self._nothing, gpu=lambda view: None)
         except WireError as error:
             raise self._died(f"it sent no result: {error}") from None
         for array, offset in places:
@@ -231,30 +255,54 @@ class Worker(Process):
         """Call a method of an object that the judge keeps, for the worker; the object is the judge's own code."""
         number, method = message["ask"], message.get("method")
         target = self._kept.get(number) if isinstance(number, int) else None
-        if not isinstance(method, str) or method not in METHODS or not hasattr(target, method):
+        if not isinstance(method, str) or method not in _of(target, "METHODS") or not hasattr(target, method):
             return {"refused": f"there is no {_text(method, 40)!r} to call"}
-        self._asked = 0
+        self._asked, self._askable = 0, _of(target, "ASK_BYTES")
         try:
-            positional, named = wire.decode(message.get("with"), self._read_asked)
+            place = (lambda view: view) if target is self._facade else self._on_gpu
+            positional, named = wire.decode(message.get("with"), self._read_asked, gpu=place)
             value = getattr(target, method)(*positional, **named)
             self._replies.clear()
-            return {"value": wire.encode(copy.deepcopy(value), self._put_reply)}
-        except Exception as error:
+            if self._facade is None:
+                value = copy.deepcopy(value)
+            return {"value": wire.encode(value, self._put_reply, self._view)}
+        except (Exception, TimeLimitError) as error:
             return {"refused": f"{type(error).__name__}: {error}"[:300]}
 
     def _give(self, value: Any, places: list[tuple[Array, int]]) -> Any:
         """A value as JSON; arrays are put in place, objects stay here and a number goes in their stead."""
         if isinstance(value, (list, tuple)):
             return {"tuple" if isinstance(value, tuple) else "list": [self._give(item, places) for item in value]}
+        if self._facade is not None and isinstance(value, dict):
+            return {"dict": [[self._give(key, places), self._give(item, places)] for key, item in value.items()]}
         if isinstance(value, np.ndarray):
             coded = wire.encode(value, self._put)
             places.append((value, coded["array"][2]))
             return coded
-        coded = wire.encode(value, self._put)
+        coded = wire.encode(value, self._put, self._view)
         if isinstance(coded, dict) and "object" in coded:
-            self._kept[len(self._kept)] = value
-            return {"remote": len(self._kept) - 1}
+            return {"remote": self._keep(value)}
         return coded
+
+    def _keep(self, value: Any) -> int:
+        """The number under which the worker may ask for something of an object."""
+        self._kept[len(self._kept)] = value
+        return len(self._kept) - 1
+
+    def _view(self, value: Any) -> View | None:
+        """Where an array on the simulated GPU lies; from now on the worker may reach it."""
+        if self._facade is None or not hasattr(value, "as_view"):
+            return None
+        return self._facade.give(value)
+
+    def _on_gpu(self, view: View) -> Any:
+        """The array at a place on the simulated GPU that the worker names. Raises WireError if that is none of its."""
+        if self._facade is None:
+            raise WireError("a place on a GPU, and there is none")
+        try:
+            return self._facade.array(view)
+        except ValueError as error:
+            raise WireError(f"a place on the GPU: {error}") from None
 
     def _put(self, array: Array) -> int:
         return self._write(array, self._inputs)
@@ -276,8 +324,8 @@ class Worker(Process):
 
     def _read_asked(self, offset: int, size: int) -> bytearray:
         self._asked += size
-        if self._asked > ASK_BYTES:
-            raise ValueError(f"more than {ASK_BYTES:,} bytes in one call")
+        if self._asked > self._askable:
+            raise ValueError(f"more than {self._askable:,} bytes in one call")
         return self._read(offset, size)
 
     def _array_at(self, offset: int, like: Array) -> Array:
@@ -302,6 +350,11 @@ def _raise(answer: Mapping[str, Any]) -> None:
     if name == "AnswerUsedError":
         raise AnswerUsedError(said[0].removeprefix("raised AnswerUsedError: "))
     raise ReportedError(said)
+
+
+def _of(target: Any, name: str) -> Any:
+    """What the class of an object that the judge keeps allows."""
+    return getattr(type(target), name, globals()[name])
 
 
 def _text(value: Any, length: int) -> str:

@@ -10,24 +10,27 @@ import ast
 import copy
 import functools
 import inspect
+import math
 import secrets
 import statistics
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from unrolled import checks, timing
+from unrolled import checks, device, timing
 from unrolled.checks import Report, Spec
+from unrolled.checks.gpu import connected
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import Place, ReportedError
 from unrolled.notebooks import grade_id
-from unrolled_grader import evidence, sandbox
+from unrolled_grader import evidence, gpu, sandbox
 from unrolled_grader.evidence import CELL, Score
+from unrolled_grader.gpu import SimulatedGPU
 from unrolled_grader.lease import lease
 from unrolled_grader.outputs import MARK, Outputs
 from unrolled_grader.race import derived, race
@@ -71,6 +74,7 @@ class Walk:
         self._boxed = boxed
         self._timed = timed
         self._outputs = Outputs()
+        self._machine: SimulatedGPU | None = None
         self._errors: dict[str, tuple[str, str]] = {}
         """Verdict and words for exercises whose cell did not run to its end."""
         self._deadly: set[int] = set()
@@ -104,6 +108,8 @@ class Walk:
                         self._visit(worker, index, cell, asked.get(index))
         finally:
             worker.close()
+            if self._machine is not None:
+                self._machine.close()
 
     def _visit(self, worker: Worker, index: int, cell: NotebookNode, check: str | None) -> None:
         """Run a cell, or judge the check in its place."""
@@ -122,7 +128,7 @@ class Walk:
         return True
 
     def _new_worker(self) -> Worker:
-        worker = Worker(boxed=self._boxed)
+        worker = Worker(boxed=self._boxed, gpu=self._wants_gpu)
         worker.pin(lease.cores())
         if worker.boxed:
             self.held = f"{sandbox.version()}, {worker.group or 'setrlimit'}"
@@ -189,9 +195,32 @@ class Walk:
         self.reports[name] = report
         self.scores[name] = self._scored(name, report)
 
+    @property
+    def _wants_gpu(self) -> bool:
+        """Whether something is to be timed on a real GPU, and there is one."""
+        asked = any(spec.speed is not None and spec.speed.gpu for spec in self._specs.values())
+        return self._timed and asked and gpu.name() is not None
+
+    def _simulated(self) -> SimulatedGPU:
+        """A machine for the checks on the GPU: in a new process, where there is none or the last one ended."""
+        if self._machine is not None and self._machine.ended:
+            self._machine.close()
+            self._machine = None
+        if self._machine is None:
+            self._machine = SimulatedGPU(boxed=self._boxed)
+            self._machine.pin(lease.cores())
+        return self._machine
+
     def _report(self, worker: Worker, name: str, found: Mapping[str, Any]) -> Report:
+        """What the check finds; a simulated GPU that ended is no verdict the first time."""
+        report = self._run_check(worker, name, found)
+        if self._machine is not None and self._machine.ended and not self._machine.overran and not worker.dead:
+            report = self._run_check(worker, name, found)
+        return report
+
+    def _run_check(self, worker: Worker, name: str, found: Mapping[str, Any]) -> Report:
         spec = self._specs[name]
-        stand_in = _StandIn(worker, found)
+        stand_in = _StandIn(worker, found, self._simulated)
 
         def measured(function: Any, speed: checks.Speed, seed: int, announce: Any) -> timing.Verdict:
             with _alone():
@@ -202,7 +231,12 @@ class Walk:
                         raise ReportedError([ENDED.format(death)]) from None
                     return race(worker, spec, seed, lease.cores())  # the baseline's worker is no student's fault
 
-        place = Place(stand_in.limiter, measured if self._timed else None)
+        place = Place(
+            stand_in.limiter,
+            measured if self._timed else None,
+            simulated=stand_in.simulated,
+            ported=stand_in.ported if self._wants_gpu else lambda function: None,
+        )
         kind = found.get("bound")
         function = stand_in if found.get("callable") else alien(kind if isinstance(kind, str) else "object")
         return checks.run(name, spec, function, seed=derived(self.seed, name), climb=False, place=place)
@@ -244,9 +278,11 @@ class Walk:
 class _StandIn:
     """Stands for a function in the worker: called like it, with the same parameters, it raises what that raises."""
 
-    def __init__(self, worker: Worker, found: Mapping[str, Any]) -> None:
+    def __init__(self, worker: Worker, found: Mapping[str, Any], simulated: Callable[[], SimulatedGPU]) -> None:
         self._worker = worker
         self._deadline = 0.0
+        self._simulated = simulated
+        self._machine: gpu.Guarded | None = None
         if (signature := _signature(found.get("parameters"))) is not None:
             self.__signature__ = signature
 
@@ -260,7 +296,30 @@ class _StandIn:
     def limiter(self, seconds: float) -> Iterator[None]:
         """The calls within the block may take so long together."""
         self._deadline = time.monotonic() + seconds
+        if self._machine is not None:
+            self._machine.deadline = self._deadline
         yield
+        if self._machine is not None:
+            self._machine.deadline = math.inf
+
+    @contextmanager
+    def simulated(self) -> Iterator[device.Module]:
+        """The simulated GPU for one case: the worker's function and this process work on the same machine."""
+        self._machine = self._simulated().fresh()
+        try:
+            with self._worker.using(self._machine), connected(self._machine) as module:
+                yield module
+        finally:
+            self._machine.over = True
+            self._machine = None
+
+    def ported(self, function: Any) -> Any:
+        """The function, run on the worker's real GPU from now on."""
+        try:
+            self._worker.port()
+        except WorkerDiedError as death:
+            raise ReportedError([ENDED.format(death)]) from None
+        return self
 
 
 def _signature(parameters: Any) -> inspect.Signature | None:

@@ -5,7 +5,8 @@ checked before a byte is read. Both sides use this module, so it knows neither o
 
 A value travels as JSON. None, booleans, texts and whole numbers stand for themselves; everything else is an object with
 one key that says what it is: {"float": "nan"}, {"tuple": [...]}, {"array": [dtype, shape, offset]} with the bytes at
-that offset of the shared file, in C order.
+that offset of the shared file, in C order. An array on the simulated GPU travels as the place where it lies there:
+{"gpu": [buffer, offset, shape, strides, dtype]}.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unrolled.checks.gpu import Stray
+from unrolled.simgpu.command import View
 
 Array = NDArray[Any]
 
@@ -168,14 +172,20 @@ def alien(name: str) -> Alien:
     return made
 
 
-def encode(value: Any, put: Callable[[Array], int]) -> Any:
-    """A value as JSON. `put(array)` writes a contiguous array's bytes and returns their offset."""
+def encode(value: Any, put: Callable[[Array], int], view: Callable[[Any], View | Stray | None] | None = None) -> Any:
+    """A value as JSON. `put(array)` writes a contiguous array's bytes and returns their offset.
+
+    `view(value)` tells where an array on the simulated GPU lies, Stray for one on another GPU, None for no such array.
+    """
     if value is None or value is True or value is False:
         return value
     if isinstance(value, (np.ndarray, np.generic)):
         return _encode_array(value, put)
     if isinstance(value, str):
         return str.__str__(value)
+    place = value if isinstance(value, View) else view and view(value)
+    if place is not None:
+        return _encode_place(place)
     if isinstance(value, numbers.Integral):
         whole = int(value)
         return whole if whole.bit_length() < DIGITS_LIMIT * math.log2(10) else {"object": "int"}
@@ -183,13 +193,19 @@ def encode(value: Any, put: Callable[[Array], int]) -> Any:
         number = float(value)
         return {"float": number if math.isfinite(number) else str(number)}
     if isinstance(value, (list, tuple)):
-        return {"tuple" if isinstance(value, tuple) else "list": [encode(item, put) for item in value]}
+        return {"tuple" if isinstance(value, tuple) else "list": [encode(item, put, view) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[encode(key, put), encode(item, put)] for key, item in value.items()]}
+        return {"dict": [[encode(key, put, view), encode(item, put, view)] for key, item in value.items()]}
     if isinstance(value, Iterator):
-        items = [encode(item, put) for item in itertools.islice(value, ITEMS_LIMIT)]
+        items = [encode(item, put, view) for item in itertools.islice(value, ITEMS_LIMIT)]
         return {"iterator": items}
     return {"object": type(value).__name__}
+
+
+def _encode_place(place: View | Stray) -> Any:
+    if isinstance(place, Stray):
+        return {"stray": None}
+    return {"gpu": [place.buffer, place.offset, list(place.shape), list(place.strides), place.dtype]}
 
 
 def _encode_array(value: Any, put: Callable[[Array], int]) -> Any:
@@ -200,16 +216,20 @@ def _encode_array(value: Any, put: Callable[[Array], int]) -> Any:
     return {kind: [plain.dtype.str, list(plain.shape), put(np.ascontiguousarray(plain))]}
 
 
+Get = Callable[[int, int], "bytearray | memoryview"]
+
+
 def decode(
-    coded: Any, get: Callable[[int, int], bytearray | memoryview], remote: Callable[[int], Any] | None = None
+    coded: Any, get: Get, remote: Callable[[int], Any] | None = None, gpu: Callable[[View], Any] | None = None
 ) -> Any:
     """The value that `encode` made JSON of. `get(offset, size)` gives bytes of the shared file.
 
-    `remote(number)` gives what stands for an object that stayed with the judge. Raises WireError for anything that
-    `encode` does not write, and for more bytes of arrays than the shared file has.
+    `remote(number)` gives what stands for an object that stayed with the judge, `gpu(view)` the array that lies there
+    on the simulated GPU. Raises WireError for anything that `encode` does not write, and for more bytes of arrays than
+    the shared file has.
     """
     try:
-        return _Decoder(get, remote).decode(coded)
+        return _Decoder(get, remote, gpu).decode(coded)
     except RecursionError:
         raise WireError("a value that is nested too deeply") from None
 
@@ -217,9 +237,10 @@ def decode(
 class _Decoder:
     """Decodes one value, and keeps count of what it takes: many arrays may claim the same bytes."""
 
-    def __init__(self, get: Callable[[int, int], bytearray | memoryview], remote: Callable[[int], Any] | None) -> None:
+    def __init__(self, get: Get, remote: Callable[[int], Any] | None, gpu: Callable[[View], Any] | None) -> None:
         self._get = get
         self._remote = remote
+        self._gpu = gpu
         self._bytes = ARENA
         self._entries = ENTRIES_LIMIT
 
@@ -245,6 +266,10 @@ class _Decoder:
             return alien(content if isinstance(content, str) else "")
         if kind == "remote" and self._remote is not None and isinstance(content, int):
             return self._remote(content)
+        if kind == "gpu" and self._gpu is not None:
+            return self._gpu(_place(content))
+        if kind == "stray" and content is None:
+            return Stray()
         raise WireError(f"a value of the unknown kind {kind!r:.40}")
 
     def _dict(self, pairs: list[Any]) -> Any:
@@ -274,6 +299,20 @@ class _Decoder:
         except (TypeError, ValueError) as error:  # no such dtype; no such shape, although it is empty
             raise WireError(f"an array of dtype {text}: {error}") from None
         return array
+
+
+def _place(content: Any) -> View:
+    """Where an array lies on the simulated GPU. Whether there is such a place is for the machine to say."""
+    if not (isinstance(content, list) and len(content) == 5):
+        raise WireError("a place without buffer, offset, shape, strides and dtype")
+    buffer, offset, shape, strides, dtype = content
+    if not (isinstance(shape, list) and isinstance(strides, list) and len(shape) == len(strides) <= DIMENSIONS_LIMIT):
+        raise WireError("a place without shape and strides")
+    if not all(type(n) is int and abs(n) < 2**62 for n in (buffer, offset, *shape, *strides)):
+        raise WireError("a place that is not made of whole numbers")
+    if not (isinstance(dtype, str) and len(dtype) <= 20):
+        raise WireError(f"a place of dtype {dtype!r:.40}")
+    return View(buffer, offset, tuple(shape), tuple(strides), dtype)
 
 
 def _parse(data: bytes) -> Any:

@@ -22,11 +22,14 @@ from typing import Any
 import numpy as np
 import threadpoolctl
 
-from unrolled import checks
+from unrolled import checks, device, simgpu
+from unrolled.checks import gpu as on_gpu
 from unrolled.checks.answers import answers_of, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
+from unrolled.simgpu.command import View
 from unrolled_grader import wire
+from unrolled_grader.remote import RemoteMachine
 from unrolled_grader.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.wire import Array, Channel
 
@@ -34,10 +37,11 @@ ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
 """What each check's function must not call, found before student code can change where to look."""
 
 
-def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None) -> None:
+def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gpu: bool = False) -> None:
     """Answer the judge until it hangs up. With a `baseline` there is no notebook, and every call goes to it.
 
-    `descriptors`: socket to the judge, shared file, and the pipes for standard output and standard error.
+    With `gpu` the baseline runs on the real GPU. `descriptors`: socket to the judge, shared file, and the pipes for
+    standard output and standard error.
     """
     channel, arena, out, err = descriptors
     for source, target in ((out, 1), (err, 2)):
@@ -45,6 +49,8 @@ def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None) -> No
         os.close(source)
     connection = Channel(socket.socket(fileno=channel))
     sys.stdout, sys.stderr = Printed(connection.send, "stdout", 1), Printed(connection.send, "stderr", 2)
+    if gpu and baseline is not None:
+        baseline = on_gpu.ported(baseline, device.gpu())
     _Worker(connection, mmap.mmap(arena, wire.ARENA), baseline).serve()
 
 
@@ -61,6 +67,9 @@ class _Worker:
         asyncio.set_event_loop(self.loop)
         self.shell = new_shell(channel.send) if baseline is None else None
         self.function: Callable[..., Any] | None = baseline
+        self.written: Callable[..., Any] | None = baseline
+        """The function as it was written: to be found in a crash, while another one may run it."""
+        self.machine: RemoteMachine | None = None
         self.answers: AbstractContextManager[Any] = nullcontext()
         self.pools = threadpoolctl.ThreadpoolController()
         self.block: list[dict[str, Any]] = []
@@ -73,6 +82,7 @@ class _Worker:
             "cell": self.run_cell,
             "settle": lambda _: {"settled": True},
             "bind": self.bind,
+            "port": self.port,
             "call": self.call,
             "prepare": self.prepare,
             "go": self.go,
@@ -101,27 +111,47 @@ class _Worker:
             found = eval(order["expression"], self.shell.user_ns)
         except Exception as error:
             return {"unbound": [type(error).__name__, shortened(error, TEXT_LIMIT)]}
-        self.function = found
+        self.function = self.written = found
         self.answers = withheld(ANSWERS.get(order["check"], ()))
         if not callable(found):
             return {"bound": type(found).__name__, "parameters": None, "callable": False}
         return {"bound": type(found).__name__, "parameters": _parameters(found), "callable": True}
 
+    def port(self, _: None) -> dict[str, Any]:
+        """Run the function on the real GPU from now on."""
+        assert self.written is not None
+        self.function = on_gpu.ported(self.written, device.gpu())
+        return {"ported": True}
+
     def call(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Call the function once, with inputs that lie in the shared file."""
+        """Call the function once, with inputs that lie in the shared file or on the judge's simulated GPU."""
+        if order["gpu"] is None:
+            return self._call(order)
+        self.machine = RemoteMachine(self._asked, order["gpu"], on_gpu.PROFILE)
+        simgpu.connect(self.machine)
+        try:
+            return self._call(order)
+        finally:
+            self.machine = None
+            simgpu.disconnect()
+
+    def _call(self, order: Mapping[str, Any]) -> dict[str, Any]:
         assert self.function is not None
         self.results.clear()
-        positional, named = (wire.decode(order[part], self._bytes, self._remote) for part in ("args", "kwargs"))
         try:
+            positional, named = (
+                wire.decode(order[part], self._bytes, self._remote, simgpu.ndarray.from_view)
+                for part in ("args", "kwargs")
+            )
             with self.answers:
                 value = self.function(*positional, **named)
-                coded = wire.encode(value, self._put)
-            given = wire.encode([positional, named], self._skip)
+                coded = wire.encode(value, self._put, self._view)
+            given = wire.encode([positional, named], self._skip, self._view)
             return {"value": coded, "given": given}
         except KeyboardInterrupt:
             return {"stopped": True}
         except BaseException as error:  # SystemExit and its like, too
-            return {"raised": type(error).__name__, "lines": crash_lines(error, self.function)}
+            return {"raised": type(error).__name__, "lines": crash_lines(error, self.written or self._call)}
 
     def prepare(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Get ready for a block: its inputs as arrays on the shared file, one BLAS thread, no garbage."""
@@ -157,7 +187,7 @@ class _Worker:
         except KeyboardInterrupt:
             return {"stopped": True}
         except BaseException as error:
-            return {"raised": type(error).__name__, "lines": crash_lines(error, function)}
+            return {"raised": type(error).__name__, "lines": crash_lines(error, self.written or function)}
         finally:
             gc.enable()
 
@@ -179,16 +209,29 @@ class _Worker:
     def _remote(self, number: int) -> Remote:
         return Remote(self._ask, number)
 
+    def _view(self, value: Any) -> View | on_gpu.Stray | None:
+        """Where an array on a simulated GPU lies, if it is the judge's."""
+        if not isinstance(value, simgpu.ndarray):
+            return None
+        return value.as_view() if value._memory.machine is self.machine else on_gpu.Stray()
+
     def _ask(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Have the judge call a method of an object that it keeps."""
-        with self.asking:  # several threads may ask at once
-            self.results.clear()  # of what was asked before
-            coded = wire.encode([list(positional), dict(named)], self._put)
-            self.channel.send({"ask": number, "method": method, "with": coded})
-            answer = self.channel.receive()
+        answer = self._asked(number, method, positional, named)
         if "refused" in answer:
             raise TypeError(answer["refused"])
-        return wire.decode(answer["value"], self._copied)
+        return answer["value"]
+
+    def _asked(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The judge's answer: {"value": what the method returned}, or {"refused": why not}."""
+        with self.asking:  # several threads may ask at once
+            self.results.clear()  # of what was asked before
+            coded = wire.encode([list(positional), dict(named)], self._put, self._view)
+            self.channel.send({"ask": number, "method": method, "with": coded})
+            answer = self.channel.receive()
+        if "value" in answer:
+            answer["value"] = wire.decode(answer["value"], self._copied, None, simgpu.ndarray.from_view)
+        return answer
 
 
 class Remote:
@@ -214,5 +257,3 @@ def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:
     except (ValueError, TypeError):
         return None
     return [[parameter.name, int(parameter.kind), parameter.default is not parameter.empty] for parameter in found]
-
-

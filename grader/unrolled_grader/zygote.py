@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unrolled.simgpu import process as machine
 from unrolled_grader import worker
 
 if sys.platform != "win32":
@@ -44,6 +45,7 @@ ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
     "HOME": "/tmp",
+    "UNROLLED_GRADING": "1",  # measurements for showing take one call (unrolled.timing.measure)
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     # One BLAS thread: submissions that are judged side by side share the machine, and what is timed gets one core.
     **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
@@ -171,7 +173,7 @@ def _load() -> None:
     import matplotlib_inline.backend_inline  # noqa: F401
     import threadpoolctl  # noqa: F401
 
-    from unrolled import check, checks, data, journal, nn, ops, show, timing  # noqa: F401
+    from unrolled import check, checks, data, journal, kernels, nn, ops, show, simgpu, timing  # noqa: F401
 
     checks.all_specs()
     data.digits()
@@ -196,7 +198,10 @@ def _start_worker(control: socket.socket, order: dict[str, Any], descriptors: Se
         if not pid:
             control.close()
             _settle(order, descriptors)
-            worker.serve(descriptors, baseline)
+            if order.get("role") == "machine":
+                machine.serve(socket.socket(fileno=descriptors[0]))
+            else:
+                worker.serve(descriptors, baseline, gpu=order.get("gpu", False))
         code = 0
     except BaseException as error:
         with contextlib.suppress(OSError):
