@@ -135,6 +135,8 @@ def _twin(layer: Any) -> torch.nn.Module:
         return torch.nn.Flatten()
     if isinstance(layer, nn.MaxPool2d):
         return torch.nn.MaxPool2d(*layer.window)
+    if isinstance(layer, nn.Dropout):
+        return torch.nn.Dropout(layer.rate)
     weight = layer.parameters["weight"]
     if isinstance(layer, nn.Conv2d):
         filters, channels, *kernel = weight.shape

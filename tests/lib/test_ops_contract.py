@@ -32,8 +32,8 @@ class Call:
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         arrays = arrays or self.arrays
-        on_host = device.array_module(*arrays) is np
-        integers = self.integers if on_host else tuple(map(strict.asarray, self.integers))
+        module = device.array_module(*arrays)
+        integers = self.integers if module is np else tuple(map(module.asarray, self.integers))
         result = self.function(*arrays, *integers, *self.options)
         return result if isinstance(result, tuple) else (result,)
 

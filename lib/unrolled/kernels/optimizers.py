@@ -33,7 +33,7 @@ def _update(rule: Callable[..., Any]) -> Callable[[Arrays, Arrays, Options], Non
 
     def numpy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
         (gradients,), (p, *memory) = inputs, outputs
-        others = {name: value for name, value in options.items() if name != "weight_decay"}
+        others = {name: value for name, value in options.items() if name not in ("weight_decay", "name")}
         g = gradients + options["weight_decay"] * p if options["weight_decay"] else gradients
         with np.errstate(all="ignore"):
             p -= rule(g, *memory, **others)

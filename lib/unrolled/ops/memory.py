@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from unrolled.device import Array, array_module
 
 
@@ -24,9 +26,17 @@ def empty(like: Array, name: str, shape: tuple[int, ...], dtype: Any = None) -> 
         raise OutOfDeviceMemoryError(_words(name, shape, dtype, error)) from error
 
 
-def _words(name: str, shape: tuple[int, ...], dtype: Any, error: MemoryError) -> str:
-    import numpy as np
+def named(error: MemoryError, where: str, batch: int) -> OutOfDeviceMemoryError:
+    """The same error, which also says where it happened, and what a smaller batch is."""
+    if isinstance(error, OutOfDeviceMemoryError):
+        return OutOfDeviceMemoryError(f"{where}: {error}")
+    return OutOfDeviceMemoryError(f"{where}: no memory left for its result{_smaller(batch)} ({error})")
 
+
+def _smaller(batch: int) -> str:
+    return f"; try a batch of {batch // 2} instead of {batch}" if batch > 1 else ""
+
+
+def _words(name: str, shape: tuple[int, ...], dtype: Any, error: MemoryError) -> str:
     size = prod(shape) * np.dtype(dtype).itemsize / 1e6
-    smaller = f"; try a batch of {shape[0] // 2} instead of {shape[0]}" if shape and shape[0] > 1 else ""
-    return f"no memory left for {name}, {shape} of {np.dtype(dtype)}, {size:,.0f} MB{smaller} ({error})"
+    return f"no memory left for {name}, {shape} of {np.dtype(dtype)}, {size:,.0f} MB{_smaller(shape[0])} ({error})"

@@ -1,0 +1,168 @@
+"""The library on a real GPU through CuPy, beside PyTorch's eager mode on the same GPU in the same run.
+
+    python benchmarks/gpu.py [--only SECTION ...] [--quick] [--json benchmarks/results/gpu.json]
+
+Sections: steps (training steps of the sources' networks and of Keras's example; the same network, optimizer and data in
+PyTorch, on the device already; loss and gradients compared first), channels (source B's on the CPU beside the GPU),
+layers (the step drilled down), pooling (source A's three fills), transfers, ceilings, launches (what each kind of call
+costs), training (real data; needs MNIST and CIFAR-10, or UNROLLED_DATA). What fails leaves its error as a row.
+
+`ours_s` and `peer_s` are medians of interleaved blocks, timed by CUDA events; `ratio` is the median of the pairs.
+`host_us` is what issuing the work costs the host, `device_us` what doing it costs the device. All in float32; TF32 is
+off on both sides. `source` is what a source's author measured, on other machines (2015, 2020).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import common
+
+Row = dict[str, Any]
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """--only, and what every benchmark takes."""
+    reader = common.parser(description)
+    reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
+    return reader
+
+
+def steps(quick: bool) -> list[Row]:
+    import gpu_steps
+
+    cases = (*gpu_steps.SOURCE_A, gpu_steps.KERAS, *gpu_steps.SOURCE_B)
+    return [
+        row for case in cases for row in guarded(case.name, lambda case=case: [gpu_steps.row(case, 5 if quick else 15)])
+    ]
+
+
+def channels(quick: bool) -> list[Row]:
+    import gpu_steps
+
+    return gpu_steps.cpu_rows(FOUND)
+
+
+def layers(quick: bool) -> list[Row]:
+    import gpu_steps
+
+    return [row for case in gpu_steps.SOURCE_A[:2] for row in gpu_steps.layer_rows(case)]
+
+
+def pooling(quick: bool) -> list[Row]:
+    import gpu_parts
+
+    return gpu_parts.pooling_rows()
+
+
+def transfers(quick: bool) -> list[Row]:
+    import gpu_parts
+
+    return gpu_parts.transfer_rows()
+
+
+def ceilings(quick: bool) -> list[Row]:
+    import gpu_parts
+
+    return gpu_parts.ceiling_rows()
+
+
+def launches(quick: bool) -> list[Row]:
+    import gpu_parts
+
+    return gpu_parts.launch_rows()
+
+
+def training(quick: bool) -> list[Row]:
+    import gpu_training
+
+    return [*guarded("mnist", gpu_training.mnist_rows), *guarded("cifar", gpu_training.cifar_rows)]
+
+
+SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
+    section.__name__: section for section in (steps, channels, layers, pooling, transfers, ceilings, launches, training)
+}
+FOUND: list[Row] = []
+"""Rows so far."""
+
+
+def guarded(name: str, section: Callable[[], list[Row]]) -> list[Row]:
+    """The rows of a section, or its error as one."""
+    try:
+        return section()
+    except Exception as error:
+        traceback.print_exc()
+        return [{"section": name, "name": name, "error": f"{type(error).__name__}: {error}"}]
+
+
+def machine() -> dict[str, Any]:
+    """What ran: the GPU, its driver, CUDA, and the host."""
+    from unrolled import device
+
+    facts = device.describe()
+    return {"gpu": facts["gpu"], "driver": driver(), "cuda": facts["cuda"], **common.machine()}
+
+
+def driver() -> str | None:
+    """The version of the driver as NVIDIA names it."""
+    import subprocess
+
+    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    import cupy
+    import numpy
+    import torch
+
+    import unrolled
+
+    packages = {"unrolled": unrolled, "numpy": numpy, "cupy": cupy, "torch": torch}
+    return common.versions(()) | {name: str(package.__version__) for name, package in packages.items()}
+
+
+def write(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
+    """Print each section as a table, its error lines last, and write the record."""
+    for section in dict.fromkeys(row.get("section") for row in rows):
+        shown = [row for row in rows if row.get("section") == section]
+        keep = [key for key in dict.fromkeys(key for row in shown for key in row) if key not in ("section", "source")]
+        plain = (int, float, str, type(None))
+        print_rows = [{key: row.get(key) for key in keep if isinstance(row.get(key), plain)} for row in shown]
+        common.print_table(print_rows)
+        print()
+    if chosen.json:
+        record = {
+            "command": " ".join(["python", *sys.argv]),
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "commit": os.environ.get("COMMIT") or common.commit(),
+            "machine": machine(),
+            "versions": versions(),
+            "rows": list(rows),
+        }
+        chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure the sections asked for."""
+    chosen = parser(__doc__).parse_args()
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    for name in chosen.only:
+        FOUND.extend(guarded(name, lambda name=name: SECTIONS[name](chosen.quick)))
+    write(chosen, FOUND)
+
+
+if __name__ == "__main__":
+    main()

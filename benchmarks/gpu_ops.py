@@ -1,0 +1,156 @@
+"""Every distinct operation that the course's training steps issue on a GPU, measured one by one on CuPy.
+
+    python benchmarks/gpu_ops.py [--json benchmarks/results/gpu_ops.json]
+
+A step is run on the simulated GPU, which writes down each launch: the operation, shapes, strides and dtypes. Then each
+is replayed on CuPy: `host_us` is what the call costs the host, `device_us` what it costs the device, back to back with
+others of its kind. `count` says how often it comes in a step of each batch size. The simulated GPU's model of time is
+judged by this table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+View = dict[str, Any]  # {"shape", "strides", "dtype"}
+
+
+class Recorder:
+    """A simulated GPU that writes down what it is asked to launch."""
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+        self.launches: list[Row] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._machine, name)
+
+    def launch(self, op: str, inputs: Any, outputs: Any, options: Any = None, stream: int = 0) -> None:
+        plain = [_plain(x) for x in inputs], [_plain(x) for x in outputs]
+        self.launches.append({"op": op, "inputs": plain[0], "outputs": plain[1], "options": dict(options or {})})
+        self._machine.launch(op, inputs, outputs, options, stream)
+
+
+def _plain(x: Any) -> Any:
+    return {"shape": list(x.shape), "strides": list(x.strides), "dtype": x.dtype} if hasattr(x, "strides") else x
+
+
+def issued(case: Any) -> list[Row]:
+    """What one training step launches, after the first, which makes memory: with a look for the right answers."""
+    from unrolled import simgpu
+    from unrolled.simgpu import current
+
+    recorder = Recorder(current.machine())
+    simgpu.connect(recorder)
+    try:
+        network, optimizer = case.network().build(case.image, simgpu), case.ours()
+        batches = case.batches(np)[:2]
+        for images, labels in ((simgpu.asarray(x), simgpu.asarray(y)) for x, y in batches):
+            recorder.launches.clear()
+            order = simgpu.asarray(np.arange(case.batch))
+            images, labels = images[order], labels[order]
+            _, scores = network.loss_and_scores(images, labels)
+            optimizer.step(network.parameters, network.gradients)
+            (scores.argmax(axis=1) == labels).sum()
+    finally:
+        simgpu.disconnect()
+    return recorder.launches
+
+
+def rows(cases: Any) -> list[Row]:
+    """A row for each distinct launch of these steps."""
+    found: dict[str, Row] = {}
+    for case in cases:
+        for launch in issued(case):
+            options = {key: value for key, value in launch["options"].items() if key not in ("rate", "epsilon")}
+            key = json.dumps([launch["op"], launch["inputs"], launch["outputs"], options])
+            row = found.setdefault(key, {"name": _name(launch), **launch, "count": {}})
+            row["count"][case.name] = row["count"].get(case.name, 0) + 1
+    return [row | measured(row) for row in found.values()]
+
+
+def _name(launch: Row) -> str:
+    op = launch["options"].get("name", launch["op"])
+    sides = (" ".join(_word(x) for x in launch[side]) for side in ("inputs", "outputs"))
+    return f"{op}: {' -> '.join(sides)}"
+
+
+def _word(x: Any) -> str:
+    return f"{x['dtype']}{tuple(x['shape'])}" if isinstance(x, dict) else str(x)
+
+
+def measured(row: Row) -> Row:
+    """{"host_us", "device_us"}, or {"error"} where it cannot be replayed."""
+    import gpu_timing as timing
+
+    try:
+        return timing.costs(replay(row))
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def replay(row: Row) -> Callable[[], Any]:
+    """The same work as a call of CuPy."""
+    import cupy as cp
+
+    from unrolled import kernels
+
+    op, options = row["op"], row["options"]
+    inputs, outputs = [_array(x) for x in row["inputs"]], [_array(x) for x in row["outputs"]]
+    out = outputs[0]
+    if op == "kernel":
+        kernel = kernels.by_name(options["name"])
+        others = {key: value for key, value in options.items() if key != "name"}
+        return lambda: kernel(tuple(inputs), tuple(outputs), **others)
+    if op == "copy":
+        return lambda: out.__setitem__(Ellipsis, inputs[0])
+    if op == "fill":
+        return lambda: out.fill(inputs[0])
+    if op == "matmul":
+        return lambda: cp.matmul(inputs[0], inputs[1], out=out)
+    if op == "getitem":
+        return lambda: inputs[0][inputs[1]]
+    if op == "setitem":
+        return lambda: out.__setitem__(tuple(inputs[1:]), inputs[0])
+    if op == "where":
+        return lambda: cp.where(*inputs)
+    if op in ("random_uniform", "random_normal"):
+        generator = cp.random.default_rng(0)
+        return lambda: generator.random(out.shape, dtype=out.dtype)
+    if "axis" in options:
+        return lambda: getattr(inputs[0], op)(axis=options["axis"])
+    function = getattr(cp, op)
+    return lambda: function(*inputs, out=out)
+
+
+def _array(x: Any) -> Any:
+    """An array of that shape, dtype and strides, with small values."""
+    import cupy as cp
+
+    if not isinstance(x, dict):
+        return x
+    size = 1 + sum((n - 1) * s for n, s in zip(x["shape"], x["strides"], strict=True)) // np.dtype(x["dtype"]).itemsize
+    if 0 in x["shape"]:
+        return cp.zeros(x["shape"], x["dtype"])
+    kind = np.dtype(x["dtype"]).kind
+    base = (cp.random.default_rng(0).random(size) + 0.1 if kind == "f" else cp.zeros(size)).astype(x["dtype"])
+    return cp.lib.stride_tricks.as_strided(base, x["shape"], x["strides"])
+
+
+def main() -> None:
+    """Measure them all."""
+    import gpu
+    import gpu_steps
+
+    chosen = gpu.parser(__doc__).parse_args()
+    cases = [*gpu_steps.SOURCE_A[:2], gpu_steps.KERAS, gpu_steps.SOURCE_B[0]]
+    gpu.write(chosen, rows(cases))
+
+
+if __name__ == "__main__":
+    main()

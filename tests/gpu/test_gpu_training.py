@@ -1,0 +1,144 @@
+"""Networks on a real GPU: the losses of NumPy's, optimizers, no wait and no transfer inside a step, memory."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from test_nn_optim import MAKERS, gradients
+
+from unrolled import data, nn
+from unrolled.device import to_host
+
+cp: Any = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'unrolled[gpu]'")
+
+RNG = np.random.default_rng(0)
+IMAGES, LABELS = RNG.random((96, 2, 12, 12), dtype=np.float32), RNG.integers(0, 10, 96)
+HERE = data.Dataset(IMAGES, LABELS)
+SPIN = r"""
+extern "C" __global__ void spin(long long cycles) {
+    long long start = clock64();
+    while (clock64() - start < cycles) {}
+}
+"""
+
+
+def network(dtype: Any = np.float32, rate: float = 0.0) -> nn.Sequential:
+    """All kinds of layers."""
+    return nn.Sequential(
+        *(nn.Conv2d(6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, stride=2), nn.Conv2d(8, 3), nn.LeakyReLU()),
+        *(nn.AvgPool2d(2, stride=1), nn.Dropout(rate), nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Linear(12)),
+        *(nn.Sigmoid(), nn.Linear(12), nn.Softplus(), nn.Linear(10)),
+        dtype=dtype,
+    )
+
+
+def there(dtype: Any = np.float32) -> Any:
+    return data.Dataset(cp.asarray(IMAGES.astype(dtype)), cp.asarray(LABELS))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_losses_of_numpy_step_by_step(name: str) -> None:
+    here = data.Dataset(IMAGES.astype(np.float64), LABELS)
+    ours = network(np.float64).fit(here, epochs=3, batch_size=20, optimizer=MAKERS[name](), progress=False)
+    gpu = network(np.float64).fit(there(np.float64), epochs=3, batch_size=20, optimizer=MAKERS[name](), progress=False)
+    np.testing.assert_allclose(gpu.step_loss, ours.step_loss, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("weight_decay", [0, 0.1])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-6), (np.float64, 1e-12)])
+def test_optimizers(name: str, weight_decay: float, dtype: Any, tolerance: float) -> None:
+    host = np.linspace(-1, 1, 1000).astype(dtype)
+    on_gpu = cp.asarray(host)
+    ours, other = MAKERS[name](weight_decay=weight_decay), MAKERS[name](weight_decay=weight_decay)
+    for gradient in gradients(1000, 6, dtype):
+        ours.step(host, gradient)
+        other.step(on_gpu, cp.asarray(gradient))
+    np.testing.assert_allclose(to_host(on_gpu), host, rtol=tolerance, atol=tolerance)
+
+
+def step() -> Any:
+    """A training step, warmed up: everything is compiled."""
+    built, optimizer, train = network(rate=0.3).build((2, 12, 12), cp), nn.Adam(), there()
+
+    def one() -> None:
+        built.loss_and_scores(train.images, train.labels)
+        optimizer.step(built.parameters, built.gradients)
+
+    for _ in range(3):
+        one()
+    cp.cuda.runtime.deviceSynchronize()
+    return one
+
+
+def test_a_step_never_waits_for_the_gpu() -> None:
+    """The GPU is kept busy for about half a second first: a step that waited for it would take as long."""
+    one, spin = step(), cp.RawKernel(SPIN, "spin")
+    spin((1,), (1,), (1,))
+    cp.cuda.runtime.deviceSynchronize()
+    start = time.perf_counter()
+    spin((1,), (1,), (800_000_000,))
+    one()
+    host = time.perf_counter() - start
+    cp.cuda.runtime.deviceSynchronize()
+    busy = time.perf_counter() - start
+    assert busy > 0.2
+    assert host < busy / 4
+
+
+def test_a_step_moves_nothing_between_host_and_device() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch's profiler sees every CUDA call of the process")
+    one = step()
+    activities = torch.profiler.ProfilerActivity
+    with torch.profiler.profile(activities=[activities.CPU, activities.CUDA]) as profile:
+        one()
+        cp.cuda.runtime.deviceSynchronize()
+    names = [event.name for event in profile.events()]
+    assert any("im2col" in name for name in names), "the profiler saw none of our kernels"
+    moved = [name for name in names if "HtoD" in name or "DtoH" in name]
+    waited = [name for name in names if "Synchronize" in name and "cudaDeviceSynchronize" not in name]
+    assert (moved, waited) == ([], [])
+    assert sum("DeviceSynchronize" in name for name in names) <= 2  # ours, and the profiler's
+
+
+def test_the_same_seed_trains_to_the_same_bits() -> None:
+    def parameters() -> Any:
+        trained = network(rate=0.3)
+        trained.fit(there(), epochs=2, batch_size=20, progress=False)
+        return trained.parameters
+
+    assert (parameters() == parameters()).all()
+
+
+def test_evaluate_predict_save_and_load(tmp_path: Any) -> None:
+    trained = network()
+    trained.fit(there(), epochs=2, batch_size=20, progress=False)
+    trained.save(tmp_path / "network.npz")
+    twin = network().build((2, 12, 12)).load(tmp_path / "network.npz")
+    a, b = trained.evaluate(there(), batch_size=40), twin.evaluate(HERE, batch_size=40)
+    assert a.accuracy == b.accuracy
+    assert a.loss == pytest.approx(b.loss, rel=1e-4)
+    np.testing.assert_array_equal(to_host(trained.predict(cp.asarray(IMAGES))), twin.predict(IMAGES))
+
+
+def test_a_loss_that_is_not_finite_ends_the_training() -> None:
+    bad = there()
+    bad.images[:] = cp.nan
+    with pytest.raises(nn.NonFiniteError, match="not finite"):
+        network().fit(bad, epochs=1, batch_size=20, progress=False)
+
+
+def test_no_memory_names_the_layer_and_a_smaller_batch() -> None:
+    pool = cp.get_default_memory_pool()
+    built = nn.Sequential(nn.ReLU(), nn.Flatten(), nn.Linear(3)).build((64, 64), cp)
+    x = cp.zeros((512, 64, 64), "float32")
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.total_bytes() + 1_000_000)
+    try:
+        with pytest.raises(MemoryError, match=r"layer 0, ReLU\(\).*a batch of 256 instead of 512"):
+            built.forward(x)
+    finally:
+        pool.set_limit(size=0)
