@@ -142,6 +142,8 @@ def test_events_order_streams_and_measure_time() -> None:
     number = machine.start_trace()
     machine.wait(last, 2)
     machine.launch("exp", [other], [other], {}, 2)
+    with pytest.raises(RuntimeError, match="not ready"):
+        machine.elapsed(first, last)
     before = machine.clock()
     machine.wait(last, None)
     trace = machine.stop_trace(number)

@@ -84,7 +84,7 @@ class Machine(Protocol):
         """The stream waits for the event; None: the host does."""
 
     def elapsed(self, first: int, last: int) -> float:
-        """Seconds between two events."""
+        """Seconds between two events. Raises RuntimeError, as CUDA, while the host has not waited for both."""
 
     def clock(self) -> float:
         """Seconds on the modelled host clock."""

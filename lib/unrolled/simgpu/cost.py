@@ -44,13 +44,11 @@ FLOPS: dict[str, int] = {
     **dict.fromkeys(("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"), 24),
     **dict.fromkeys(("power", "pow", "float_power"), 32),
     **dict.fromkeys(("var", "std", "nanvar", "nanstd"), 4),
-    **dict.fromkeys(("copy", "fill", "getitem", "setitem", "take", "concatenate", "repeat", "roll", "random.seed"), 0),
+    **dict.fromkeys(("copy", "fill", "getitem", "setitem", "concatenate", "random.seed"), 0),
     "random": 32,
 }
 """Operations for one value; 1 for what is not listed."""
 
-_GATHERS = ("getitem", "take", "take_along_axis")
-_SCATTERS = ("setitem", "put_along_axis")
 _CREATIONS = ("fill", "arange", "linspace", "eye")
 
 
@@ -79,14 +77,16 @@ def of(
     """The cost of a command. Raises CommandError, ValueError or TypeError for one whose parts do not go together."""
     views = [x for x in inputs if isinstance(x, View)]
     elements = _elements(op, inputs, outputs, options)
-    named = (views if op in _GATHERS else outputs if _is_scatter(op) else [None])[0]  # by an index: not all of it moves
+    named = (views if op == "getitem" else outputs if _is_scatter(op) else [None])[
+        0
+    ]  # by an index: not all of it moves
     sizes = {id(view): elements * _itemsize(view) if view is named else _nbytes(view) for view in (*views, *outputs)}
     updated = outputs if op.endswith(".at") or _kernel_is("updates", op, options) else ()
     read, written = (sum(sizes[id(view)] for view in part) for part in ((*views, *updated), outputs))
     traffic = sum(_sectors(view, view is named, options, profile) * sizes[id(view)] for view in (*views, *outputs))
     memory = traffic * (SORT_PASSES if op in ("sort", "argsort") else 1) / profile.bandwidth
     flops = _flops(op, inputs, outputs, options, elements)
-    product = op in ("matmul", "dot", "einsum") or _kernel_is("is_product", op, options)
+    product = op in ("matmul", "einsum") or _kernel_is("is_product", op, options)
     compute = flops / _peak((*views, *outputs), product, profile)
     if op.endswith(".at"):
         compute = max(compute, elements / profile.atomics)
@@ -106,8 +106,8 @@ def kind(op: str) -> str:
     if op.endswith(".at"):
         return "scatter_add"
     kinds = {"fused": "kernel", "kernel": "kernel", "copy": "copy", "concatenate": "copy", "random": "random"}
-    kinds |= dict.fromkeys(("matmul", "dot", "einsum", "outer"), "matmul")
-    kinds |= dict.fromkeys((*_GATHERS, *_SCATTERS, "nonzero", "putmask"), "indexing")
+    kinds |= dict.fromkeys(("matmul", "einsum"), "matmul")
+    kinds |= dict.fromkeys(("getitem", "setitem", "nonzero"), "indexing")
     kinds |= dict.fromkeys(_CREATIONS, "fill") | dict.fromkeys(("sort", "argsort", "searchsorted", "median"), "sort")
     return kinds.get(op, "ufunc")
 
@@ -119,13 +119,11 @@ def _elements(op: str, inputs: Sequence[Operand], outputs: Sequence[View], optio
         target = outputs[0] if op != "getitem" else views[0]
         indices = [x.shape if isinstance(x, View) else () for x in inputs[1:]]
         return gathers.addressed(target.shape, indices, options)
-    if op == "put_along_axis":
-        return gathers.along_axis(outputs[0].shape, views[-1].shape, options)
     return max((view.size for view in (*views, *outputs)), default=0)
 
 
 def _is_scatter(op: str) -> bool:
-    return op in _SCATTERS or op.endswith(".at")
+    return op == "setitem" or op.endswith(".at")
 
 
 def _kernel_is(what: str, op: str, options: Mapping[str, Plain]) -> bool:
@@ -176,14 +174,14 @@ def _row(view: View, options: Mapping[str, Plain]) -> int:
 def _flops(
     op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], elements: int
 ) -> int:
-    if op in ("matmul", "dot"):
+    if op == "matmul":
         return 2 * outputs[0].size * _inner(inputs)
     if op == "einsum":
         return 2 * _index_space(options["subscripts"], inputs)
     if op == "fused":
         return elements * sum(FLOPS.get(str(step[0]), 1) for step in options["steps"])
     if op == "kernel":
-        return int(operations.kernel(options["name"]).flops(inputs, outputs, options))
+        return int(operations.kernel(options["name"]).flops(inputs, outputs, operations.without_name(options)))
     if op in ("sort", "argsort", "median"):
         return int(elements * max(1, ceil(log2(max(2, elements)))))
     return elements * FLOPS.get(op, 1)

@@ -79,40 +79,6 @@ def at(function: np.ufunc) -> Operation:
     return compute
 
 
-def take(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    x, indices = inputs
-    axis = options.get("axis")
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    if not -x.ndim <= axis < x.ndim:
-        raise CommandError(f"axis is {axis!r:.40}; the array has {x.ndim}")
-    check_size(x.size // max(1, x.shape[axis]) * np.size(indices), outputs[0])
-    np.copyto(outputs[0], np.take(x, _wrapped(indices, x.shape[axis]), axis=axis))
-
-
-def take_along_axis(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    x, indices = inputs
-    check_size(along_axis(x.shape, indices.shape, options), outputs[0])
-    np.copyto(outputs[0], np.take_along_axis(x, _wrapped(indices, x.shape[options["axis"]]), axis=options["axis"]))
-
-
-def put_along_axis(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    values, indices = inputs
-    (x,) = outputs
-    along_axis(x.shape, indices.shape, options)
-    np.put_along_axis(x, _wrapped(indices, x.shape[options["axis"]]), values, axis=options["axis"])
-
-
-def along_axis(shape: Sequence[int], indices: Sequence[int], options: Options) -> int:
-    """How many elements `take_along_axis` and `put_along_axis` name."""
-    axis = options["axis"]
-    if type(axis) is not int or not -len(shape) <= axis < len(shape) or len(shape) != len(indices):
-        raise CommandError(f"axis is {axis!r:.40}, arrays of shapes {tuple(shape)} and {tuple(indices)}")
-    others = list(shape)
-    others[axis] = 1
-    return prod(np.broadcast_shapes(tuple(others), tuple(indices)))
-
-
 def check_size(size: int, out: Array) -> None:
     """Raise before NumPy makes a result that would not fit in the output."""
     if size != out.size:

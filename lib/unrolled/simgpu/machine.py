@@ -63,7 +63,7 @@ class LocalMachine:
 
     def free(self, buffer: int) -> None:
         nbytes = self._pool.give(buffer)
-        if nbytes is not None:  # `where` would be that of a finalizer
+        if nbytes is not None and self._traces:  # `where` would be that of a finalizer
             self._note(Allocation(nbytes, self._timeline.host, True))
 
     def launch(
@@ -132,6 +132,8 @@ class LocalMachine:
             self._timeline.hold(stream, time)
 
     def elapsed(self, first: int, last: int) -> float:
+        if max(self._event(first), self._event(last)) > self._timeline.host:
+            raise RuntimeError("cudaErrorNotReady: device not ready")
         return self._event(last) - self._event(first)
 
     def clock(self) -> float:

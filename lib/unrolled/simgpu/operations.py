@@ -73,23 +73,27 @@ def _ufunc(function: np.ufunc) -> Operation:
             loop["dtype"] = dtype_of(options["dtype"])
         if options.get("signature") is not None:
             loop["signature"] = tuple(dtype_of(name) for name in options["signature"])
+        if function is np.power and not loop and np.result_type(*inputs).kind in "iu":
+            inputs = _bounded_power(inputs, outputs[0])
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
 
-    return _power if function is np.power else compute
+    return compute
 
 
-def _power(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    """NumPy refuses negative exponents of integers; a kernel cannot look at values first. It gives 1 / x, cut to 0."""
+def _bounded_power(inputs: Sequence[Any], out: Array) -> tuple[Any, Any]:
+    """Base and exponent, none negative: NumPy refuses integers to a negative power, and a kernel cannot look first.
+
+    It gives 1 / base^-exponent, cut to a whole number: 0, unless base is 1 or -1.
+    """
     base, exponent = inputs
-    (out,) = outputs
-    if np.result_type(base, exponent).kind not in "iu":
-        np.power(base, exponent, out=out, casting=_casting(options, "same_kind"))
-        return
     _check_fit(inputs, out)
-    odd = np.where(np.bitwise_and(exponent, 1), base, 1)  # of -1, what an odd exponent leaves
-    inverse = np.where(np.equal(base, 1), 1, np.where(np.equal(base, -1), odd, 0))
-    positive = np.power(base, np.maximum(exponent, 0))
-    np.copyto(out, np.where(np.less(exponent, 0), inverse, positive), casting="unsafe")
+    negative = np.less(exponent, 0)
+    unit = np.logical_or(np.equal(base, 1), np.equal(base, -1))
+    kind = np.result_type(base, exponent)
+    vanishes = np.logical_and(negative, np.logical_not(unit))
+    return np.where(vanishes, 0, base).astype(kind), np.where(
+        negative, np.bitwise_and(exponent, 1) + 2 * vanishes, exponent
+    ).astype(kind)
 
 
 def _casting(options: Options, default: str) -> Any:
@@ -209,40 +213,6 @@ def _concatenate(inputs: Sequence[Any], outputs: Sequence[Array], options: Optio
     np.copyto(outputs[0], np.concatenate(inputs, axis=options.get("axis", 0)), casting="same_kind")
 
 
-def _dot(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    a, b = inputs
-    inner = max(1, a.shape[-1]) if a.ndim and b.ndim else 1
-    gathers.check_size(a.size // inner * (b.size // inner), outputs[0])
-    np.copyto(outputs[0], np.dot(a, b), casting="same_kind")
-
-
-def _outer(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    a, b = inputs
-    np.multiply(np.reshape(a, (-1, 1)), np.reshape(b, (1, -1)), out=outputs[0], casting="same_kind")
-
-
-def _roll(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    shift = options["shift"]
-    shift = tuple(shift) if isinstance(shift, (list, tuple)) else shift
-    np.copyto(outputs[0], np.roll(inputs[0], shift, _axis(options)))
-
-
-def _repeat(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    (x,), (out,) = inputs, outputs
-    if type(options["repeats"]) is not int:
-        raise CommandError("repeats is one whole number")
-    gathers.check_size(x.size * options["repeats"], out)
-    np.copyto(out, np.repeat(x, options["repeats"], axis=options.get("axis")))
-
-
-def _putmask(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    mask, value = inputs
-    _check_fit([mask], outputs[0])
-    if np.ndim(value):
-        raise CommandError("putmask takes one value")
-    np.copyto(outputs[0], value, where=np.asarray(mask, dtype=bool), casting="unsafe")
-
-
 STEPS = 64
 """Of a fused kernel; each takes memory as large as the output while it runs."""
 
@@ -282,8 +252,13 @@ def kernel(name: Any) -> Any:
         raise CommandError(f"kernel is {name!r:.40}; the library has none of that name") from None
 
 
+def without_name(options: Options) -> Options:
+    """The options that are the kernel's own."""
+    return {key: value for key, value in options.items() if key != "name"}
+
+
 def _kernel(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    kernel(options["name"]).numpy(inputs, outputs, options)
+    kernel(options["name"]).numpy(inputs, outputs, without_name(options))
 
 
 OTHERS: dict[str, Operation] = {
@@ -295,7 +270,6 @@ OTHERS: dict[str, Operation] = {
     "einsum": _einsum,
     "getitem": gathers.getitem,
     "setitem": gathers.setitem,
-    "take": gathers.take,
     "nonzero": _nonzero,
     "arange": _arange,
     "linspace": _linspace,
@@ -306,13 +280,6 @@ OTHERS: dict[str, Operation] = {
     "argsort": _sort(np.argsort),
     "searchsorted": _searchsorted,
     "concatenate": _concatenate,
-    "dot": _dot,
-    "outer": _outer,
-    "roll": _roll,
-    "repeat": _repeat,
-    "take_along_axis": gathers.take_along_axis,
-    "put_along_axis": gathers.put_along_axis,
-    "putmask": _putmask,
     "random.seed": draws.seed,
     "random": draws.draw,
     "fused": _fused,

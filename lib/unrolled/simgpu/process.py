@@ -39,7 +39,9 @@ _PLAIN_CALLS = (
     *("start_trace", "memory", "reset_peak", "free_all"),
 )
 _CALLS = frozenset((*_PLAIN_CALLS, "launch", "upload", "download", "stop_trace"))
-_ERRORS = {kind.__name__: kind for kind in (CommandError, OutOfMemoryError, TypeError, ValueError, MemoryError)}
+_ERRORS = {
+    kind.__name__: kind for kind in (CommandError, OutOfMemoryError, TypeError, ValueError, MemoryError, RuntimeError)
+}
 
 
 class LinkError(ConnectionError):
