@@ -44,26 +44,6 @@ take, nonzero = _indexing.take, _indexing.nonzero
 take_along_axis, put_along_axis = _indexing.take_along_axis, _indexing.put_along_axis
 
 
-def get_array_module(*args: Any) -> Any:
-    """This module if one of the arguments lies on the simulated GPU, else NumPy."""
-    return sys.modules[__name__] if any(isinstance(x, ndarray) for x in args) else _np
-
-
-def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes."""
-    return a.shape if isinstance(a, ndarray) else _np.shape(a)
-
-
-def ndim(a: Any) -> int:
-    """How many axes there are."""
-    return a.ndim if isinstance(a, ndarray) else _np.ndim(a)
-
-
-def size(a: Any) -> int:
-    """How many values there are."""
-    return a.size if isinstance(a, ndarray) else _np.size(a)
-
-
 assert _methods  # imported for what it puts on the class
 
 
@@ -77,7 +57,6 @@ __all__ = [
     "connect",
     "cuda",
     "disconnect",
-    "get_array_module",
     "get_default_memory_pool",
     "launch_kernel",
     "lib",

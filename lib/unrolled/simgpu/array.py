@@ -6,6 +6,7 @@ strides whose values nobody reads or writes. Views, strides and layouts are NumP
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ class Memory:
         self.origin = origin  # the address of the ghost's first byte: offsets count from there
 
     def __del__(self) -> None:
-        if self.owned:
+        if self.owned and not sys.is_finalizing():
             self.machine.free(self.buffer)
 
 
@@ -312,6 +313,12 @@ def check_types(values: Sequence[Any]) -> None:
     for x in values:
         if not isinstance(x, (ndarray, *SCALARS)):
             raise TypeError(f"Unsupported type {type(x)}")
+
+
+def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
+    """Raise OverflowError, as NumPy, for a Python integer that the integers of this dtype cannot hold."""
+    if type(x) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
+        raise OverflowError(f"Python integer {x} out of bounds for {dtype}")
 
 
 def _operand(x: Any, machine: Machine) -> Operand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,26 @@ def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None) -> An
     return a.get(stream=stream, order=order, out=out) if isinstance(a, ndarray) else np.asarray(a, order=order)  # type: ignore[call-overload]
 
 
+def get_array_module(*args: Any) -> Any:
+    """This module if one of the arguments lies on the simulated GPU, else NumPy."""
+    return sys.modules["unrolled.simgpu"] if any(isinstance(x, ndarray) for x in args) else np
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The lengths of the axes."""
+    return a.shape if isinstance(a, ndarray) else np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """How many axes there are."""
+    return a.ndim if isinstance(a, ndarray) else np.ndim(a)
+
+
+def size(a: Any) -> int:
+    """How many values there are."""
+    return a.size if isinstance(a, ndarray) else np.size(a)
+
+
 def _from_host(obj: Any, dtype: Any, order: str) -> ndarray:
     host = np.asarray(obj, dtype)
     if host.dtype.kind not in "biufc" or host.dtype.itemsize > 16:
@@ -160,6 +181,6 @@ FUNCTIONS = {
     function.__name__: function
     for function in (
         *(array, asarray, ascontiguousarray, empty, zeros, ones, full, empty_like, zeros_like, ones_like, full_like),
-        *(copy, arange, linspace, eye, identity, tril, triu, asnumpy),
+        *(copy, arange, linspace, eye, identity, tril, triu, asnumpy, get_array_module, shape, ndim, size),
     )
 }

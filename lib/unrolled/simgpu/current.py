@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from unrolled.simgpu.command import Machine
 from unrolled.simgpu.profiles import PROFILES, Profile
-
-if TYPE_CHECKING:
-    from unrolled.simgpu.trace import Trace
+from unrolled.simgpu.trace import Trace
 
 DEFAULT = "T4"  # what Colab lends
 
@@ -79,8 +76,6 @@ def trace() -> Iterator[Trace]:
 
     It begins when the device has done all work so far, and `t.seconds` counts until the device has done the block's.
     """
-    from unrolled.simgpu.trace import Trace
-
     traced, found = machine(), Trace()
     traced.synchronize()
     number = traced.start_trace()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import Ghost, check_types, launch, ndarray, shaped_like
+from unrolled.simgpu.array import Ghost, check_fits, check_types, launch, ndarray, shaped_like
 from unrolled.simgpu.symbols import Symbol
 
 NAMES = """
@@ -19,6 +19,8 @@ NAMES = """
     greater greater_equal less less_equal equal not_equal logical_and logical_or logical_xor logical_not
     bitwise_and bitwise_or bitwise_xor bitwise_not invert left_shift right_shift isfinite isinf isnan gcd lcm
 """
+
+_COMPARISONS = {"greater", "greater_equal", "less", "less_equal", "equal", "not_equal"}  # take integers of any size
 
 
 class ufunc:  # noqa: N801 (NumPy's name)
@@ -41,6 +43,9 @@ class ufunc:  # noqa: N801 (NumPy's name)
             raise TypeError(f"{self.__name__}() takes {self.nin} arguments, got {len(inputs)}")
         check_types([*inputs, *(x for x in outs if x is not None)])
         dtypes, strong = self._dtypes(inputs, dtype)
+        if self.__name__ not in _COMPARISONS:
+            for x, kind in zip(inputs, dtypes, strict=False):
+                check_fits(x, kind)
         results = _results(self.__name__, inputs, outs, dtypes[self.nin :], casting)
         options: dict[str, Any] = {"signature": [kind.name for kind in dtypes]} if strong else {}
         if dtype is not None and not strong:
@@ -124,13 +129,13 @@ def laid_out(ghosts: Sequence[Ghost], shape: tuple[int, ...], dtype: Any) -> nda
 
 
 def _check_out(name: str, out: ndarray, shape: tuple[int, ...], dtype: Any, casting: Any, number: int) -> None:
-    if out.shape != shape:
-        raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
     if not np.can_cast(dtype, out.dtype, casting):
         which = f"output {number}" if number else "output"
         raise TypeError(
             f"Cannot cast ufunc {name!r} {which} from {dtype!r} to {out.dtype!r} with casting rule {casting!r}"
         )
+    if out.shape != shape:
+        raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:

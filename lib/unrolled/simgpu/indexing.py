@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from unrolled.simgpu.array import SCALARS, launch, ndarray
+from unrolled.simgpu.array import SCALARS, check_fits, launch, ndarray
 from unrolled.simgpu.creation import asarray
 
 _BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
@@ -43,6 +43,7 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
     if not isinstance(value, (ndarray, *SCALARS)):
         value = asarray(value, x.dtype)  # as CuPy: it moves, and the trace tells
     value = _fitting(value, _picked(seen, start, indices))
+    check_fits(value, x.dtype)
     launch("setitem", [value, *indices], [seen], {"axes": _axes(start, indices)})
 
 
@@ -80,6 +81,7 @@ def fill(x: ndarray, value: Any) -> None:
         value = value.item()
     if not isinstance(value, SCALARS):
         raise TypeError(f"Unsupported type {type(value)}")
+    check_fits(value, x.dtype)
     launch("fill", [value], [x])
 
 

@@ -86,8 +86,11 @@ def trace(a: ndarray, offset: int = 0) -> Any:
     return REDUCTIONS["sum"](a.diagonal(offset), axis=-1)
 
 
-def einsum(subscripts: str, *operands: ndarray) -> ndarray:
-    """Sums of products by Einstein's convention: einsum("ij,jk->ik", a, b). ... is not simulated."""
+def einsum(subscripts: str, *operands: ndarray, optimize: Any = True) -> ndarray:
+    """Sums of products by Einstein's convention: einsum("ij,jk->ik", a, b). ... is not simulated.
+
+    Two arrays are multiplied by a matrix product where that is possible, whatever `optimize` says, as in CuPy.
+    """
     if not isinstance(subscripts, str) or "." in subscripts:
         raise NotImplementedError("einsum takes subscripts as text without ...; the rest is not simulated")
     text = subscripts.replace(" ", "")
@@ -117,6 +120,10 @@ def norm(x: ndarray, ord: Any = None, axis: Any = None, keepdims: bool = False) 
     if ord in (1, np.inf) and (x.ndim == 1 or isinstance(axis, int)):
         return REDUCTIONS["sum" if ord == 1 else "max"](abs(floats), axis=axis, keepdims=keepdims)
     raise NotImplementedError(f"norm(ord={ord!r}, axis={axis!r}) is not simulated")
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"linalg.{name} is not simulated")
 
 
 def _sizes(words: list[str], operands: Sequence[ndarray]) -> dict[str, int]:

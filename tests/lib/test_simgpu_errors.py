@@ -1,0 +1,153 @@
+"""What the simulated GPU refuses, in CuPy's words: mixing, moving by itself, what does not fit, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unrolled import simgpu as cp
+from unrolled.simgpu.machine import LocalMachine
+
+HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """A GPU of its own for each test, and the one before afterwards."""
+    cp.connect(LocalMachine("T4"))
+    yield
+    cp.disconnect()
+
+
+UNSUPPORTED = r"Unsupported type <class 'numpy.ndarray'>"
+IMPLICIT = r"Implicit conversion to a NumPy array is not allowed\. Please use `.get\(\)`"
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x: x + HOST,
+        lambda x: HOST + x,
+        lambda x: x @ HOST.T,
+        lambda x: HOST @ x.T,
+        lambda x: x == HOST,
+        lambda x: cp.maximum(x, HOST),
+        lambda x: cp.add(x, x, out=HOST.copy()),
+        lambda x: cp.where(x > 0, HOST, x),
+        lambda x: cp.exp(HOST),
+        lambda x: cp.sum(HOST),
+        lambda x: cp.concatenate([x, HOST]),
+        lambda x: cp.matmul(x, HOST.T),
+        lambda x: cp.reshape(HOST, 6),
+    ],
+)
+def test_arrays_of_host_and_device_do_not_mix(mix: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=UNSUPPORTED):
+        mix(cp.asarray(HOST))
+
+
+def test_the_host_cannot_take_a_device_array_by_itself() -> None:
+    x = cp.asarray(HOST)
+    for take in (np.asarray, np.array, lambda x: np.concatenate([x, x]), lambda x: np.dot(HOST, x)):
+        with pytest.raises(TypeError, match=IMPLICIT):
+            take(x)
+    with pytest.raises(TypeError):
+        np.exp(x)  # __array_ufunc__ is None
+    host = HOST.copy()
+    with pytest.raises(TypeError):
+        host += x
+    with pytest.raises(TypeError, match=IMPLICIT):
+        host[...] = x
+    with pytest.raises(ValueError, match=r"non-scalar numpy\.ndarray cannot be used for fill"):
+        x[...] = HOST
+    with pytest.raises(TypeError, match="Unsupported type <class 'list'>"):
+        x[0] = [1, 2, 3]
+    with pytest.raises(TypeError, match="Unsupported type <class 'list'>"):
+        cp.add(x, [1, 2, 3])
+
+
+def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
+    x = cp.zeros((2, 3), dtype="float32")
+    x.set(HOST)
+    back = x.get()
+    np.testing.assert_array_equal(back, HOST)
+    back[0] = 7  # the host's own memory
+    assert x.get()[0, 0] == 0
+    np.testing.assert_array_equal(x.T.get(), HOST.T)
+    np.testing.assert_array_equal(x[:, ::2].get(), HOST[:, ::2])
+    np.testing.assert_array_equal(cp.asnumpy(x), HOST)
+    assert cp.asnumpy(HOST) is HOST
+    out = np.zeros_like(HOST)
+    assert x.get(out=out) is out
+    np.testing.assert_array_equal(out, HOST)
+    with pytest.raises(TypeError, match=r"Only numpy\.ndarray can be set"):
+        x.set(x)
+    with pytest.raises(ValueError, match=r"Shape mismatch. Old shape: \(2, 3\), new shape: \(3, 2\)"):
+        x.set(HOST.T)
+    with pytest.raises(TypeError, match="float64 array cannot be set to float32 array"):
+        x.set(HOST.astype(float))
+    columns = cp.asarray(np.asfortranarray(HOST))
+    assert columns.flags.f_contiguous
+    np.testing.assert_array_equal(columns.get(), HOST)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (lambda x: x + x.T, ValueError, r"could not be broadcast together with shapes \(2,3\) \(3,2\)"),
+        (lambda x: cp.add(x, x, out=cp.zeros(3)), ValueError, r"output operand with shape \(3,\)"),
+        (lambda x: cp.add(x, x, out=cp.zeros((2, 3), int)), TypeError, "Cannot cast ufunc 'add' output"),
+        (lambda x: x.reshape(4), ValueError, r"cannot reshape array of size 6 into shape \(4,\)"),
+        (lambda x: x.reshape(-1, -1), ValueError, "only specify one unknown dimension"),
+        (lambda x: x @ x, ValueError, "matmul"),
+        (lambda x: x @ 2, TypeError, "Unsupported type <class 'int'>"),
+        (lambda x: x.sum(axis=2), ValueError, "axis 2 is out of bounds"),
+        (lambda x: x[:0].max(), ValueError, "zero-size array to reduction operation maximum"),
+        (lambda x: x[:0].argmax(), ValueError, "argmax of an empty sequence"),
+        (lambda x: x[2], IndexError, "out of bounds"),
+        (lambda x: x[0, 0, 0], IndexError, "too many indices"),
+        (lambda x: x[cp.zeros(3)], IndexError, "integer or boolean"),
+        (lambda x: x[cp.zeros(3, bool)], IndexError, "boolean index did not match"),
+        (lambda x: x["a"], IndexError, "only integers, slices"),
+        (lambda x: x[cp.arange(2), cp.arange(3)], IndexError, "indexing arrays could not be broadcast"),
+        (lambda x: x.__setitem__(0, cp.zeros(2)), ValueError, r"from shape \(2,\) into shape \(3,\)"),
+        (lambda x: cp.concatenate([x, x.T]), ValueError, "must match exactly"),
+        (lambda x: cp.concatenate([]), ValueError, "at least one array"),
+        (lambda x: cp.stack([x, x.T]), ValueError, "same shape"),
+        (lambda x: x.transpose(0, 0), ValueError, "repeated axis"),
+        (lambda x: cp.einsum("ij,jk", x, x), ValueError, "'j' has length 3 in one array and 2 in another"),
+        (lambda x: cp.array([object()]), ValueError, "Unsupported dtype object"),
+        (lambda x: bool(x), ValueError, "truth value of an array with more than one element is ambiguous"),
+        (lambda x: float(x), TypeError, "only length-1 arrays"),
+        (lambda x: range(3)[x[0, 0]], TypeError, "only integer scalar arrays"),
+        (lambda x: iter(x.sum()), TypeError, "iteration over a 0-d array"),
+        (lambda x: len(x.sum()), TypeError, "unsized"),
+        (lambda x: hash(x), TypeError, "unhashable"),
+        (lambda x: x.astype("uint8").__iadd__(300), OverflowError, "out of bounds for uint8"),
+        (lambda x: cp.linalg.norm(x, ord="nuc"), NotImplementedError, "not simulated"),
+        (lambda x: cp.pad(x, 1, mode="edge"), NotImplementedError, "border of one number only"),
+        (lambda x: cp.einsum("...i", x), NotImplementedError, "not simulated"),
+    ],
+)
+def test_errors_say_what_does_not_fit(wrong: Callable[[Any], Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        wrong(cp.asarray(HOST))
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: cp.fft, "fft is not simulated"),
+        (lambda: cp.zeros(2).tofile, "ndarray.tofile is not simulated"),
+        (lambda: cp.random.poisson, "random.poisson is not simulated"),
+        (lambda: cp.cuda.Graph, "cuda.Graph is not simulated"),
+        (lambda: cp.cuda.runtime.streamDestroy, "cuda.runtime.streamDestroy is not simulated"),
+        (lambda: cp.linalg.svd, "linalg.svd is not simulated"),
+    ],
+)
+def test_what_is_missing_says_that_it_is_not_simulated(ask: Callable[[], Any], words: str) -> None:
+    with pytest.raises(AttributeError, match=words):
+        ask()

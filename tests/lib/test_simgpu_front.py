@@ -1,0 +1,263 @@
+"""The simulated GPU as a program meets it: the border to the host, memory, time, streams, random numbers."""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unrolled import device
+from unrolled import simgpu as cp
+from unrolled.simgpu import current
+from unrolled.simgpu.machine import LocalMachine
+
+HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """A GPU of its own for each test, and the one before afterwards."""
+    cp.connect(LocalMachine("T4"))
+    yield
+    cp.disconnect()
+
+
+def test_indices_out_of_range_wrap_as_in_cupy() -> None:
+    x = cp.arange(5) * 10
+    assert x[cp.array([5, -6, 12])].tolist() == [0, 40, 20]
+    x[cp.array([7])] = 1
+    assert x.tolist() == [0, 10, 1, 30, 40]
+
+
+def test_memory_comes_back_with_the_last_view() -> None:
+    pool = cp.get_default_memory_pool()
+    assert pool.used_bytes() == 0
+    x = cp.zeros((1000, 1000), dtype="float32")
+    view = x[::2, 1:].T
+    assert pool.used_bytes() >= 4_000_000
+    del x
+    gc.collect()
+    assert pool.used_bytes() >= 4_000_000
+    assert int(view.sum()) == 0
+    del view
+    gc.collect()
+    assert pool.used_bytes() == 0
+    assert pool.total_bytes() >= 4_000_000
+    assert pool.peak_bytes() >= 4_000_000
+    pool.free_all_blocks()
+    assert pool.total_bytes() == 0
+    free, total = cp.cuda.runtime.memGetInfo()
+    assert free == total
+
+
+def test_out_of_memory_names_the_array_its_size_and_what_is_free() -> None:
+    cp.connect(LocalMachine("T4", memory_limit=1_000_000))
+    kept = cp.zeros(1000)
+    with pytest.raises(cp.cuda.memory.OutOfMemoryError, match=r"\(1000, 1000\) of float64, 8,000,000 bytes: 9\d\d,"):
+        cp.ones((1000, 1000))
+    with pytest.raises(MemoryError):
+        cp.ones((1000, 1000))
+    assert float(kept.sum()) == 0
+    cp.disconnect()
+
+
+def test_arrays_of_a_gpu_that_is_gone_are_refused() -> None:
+    x = cp.zeros(3)
+    cp.connect(LocalMachine("A100"))
+    assert cp.profile().name == "A100"
+    for use in (lambda: x + 1, lambda: x.get(), lambda: x.set(np.zeros(3))):
+        with pytest.raises(ValueError, match="gone"):
+            use()
+    with pytest.raises(RuntimeError, match="lies elsewhere"):
+        cp.use("H200")
+    cp.disconnect()
+    assert (x + 1).tolist() == [1, 1, 1]
+
+
+def test_use_chooses_a_profile() -> None:
+    kept = current._machine, list(current._kept)
+    current._kept.clear()
+    try:
+        assert cp.use("H200").name == cp.profile().name == "H200"
+        assert "H200" in cp.cuda.runtime.getDeviceProperties(0)["name"].decode()
+        cp.zeros(3)
+        cp.reset()
+        assert cp.profile().name == "H200"
+        assert cp.clock() == 0
+        with pytest.raises(ValueError, match="no profile 'Voodoo'"):
+            cp.use("Voodoo")
+        with pytest.raises(RuntimeError, match="not connected"):
+            cp.disconnect()
+    finally:
+        current._machine, current._kept[:] = kept
+
+
+def test_a_launch_returns_before_the_work_is_done() -> None:
+    x = cp.ones((2000, 2000), dtype="float32")
+    cp.cuda.Device().synchronize()
+    before = cp.clock()
+    y = x @ x
+    unsynchronized = cp.clock() - before
+    cp.cuda.runtime.deviceSynchronize()
+    assert cp.clock() - before > 5 * unsynchronized
+    assert y.shape == (2000, 2000)
+
+
+@pytest.mark.parametrize(
+    "look", [float, int, bool, str, cp.asnumpy, lambda v: v.item(), lambda v: v.get(), lambda v: f"{v:.2f}"]
+)
+def test_a_look_at_a_value_waits(look: Callable[[Any], Any]) -> None:
+    x = cp.ones((2000, 2000), dtype="float32")
+    total = (x @ x).sum()
+    before = cp.clock()
+    look(total)
+    assert cp.clock() - before > 1e-3
+
+
+def test_masks_and_nonzero_wait_and_integers_do_not() -> None:
+    x, rows = cp.ones((2000, 2000), dtype="float32"), cp.arange(3)
+    mask = cp.zeros(2000, dtype=bool)
+    for waits, act in [
+        (True, lambda: x[mask]),
+        (True, lambda: mask.nonzero()),
+        (True, lambda: x.__setitem__(mask, 0)),
+        (False, lambda: x[rows]),
+        (False, lambda: x.__setitem__(rows, 0)),
+        (False, lambda: cp.where(x > 0, x, 0)),
+    ]:
+        y = x @ x
+        before = cp.clock()
+        act()
+        assert (cp.clock() - before > 1e-3) is waits
+        del y
+
+
+def test_streams_run_beside_each_other_and_events_order_them() -> None:
+    x = cp.ones((2000, 2000), dtype="float32")
+    cp.cuda.Device().synchronize()
+    first, second = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream()
+    start, end, late = (cp.cuda.Event() for _ in range(3))
+    with first:
+        assert cp.cuda.get_current_stream() == first
+        start.record()
+        y = x @ x
+        end.record()
+    with second:
+        second.wait_event(end)
+        z = y + 1
+    second.record(late)
+    late.synchronize()
+    assert late.done
+    assert end.done
+    assert cp.cuda.get_elapsed_time(start, end) > 1
+    assert cp.cuda.get_elapsed_time(end, late) >= 0
+    assert cp.cuda.get_current_stream() == cp.cuda.Stream.null
+    first.synchronize()
+    assert float(z[0, 0]) == 2001
+    with pytest.raises(RuntimeError, match="never recorded"):
+        cp.cuda.get_elapsed_time(cp.cuda.Event(), end)
+
+
+def test_a_trace_holds_what_a_block_does() -> None:
+    x = cp.asarray(HOST)
+    for _ in range(2):  # the name stays ours, whatever is imported
+        with cp.trace() as t:
+            y = cp.exp(x) * 2
+            cp.asnumpy(y)
+    assert [launch.op for launch in t.launches] == ["exp", "multiply"]
+    assert [transfer.nbytes for transfer in t.transfers] == [24]
+    assert all(launch.where is not None and "test_simgpu_front" in launch.where for launch in t.launches)
+    assert t.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("program", "launches"),
+    [
+        (lambda x: x[1:].T.reshape(3, 1)[None, ..., ::-1], 0),
+        (lambda x: x.T.reshape(6), 1),
+        (lambda x: x.__iadd__(1), 1),
+        (lambda x: x.__setitem__((slice(1), 0), 3), 1),
+        (lambda x: x.astype("float32", copy=False), 0),
+        (lambda x: cp.concatenate([x, x, x]), 1),
+        (lambda x: cp.zeros(5), 1),
+        (lambda x: cp.empty(5), 0),
+        (lambda x: x.sum(axis=0), 1),
+        (lambda x: x[cp.arange(2), 0], 2),
+    ],
+)
+def test_launches(program: Callable[[Any], Any], launches: int) -> None:
+    x = cp.asarray(HOST)
+    with cp.trace() as t:
+        program(x)
+    assert len(t.launches) == launches
+
+
+def test_x_at_key_plus_equals_does_not_copy_back() -> None:
+    x = cp.asarray(HOST)
+    with cp.trace() as t:
+        x[:, 1:] += 1
+    assert [launch.op for launch in t.launches] == ["add"]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, xp: rng.random((3, 4)),
+        lambda rng, xp: rng.random((5,), dtype=xp.float32),
+        lambda rng, xp: rng.standard_normal((3, 4)),
+        lambda rng, xp: rng.standard_normal(3, dtype="float32"),
+        lambda rng, xp: rng.normal(1.5, 2.0, (2, 5)),
+        lambda rng, xp: rng.uniform(-1, 1, 7),
+        lambda rng, xp: rng.integers(10, size=20),
+        lambda rng, xp: rng.integers(5, 300, size=(2, 3), dtype="int32"),
+        lambda rng, xp: rng.permutation(9),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 12345, [1, 2]])
+def test_generators_give_numpys_numbers_draw_after_draw(draw: Any, seed: Any) -> None:
+    host, there = np.random.default_rng(seed), cp.random.default_rng(seed)
+    for _ in range(3):
+        expected, found = draw(host, np), draw(there, cp)
+        assert isinstance(found, cp.ndarray)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found.get(), expected)
+        np.testing.assert_array_equal(there.random(3, "float32").get(), host.random(3, "float32"))
+
+
+def test_the_common_generator() -> None:
+    cp.random.seed(3)
+    first = [cp.random.rand(2, 3), cp.random.randn(4), cp.random.randint(0, 9, 5), cp.random.permutation(6)]
+    first += [cp.random.normal(0, 1, (2, 2)), cp.random.uniform(0, 5, 3), cp.random.random((2,))]
+    cp.random.seed(3)
+    assert cp.random.rand(2, 3).tolist() == first[0].tolist()
+    assert first[0].shape == (2, 3)
+    assert first[0].dtype == np.float64
+    assert cp.random.rand(3, dtype="float32").dtype == np.float32
+    assert cp.random.default_rng().random(4).tolist() != cp.random.default_rng().random(4).tolist()
+
+
+def test_copies_views_and_modules() -> None:
+    x = cp.asarray(HOST)
+    assert device.array_module(x) is cp
+    assert cp.get_array_module(x) is cp
+    assert cp.get_array_module(HOST) is np
+    assert cp.asarray(x) is x
+    for other in (cp.array(x), x.copy(), copy.copy(x), copy.deepcopy(x), x.astype("float32")):
+        other[...] = 0
+        assert float(x[1, 2]) == 5
+    view = x.view()
+    view[0] = 9
+    assert x[0].tolist() == [9, 9, 9]
+    assert x.view("uint8").shape == (2, 12)
+    assert (x.nbytes, x.size, x.ndim, x.itemsize, x.strides) == (24, 6, 2, 4, (12, 4))
+    there = cp.ndarray.from_view(x[:, ::-1].as_view())
+    assert there.tolist() == x[:, ::-1].tolist()
+    del there
+    assert float(x.sum()) == 39
+    x.fill(2)
+    x.sort()
+    assert x.tolist() == [[2, 2, 2], [2, 2, 2]]

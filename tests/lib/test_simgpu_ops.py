@@ -1,0 +1,142 @@
+"""All of `unrolled.ops` and `unrolled.nn` on the simulated GPU, by its kernels and by the road of any other module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from strict_arrays import strict
+from test_ops_contract import CALLS, Call
+
+from unrolled import device, nn
+from unrolled import simgpu as cp
+from unrolled.data import Dataset
+from unrolled.simgpu.machine import LocalMachine
+
+every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+
+
+@pytest.fixture(params=["kernels", "plain"])
+def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A fresh GPU; "plain" has no kernels of the library, so that only array functions are left."""
+    if request.param == "plain":
+        monkeypatch.delattr(cp, "launch_kernel")
+    cp.connect(LocalMachine("T4"))
+    yield request.param
+    cp.disconnect()
+
+
+def run(call: Call, module: Any) -> Any:
+    arrays = [module.asarray(x) for x in (*call.arrays, *call.integers)]
+    found = call.function(*arrays, *call.options)
+    return found if isinstance(found, tuple) else (found,)
+
+
+@every_call
+def test_ops_give_what_they_give_on_numpy(call: Call, road: str) -> None:
+    """By the plain road to the last bit: `strict` goes it, too, and computes with NumPy."""
+    for found, expected, exact in zip(run(call, cp), call(), run(call, strict), strict=True):
+        assert device.array_module(found) is cp
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(cp.asnumpy(found), expected, rtol=1e-4, atol=1e-5)
+        if road == "plain":
+            np.testing.assert_array_equal(cp.asnumpy(found), device.to_host(exact))
+
+
+@every_call
+def test_ops_refuse_to_mix_host_and_device(call: Call, road: str) -> None:
+    if len(call.arrays) > 1:
+        with pytest.raises(TypeError, match="Unsupported type"):
+            call.function(cp.asarray(call.arrays[0]), *call.arrays[1:], *call.integers, *call.options)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(CALLS) - {name for name in CALLS if "loops" in name or "positions" in name})
+)
+def test_ops_neither_move_nor_wait(name: str, road: str) -> None:
+    call = CALLS[name]
+    arrays = [cp.asarray(x) for x in (*call.arrays, *call.integers)]
+    with cp.trace() as t:
+        call.function(*arrays, *call.options)
+    assert not t.transfers
+    assert not t.synchronizations
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(4, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(3, stride=2, padding=1),
+        nn.Conv2d(3, 2),
+        nn.Tanh(),
+        nn.AvgPool2d(2, stride=1),
+        nn.Dropout(0.3),
+        nn.Flatten(),
+        nn.Linear(12),
+        nn.Sigmoid(),
+        nn.Linear(5),
+        seed=3,
+    )
+
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "sgd": lambda: nn.SGD(0.1),
+    "momentum": lambda: nn.SGD(0.05, momentum=0.9, weight_decay=1e-3),
+    "nesterov": lambda: nn.SGD(0.05, momentum=0.9, nesterov=True),
+    "adagrad": nn.AdaGrad,
+    "rmsprop": nn.RMSProp,
+    "adadelta": nn.AdaDelta,
+    "adam": lambda: nn.Adam(weight_decay=1e-3),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_gives_what_it_gives_on_numpy(name: str, road: str) -> None:
+    rng = np.random.default_rng(1)
+    images, labels = rng.random((48, 2, 8, 8), dtype=np.float32), rng.integers(0, 5, 48)
+    networks = {module: network() for module in (np, cp, strict)}
+    histories = {
+        module: net.fit(
+            Dataset(module.asarray(images), module.asarray(labels)),
+            epochs=2,
+            batch_size=16,
+            optimizer=OPTIMIZERS[name](),
+            progress=False,
+        )
+        for module, net in networks.items()
+        if module is not strict or road == "plain"
+    }
+    np.testing.assert_allclose(histories[cp].loss, histories[np].loss, rtol=1e-4)
+    parameters = cp.asnumpy(networks[cp].parameters)
+    np.testing.assert_allclose(parameters, networks[np].parameters, rtol=1e-3, atol=1e-4)
+    if road == "plain":
+        assert histories[cp].loss == histories[strict].loss
+        np.testing.assert_array_equal(parameters, device.to_host(networks[strict].parameters))
+
+
+def test_no_transfer_and_no_wait_inside_of_a_training_step(road: str) -> None:
+    images, labels = cp.random.rand(16, 2, 8, 8, dtype="float32"), cp.random.randint(0, 5, 16)
+    net, optimizer = network(), nn.Adam()
+    for _ in range(2):
+        with cp.trace() as t:
+            loss, _ = net.loss_and_scores(images, labels)
+            optimizer.step(net.parameters, net.gradients)
+    assert not t.transfers
+    assert not t.synchronizations
+    assert t.launches
+    assert float(loss) > 0
+
+
+def test_evaluate_predict_save_and_load(road: str, tmp_path: Any) -> None:
+    rng = np.random.default_rng(1)
+    images, labels = rng.random((20, 1, 8, 8), dtype=np.float32), rng.integers(0, 5, 20)
+    net = network().build((1, 8, 8), cp)
+    there = Dataset(cp.asarray(images), cp.asarray(labels))
+    host = network().build((1, 8, 8))
+    assert net.evaluate(there, 7) == pytest.approx(host.evaluate(Dataset(images, labels), 7))
+    np.testing.assert_array_equal(net.predict(there.images).get(), host.predict(images))
+    net.save(tmp_path / "net.npz")
+    np.testing.assert_array_equal(network().load(tmp_path / "net.npz").parameters, net.parameters.get())
