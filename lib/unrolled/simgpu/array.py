@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import prod
+from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,11 +30,11 @@ _IMPLICIT = (
 class Memory:
     """One allocation. All views of it share this object; when the last is gone, the machine gets the buffer back."""
 
-    __slots__ = ("buffer", "machine", "origin", "owned")
+    __slots__ = ("base", "buffer", "machine", "owned")
 
-    def __init__(self, machine: Machine, buffer: int, origin: int, owned: bool = True) -> None:
+    def __init__(self, machine: Machine, buffer: int, owned: bool = True) -> None:
         self.machine, self.buffer, self.owned = machine, buffer, owned
-        self.origin = origin  # the address of the ghost's first byte: offsets count from there
+        self.base: Ghost  # the ghost of all of it: offsets count from its first byte
 
     def __del__(self) -> None:
         if self.owned and not sys.is_finalizing():
@@ -54,17 +56,17 @@ class ndarray:  # noqa: N801 (CuPy's name)
     _view: View | None
 
     def __new__(cls, shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
-        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        sizes = tuple(map(index, shape if isinstance(shape, (tuple, list)) else (shape,)))
+        if min(sizes, default=0) < 0:
+            raise ValueError("negative dimensions are not allowed")
         kind, machine = np.dtype(dtype), current.machine()
-        nbytes = prod(int(size) for size in sizes) * kind.itemsize
+        nbytes = prod(sizes) * kind.itemsize
         try:
-            buffer = machine.allocate(max(0, int(nbytes)))
+            memory = Memory(machine, machine.allocate(nbytes))
         except OutOfMemoryError as error:
             raise OutOfMemoryError(_no_room(sizes, kind, nbytes, machine, error)) from None
-        memory = Memory(machine, buffer, 0)
-        ghost: Ghost = np.empty(sizes, kind, order="F" if order == "F" else "C")
-        memory.origin = _address(ghost)
-        return cls._of(memory, ghost)
+        memory.base = np.empty(sizes, kind, order="F" if order == "F" else "C")
+        return cls._of(memory, memory.base)
 
     @classmethod
     def _of(cls, memory: Memory, ghost: Ghost) -> ndarray:
@@ -79,14 +81,17 @@ class ndarray:  # noqa: N801 (CuPy's name)
         last = sum(max(0, (n - 1) * step) for n, step in zip(view.shape, view.strides, strict=True))
         base = np.empty(view.offset + last + dtype.itemsize, np.uint8)
         ghost: Ghost = np.ndarray(view.shape, dtype, base, view.offset, view.strides)
-        return cls._of(Memory(current.machine(), view.buffer, _address(base), owned=False), ghost)
+        memory = Memory(current.machine(), view.buffer, owned=False)
+        memory.base = base
+        return cls._of(memory, ghost)
 
     def as_view(self) -> View:
         """Where it lies, as plain data."""
         if self._view is None:
             ghost = self._ghost
-            offset = _address(ghost) - self._memory.origin
-            self._view = View(self._memory.buffer, offset, ghost.shape, ghost.strides, ghost.dtype.name)
+            base = self._memory.base
+            offset = 0 if ghost is base else _address(ghost) - _address(base)
+            self._view = View(self._memory.buffer, offset, ghost.shape, ghost.strides, _name(ghost.dtype))
         return self._view
 
     def seen_as(self, ghost: Ghost) -> ndarray:
@@ -333,6 +338,11 @@ def _place(x: ndarray, machine: Machine) -> View:
     if x._memory.machine is not machine:
         raise ValueError("this array lies on a simulated GPU that is gone: use(), reset() or connect() came after it")
     return x.as_view()
+
+
+@lru_cache(maxsize=64)
+def _name(dtype: np.dtype[Any]) -> str:
+    return str(dtype.name)
 
 
 def _address(ghost: Ghost) -> int:
