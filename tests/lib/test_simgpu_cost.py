@@ -47,6 +47,7 @@ def test_nothing_is_faster_than_an_empty_kernel() -> None:
 def test_a_broadcast_value_is_read_once_and_overlapping_windows_as_far_as_they_reach() -> None:
     assert of("add", [array(1000, 1000, strides=(0, 4)), 1.0], array(1000, 1000)).bytes_read == 4000
     assert of("add", [array(1000, 1000, strides=(0, 0)), 1.0], array(1000, 1000)).bytes_read == 4
+    assert of("add", [array(1000, 1000, strides=(0, 400)), 1.0], array(1000, 1000)).bytes_read == 4000
     windows = array(98, 3, strides=(4, 4))
     assert of("copy", [windows], array(98, 3)).bytes_read == 400
 
