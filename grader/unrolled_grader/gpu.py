@@ -7,11 +7,13 @@ by the machine, and read by the judge.
 
 from __future__ import annotations
 
-import functools
 import math
+import os
+import re
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -26,11 +28,14 @@ from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
 from unrolled.simgpu.memory import array_of
 from unrolled.simgpu.process import Link
 from unrolled.simgpu.profiles import Profile
+from unrolled_grader.lease import Lease, Place
 from unrolled_grader.process import START_LIMIT, Process
 from unrolled_grader.zygote import ZygoteError
 
 COMMANDS = 50_000
 """Commands that a worker may give in one call; each takes the judge about 0.2 ms."""
+FAILURES = 100
+"""Commands of one call that may fail. Whether one fails may tell something of the numbers on the GPU."""
 MEMORY = 2**30
 """Bytes that a worker's arrays may take at a time."""
 ELEMENTS = 2**28
@@ -39,20 +44,34 @@ LAUNCH = 1_000_000
 """Characters of one launch with all that it names."""
 DOWNLOAD = 2**25
 """Bytes of one download."""
+RESULT = 2**28
+"""Bytes of the arrays that a worker names at a time, as its result or in a call of an object that the judge keeps."""
 ENDED = "the simulated GPU ended: too much memory?"
 
 
-@functools.cache
 def name() -> str | None:
     """The GPU of this machine that CuPy works with; None without one."""
     return device.describe()["gpu"]  # type: ignore[no-any-return]
+
+
+_lease = Lease(places=[Place("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Have the real GPU for what is timed there."""
+    _lease.take(alone=True)
+    try:
+        yield
+    finally:
+        _lease.release()
 
 
 class SimulatedGPU(Process):
     """A machine in a process and a box of its own."""
 
     def __init__(self, *, boxed: bool) -> None:
-        super().__init__(boxed=boxed, role="machine")
+        super().__init__(boxed=boxed, role="machine", memory=2 * MEMORY)
         self.ended = ""
         """Why it is given up; empty while it works."""
         self.overran = False
@@ -134,7 +153,8 @@ class Facade:
         self._events: set[int] = set()
         self._traces: set[int] = set()
         self._kept: list[Any] = []
-        self._commands = 0
+        self._commands = self._failures = 0
+        self._named = 0
 
     def give(self, array: Any) -> View:
         """Let the worker reach an array of the judge's. It stays until the case is over."""
@@ -143,9 +163,15 @@ class Facade:
         self._kept.append(array)
         return view
 
+    def begin(self) -> None:
+        """A new message begins, in which a worker may name arrays again."""
+        self._named = 0
+
     def array(self, view: View) -> Any:
         """The judge's array for a place that a worker names. Raises CommandError for a place out of its reach."""
-        self._check(view)
+        self._named += self._check(view).nbytes
+        if self._named > RESULT:
+            raise CommandError(f"more than {RESULT:,} bytes at a time")
         return ndarray.from_view(view)
 
     def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:
@@ -160,9 +186,15 @@ class Facade:
                 self.machine.free(buffer)
         if command not in self.COMMANDS:
             raise CommandError(f"there is no command {command!r:.40}")
+        if self._failures >= FAILURES:
+            raise CommandError(f"{FAILURES} commands in one call failed")
         own = getattr(self, f"_{command}", None)
-        cleaned = [_plain(argument) for argument in arguments]
-        return getattr(self.machine, command)(*cleaned) if own is None else own(*cleaned)
+        try:
+            cleaned = [_plain(argument) for argument in arguments]
+            return getattr(self.machine, command)(*cleaned) if own is None else own(*cleaned)
+        except Exception:
+            self._failures += 1
+            raise
 
     def _allocate(self, nbytes: int) -> int:
         if type(nbytes) is not int or nbytes < 0:

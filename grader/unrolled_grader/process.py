@@ -30,9 +30,18 @@ class Process:
     """One process in a box of its own, with a socket, a shared file and its standard streams."""
 
     def __init__(
-        self, *, boxed: bool, baseline: Callable[..., Any] | None = None, role: str = "worker", gpu: bool = False
+        self,
+        *,
+        boxed: bool,
+        baseline: Callable[..., Any] | None = None,
+        role: str = "worker",
+        gpu: bool = False,
+        memory: int | None = None,
     ) -> None:
-        """`role`: "worker", or "machine" for a simulated GPU. With `gpu`, the process may reach the real one."""
+        """`role`: "worker", or "machine" for a simulated GPU with so many bytes of `memory`.
+
+        With `gpu`, the process may reach the real one.
+        """
         self._gpu = gpu
         self._box = sandbox.Box(gpu=gpu) if boxed else None
         self.group = cgroup.new()
@@ -41,7 +50,7 @@ class Process:
         self.arena = wire.new_arena()
         self.selector = selectors.DefaultSelector()
         try:
-            self._start(baseline, {"role": role, "gpu": gpu})
+            self._start(baseline, {"role": role, "gpu": gpu, "memory": memory})
         except BaseException:
             self.close()
             raise

@@ -90,9 +90,15 @@ class Worker(Process):
         """Have the worker take `expression` as the judged function; its answer: unbound, or bound with parameters."""
         return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
 
-    def port(self) -> None:
-        """From now on the worker runs the judged function on its real GPU, with NumPy arrays in and out."""
-        self._converse({"port": None}, "ported", START_LIMIT)
+    @contextmanager
+    def ported(self) -> Iterator[None]:
+        """Within the block the worker runs the judged function on its real GPU, with NumPy arrays in and out."""
+        self._converse({"port": True}, "ported", START_LIMIT)
+        try:
+            yield
+        finally:
+            with suppress(WorkerDiedError, TimeLimitError):
+                self._converse({"port": False}, "ported", START_LIMIT)
 
     def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
         """What the function returns, as plain data; changes that it made to its inputs are made to ours.
@@ -110,6 +116,7 @@ class Worker(Process):
         answer = self._converse({"call": order}, None, limit)
         if self._facade is not None:
             self._facade.machine.check()
+            self._facade.begin()
         if "stopped" in answer:
             raise TimeLimitError(f"ran longer than {limit:g} s")
         if "raised" in answer:
@@ -258,6 +265,8 @@ class Worker(Process):
         if not isinstance(method, str) or method not in _of(target, "METHODS") or not hasattr(target, method):
             return {"refused": f"there is no {_text(method, 40)!r} to call"}
         self._asked, self._askable = 0, _of(target, "ASK_BYTES")
+        if self._facade is not None:
+            self._facade.begin()
         try:
             place = (lambda view: view) if target is self._facade else self._on_gpu
             positional, named = wire.decode(message.get("with"), self._read_asked, gpu=place)
@@ -301,7 +310,7 @@ class Worker(Process):
             raise WireError("a place on a GPU, and there is none")
         try:
             return self._facade.array(view)
-        except ValueError as error:
+        except (ValueError, TypeError, OverflowError, MemoryError) as error:
             raise WireError(f"a place on the GPU: {error}") from None
 
     def _put(self, array: Array) -> int:

@@ -16,7 +16,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from nbformat import NotebookNode
@@ -222,14 +222,21 @@ class Walk:
         spec = self._specs[name]
         stand_in = _StandIn(worker, found, self._simulated)
 
+        def timed(speed: checks.Speed, seed: int) -> timing.Verdict:
+            with ExitStack() as stack:
+                if speed.gpu:
+                    stack.enter_context(gpu.alone())
+                    stack.enter_context(worker.ported())
+                return race(worker, spec, seed, lease.cores())
+
         def measured(function: Any, speed: checks.Speed, seed: int, announce: Any) -> timing.Verdict:
             with _alone():
                 try:
-                    return race(worker, spec, seed, lease.cores())
+                    return timed(speed, seed)
                 except WorkerDiedError as death:
                     if worker.dead:
                         raise ReportedError([ENDED.format(death)]) from None
-                    return race(worker, spec, seed, lease.cores())  # the baseline's worker is no student's fault
+                    return timed(speed, seed)  # the baseline's worker is no student's fault
 
         place = Place(
             stand_in.limiter,
@@ -314,12 +321,16 @@ class _StandIn:
             self._machine = None
 
     def ported(self, function: Any) -> Any:
-        """The function, run on the worker's real GPU from now on."""
-        try:
-            self._worker.port()
-        except WorkerDiedError as death:
-            raise ReportedError([ENDED.format(death)]) from None
-        return self
+        """The function, run on the worker's real GPU."""
+
+        def on_gpu(*positional: Any, **named: Any) -> Any:
+            try:
+                with self._worker.ported():
+                    return self(*positional, **named)
+            except WorkerDiedError as death:
+                raise ReportedError([ENDED.format(death)]) from None
+
+        return on_gpu
 
 
 def _signature(parameters: Any) -> inspect.Signature | None:

@@ -117,11 +117,11 @@ class _Worker:
             return {"bound": type(found).__name__, "parameters": None, "callable": False}
         return {"bound": type(found).__name__, "parameters": _parameters(found), "callable": True}
 
-    def port(self, _: None) -> dict[str, Any]:
-        """Run the function on the real GPU from now on."""
+    def port(self, real: bool) -> dict[str, Any]:
+        """Run the function on the real GPU from now on, or no longer."""
         assert self.written is not None
-        self.function = on_gpu.ported(self.written, device.gpu())
-        return {"ported": True}
+        self.function = on_gpu.ported(self.written, device.gpu()) if real else self.written
+        return {"ported": real}
 
     def call(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Call the function once, with inputs that lie in the shared file or on the judge's simulated GPU."""

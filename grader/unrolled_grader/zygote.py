@@ -49,6 +49,8 @@ ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     # One BLAS thread: submissions that are judged side by side share the machine, and what is timed gets one core.
     **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
+    # Which GPU, and where CUDA's own files are.
+    **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "CUDA_PATH") if name in os.environ},
 }
 
 
@@ -199,7 +201,7 @@ def _start_worker(control: socket.socket, order: dict[str, Any], descriptors: Se
             control.close()
             _settle(order, descriptors)
             if order.get("role") == "machine":
-                machine.serve(socket.socket(fileno=descriptors[0]))
+                machine.serve(socket.socket(fileno=descriptors[0]), memory_limit=order["memory"])
             else:
                 worker.serve(descriptors, baseline, gpu=order.get("gpu", False))
         code = 0

@@ -1,0 +1,107 @@
+"""Points that need the speed of a GPU: deferred without one, completed where there is one.
+
+There is no GPU here. What says that there is one is told to say so, and the simulated GPU stands for it: then NumPy is
+what is measured.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+import small_course
+from small_course import GOOD, LESSON, answered, hand_in
+
+from unrolled import checks, device
+from unrolled.checks.spec import normal
+from unrolled_grader import commands, gradebook, queue, record, report, sandbox
+from unrolled_grader.course import Course
+
+pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
+
+
+def row_by_row(x: Any) -> Any:
+    """The baseline: a sum, row by row."""
+    return np.stack([np.asarray(device.to_host(row.sum())) for row in x])
+
+
+SPECS = MappingProxyType(
+    {
+        "double": small_course.SPECS["double"],
+        "total": checks.Spec(
+            reference=lambda x: x.sum(axis=1),
+            cases=[checks.spec.gpu_case("two rows", checks.Budget(), x=normal(2, 4))],
+            points=1,
+            hints=("idea", "shape", "code"),
+            tolerance=1e-3,
+            speed=checks.Speed(row_by_row, {"x": normal(300, 50)}, at_least=5, points=1, against="rows", gpu=True),
+        ),
+    }
+)
+ROWS = GOOD | {"total": "def total(x):\n    return x.sum(axis=1)"}
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+    """A class of two, graded in this process."""
+    monkeypatch.setattr(queue, "run", small_course.perform_here)
+    monkeypatch.setattr(checks, "lessons", lambda: {LESSON: SPECS})
+    monkeypatch.setattr(small_course, "SPECS", SPECS)
+    root = small_course.make(tmp_path / "checkout")
+    hand_in(root, "ann", answered(root, ROWS))
+    hand_in(root, "bob", answered(root, ROWS | {"total": "def total(x):\n    return 0 * x.sum(axis=1)"}))
+    return Course.at(root)
+
+
+def with_gpu(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
+    facts = device.describe()
+    monkeypatch.setattr(device, "describe", lambda: facts | {"gpu": name})
+
+
+def grade(course: Course) -> dict[str, dict[str, str]]:
+    """Grade the class; the rows of scores.csv by student and part."""
+    assert commands.grade_class(course) == 0
+    with (course.grades / "scores.csv").open(encoding="utf-8", newline="") as file:
+        return {f"{row['student']} {row['check']}": row for row in csv.DictReader(file)}
+
+
+def waits(course: Course, student: str) -> tuple[float, bool]:
+    """Points of the cell in nbgrader's gradebook, and whether a person is asked to look."""
+    with gradebook.opened(course.directory) as book:
+        grades = book.find_submission_notebook(LESSON, LESSON, student).grades
+        (grade,) = [grade for grade in grades if grade.name == "check_total"]
+        return float(grade.auto_score), bool(grade.needs_manual_grade)
+
+
+def test_deferred_and_completed(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gpu(monkeypatch, None)
+    rows = grade(course)
+    assert (rows["ann total"]["verdict"], rows["ann total"]["points"]) == ("pass", "1")
+    late = rows["ann total/speed"]
+    assert (late["verdict"], late["points"], late["max_points"]) == ("deferred", "0", "1")
+    assert late["detail"] == "needs a GPU, and this machine has none: the points are withheld, not lost"
+    assert rows["bob total/speed"]["verdict"] == "missing"
+    assert waits(course, "ann") == (1.0, True)
+    assert waits(course, "bob") == (0.0, False)
+    page = report.page(record.load_all(course.grades))
+    assert "<b>1</b>deferred" in page
+    assert "this machine has none" in page
+
+    before = record.load(course.grades, "ann", LESSON)
+    grade(course)
+    assert record.load(course.grades, "ann", LESSON) == before, "nothing new here, so nothing is judged again"
+
+    with_gpu(monkeypatch, "a simulated one")
+    rows = grade(course)
+    assert (rows["ann total/speed"]["verdict"], rows["ann total/speed"]["points"]) == ("pass", "1")
+    assert waits(course, "ann") == (2.0, False)
+    done = record.load(course.grades, "ann", LESSON)
+    assert done is not None
+    assert done.machine["gpu"] == "a simulated one"
+    assert "<b>0</b>deferred" in report.page(record.load_all(course.grades))
+    grade(course)
+    assert record.load(course.grades, "ann", LESSON) == done
