@@ -1,0 +1,766 @@
+# %% [markdown]
+# # To the GPU
+#
+# Lesson 06, about 75 minutes.
+#
+# **Afterwards you can**
+#
+# - say where an array lives, and what it costs to move one;
+# - write one function that runs wherever its arrays are;
+# - keep float64 out of a program that should compute in float32;
+# - time a GPU without being fooled by its clock;
+# - take a training step that never leaves the GPU, and say why small batches gain little there.
+#
+# **You need** im2col (lesson 02), pooling by places (lesson 03) and the training loop (lesson 05), as ideas. You do not
+# need a GPU.
+#
+# ## Two ways to take this lesson
+#
+# `device.gpu()` gives CuPy where an NVIDIA GPU works. CuPy is NumPy for GPUs: the same names, other hardware. Where
+# there is none, it gives the **simulated GPU**. That is a program of this course which behaves like CuPy. Its results
+# are exact: NumPy computes them, on your processor. Its errors are CuPy's. Its *times* come from a model of a real
+# card, an NVIDIA T4, which Colab lends for free. They are called modelled wherever you meet one, and lesson 07 asks how
+# good the model is.
+
+# %%
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from unrolled import check, data, device, journal, nn, ops, show, simgpu, timing
+
+check.start("06_gpu_port", "0.1.0")
+_ = threadpool_limits(1)  # one core of the CPU against one GPU, as in the lessons before
+
+cp = device.gpu()
+MODEL = f"modelled, {simgpu.profile().name}"
+GPU = MODEL if device.is_simulated(cp) else f"measured, {device.describe()['gpu']}"
+print(f"cp is {cp.__name__}. Times on the GPU are {GPU}.")
+
+
+def seconds(function, **inputs):
+    """Seconds of one call, by a clock that fits where the arrays are."""
+    return timing.measure(function, inputs, budget=0.2).seconds
+
+
+# %% [markdown]
+# ## np becomes cp
+#
+# A GPU has thousands of simple cores and a memory of its own. `cp.arange` makes an array in that memory. What you do to
+# it, the GPU does, and the result stays there.
+
+# %%
+x = cp.arange(6, dtype=cp.float32).reshape(2, 3)
+print(type(x))
+print(x @ x.T)
+print(cp.exp(-x).sum(axis=1))
+
+# %% [markdown]
+# So a port is easy? The author of the article that you know from lesson 00 chose CuPy for that reason: replace `np` by
+# `cp`, and it runs.¹ An epoch of 30 minutes became one of 100 seconds. Then came the hunt that you met in lesson 03, for
+# the rest of the way. This lesson is about what lies between "it runs" and "it is fast".
+#
+# ¹ *Deep Learning Gaiden: GPU Programming*, Qiita, September 2020, in Japanese.
+#
+# ## Where an array lives
+#
+# There are two memories now: that of the host, your computer, and that of the device, the GPU. An array lives in one of
+# them. Nothing moves by itself.
+
+# %%
+on_host = np.ones((2, 3), np.float32)
+for what, attempt in {
+    "x + on_host": lambda: x + on_host,
+    "on_host + x": lambda: on_host + x,
+    "np.asarray(x)": lambda: np.asarray(x),
+}.items():
+    try:
+        attempt()
+    except TypeError as error:
+        print(f"{what}\n    TypeError: {error}")
+
+# %% [markdown]
+# That is strict, and it is a kindness: a program that copied without a word would be slow without a word. You say when
+# something moves. `cp.asarray(on_host)` copies to the GPU, `cp.asnumpy(x)` or `x.get()` copies back.
+#
+# Some copies are hard to see. `print(x)` needs the numbers here, so it copies. So do `float(x.sum())`, `x.sum().item()`,
+# and `if x.max() > 1:`, since Python must know which way to go. Each of them also **waits** until the GPU has finished
+# everything that it was given before.
+
+# %%
+with simgpu.trace() as trace:  # the simulated GPU, with or without a real one
+    on_gpu = simgpu.asarray(on_host)
+    total = (on_gpu * 2).sum()
+    if total > 10:
+        print("more than ten")
+print(f"{len(trace.launches)} launches, {len(trace.transfers)} transfers:")
+for transfer in trace.transfers:
+    print(f"    {transfer.nbytes} bytes {transfer.direction}")
+
+# %% [markdown]
+# The trace of the simulated GPU counts for us. A **launch** is one piece of work that the host hands to the GPU: here a
+# product, a sum and a comparison. The second **transfer** is the `if`.
+#
+# ## What a transfer costs
+#
+# Copy 4 kilobytes to the GPU, and then 4 megabytes: a thousand times as much. How many times as long will it take?
+
+# %%
+journal.predict("a_thousand_times_the_bytes", ...)  # your guess: how many times as long?
+
+# %%
+took = {}
+print(f"{'bytes':>12}   to the GPU    to the host   ({GPU})")
+for count in (1, 1_000, 10_000, 100_000, 1_000_000, 10_000_000):
+    host_array = np.ones(count, np.float32)
+    took[count] = seconds(cp.asarray, a=host_array)
+    back = seconds(cp.asnumpy, a=cp.asarray(host_array))
+    print(f"{host_array.nbytes:12,} {took[count] * 1e6:10,.0f} µs {back * 1e6:11,.0f} µs")
+journal.measured("a_thousand_times_the_bytes", took[1_000_000] / took[1_000])
+
+large = cp.ones(10_000_000, cp.float32)
+copied = seconds(lambda a: a.copy(), a=large)
+print(f"{large.nbytes:,} bytes from one place on the GPU to another: {copied * 1e6:,.0f} µs")
+
+# %% [markdown]
+# Two things cost time. Each transfer has a **latency**, however small it is: the upper lines hardly differ. And each
+# byte has a price: the lower lines grow with the bytes. Between them, at some ten or hundred kilobytes, one takes over
+# from the other.
+#
+# The last line is the GPU's own memory, and that is many times as fast as the way between host and GPU. So the rule is
+# short: **move everything once, before you begin, and leave it there.** All of MNIST in float32 is 188 MB. It fits on
+# any GPU.
+#
+# ## float64 by accident
+#
+# A CPU needs about twice as long for float64, since the numbers are twice as large. How many times as long does this GPU
+# need for a matrix product?
+
+# %%
+journal.predict("float64", ...)  # your guess: how many times as long as float32?
+
+# %%
+products = {}
+for name, module in {"CPU": np, "GPU": cp}.items():
+    for dtype in ("float32", "float64"):
+        square = module.ones((768, 768), dtype=dtype)
+        products[name, dtype] = seconds(lambda a: a @ a, a=square)
+    ratio = products[name, "float64"] / products[name, "float32"]
+    print(f"{name}: a product in float64 takes {ratio:.1f} times as long as in float32")
+journal.measured("float64", ratio)
+print(f"(GPU: {GPU})")
+
+# %% [markdown]
+# A T4, like all cards that were made for graphics, has one unit for float64 for every 32 for float32. Cards for
+# scientific computing have half as many, or as many. Neural networks do not need float64 anywhere. But it creeps in:
+
+# %%
+x = cp.ones(4, cp.float32)
+for what, result in {
+    "x * 0.5": x * 0.5,
+    "x / len(x)": x / len(x),
+    "x * np.sqrt(2)": x * np.sqrt(2),
+    "x + cp.zeros(4)": x + cp.zeros(4),
+    "cp.arange(4) * 0.5": cp.arange(4) * 0.5,
+    "x.mean()": x.mean(),
+}.items():
+    print(f"{what:20} {result.dtype}")
+
+# %% [markdown]
+# A Python number takes over the array's dtype. But `np.sqrt(2)` is no Python number. It is an `np.float64`, and under
+# the rules of NumPy 2 it makes everything float64. (CuPy before version 14 follows older rules and lets it pass. Do not
+# count on it.) `zeros`, `ones` and `empty` make float64 unless you name a dtype. And one float64 array is enough: whatever
+# it touches becomes float64, all the way through the network.
+#
+# ## One function for every array
+#
+# The article's author wrote each function twice. In every class stood a `cpu_forward`, which says `np`, and a
+# `gpu_forward`, which says `cp`, and a string `mode="gpu"` chose between them. "There must be a smarter way", he adds.
+#
+# There is. The array knows where it lives. Ask it:
+
+# %%
+for array in (on_host, x):
+    print(device.array_module(array).__name__)
+
+# %% [markdown]
+# ### Exercise: activation
+#
+# **Core**, about 8 minutes.
+#
+# Four activations in one function, for NumPy arrays and GPU arrays: `step` (1 where x > 0, else 0), `relu`,
+# `leaky_relu` (0.01 · x below zero) and `sigmoid`. The result lives where x lives and has x's dtype. On the GPU the
+# check counts: no transfer, and at most 6 launches, since a loop over values would be a launch for each.
+
+
+# %% nbgrader={"grade": false, "grade_id": "activation", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def activation(kind, x):
+    """step, relu, leaky_relu or sigmoid of x: any shape, on the host or on the GPU. About 9 lines.
+
+    `xp = device.array_module(x)` is NumPy or the GPU's module.
+    """
+    ### BEGIN SOLUTION
+    xp = device.array_module(x)
+    if kind == "step":
+        return (x > 0).astype(x.dtype)
+    if kind == "relu":
+        return xp.maximum(x, 0)
+    if kind == "leaky_relu":
+        return xp.maximum(x, 0.01 * x)
+    return 1 / (1 + xp.exp(-x))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_activation", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.activation(activation)
+
+# %% [markdown]
+# The article's step function was `np.where(x > 0, 1, 0)`. That makes whole numbers, int64, twice the bytes of float32;
+# the next layer then turns them into float64. On a CPU nobody notices.
+#
+# ## Port a convolution
+#
+# Here is a convolution for NumPy, with im2col and one product, as in lesson 02. It works. Its author was careful: the
+# input might be a list, so `np.asarray` makes sure.
+
+
+# %%
+def conv2d_numpy(x, weight, bias, padding=0):
+    """x (N, C, H, W), weight (O, C, KH, KW), bias (O,), stride 1: (N, O, OH, OW)."""
+    x = np.asarray(x)
+    (n, c, h, w), (o, _, kh, kw) = x.shape, weight.shape
+    oh, ow = h + 2 * padding - kh + 1, w + 2 * padding - kw + 1
+    padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    columns = np.zeros((c, kh, kw, n, oh, ow))
+    for i in range(kh):
+        for j in range(kw):
+            columns[:, i, j] = padded[:, :, i : i + oh, j : j + ow].swapaxes(0, 1)
+    y = weight.reshape(o, -1) @ columns.reshape(c * kh * kw, -1) + bias[:, None]
+    return y.reshape(o, n, oh, ow).swapaxes(0, 1)
+
+
+digits = data.digits()
+rng = np.random.default_rng(0)
+weight, bias = rng.standard_normal((10, 1, 3, 3), dtype=np.float32), np.zeros(10, np.float32)
+print(conv2d_numpy(digits.images[:8], weight, bias, padding=1).dtype)
+
+# %% [markdown]
+# float32 went in. What came out, and which line did it?
+#
+# ### Exercise: conv2d_port
+#
+# **Core**, about 12 minutes.
+#
+# Port it: one function for every array, in the dtype of x, without a transfer. Most lines can stay as they are. The
+# check allows one launch for each place inside the kernel and twelve besides; so a loop over images would not pass.
+
+
+# %% nbgrader={"grade": false, "grade_id": "conv2d_port", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def conv2d_port(x, weight, bias, padding=0):
+    """x (N, C, H, W), weight (O, C, KH, KW), bias (O,), stride 1: (N, O, OH, OW), wherever x lies. About 11 lines."""
+    ### BEGIN SOLUTION
+    xp = device.array_module(x)
+    (n, c, h, w), (o, _, kh, kw) = x.shape, weight.shape
+    oh, ow = h + 2 * padding - kh + 1, w + 2 * padding - kw + 1
+    padded = xp.zeros((n, c, h + 2 * padding, w + 2 * padding), dtype=x.dtype)
+    padded[:, :, padding : padding + h, padding : padding + w] = x
+    columns = xp.empty((c, kh, kw, n, oh, ow), dtype=x.dtype)
+    for i in range(kh):
+        for j in range(kw):
+            columns[:, i, j] = padded[:, :, i : i + oh, j : j + ow].swapaxes(0, 1)
+    y = weight.reshape(o, -1) @ columns.reshape(c * kh * kw, -1) + bias[:, None]
+    return y.reshape(o, n, oh, ow).swapaxes(0, 1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_conv2d_port", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.conv2d_port(conv2d_port)
+
+# %% [markdown]
+# ## A loop that the GPU waits for
+#
+# Next, pooling. In lesson 03 you wrote a loop over the outputs of an image, row by row, which treats all images and
+# channels at once. With `xp` in place of `np` it runs on the GPU as it is. For 8 digits and 10 channels: how many times
+# faster? (Below 1 means slower.)
+
+# %%
+journal.predict("pooling_loop_on_gpu", ...)  # your guess
+
+
+# %%
+def max_pool2d_loop(x, kernel_size):
+    """The largest pixel of each window, one window after the other."""
+    n, c, h, w = x.shape
+    y = device.array_module(x).empty((n, c, h // kernel_size, w // kernel_size), dtype=x.dtype)
+    for row in range(y.shape[2]):
+        for column in range(y.shape[3]):
+            top, left = row * kernel_size, column * kernel_size
+            y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))
+    return y
+
+
+features = rng.standard_normal((8, 10, 28, 28), dtype=np.float32)
+on_cpu = seconds(max_pool2d_loop, x=features, kernel_size=2)
+on_gpu = seconds(max_pool2d_loop, x=cp.asarray(features), kernel_size=2)
+journal.measured("pooling_loop_on_gpu", on_cpu / on_gpu)
+print(f"CPU: {on_cpu * 1e3:.2f} ms; GPU: {on_gpu * 1e3:.2f} ms ({GPU}): {on_cpu / on_gpu:.2f} times faster")
+
+with simgpu.trace() as trace:
+    max_pool2d_loop(simgpu.asarray(features), 2)
+busy = trace.device_seconds / trace.seconds
+print(f"{len(trace.launches)} launches; the GPU is busy for {busy:.0%} of the time ({MODEL})")
+
+# %% [markdown]
+# Slower, or hardly faster. Each window is a maximum and a copy into its place: two launches for 80 windows' worth of
+# work. The host needs about ten microseconds to hand over a launch, whatever its size, and the GPU is done with such a
+# small one before the next arrives. It spends its time waiting.
+#
+# A GPU wants **few, large** launches. That is why the checks of this lesson count them.
+#
+# ### Exercise: max_pool2d_port
+#
+# **Core**, about 12 minutes.
+#
+# Turn the loops inside out: over the places inside the window, all windows at once. Return the largest pixels, and where
+# each lies in its image, as row · W + column; the way back needs that. Of equal maxima the first wins. At most 8
+# launches for each place inside the window, 12 besides, and no transfer.
+
+
+# %% nbgrader={"grade": false, "grade_id": "max_pool2d_port", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def max_pool2d_port(x, kernel_size):
+    """x (N, C, H, W) to (largest, indices), both (N, C, H // kernel_size, W // kernel_size). About 13 lines.
+
+    indices are int64, row * W + column. Pixels at the edge that no whole window covers are left out.
+    """
+    ### BEGIN SOLUTION
+    xp, k = device.array_module(x), kernel_size
+    n, c, h, w = x.shape
+    oh, ow = h // k, w // k
+    corner = (xp.arange(oh)[:, None] * w + xp.arange(ow)) * k
+    largest = x[:, :, : oh * k : k, : ow * k : k]
+    indices = xp.zeros((n, c, 1, 1), dtype=corner.dtype) + corner
+    for i in range(k):
+        for j in range(k):
+            pixel = x[:, :, i : i + oh * k : k, j : j + ow * k : k]
+            leads = pixel > largest
+            indices = xp.where(leads, corner + (i * w + j), indices)
+            largest = xp.where(leads, pixel, largest)
+    return largest, indices
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_max_pool2d_port", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.max_pool2d_port(max_pool2d_port)
+
+# %% [markdown]
+# ## The clock that lies
+#
+# How fast is a GPU, then? Time a large matrix product on both, the way one times anything: read the clock, call, read
+# the clock. How many times faster will the GPU be?
+
+# %%
+journal.predict("large_product", ...)  # your guess
+
+# %%
+size = 2048
+host_matrix = np.ones((size, size), np.float32)
+gpu_matrix = cp.asarray(host_matrix)
+gpu_matrix @ gpu_matrix  # the first call of anything is slow: memory, and compiling
+device.synchronize(cp)
+
+on_cpu = seconds(lambda a: a @ a, a=host_matrix)
+start = device.clock(cp)  # time.perf_counter(); for the simulated GPU, the clock of its modelled host
+gpu_matrix @ gpu_matrix
+stopped = device.clock(cp) - start
+print(f"CPU {on_cpu * 1e3:.0f} ms, GPU {stopped * 1e6:.0f} µs ({GPU}): {on_cpu / stopped:,.0f} times faster!")
+
+# %% [markdown]
+# Impressive, but is it true? Count: the product takes 2 · 2048³ operations. In so few microseconds that would be more
+# than any GPU can do. A good course on GPU programming stages the same moment: 98 µs for a convolution on a T4, and a
+# speedup of 24,439.² Done right, it is 116.
+#
+# What happened? **A call only hands the work over.** The host writes it onto a list, the GPU's *stream*, and goes on at
+# once. The GPU works through its list in order. So our clock was stopped when the order had been placed, not when the
+# dish was served.
+#
+# Below are four products: above what the host does, below what the GPU does. Move the slider, that is where the clock is
+# stopped.
+#
+# ² *GPU Programming*, The Carpentries Incubator. They measured on Colab, and then had CuPy's own `benchmark` measure.
+
+# %%
+with simgpu.trace() as trace:
+    matrix = simgpu.asarray(host_matrix)
+    for _ in range(4):
+        matrix @ matrix
+show.timeline(trace)
+
+# %% [markdown]
+# An honest clock needs three things.
+#
+# 1. **Wait before you stop it.** `device.synchronize(x)` lets the host wait until the GPU has done all that it was
+#    given. (In CuPy it is `cp.cuda.Device().synchronize()`.)
+# 2. **Wait before you start it, too,** or work from before is in your measurement.
+# 3. **Leave the first call out.** It may compile kernels and fetch memory: milliseconds to seconds, once.
+#
+# And do not wait after *every* call if the program that you care about does not. Host and GPU work side by side: while
+# one is computed, the next is handed over. Make many calls, wait once, and divide.
+#
+# ### Exercise: gpu_time
+#
+# **Core**, about 10 minutes.
+#
+# Seconds of one call of `function(x)`. The check gives you work whose seconds it knows from the GPU itself.
+
+
+# %% nbgrader={"grade": false, "grade_id": "gpu_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def gpu_time(function, x, calls=20):
+    """Honest seconds of one call of function(x), where x lies on a device. About 7 lines.
+
+    device.synchronize(x) waits for the device; device.clock(x) reads the clock that goes with x, in seconds.
+    """
+    ### BEGIN SOLUTION
+    function(x)
+    device.synchronize(x)
+    start = device.clock(x)
+    for _ in range(calls):
+        function(x)
+    device.synchronize(x)
+    return (device.clock(x) - start) / calls
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_gpu_time", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.gpu_time(gpu_time)
+
+# %% [markdown]
+# Now the product again, by an honest clock (`seconds` does what you just wrote, on any device):
+
+# %%
+honest = seconds(lambda a: a @ a, a=gpu_matrix)
+journal.measured("large_product", on_cpu / honest)
+print(f"GPU {honest * 1e3:.2f} ms ({GPU}): {on_cpu / honest:.0f} times faster than the CPU")
+print(f"the first clock showed 1/{honest / stopped:.0f} of the truth")
+
+# %% [markdown]
+# Still a large factor. The article's hunt, too, was timed by `%%timeit` without a wait, call after call. Short calls then
+# show what the host needs, not the GPU, unless the list runs full. Keep that in mind for lesson 07, where we weigh its
+# figures.
+#
+# ## A step that never looks back
+#
+# Here is an epoch of training, in NumPy: a single dense layer, softmax, cross entropy. `ops.affine` and
+# `ops.softmax_cross_entropy` run on any array. So the port is done, is it not?
+
+
+# %%
+def train_epoch_numpy(images, labels, weight, bias, batch_size, rate):
+    losses = []
+    for start in range(0, len(images), batch_size):
+        x = images[start : start + batch_size].reshape(-1, weight.shape[1])
+        y = np.asarray(labels[start : start + batch_size])
+        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), y)
+        if loss > 1000:
+            raise ValueError(f"the loss is {loss} in step {len(losses)}")
+        weight = weight - rate * (grad.T @ x)
+        bias = bias - rate * grad.sum(axis=0)
+        losses.append(float(loss))
+    return weight, bias, np.array(losses)
+
+
+# %% [markdown]
+# One line stops with an error when the arrays lie on the GPU. Two others are worse: they run. Each asks for a value, so
+# the host waits until all is done and the value is here. Then the GPU waits until the host has handed over more.
+# Neither works while the other does. This is a step with such a line, and without:
+
+# %%
+batch = simgpu.asarray(digits.images[:64].reshape(64, -1))
+truth = simgpu.asarray(digits.labels[:64])
+first = simgpu.zeros((10, batch.shape[1]), dtype=simgpu.float32), simgpu.zeros(10, dtype=simgpu.float32)
+for looks in (True, False):
+    with simgpu.trace() as trace:
+        for _ in range(20):
+            loss, grad = ops.softmax_cross_entropy(ops.affine(batch, *first), truth)
+            if looks:
+                float(loss)
+            grad.T @ batch
+    what = "a look at the loss" if looks else "no look at all"
+    print(f"{what:20} {trace.seconds / 20 * 1e6:6.0f} µs a step, {len(trace.transfers) // 20} transfers ({MODEL})")
+
+# %% [markdown]
+# ### Exercise: train_epoch
+#
+# **Core**, about 12 minutes.
+#
+# Port it: no transfer and no wait inside. The losses come back as one array (as many as there are steps), which lies
+# where the images lie; whoever wants to see them can copy it once, at the end. Then it is early enough to find out that
+# one of them is too large. Leave the arrays that come in as they are.
+
+
+# %% nbgrader={"grade": false, "grade_id": "train_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train_epoch(images, labels, weight, bias, batch_size, rate):
+    """Return (weight, bias, losses) after an epoch; all arrays stay where images (N, ...) lie. About 10 lines.
+
+    labels (N,), weight (M, D), bias (M,). The last batch may be smaller.
+    """
+    ### BEGIN SOLUTION
+    starts = range(0, len(images), batch_size)
+    losses = device.array_module(images).zeros(len(starts), dtype=weight.dtype)
+    for step, start in enumerate(starts):
+        x = images[start : start + batch_size].reshape(-1, weight.shape[1])
+        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels[start : start + batch_size])
+        weight = weight - rate * (grad.T @ x)
+        bias = bias - rate * grad.sum(axis=0)
+        losses[step] = loss
+    return weight, bias, losses
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_train_epoch", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.train_epoch(train_epoch)
+
+# %% [markdown]
+# ## The whole network moves
+#
+# `unrolled.nn` is written as you just did it: it looks at the arrays. Give `fit` images that lie on the GPU, and the
+# network is built there. Nothing else changes. This is the network of the article, with its batches of 8. On a CPU you
+# timed it in lesson 05.
+#
+# How many times faster is a step on the GPU?
+
+# %%
+journal.predict("network_batch_8", ...)  # your guess
+
+# %%
+journal.predict("network_batch_128", ...)  # and with batches of 128?
+
+
+# %%
+def article_network():
+    """10 filters of 3 x 3, pooling, 100 hidden values, 10 scores."""
+    return nn.Sequential(
+        nn.Conv2d(10, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(100),
+        nn.ReLU(),
+        nn.Linear(10),
+    )
+
+
+def step_seconds(network, images, labels, steps=3):
+    """Seconds of one training step on this batch, wherever it lies: the mean of some, after a warm-up."""
+    optimizer = nn.Adam()
+    for step in range(-1, steps):
+        if step == 0:
+            device.synchronize(images)
+            start = device.clock(images)
+        network.loss_and_scores(images, labels)
+        optimizer.step(network.parameters, network.gradients)
+    device.synchronize(images)
+    return (device.clock(images) - start) / steps
+
+
+train_set = digits.split()[0]
+epochs = {}
+print(f"              CPU, measured     GPU, {GPU}")
+for batch_size in (8, 128):
+    images, labels = train_set.images[:batch_size], train_set.labels[:batch_size]
+    repeats = 1200 // batch_size
+    cpu = step_seconds(article_network(), images, labels, repeats)
+    gpu = step_seconds(article_network(), cp.asarray(images), cp.asarray(labels), min(repeats, 20))
+    epochs[batch_size] = cpu * 60_000 / batch_size, gpu * 60_000 / batch_size
+    print(
+        f"batch {batch_size:4}  {cpu * 1e3:6.2f} ms a step  {gpu * 1e3:8.2f} ms a step: "
+        f"{cpu / gpu:5.1f} times faster; an epoch of 60,000 in {epochs[batch_size][1]:.1f} s"
+    )
+    journal.measured(f"network_batch_{batch_size}", cpu / gpu)
+
+# %% [markdown]
+# At 8 images a step, the GPU disappoints: the large product had another factor. At 128 it flies. There is 16 times the
+# work in a step, and the step takes hardly longer. Where was the time, then, at 8? Count launches, and look at the
+# timeline. It shows forward and backward at batch 8.
+
+# %%
+for batch_size in (128, 8):
+    network = article_network()
+    images, labels = simgpu.asarray(train_set.images[:batch_size]), simgpu.asarray(train_set.labels[:batch_size])
+    step_seconds(network, images, labels)
+    with simgpu.trace() as trace:
+        network.loss_and_scores(images, labels)
+    print(
+        f"batch {batch_size:3}: forward and backward are {len(trace.launches)} launches, {len(trace.transfers)} "
+        f"transfers; the GPU is busy for {trace.device_seconds / trace.seconds:.0%} of the time ({MODEL})"
+    )
+show.timeline(trace)
+
+# %% [markdown]
+# The number of launches does not depend on the batch. At batch 8 the kernels are so short that the GPU is done before
+# the host has handed over the next one. The step takes as long as the host needs to hand it over: it is **launch-bound**.
+# A faster GPU would change nothing. Larger batches would, or fewer launches. Lesson 07 finds out where they are, and
+# what else stands in the way.
+#
+# A larger batch is not the same training, though: 469 updates an epoch in place of 7,500 (lesson 05).
+
+# %% [markdown]
+# ### A race
+#
+# The same network names the same digits, on both.
+
+# %%
+network = article_network()
+network.fit(train_set, epochs=2, progress=False)
+guesses = network.predict(digits.images[-40:])
+moved = article_network().build(train_set.images.shape[1:], cp)
+moved.parameters = cp.asarray(network.parameters)
+on_gpu = cp.asarray(digits.images[-40:])
+same = cp.asnumpy(moved.predict(on_gpu))
+show.race(
+    digits.images[-40:],
+    digits.labels[-40:],
+    {
+        "NumPy, CPU, measured": (seconds(network.predict, images=digits.images[-40:]) / 40, guesses),
+        f"GPU, {GPU}": (seconds(moved.predict, images=on_gpu) / 40, same),
+    },
+)
+
+# %% [markdown]
+# ## Channels, layers, windows
+#
+# In 2015 the blog that you know from lessons 03 and 05 trained a network on 40,000 colour images, on a CPU and on a Tesla
+# K20c.³ 16 filters of 5 x 5, pooling with windows of 4, a dense layer of 1,000, batches of 100, 50 epochs: an hour
+# and two minutes on the CPU, ten minutes on the GPU. Then its author varied the network. Let us do the same.
+#
+# First the filters: 16, 64, 256. From 16 to 256 the convolution has 16 times the work. How many times as long does a
+# training step take on the GPU?
+#
+# ³ *takataka's diary* (in Japanese), July 2015.
+
+# %%
+journal.predict("channels_on_gpu", ...)  # your guess: how many times as long?
+
+
+# %%
+def blog_network(filters=16, window=4, stride=None, dense=1):
+    """The network of the blog, for images of 3 x 32 x 32."""
+    hidden = [layer for _ in range(dense) for layer in (nn.Linear(1000), nn.ReLU())]
+    return nn.Sequential(
+        nn.Conv2d(filters, 5), nn.MaxPool2d(window, stride), nn.ReLU(), nn.Flatten(), *hidden, nn.Linear(10)
+    )
+
+
+count = 20 if device.is_simulated(cp) else 100  # a fifth of the blog's batch, where NumPy must compute what we model
+colour, its_labels = rng.standard_normal((count, 3, 32, 32), dtype=np.float32), rng.integers(0, 10, count)
+on_gpu = cp.asarray(colour), cp.asarray(its_labels)
+theirs = {16: "10:19", 64: "13:01", 256: "20:53"}
+by_filters = {}
+print(f"A step of {count} images: CPU, measured; GPU, {GPU}; and the blog's 50 epochs on a K20c")
+for filters, minutes in theirs.items():
+    cpu = step_seconds(blog_network(filters), colour, its_labels, steps=1)
+    gpu = step_seconds(blog_network(filters), *on_gpu, steps=1)
+    by_filters[filters] = cpu, gpu
+    print(f"{filters:3} filters {cpu * 1e3:10.1f} ms {gpu * 1e3:10.2f} ms {minutes:>10} min")
+more = [after / before for before, after in zip(by_filters[16], by_filters[256], strict=True)]
+journal.measured("channels_on_gpu", more[1])
+print(f"16 to 256 filters: the CPU takes {more[0]:.1f} times as long, the GPU {more[1]:.1f} times")
+
+# %% [markdown]
+# The blog found the same: on its CPU time grew with the channels, on the GPU it only doubled. More channels make larger
+# products, not more launches, and with 16 filters most of the GPU had nothing to do. Accuracy rose from 73.9 to 75.9 %
+# with 64 filters, and no further with 256.
+#
+# Its other variations, all with 64 filters:
+
+# %%
+variations = {
+    "as it is": ({}, "13:01"),
+    "a second dense layer": ({"dense": 2}, "13:39"),
+    "windows of 2": ({"window": 2}, "15:55"),
+    "windows of 4, stride 2": ({"stride": 2}, "an epoch: 30"),
+}
+for name, (options, minutes) in variations.items():
+    cpu = step_seconds(blog_network(64, **options), colour, its_labels, steps=1)
+    gpu = step_seconds(blog_network(64, **options), *on_gpu, steps=1)
+    print(f"{name:24} {cpu * 1e3:10.1f} ms {gpu * 1e3:10.2f} ms {minutes:>15} min")
+
+# %% [markdown]
+# Three of the four are cheap for us. The last one was a mystery to its author: windows that overlap, and an epoch took
+# half an hour, with the GPU idle. Lesson 03 found the likely reason: that version of Theano did it in a Python loop,
+# window by window, on the host.
+#
+# Would it have helped to run that loop on the GPU? You can answer now. In a batch there are 100 · 64 · 13 · 13 windows:
+
+# %%
+one = simgpu.asarray(colour[:1, :1])
+with simgpu.trace() as trace:
+    for row in range(13):
+        for column in range(13):
+            one[0, 0, 2 * row : 2 * row + 4, 2 * column : 2 * column + 4].max()
+windows = 100 * 64 * 13 * 13
+loop = trace.seconds / 169 * windows
+print(f"{windows:,} launches: {loop:.0f} s a batch, {loop * 400 / 3600:.1f} hours an epoch, forward alone ({MODEL})")
+print(f"the GPU would be busy for {trace.device_seconds / trace.seconds:.0%} of that time")
+
+# %% [markdown]
+# It would have been slower still, and the GPU just as idle. A GPU does not make a loop fast. It makes large array
+# operations fast.
+
+# %% [markdown]
+# ## In your own words
+#
+# A colleague ported a network to a GPU, in a day. She says: "With batches of 8 it is hardly faster than my CPU. I need a
+# better GPU." Answer her in five to seven sentences.
+#
+# 1. Is she right? Use your own numbers for batches of 8 and of 128, and say what a launch is.
+# 2. She also reports a matrix product that is thousands of times faster than on the CPU. What would you ask her?
+# 3. Name two more things in her program that you would look for, and how to find each.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_launch_bound", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** A better GPU would not help. Each array operation is a launch, which costs the host some
+# microseconds whatever its size, and a step has the same number of launches for 8 images as for 128. With 8 the GPU was
+# done with each kernel before the next one came: it was idle for most of the step, and a step took nearly as long as one
+# with 128 images, where the GPU gained far more over my CPU. So she should try larger batches (knowing that this is
+# other training), or fewer launches. Of the product I would ask when she stopped the clock: a call only hands over the
+# work, and without a wait for the device she has timed the order, not the product; my own first clock showed a small
+# fraction of the true time. I would look for hidden transfers, such as float(loss) or an `if` on a GPU value in each
+# step, with a trace or by counting; and for float64, by printing the dtype of each layer's output, since one np.zeros
+# without a dtype makes everything after it float64, which a T4 computes 32 times slower.
+#
+# **Rubric** (3 points). One point: launch-bound, with own numbers for both batch sizes; the count of launches does not
+# depend on the batch. One point: the clock was stopped before the device was done (a synchronization is missing). One
+# point: two of hidden transfer or synchronization, float64, loops of small launches, data copied in each step; each with
+# a way to find it. Half a point off if no measured number is named.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What you have
+#
+# Your network has new rungs. A modelled one says so: it is no measurement.
+
+# %%
+for batch_size, (cpu, gpu) in epochs.items():
+    journal.rung(f"whole network, NumPy, batch {batch_size}", "an epoch of training", cpu, batch=batch_size)
+    journal.rung(f"whole network, GPU ({GPU}), batch {batch_size}", "an epoch of training", gpu, batch=batch_size)
+journal.ladder()
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: An array lives on the host or on the GPU, nothing moves by itself, and what you move you should move
+# once; one function can serve both if it asks the array. A call only hands work over, so an honest clock waits for the
+# device before it starts and before it stops. Each launch costs the same, large or small: few large operations make a
+# GPU fast, and loops, looks at a value and small batches keep it waiting.
+#
+# ### Stretch: your own network on the GPU
+#
+# **More**, as long as you like.
+#
+# Train a network with `conv2d_port`, `activation` and `max_pool2d_port` in front of the dense layer, in the manner of
+# `train_epoch`: only the dense layer learns, the filters stay random. That is enough for more than 90 % of the digits.
+# Count its launches with `simgpu.trace()`, and find out how many of them you can spare. `xp.empty` instead of `xp.zeros`
+# is one. A convolution without padding needs no copy. Then make the filters learn, too, with the gradients of lesson 04.
+
+# %%
+# Your stretch.
