@@ -17,6 +17,7 @@ from unrolled.show.words import count_of, seconds, times
 LEFT, RIGHT = 1.05, WIDTH - 0.3  # inches: the axis of time
 TOP, ROW, BOX = 0.98, 0.52, 0.3
 MOST_STOPS = 60
+LIE = 1.1  # times that a reading may be too short and still pass as honest
 THINNEST = 0.008  # inches: so that every piece of work can be seen
 WAITING = "////"
 
@@ -227,9 +228,11 @@ def _legend(sheet: Sheet, y: float, course: Course) -> None:
 
 def _says(course: Course, place: int, wait: bool) -> str:
     clock, true = reading(course, place, wait)
-    if true > clock * 1.005:
-        over = times(true / clock) if clock else "infinitely"
-        return f"The clock reads {seconds(clock)}, but the work is done after {seconds(true)}: {over} as long."
+    if true > LIE * clock:
+        over = f"{times(true / clock)} as long" if clock else "no end of a lie"
+        return f"The clock reads {seconds(clock)}, but the work is done after {seconds(true)}: {over}."
+    if true > clock:
+        return f"The clock reads {seconds(clock)}, and the work is done after {seconds(true)}: almost the same."
     return f"The clock reads {seconds(clock)}, and then the work is done. That is the time it takes."
 
 
