@@ -149,10 +149,11 @@ def test_more_work_never_takes_less_time(rows: int, inner: int, columns: int, na
 
 def test_every_op_has_a_kind_that_every_profile_prices() -> None:
     ops = [*operations.UFUNCS, *operations.REDUCTIONS, *operations.SCANS, *operations.OTHERS, "add.at"]
+    ops.remove("kernel")
     for profile in PROFILES.values():
-        assert {cost.kind(op) for op in ops} <= set(profile.host)
-        assert all(cost.host_seconds(op, profile) > 0 for op in ops)
-    assert [cost.kind(op) for op in ("add", "sum", "matmul", "getitem", "add.at", "fill", "fused")] == [
+        assert {cost.kind(op, {}) for op in ops} <= set(profile.host)
+        assert all(cost.host_seconds(op, {}, profile) > 0 for op in ops)
+    assert [cost.kind(op, {}) for op in ("add", "sum", "matmul", "getitem", "add.at", "fill", "fused")] == [
         "ufunc",
         "reduction",
         "matmul",
@@ -161,6 +162,19 @@ def test_every_op_has_a_kind_that_every_profile_prices() -> None:
         "fill",
         "kernel",
     ]
+
+
+def test_a_kernel_of_the_library_is_priced_by_what_it_says_of_itself() -> None:
+    product = {"name": "product", "transpose_a": False, "transpose_b": False}
+    assert cost.kind("kernel", product) == "matmul"
+    assert cost.kind("kernel", {"name": "relu_backward"}) == "kernel"
+    left, right, out = array(1, 512, 256), array(1, 256, 128), array(1, 512, 128)
+    price = of("kernel", [left, right], out, **product)
+    assert price.flops == 2 * 512 * 256 * 128
+    assert price.seconds == of("matmul", [left, right], out).seconds
+    step = of("kernel", [array(N)], array(N), name="sgd", rate=0.1)
+    assert (step.bytes_read, step.bytes_written) == (8 * N, 4 * N)  # an optimizer reads what it updates
+    assert step.seconds == pytest.approx(H200.shortest_kernel + 12 * N / H200.bandwidth)
 
 
 def test_every_figure_has_a_source() -> None:

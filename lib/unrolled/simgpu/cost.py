@@ -83,7 +83,9 @@ def of(
     sizes = {id(view): elements * _itemsize(view) if view is named else _nbytes(view) for view in (*views, *outputs)}
     updated = outputs if op.endswith(".at") or _kernel_is("updates", op, options) else ()
     read, written = (sum(sizes[id(view)] for view in part) for part in ((*views, *updated), outputs))
-    traffic = sum(_sectors(view, view is named, options, profile) * sizes[id(view)] for view in (*views, *outputs))
+    traffic = sum(
+        _sectors(view, view is named, options, profile) * sizes[id(view)] for view in (*views, *updated, *outputs)
+    )
     memory = traffic * (SORT_PASSES if op in ("sort", "argsort") else 1) / profile.bandwidth
     flops = _flops(op, inputs, outputs, options, elements)
     product = op in ("matmul", "einsum") or _kernel_is("is_product", op, options)
@@ -94,13 +96,15 @@ def of(
     return Cost(read, written, flops, elements, profile.shortest_kernel + slowed, max(memory, compute))
 
 
-def host_seconds(op: str, profile: Profile) -> float:
+def host_seconds(op: str, options: Mapping[str, Plain], profile: Profile) -> float:
     """The host's time for the call that launches an op."""
-    return profile.host[kind(op)]
+    return profile.host[kind(op, options)]
 
 
-def kind(op: str) -> str:
+def kind(op: str, options: Mapping[str, Plain]) -> str:
     """The kind of call: a key of `Profile.host`."""
+    if _kernel_is("is_product", op, options):  # a call of cuBLAS
+        return "matmul"
     if op in operations.REDUCTIONS or op in operations.SCANS:
         return "reduction"
     if op.endswith(".at"):

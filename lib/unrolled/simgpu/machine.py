@@ -84,7 +84,7 @@ class LocalMachine:
             self._check_size(op, price, len(arrays) + len(results))
             with np.errstate(all="ignore"):  # a GPU does not warn
                 operation(arrays, results, options)
-        call = cost.host_seconds(op, self.profile)
+        call = cost.host_seconds(op, options, self.profile)
         issued = self._timeline.call(call)
         start, end = self._timeline.enqueue(stream, price.seconds, price.work, "compute")
         shape, dtype = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
