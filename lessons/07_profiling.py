@@ -1,0 +1,736 @@
+# %% [markdown]
+# # Profiling
+#
+# Lesson 07, about 90 minutes.
+#
+# **Afterwards you can**
+#
+# - drill down from an epoch to a single statement, and know at each level that nothing is missing;
+# - time layers on a device that works on while your program goes ahead;
+# - read a trace: what costs most, what waits, what leaves the GPU;
+# - say whether memory or arithmetic limits a kernel, and what a larger batch buys and costs;
+# - tell which published figures to believe.
+#
+# **You need** to know where an array lives and what a synchronization is (lesson 06), and the layers of lesson 05. No
+# exercise needs an earlier one.
+
+# %%
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from unrolled import check, data, device, journal, nn, profile, show, simgpu, timing
+from unrolled.checks import planted
+
+check.start("07_profiling", "0.1.0")
+_ = threadpool_limits(1)
+
+cp = device.gpu()
+print("the GPU is", "simulated: its times are modelled" if device.is_simulated(cp) else "real: its times are measured")
+
+digits = data.digits()
+
+
+def batch_of(size, module):
+    """So many digits and their labels, in the module's memory; some come twice if there are not enough."""
+    chosen = np.arange(size) % len(digits)
+    return module.asarray(digits.images[chosen]), module.asarray(digits.labels[chosen])
+
+
+# %% [markdown]
+# ## The parts add up to the whole
+#
+# The article that you know from lesson 00 moved a NumPy network to a GPU.¹ An epoch of MNIST then took about 100
+# seconds. A library needed 4, on the same kind of GPU. Something was wrong, and the author set out to find it.
+#
+# Most hunts of this kind begin with a guess and end with a week of work on the wrong line. This one did not. It took
+# a whole, split it into parts, timed each part, and added them up. Only then did it go on, into the largest part:
+#
+# 1. an epoch is 7,500 steps and some evaluation; evaluation takes 1 %, so it is not that;
+# 2. a step is forward, backward and update: backward;
+# 3. backward is four layers: pooling;
+# 4. pooling is five statements: one of them.
+#
+# Here are the author's times, for a whole epoch. Slide through the levels. Each bar begins where the one above ends;
+# the last one is what none of the parts accounts for.
+#
+# ¹ *Deep Learning Gaiden: GPU Programming*, Qiita, September 2020, in Japanese.
+
+
+# %%
+def part(name, seconds, *parts):
+    """A part of a whole, as plain data."""
+    return {"name": name, "seconds": seconds, "parts": list(parts)}
+
+
+STEPS = 60_000 // 8  # in an epoch
+pooling = part(
+    "pooling",
+    9.72e-3 * STEPS,
+    part("reorder", 17.1e-6 * STEPS),
+    part("zeros", 7.89e-6 * STEPS),
+    part("fill", 9.5e-3 * STEPS),
+    part("reshape", 1.86e-6 * STEPS),
+    part("col2im", 112e-6 * STEPS),
+)
+backward = part(
+    "backward",
+    10.3e-3 * STEPS,
+    part("output", 152e-6 * STEPS),
+    part("hidden", 224e-6 * STEPS),
+    pooling,
+    part("convolution", 442e-6 * STEPS),
+)
+article = part(
+    "an epoch",
+    100,
+    part("forward", 1.32e-3 * STEPS),
+    backward,
+    part("update", 1.64e-3 * STEPS),
+    part("evaluation", 0.957 + 0.160),
+)
+show.waterfall(article | {"where": "the article, 2020"})
+
+# %% [markdown]
+# At each level the parts make the whole, to within about two per cent. (Within *backward* they make a little too
+# much: each was timed on its own.) That is the point of adding up. A part that you forgot would show as a gap, and a
+# gap of half the time means: you have not looked at the right thing yet.
+#
+# So this is the rule of the lesson: **split, time, add up, and go into the largest part.** As long as the sum is
+# right, you cannot miss the culprit. You can only be too slow.
+
+# %% [markdown]
+# ## The same hunt, with your own eyes
+#
+# Here is the article's network with its pooling layer, written as the author did it, in our names. `forward`
+# remembers which of the four pixels of each window won; `backward` puts the gradient there. You have seen the marked
+# line in lesson 03.
+
+
+# %%
+class ArticlePool(nn.MaxPool2d):
+    """Max-pooling with windows of 2, as in the article."""
+
+    def forward(self, x, training=False):
+        n, c, h, w = self.shape = x.shape
+        rows = x.reshape(n, c, h // 2, 2, w // 2, 2).swapaxes(3, 4).reshape(-1, 4)
+        self.winners = rows.argmax(axis=1)
+        return rows.max(axis=1).reshape(n, c, h // 2, w // 2)
+
+    def backward(self, grad):
+        xp = device.array_module(grad)
+        n, c, h, w = self.shape
+        values = grad.reshape(-1, 1)
+        filled = xp.zeros((len(values), 4), grad.dtype)
+        filled[:, self.winners] = values  # the line
+        return filled.reshape(n, c, h // 2, w // 2, 2, 2).swapaxes(3, 4).reshape(self.shape)
+
+
+def new_network(pool=None, seed=0):
+    """The article's network: 10 filters of 3 x 3, then 100 hidden values, then 10 scores."""
+    pool = pool or nn.MaxPool2d(2)
+    return nn.Sequential(
+        nn.Conv2d(10, 3, padding=1),
+        nn.ReLU(),
+        pool,
+        nn.Flatten(),
+        nn.Linear(100),
+        nn.ReLU(),
+        nn.Linear(10),
+        seed=seed,
+    )
+
+
+# %% [markdown]
+# A step on 8 digits is forward, loss, backward and update. How many times as long as the forward pass will the
+# backward pass take, with this pooling layer?
+
+# %%
+journal.predict("backward_pass", ...)  # your guess
+
+# %%
+images, labels = batch_of(8, cp)
+slow_step = profile.step(new_network(ArticlePool(2)), images, labels, repeats=1)
+journal.measured("backward_pass", slow_step.at("backward").seconds / slow_step.at("forward").seconds)
+print(slow_step.table(depth=1))
+show.waterfall(slow_step, path=("backward",))
+
+# %% [markdown]
+# `profile.step` put a **span** around each part: a mark where it begins and one where it ends. Spans lie inside
+# spans, so they make a tree. `self` is what a span keeps after its parts are taken off: the remainder, which should
+# be small.
+#
+# Read the last line of the table as well. Marks take time of their own, so a profile is a little slower than the
+# program without it. Good profilers say by how much.
+
+# %% [markdown]
+# ### Why not simply read the clock?
+#
+# Because the GPU works on while your program goes ahead (lesson 06). The same forward pass on 1,024 digits, timed by
+# two clocks:
+
+# %%
+many, _ = batch_of(1024, cp)
+network = new_network().build(many.shape[1:], cp)
+network.forward(many)  # once before: the first time, memory is reserved and kernels are compiled
+
+
+def reading(before_the_clock):
+    """Seconds of a forward pass; `before_the_clock` is called before the clock is read."""
+    device.synchronize(cp)
+    start = device.clock(cp)
+    network.forward(many)
+    before_the_clock()
+    return device.clock(cp) - start
+
+
+careless, honest = reading(lambda: None), reading(lambda: device.synchronize(cp))
+print(f"read at once: {careless * 1e6:7,.0f} µs     after a synchronization: {honest * 1e6:7,.0f} µs")
+
+# %% [markdown]
+# The first clock measures how fast Python can hand out work. With parts it is worse than that. Time them without
+# waiting and the work of one part is still going on while the clock of the next one runs: the last part pays for all.
+#
+# ### Exercise: time_layers
+#
+# **Core**, about 15 minutes.
+#
+# Send a batch through all layers and its gradient back, and time each layer in both directions. `synchronize()` waits
+# until the device has done all that it was given; on a CPU there is nothing to wait for, and the same code is right.
+# Where must you call it so that the parts add up?
+
+
+# %% nbgrader={"grade": false, "grade_id": "time_layers", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def time_layers(layers, x, grad, clock, synchronize):
+    """Return a list of pairs (forward, backward): the seconds of each layer, in the order of layers. About 14 lines.
+
+    layers is a tuple; each has layer.forward(x, training), to be called with training=True, and layer.backward(grad).
+    clock() gives the host's time in seconds. x enters the first layer, grad is the gradient of what leaves the last.
+    """
+    ### BEGIN SOLUTION
+    forward, backward = [], []
+    synchronize()
+    start = clock()
+    for layer in layers:
+        x = layer.forward(x, True)
+        synchronize()
+        end = clock()
+        forward.append(end - start)
+        start = end
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+        synchronize()
+        end = clock()
+        backward.append(end - start)
+        start = end
+    return list(zip(forward, reversed(backward), strict=True))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_time_layers", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.time_layers(time_layers)
+
+# %% [markdown]
+# To use it on a network, take away the # below and run. Try `cp` and `np` in both places.
+
+# %%
+# network = new_network().build((1, 28, 28), cp)
+# layers, (x, _) = network.layers, batch_of(128, cp)
+# for _ in range(2):  # the first time warms up
+#     times = time_layers(layers, x, cp.ones((128, 10), cp.float32),
+#                         lambda: device.clock(cp), lambda: device.synchronize(cp))
+# for layer, (forward, backward) in zip(layers, times):
+#     print(f"{layer!r:26} forward {forward * 1e6:6.0f} µs, backward {backward * 1e6:6.0f} µs")
+
+# %% [markdown]
+# Your function is honest, and it has a price: after each layer the GPU runs empty while the host hands out the next
+# piece of work. For parts of milliseconds nobody minds. For parts of microseconds the sum of the parts becomes larger
+# than the whole ever was. `profile` avoids that on a GPU: its marks are **events** in the GPU's own queue. An event
+# waits for nothing; the GPU notes the time when it comes to it.
+
+# %% [markdown]
+# ## Down to the statement
+#
+# *Backward*, and in it the pooling layer. One more level: the statements of its `backward`. `profile.statements` puts
+# a span around each.
+
+# %%
+pool = ArticlePool(2)
+features = cp.asarray(np.random.default_rng(0).standard_normal((8, 10, 28, 28), dtype=np.float32))
+returning = cp.asarray(np.random.default_rng(1).standard_normal((8, 10, 14, 14), dtype=np.float32))
+pool.forward(features, training=True)
+profile.statements(pool.backward, returning, repeats=1)
+
+# %% [markdown]
+# There it is. What next? The article's author saw the same line, concluded that GPUs dislike scattered writes, and
+# multiplied by a mask of zeros and ones in its place. You know from lesson 03 what the line does: `[:, winners]`
+# pairs *every* row with *every* winner. For n windows it writes n x n numbers where n were meant, and it is wrong
+# besides. `[np.arange(n), winners]` names both, the row and the place.
+#
+# To tell a bad habit from a bad algorithm, change n. For 15,680 windows, as in the article: how many times as long as
+# the indexed fill will the quadratic one take?
+
+# %%
+journal.predict("quadratic_fill", ...)  # your guess
+
+
+# %%
+def quadratic_fill(values, winners, mask):
+    filled = device.array_module(values).zeros(mask.shape, values.dtype)
+    filled[:, winners] = values
+    return filled
+
+
+def indexed_fill(values, winners, mask):
+    xp = device.array_module(values)
+    filled = xp.zeros(mask.shape, values.dtype)
+    filled[xp.arange(len(winners)), winners] = values[:, 0]
+    return filled
+
+
+def times_mask(values, winners, mask):
+    return mask * values
+
+
+ways = {
+    "filled[:, winners]": quadratic_fill,
+    "filled[arange(n), winners]": indexed_fill,
+    "mask * values": times_mask,
+}
+sizes = [980, 1960, 3920, 7840, 15_680]
+times = {name: [] for name in ways}
+for n in sizes:
+    rows = np.random.default_rng(n).standard_normal((n, 4), dtype=np.float32)
+    inputs = {
+        "values": cp.asarray(rows[:, :1]),
+        "winners": cp.asarray(rows.argmax(axis=1)),
+        "mask": cp.asarray(rows == rows.max(axis=1, keepdims=True)),
+    }
+    for name, way in ways.items():
+        times[name].append(timing.measure(way, inputs, budget=0.1).seconds)
+journal.measured("quadratic_fill", times["filled[:, winners]"][-1] / times["filled[arange(n), winners]"][-1])
+for name, seconds in times.items():
+    print(f"{name:28} {seconds[-1] * 1e6:9,.1f} µs for 15,680 windows  ({slow_step.where})")
+show.growth(sizes, times, what="windows")
+
+# %% [markdown]
+# Twice the windows, and the quadratic fill takes four times as long; the others hardly notice. They are so small that
+# their time is the cost of the calls.
+#
+# On an H200 with 15,680 windows we measured 1,450 µs for the quadratic fill, 81 µs for the indexed one, and 15 µs for
+# the mask. So the author was half right. Most of the gain, 18 times, came from writing n numbers in place of n². The
+# mask then gains another 5 on the GPU, because it is one plain kernel where indexing takes several. And the mask has
+# a price of its own: where two pixels of a window tie, which after a ReLU is common, it gives the whole gradient to
+# both.
+#
+# Which line is slow, a profiler can tell. Why it is slow, you have to find out by counting the work.
+
+# %% [markdown]
+# ## Read a trace
+#
+# A profile sums up. A **trace** keeps every single event: when the host asked for it, when the GPU began, when it was
+# done. Here is a training step, 8 digits, with the library's pooling. Move the slider to see what a clock would tell
+# that stops there. (The trace comes from the simulated GPU, also if you have a real one. At the end of the lesson you
+# will see which tool makes it for a real one.)
+
+
+# %%
+def traced_step(size):
+    """The trace of a training step on so many digits, on the simulated GPU."""
+    x, y = batch_of(size, simgpu)
+    network, optimizer = new_network().build(x.shape[1:], simgpu), nn.Adam()
+    for _ in range(3):  # twice before: reserving memory comes first, and only once
+        with simgpu.trace() as trace:
+            network.loss_and_scores(x, y)
+            optimizer.step(network.parameters, network.gradients)
+    return trace
+
+
+small, large = traced_step(8), traced_step(1024)
+for name, trace in (("8 digits", small), ("1,024 digits", large)):
+    busy = trace.device_seconds / trace.seconds
+    print(f"{name:13} {trace.seconds * 1e6:6,.0f} µs (modelled, {trace.profile}), the GPU is busy {busy:.0%} of them")
+show.timeline(small, title="a training step, 8 digits")
+
+# %% [markdown]
+# With 8 digits most of the GPU's row is empty. Each kernel is done before the host has managed to ask for the next
+# one. Such a program is **launch-bound**: a faster GPU would not help at all, fewer launches would. Compare the
+# 1,024:
+
+# %%
+show.timeline(large, title="a training step, 1,024 digits")
+
+# %% [markdown]
+# Now the host runs ahead, and the GPU's row is full. The time is that of the kernels.
+#
+# ### Exercise: find_bottleneck
+#
+# **Core**, about 10 minutes.
+#
+# Which line of a program costs most? A trace holds its events in any order, as dictionaries:
+#
+# ```python
+# {"line": 12, "what": "add", "stream": 0, "issued": 0.0031, "start": 0.0042, "end": 0.0049}
+# ```
+#
+# Line 12 asked for an addition after 3.1 ms, the GPU began it after 4.2 and was done after 4.9. A line may be run
+# many times, and two lines may ask for the same kind of work. Streams run side by side; what they do counts in full.
+
+
+# %% nbgrader={"grade": false, "grade_id": "find_bottleneck", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def find_bottleneck(trace):
+    """Return (line, seconds): the line whose events keep the GPU at work longest, and for how long. About 6 lines."""
+    ### BEGIN SOLUTION
+    seconds = {}
+    for event in trace:
+        line = event["line"]
+        seconds[line] = seconds.get(line, 0) + event["end"] - event["start"]
+    line = max(seconds, key=seconds.get)
+    return line, seconds[line]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_find_bottleneck", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.find_bottleneck(find_bottleneck)
+
+# %% [markdown]
+# In total, not per call. A line that takes a microsecond and runs a million times costs more than one that takes half
+# a second, once; and it is the easier one to overlook.
+
+# %% [markdown]
+# ## What does not look like work
+#
+# A trace also shows what no line of your program asked for. Three of these are common.
+#
+# - **A hidden synchronization.** `float(loss)`, `if x.max() > 1`, `print(x)`: each needs a number on the host, so the
+#   host waits until the GPU has done everything before it. `x[x > 0]` as well: nobody knows how large the result is
+#   before the GPU has counted.
+# - **A hidden transfer.** What Python needs to know crosses the bus. A list or a NumPy array that you hand to the GPU
+#   crosses it the other way.
+# - **Reserving memory.** The first arrays of a program come from the driver, which is slow. CuPy keeps freed memory
+#   in a **pool** and gives it out again for next to nothing. So the first step of a program is no measure of the
+#   second.
+#
+# Two lines that do nearly the same, on a million numbers: `x[x > 0]` picks the positive ones, `where(x > 0, x, 0)`
+# keeps the shape and writes zeros for the others. How many times as long does the first one take?
+
+# %%
+journal.predict("boolean_index", ...)  # your guess
+
+# %%
+host = np.random.default_rng(0).standard_normal((1000, 1000), dtype=np.float32)
+x = simgpu.asarray(host)
+habits = {
+    "y = x + 1": lambda: x + 1,
+    "total = x.sum()": lambda: x.sum(),
+    "float(x.sum())": lambda: float(x.sum()),
+    "if x.max() > 1: ...": lambda: bool(x.max() > 1),
+    "x[x > 0]": lambda: x[x > 0],
+    "where(x > 0, x, 0)": lambda: simgpu.where(x > 0, x, 0),
+    "x.get()": lambda: x.get(),
+    "asarray(host)": lambda: simgpu.asarray(host),
+}
+simgpu.get_default_memory_pool().free_all_blocks()
+took = {}
+print(
+    f"{'':22}{'first time':>11}{'after that':>12}{'host waits':>12}{'transfers':>11}  (modelled, {simgpu.profile().name})"
+)
+for habit, run in habits.items():
+    traces = []
+    for _ in range(2):
+        with simgpu.trace() as trace:
+            run()
+        traces.append(trace)
+    took[habit] = traces[1].seconds
+    waits = sum(transfer.blocking for transfer in traces[1].transfers) + len(traces[1].synchronizations[:-1])
+    print(
+        f"{habit:22}{traces[0].seconds * 1e6:8,.0f} µs{traces[1].seconds * 1e6:9,.0f} µs"
+        f"{waits:9} x {len(traces[1].transfers):9} x"
+    )
+journal.measured("boolean_index", took["x[x > 0]"] / took["where(x > 0, x, 0)"])
+
+# %% [markdown]
+# The time of a wait is not the worst of it. While the host waits it hands out nothing, so afterwards the GPU has
+# nothing to do either. One `float(loss)` in each step, for a progress bar, can turn a program that kept the GPU full
+# into a launch-bound one. Keep the losses on the GPU and fetch them once in a while.
+
+# %% [markdown]
+# ## A bottleneck of your own
+#
+# Somebody wrote a step of a network, and it is slow. Which of several bottlenecks was planted in yours follows from
+# your id, and so does a factor in the last line. Put your id (student number, mail address or name, as your course
+# says) into the cell below and run it. With `...` you get a step as well, and the check accepts it.
+
+# %%
+LEARNER = ...  # for example LEARNER = "mina"
+
+mine = planted.assign(LEARNER)
+print(mine.source)
+
+# %% [markdown]
+# Profile before you read on. `profile.statements` is the place to begin. Then ask of the slow line what the trace
+# knows: how many launches, of what dtype, how many bytes, and does anything wait or leave the GPU?
+
+# %%
+maps, weight = mine.inputs(simgpu)
+profile.statements(mine.step, maps, weight, repeats=1)
+
+# %%
+with simgpu.trace() as trace:
+    mine.step(maps, weight)
+print(
+    f"{trace.seconds * 1e6:,.0f} µs (modelled, {trace.profile}), {len(trace.launches)} launches, "
+    f"{len(trace.transfers)} transfers"
+)
+for op, sums in list(trace.by_op().items())[:5]:
+    print(f"    {op:12} {sums.launches:4} launches {sums.seconds * 1e6:8,.0f} µs {sums.bytes / 1e6:8,.1f} MB")
+
+# %% [markdown]
+# ### Exercise: repaired_step
+#
+# **Core**, about 20 minutes.
+#
+# Copy your step's source into the cell below, and repair what is slow. The result must stay the same, to the rounding
+# of float32, and nothing may leave the GPU or wait for it: a small constant is best made there, with `xp.arange`. The
+# check runs your step on NumPy arrays and on a modelled T4, and asks for 5 times the speed of the whole planted step.
+
+
+# %% nbgrader={"grade": false, "grade_id": "repaired_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def repaired_step(images, weight):
+    """What your step computes, faster: images (N, C, 5, 5), weight (C * 25, F), result (N, F // 32). About 12 lines."""
+    ### BEGIN SOLUTION
+    xp = device.array_module(images)
+    n = len(images)
+    middle = 1 - 0.2 * xp.abs(xp.arange(5, dtype=xp.float32) - 2)
+    x = images * middle * middle[:, None]
+    x[1::2] = x[1::2, :, :, ::-1].copy()
+    x = x - x.mean(axis=(0, 2, 3), keepdims=True)
+    x = x / x.std(axis=(0, 2, 3), keepdims=True)
+    scores = xp.maximum(x.reshape(n, -1) @ weight, 0)
+    rows = scores.reshape(-1, 32)
+    largest = rows[xp.arange(len(rows)), rows.argmax(axis=1)]
+    return 1.001 * largest.reshape(n, -1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_repaired_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check.repaired_step(repaired_step)
+
+# %% [markdown]
+# Here is what each of the six bottlenecks costs, in the same step. Each is a line or two. Which one was yours?
+
+# %%
+clean = planted.made(planted.source_of({}, 1.0), "<without a bottleneck>")
+steps = {kind: planted.made(planted.source_of(stages, 1.0), f"<{kind}>") for kind, stages in planted.PLANTED.items()}
+costs = {}
+for kind, step in {"none of them": clean, **steps}.items():
+    for _ in range(2):  # the first time reserves memory
+        with simgpu.trace() as trace:
+            step(maps, weight)
+    costs[kind] = trace.seconds
+show.bars(costs, "s", title=f"the whole step (modelled, {simgpu.profile().name})")
+
+# %% [markdown]
+# ## How fast could it be?
+#
+# A profile says where the time goes. It does not say whether the time is well spent. For that you need a bound: what
+# could this GPU do at best?
+#
+# A kernel moves bytes and computes. Divide its flops by its bytes: that is its **intensity**. Memory delivers so many
+# bytes a second, so it allows intensity times bandwidth flop/s. Arithmetic allows the peak. The lower of the two is
+# the **roofline** of lesson 01.
+#
+# ### Exercise: roofline_bound
+#
+# **Core**, about 5 minutes.
+#
+# Return both: what a kernel can reach at best, and what stops it there.
+
+
+# %% nbgrader={"grade": false, "grade_id": "roofline_bound", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def roofline_bound(flops, nbytes, peak, bandwidth):
+    """Return (flop/s that can be reached, "memory" or "arithmetic": what limits it). About 4 lines.
+
+    A kernel computes `flops` operations and moves `nbytes` bytes; peak is in flop/s, bandwidth in bytes a second.
+    """
+    ### BEGIN SOLUTION
+    from_memory = flops / nbytes * bandwidth
+    if from_memory < peak:
+        return from_memory, "memory"
+    return peak, "arithmetic"
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_roofline_bound", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.roofline_bound(roofline_bound)
+
+# %% [markdown]
+# Now the kernels of our training step under the roof of the modelled GPU, each the sum of its launches. First 8
+# digits.
+
+# %%
+gpu = simgpu.profile()
+show.roofline(gpu.float32, gpu.bandwidth, kernels=small, where=f"modelled, {gpu.name}; 8 digits")
+
+# %% [markdown]
+# Hardly anything comes near the roof. Neither memory nor arithmetic is the limit here: a kernel that lasts 3 µs has
+# spent nearly all of it on starting and ending. And 1,024 digits:
+
+# %%
+show.roofline(gpu.float32, gpu.bandwidth, kernels=large, where=f"modelled, {gpu.name}; 1,024 digits")
+
+# %% [markdown]
+# The same code has climbed. Element-wise kernels such as ReLU sit on the memory roof: they cannot be made faster by
+# better arithmetic, only by moving fewer bytes, for instance by doing two of them in one pass. That is called fusion,
+# and it is in lesson 08. Products stand further right, because each number that is fetched is used many times.
+
+# %% [markdown]
+# ## From 8 to 128
+#
+# The article trained with batches of 8, the library's example with 128. Our step on 8 digits is launch-bound. So with
+# 128 it should take hardly longer, and an epoch has 469 steps in place of 7,500. How many times faster is an epoch?
+
+# %%
+journal.predict("gpu_batch_128", ...)  # your guess
+
+# %%
+epoch = {}
+for size in (8, 32, 128, 1024):
+    step = profile.step(new_network(), *batch_of(size, cp), repeats=None if size < 1024 else 1)
+    epoch[size] = step.bare * np.ceil(60_000 / size)
+    label = f"whole network, GPU, batch {size}"
+    journal.rung(label, "an epoch of training", epoch[size], batch=size, hardware=step.where)
+    print(f"batch {size:5}: {step.bare * 1e6:6,.0f} µs a step, {epoch[size]:6.2f} s an epoch ({step.where})")
+journal.measured("gpu_batch_128", epoch[8] / epoch[128])
+print(f"{epoch[8] / epoch[128]:.1f} times faster with 128")
+
+# %% [markdown]
+# Nearly for nothing? Ask what the network has learned meanwhile. The next cell trains it on 1,400 digits: with the
+# same number of epochs, so that each has seen every image equally often.
+
+# %%
+train_set, held = digits.split(1400)
+for size, rate, epochs in ((8, 0.001, 3), (128, 0.001, 3), (128, 0.004, 3), (128, 0.001, 10)):
+    tried = new_network()
+    tried.fit(train_set, epochs=epochs, batch_size=size, optimizer=nn.Adam(rate), progress=False)
+    updates = epochs * int(np.ceil(len(train_set) / size))
+    right = tried.evaluate(held).accuracy
+    print(f"batch {size:4}, rate {rate:.3f}, {epochs:2} epochs: {updates:4} updates, {right:6.1%} of {len(held)} right")
+
+# %% [markdown]
+# A sixteenth of the updates, and the network has learned less. A larger learning rate makes up for a part, more
+# epochs for another, and then the epoch is no longer the same unit. So "seconds an epoch" is a fair measure of a
+# *program*, at one batch size. What one wants from a *training* is the time until it is good enough. Lesson 13
+# measures that.
+
+# %% [markdown]
+# ## In your own words
+#
+# From 30 minutes to 4 seconds: the article's figures, once more.
+#
+# | what | time of an epoch |
+# | --- | --- |
+# | NumPy, batch 8, a hosted notebook's CPU | 30 min |
+# | CuPy, batch 8, its GPU | about 100 s |
+# | after the repair: the timed parts of a step, added up and taken 7,500 times | 29 s |
+# | after the repair: a step timed as a whole, about 6 ms, taken 7,500 times | 45 s |
+# | after the repair: five epochs in 287 s, perhaps on another GPU | 57 s |
+# | Keras, batch 128, the same class of GPU | 4 s |
+#
+# The small times, such as 7.89 µs for `zeros`, came from `%%timeit`, without a synchronization. The sum of the first
+# table came out as 23.92 s in the article at first, a slip; you have added it up yourself.
+#
+# Which of these can you trust, and for what? Answer in six to eight sentences.
+#
+# 1. What changes from 30 min to 100 s, and from there to 4 s? For which causes can you name a factor, and for which
+#    not?
+# 2. After the repair there are three figures for one thing. Which would you believe, and how would you find out where
+#    the others go wrong?
+# 3. What does `%%timeit` without a synchronization measure for `zeros`, and why may it still be right for the fill?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_figures", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** From 30 minutes to 100 seconds hardware and library change together, CPU and NumPy against GPU
+# and CuPy, so 18 is the factor of both together. From 100 to about 50 only the fill changes, and there the parts
+# before the repair add up to the whole (99.5 of 100 s), so this factor I trust. From 50 to 4 both the library and the
+# batch change: 128 in place of 8 makes 469 updates of 7,500, and in my measurement an epoch was about 15 times faster
+# by the batch alone, so nearly all of the 12 can be the batch, and it is not the same training. Of 29, 45 and 57 I
+# believe 57 for what an epoch costs, because it is a whole, measured to its end; 29 is a sum of parts that were timed
+# alone and without waiting, 45 has a step but not what lies between steps, and perhaps the GPU was another one. I
+# would time one epoch and its parts in the same run, and look at the remainder. For `zeros` the clock measures how
+# long the host takes to hand out the work. But `%%timeit` repeats its line many times; once the queue is full the
+# host has to wait, so for a long kernel such as the fill the mean comes close to the true 9.5 ms.
+#
+# **Rubric** (3 points). One point: names at least three of the causes (hardware, library, code, batch) and says where
+# two change at once; batch 128 is not the same training. One point: chooses among 29, 45 and 57 with a reason (the
+# whole, measured to the end, against parts timed alone or another GPU) and a way to check it. One point: without a
+# synchronization the host's time is measured; a full queue, or any similar reason, for the fill. Half a point off if
+# no own number is named.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Tools of the trade
+#
+# Your profile can be looked at on a time line, too. This writes a file in Chrome's trace format. Open
+# [ui.perfetto.dev](https://ui.perfetto.dev) and drag it there: spans on top, and below them, if the GPU is the
+# simulated one, every kernel. It stays in your browser. W and S zoom, A and D move, a click on a box tells its time.
+
+# %%
+shown = new_network()
+step_profile = profile.step(shown, *batch_of(8, simgpu), repeats=1)
+file = step_profile.chrome_trace(Path("07_step.json"))
+print(f"{file}: {file.stat().st_size / 1e3:.0f} kB")
+
+# %% [markdown]
+# On a real GPU three tools go further.
+#
+# - `cupyx.profiler.benchmark` times a function with events, and gives host and GPU apart. If the two are equal, the
+#   program is launch-bound.
+# - **NVTX ranges** are spans that NVIDIA's tools can see. All of `profile`'s spans are such ranges where CuPy runs;
+#   `cupyx.profiler.time_range("name")` makes your own.
+# - **Nsight Systems** draws host, GPU, transfers and ranges on one time line. In a terminal,
+#   `nsys profile -t cuda,nvtx -o step python step.py` writes `step.nsys-rep`; open it in the Nsight Systems program
+#   (File, Open), on any computer. Begin with the row *CUDA HW*: gaps there are what you are looking for.
+
+# %%
+if device.is_simulated(cp):
+    print("No GPU here, so nothing to benchmark. The host's share of a step, modelled, is in the tables above.")
+else:
+    from cupyx.profiler import benchmark, time_range
+
+    x, y = batch_of(8, cp)
+    network = new_network().build(x.shape[1:], cp)
+    with time_range("a step"):  # a range that Nsight Systems shows
+        network.loss_and_scores(x, y)
+    print(benchmark(network.loss_and_scores, (x, y), n_repeat=50))
+
+# %% [markdown]
+# ## What you have
+
+# %%
+journal.ladder()
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: Split a whole into parts, time them with a clock that waits (or with events, which need not),
+# add them up, and go into the largest, until you stand at one statement. What a line costs is its total over all
+# calls, together with the launches, transfers, waits and allocations that it does not show; and a roofline says how
+# much less it could be. A published time is worth as much as what you know of its batch, its hardware, its code and
+# its clock.
+#
+# ### Stretch: find the next one
+#
+# **More**, as long as you like.
+#
+# The step on 8 digits is launch-bound: about 30 launches, each of a few microseconds. Which of them could be left
+# out, or done together with a neighbour? Trace the step, look at the launches in order, and write down your three
+# favourites with what each would save. Then open `unrolled.nn.layers` and `unrolled.kernels` and try one. Lesson 08
+# shows how a kernel of your own is written, and lesson 09 how a whole recurrent network was made 11 times faster by
+# little else.
+
+# %%
+for launch in small.launches:
+    print(f"{launch.op:24} {launch.seconds * 1e6:6.1f} µs   {launch.shape} {launch.dtype}")

@@ -1,0 +1,369 @@
+"""Wrong and imperfect answers to lesson 07."""
+
+import numpy as np
+
+from unrolled import device
+from unrolled.checks import planted
+
+from . import Mutant
+
+# time_layers
+
+
+def timed(layers, x, grad, clock, synchronize):
+    """Right, in another form than the library's."""
+
+    def seconds_of(work):
+        synchronize()
+        start = clock()
+        result = work()
+        synchronize()
+        return result, clock() - start
+
+    forward, backward = [], []
+    for layer in layers:
+        x, took = seconds_of(lambda layer=layer, x=x: layer.forward(x, training=True))
+        forward.append(took)
+    for layer in layers[::-1]:
+        grad, took = seconds_of(lambda layer=layer, grad=grad: layer.backward(grad))
+        backward.insert(0, took)
+    return list(zip(forward, backward, strict=True))
+
+
+def timed_without_waiting(layers, x, grad, clock, synchronize):
+    return timed(layers, x, grad, clock, lambda: None)
+
+
+def timed_waiting_once(layers, x, grad, clock, synchronize):
+    synchronize()
+    return timed(layers, x, grad, clock, lambda: None)
+
+
+def timed_waiting_after(layers, x, grad, clock, synchronize):
+    forward, backward = [], []
+    for layer in layers:
+        start = clock()
+        x = layer.forward(x, True)
+        synchronize()
+        forward.append(clock() - start)
+    for layer in reversed(layers):
+        start = clock()
+        grad = layer.backward(grad)
+        synchronize()
+        backward.append(clock() - start)
+    return list(zip(forward, reversed(backward), strict=True))
+
+
+def timed_from_the_beginning(layers, x, grad, clock, synchronize):
+    synchronize()
+    start = clock()
+    forward, backward = [], []
+    for layer in layers:
+        x = layer.forward(x, True)
+        synchronize()
+        forward.append(clock() - start)
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+        synchronize()
+        backward.append(clock() - start)
+    return list(zip(forward, reversed(backward), strict=True))
+
+
+def timed_in_the_order_measured(layers, x, grad, clock, synchronize):
+    forward, backward = zip(*timed(layers, x, grad, clock, synchronize), strict=True)
+    return list(zip(forward, reversed(backward), strict=True))
+
+
+def timed_with_the_same_input(layers, x, grad, clock, synchronize):
+    return [(layer.forward(x, True), 0.0) and (0.0, 0.0) for layer in layers]
+
+
+def timed_outside_training(layers, x, grad, clock, synchronize):
+    for layer in layers:
+        x = layer.forward(x)
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+
+
+def timed_from_first_to_last(layers, x, grad, clock, synchronize):
+    for layer in layers:
+        x = layer.forward(x, True)
+    for layer in layers:
+        grad = layer.backward(grad)
+
+
+def timed_as_a_whole(layers, x, grad, clock, synchronize):
+    return sum(map(sum, timed(layers, x, grad, clock, synchronize)))
+
+
+def timed_in_milliseconds(layers, x, grad, clock, synchronize):
+    return [(1000 * a, 1000 * b) for a, b in timed(layers, x, grad, clock, synchronize)]
+
+
+def timed_exchanged(layers, x, grad, clock, synchronize):
+    return [(b, a) for a, b in timed(layers, x, grad, clock, synchronize)]
+
+
+def timed_without_return(layers, x, grad, clock, synchronize):
+    timed(layers, x, grad, clock, synchronize)
+
+
+# find_bottleneck
+
+
+def grouped(trace, cost, by="line"):
+    groups = {}
+    for event in trace:
+        groups.setdefault(event[by], []).append(event)
+    costs = {key: cost(events) for key, events in groups.items()}
+    worst = max(costs, key=costs.get)
+    return groups[worst][0]["line"], costs[worst]
+
+
+def total(events):
+    return sum(event["end"] - event["start"] for event in events)
+
+
+def bottleneck_longest(trace):
+    event = max(trace, key=lambda event: event["end"] - event["start"])
+    return event["line"], event["end"] - event["start"]
+
+
+def bottleneck_per_call(trace):
+    return grouped(trace, lambda events: total(events) / len(events))
+
+
+def bottleneck_since_issued(trace):
+    return grouped(trace, lambda events: sum(event["end"] - event["issued"] for event in events))
+
+
+def bottleneck_first_to_last(trace):
+    return grouped(trace, lambda events: max(e["end"] for e in events) - min(e["start"] for e in events))
+
+
+def bottleneck_by_op(trace):
+    return grouped(trace, total, by="what")
+
+
+def bottleneck_on_stream_0(trace):
+    return grouped([event for event in trace if event["stream"] == 0], total)
+
+
+def bottleneck_most_events(trace):
+    line, _ = grouped(trace, len)
+    return line, total([event for event in trace if event["line"] == line])
+
+
+def bottleneck_line_only(trace):
+    return grouped(trace, total)[0]
+
+
+def bottleneck_by_name(trace):
+    line, seconds = grouped(trace, total)
+    return f"line {line}", seconds
+
+
+def bottleneck_in_milliseconds(trace):
+    line, seconds = grouped(trace, total)
+    return line, 1000 * seconds
+
+
+def bottleneck_sorting_in_place(trace):
+    trace.sort(key=lambda event: event["start"] - event["end"])
+    return bottleneck_longest(trace)
+
+
+# repaired_step
+
+
+def step_of(kind):
+    """The slow step with this bottleneck planted, of a learner whose step it is."""
+    number = planted.KINDS.index(kind)
+    return planted.made(planted.source_of(planted.PLANTED[kind], planted.factor_of(number)), f"<{kind}>")
+
+
+def step_without(stage, stands_for_it):
+    return planted.made(planted.source_of({stage: stands_for_it}, planted.factor_of(0)), f"<without {stage}>")
+
+
+REPAIRED = planted.made(planted.source_of({}, planted.factor_of(0)), "<repaired>")
+
+
+def step_without_its_factor(images, weight):
+    return REPAIRED(images, weight) / planted.factor_of(0)
+
+
+def step_on_the_host(images, weight):
+    return REPAIRED(device.to_host(images), device.to_host(weight))
+
+
+def step_that_comes_back(images, weight):
+    xp = device.array_module(images)
+    return device.to_device(step_on_the_host(images, weight), xp)
+
+
+def step_that_mirrors_the_others(images, weight):
+    return REPAIRED(images[:, :, :, ::-1], weight)
+
+
+def step_in_place(images, weight):
+    images *= 2
+    return REPAIRED(images / 2, weight)
+
+
+def step_in_float64(images, weight):
+    return REPAIRED(images.astype("float64"), weight)
+
+
+def step_with_numpy(images, weight):
+    return np.maximum(REPAIRED(images, weight), 0)
+
+
+def step_that_waits(images, weight):
+    xp = device.array_module(images)
+    result = REPAIRED(images, weight)
+    device.synchronize(xp)
+    return result
+
+
+def step_without_return(images, weight):
+    REPAIRED(images, weight)
+
+
+# Honest answers that are not the library's: each must pass.
+
+
+def step_by_maximum(images, weight):
+    xp = device.array_module(images)
+    middle = xp.asarray(1.0 - 0.2 * abs(xp.arange(5) - 2)).astype(xp.float32)
+    x = images * (middle[:, None] * middle[None, :])
+    mirrored = x[:, :, :, ::-1]
+    odd = (xp.arange(len(x)) % 2 == 1)[:, None, None, None]
+    x = xp.where(odd, mirrored, x)
+    flat = x.transpose(1, 0, 2, 3).reshape(x.shape[1], -1)
+    flat = (flat - flat.mean(axis=1)[:, None]) / flat.std(axis=1)[:, None]
+    x = flat.reshape(x.shape[1], x.shape[0], 5, 5).transpose(1, 0, 2, 3)
+    scores = x.reshape(len(x), -1) @ weight
+    scores = scores * (scores > 0)
+    return planted.factor_of(0) * scores.reshape(len(x), -1, 32).max(axis=2)
+
+
+def step_with_a_loop_over_places(images, weight):
+    xp = device.array_module(images)
+    x = images.copy()
+    for i in range(5):
+        for j in range(5):
+            x[:, :, i, j] *= (1 - 0.2 * abs(i - 2)) * (1 - 0.2 * abs(j - 2))
+    y = x.copy()
+    y[1::2] = x[1::2, :, :, ::-1]
+    y -= y.mean(axis=(0, 2, 3), keepdims=True)
+    y /= y.std(axis=(0, 2, 3), keepdims=True)
+    rows = xp.maximum(y.reshape(len(y), -1) @ weight, 0).reshape(-1, 32)
+    return rows.max(axis=1).reshape(len(y), -1) * planted.factor_of(0)
+
+
+# roofline_bound
+
+
+def bound_of_the_higher(flops, nbytes, peak, bandwidth):
+    from_memory = flops / nbytes * bandwidth
+    return (from_memory, "memory") if from_memory > peak else (peak, "arithmetic")
+
+
+def bound_upside_down(flops, nbytes, peak, bandwidth):
+    from_memory = nbytes / flops * bandwidth
+    return (from_memory, "memory") if from_memory < peak else (peak, "arithmetic")
+
+
+def bound_in_seconds(flops, nbytes, peak, bandwidth):
+    return max(flops / peak, nbytes / bandwidth), "memory" if nbytes / bandwidth > flops / peak else "arithmetic"
+
+
+def bound_by_arithmetic(flops, nbytes, peak, bandwidth):
+    return peak, "arithmetic"
+
+
+def bound_by_memory(flops, nbytes, peak, bandwidth):
+    return flops / nbytes * bandwidth, "memory"
+
+
+def bound_exchanged(flops, nbytes, peak, bandwidth):
+    from_memory = flops / nbytes * bandwidth
+    return min(peak, from_memory), "arithmetic" if from_memory < peak else "memory"
+
+
+def bound_as_intensity(flops, nbytes, peak, bandwidth):
+    return flops / nbytes, "memory"
+
+
+def bound_alone(flops, nbytes, peak, bandwidth):
+    return min(peak, flops / nbytes * bandwidth)
+
+
+MUTANTS = {
+    "time_layers": [
+        Mutant(timed_without_waiting, "the clock was read without a wait"),
+        Mutant(timed_waiting_once, "Call synchronize() before each reading"),
+        Mutant(timed_waiting_after, "the first layer pays for work that was still going on before"),
+        Mutant(timed_from_the_beginning, "each time counts from the very beginning"),
+        Mutant(timed_in_the_order_measured, "in the order in which they were measured"),
+        Mutant(timed_with_the_same_input, "give it what the one before gave"),
+        Mutant(timed_outside_training, "a forward pass with training=True before it"),
+        Mutant(timed_from_first_to_last, "go from the last layer to the first"),
+        Mutant(timed_as_a_whole, "expected a list of 2 pairs (forward, backward)"),
+        Mutant(timed_in_milliseconds, "these are milliseconds"),
+        Mutant(timed_exchanged, "forward and backward are exchanged"),
+        Mutant(timed_without_return, "is the return statement missing?"),
+    ],
+    "find_bottleneck": [
+        Mutant(bottleneck_longest, "that is the longest single event"),
+        Mutant(bottleneck_per_call, "what counts is the total of all calls"),
+        Mutant(bottleneck_since_issued, "then it waited in the queue"),
+        Mutant(bottleneck_first_to_last, "there is other work, too"),
+        Mutant(bottleneck_by_op, "you added up by `what`"),
+        Mutant(bottleneck_on_stream_0, "take the events of all streams"),
+        Mutant(bottleneck_most_events, "that line has most events, but short ones"),
+        Mutant(bottleneck_line_only, "expected a pair (line, seconds), got int"),
+        Mutant(bottleneck_by_name, "expected a pair (line, seconds) of numbers, got str"),
+        Mutant(bottleneck_in_milliseconds, "is right, but you give it"),
+        Mutant(lambda trace: None, "is the return statement missing?"),
+    ],
+    "repaired_step": [
+        Mutant(step_of("a synchronization for each channel"), "transfers, none allowed"),
+        Mutant(step_of("a host round trip"), "transfers, none allowed"),
+        Mutant(step_of("float64 by accident"), "1.0 times as fast; 5 times is asked"),
+        Mutant(step_of("a loop over channels"), "1.0 times as fast; 5 times is asked"),
+        Mutant(step_of("a quadratic pick"), "`getitem` keeps the GPU busy longest"),
+        Mutant(step_of("a constant uploaded again and again"), "transfers, none allowed"),
+        Mutant(step_without("fade", "    x = images.copy()\n"), "the middle of each map should count more"),
+        Mutant(step_without("mirror", "\n"), "every second map should be mirrored"),
+        Mutant(step_without("norm", "\n"), "each channel should get mean 0 and width 1"),
+        Mutant(
+            step_without("largest", "    largest = scores.reshape(-1, 32)[:, 0]\n"),
+            "of each 32 neighbouring scores the largest should stay",
+        ),
+        Mutant(step_without_its_factor, "the factor in the last line of your step is missing"),
+        Mutant(step_on_the_host, "it left the GPU"),
+        Mutant(step_that_comes_back, "transfers, none allowed"),
+        Mutant(step_that_mirrors_the_others, "compare, stage by stage"),
+        Mutant(step_in_place, "changed its input images"),
+        Mutant(step_in_float64, "dtype is float64, expected float32"),
+        Mutant(step_with_numpy, "call the same function of the array's own module"),
+        Mutant(step_that_waits, "synchronization, none allowed"),
+        Mutant(step_without_return, "is the return statement missing?"),
+    ],
+    "roofline_bound": [
+        Mutant(bound_of_the_higher, "the lower one holds"),
+        Mutant(bound_upside_down, "the intensity is flops divided by bytes"),
+        Mutant(bound_in_seconds, "these are seconds"),
+        Mutant(bound_by_arithmetic, "the lower one holds"),
+        Mutant(bound_by_memory, "the lower one holds"),
+        Mutant(bound_exchanged, "what limits them is 'memory'"),
+        Mutant(bound_as_intensity, "this is the intensity"),
+        Mutant(bound_alone, "expected a pair such as"),
+    ],
+}
+
+HONEST = {}
+
+LOOP = {}
