@@ -77,23 +77,35 @@ def of(
     """The cost of a command. Raises CommandError, ValueError or TypeError for one whose parts do not go together."""
     views = [x for x in inputs if isinstance(x, View)]
     elements = _elements(op, inputs, outputs, options)
-    named = (views if op == "getitem" else outputs if _is_scatter(op) else [None])[
-        0
-    ]  # by an index: not all of it moves
-    sizes = {id(view): elements * _itemsize(view) if view is named else _nbytes(view) for view in (*views, *outputs)}
-    updated = outputs if op.endswith(".at") or _kernel_is("updates", op, options) else ()
-    read, written = (sum(sizes[id(view)] for view in part) for part in ((*views, *updated), outputs))
-    traffic = sum(
-        _sectors(view, view is named, options, profile) * sizes[id(view)] for view in (*views, *updated, *outputs)
-    )
-    memory = traffic * (SORT_PASSES if op in ("sort", "argsort") else 1) / profile.bandwidth
+    read, written, traffic = _moved(op, views, outputs, options, elements, profile)
     flops = _flops(op, inputs, outputs, options, elements)
     product = op in ("matmul", "einsum") or _kernel_is("is_product", op, options)
-    compute = flops / _peak((*views, *outputs), product, profile)
+    memory, compute = traffic / profile.bandwidth, flops / _peak((*views, *outputs), product, profile)
     if op.endswith(".at"):
         compute = max(compute, elements / profile.atomics)
     slowed = max(memory / _blocks_share(op, outputs, profile), compute / _tiles_share(product, outputs, flops, profile))
     return Cost(read, written, flops, elements, profile.shortest_kernel + slowed, max(memory, compute))
+
+
+def _moved(
+    op: str,
+    views: Sequence[View],
+    outputs: Sequence[View],
+    options: Mapping[str, Plain],
+    elements: int,
+    profile: Profile,
+) -> tuple[int, int, float]:
+    """Bytes read, bytes written, and what the memory moves for them."""
+    named = views[0] if op == "getitem" else outputs[0] if _is_scatter(op) else None  # of it, what an index names
+
+    def nbytes(view: View) -> int:
+        return elements * _itemsize(view) if view is named else _nbytes(view)
+
+    updates = op.endswith(".at") or _kernel_is("updates", op, options)
+    read = [*views, *outputs] if updates else views
+    traffic = sum(nbytes(view) * _sectors(view, view is named, options, profile) for view in (*read, *outputs))
+    passes = SORT_PASSES if op in ("sort", "argsort") else 1
+    return sum(map(nbytes, read)), sum(map(nbytes, outputs)), traffic * passes
 
 
 def host_seconds(op: str, options: Mapping[str, Plain], profile: Profile) -> float:
@@ -170,8 +182,7 @@ def _sectors(view: View, named: bool, options: Mapping[str, Plain], profile: Pro
 
 def _row(view: View, options: Mapping[str, Plain]) -> int:
     """Bytes that lie side by side and are named by one index."""
-    axes = options.get("axes") or [options.get("axis") or 0]
-    last = max(axis % max(1, len(view.shape)) for axis in axes)
+    last = max(options["axes"], default=-1)
     return max(1, prod(view.shape[last + 1 :])) * _itemsize(view)
 
 
