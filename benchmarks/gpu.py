@@ -133,14 +133,19 @@ def versions() -> dict[str, str]:
 
 
 def write(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
-    """Print each section as a table, its error lines last, and write the record."""
+    """Print each section as a table, and write the record."""
     for section in dict.fromkeys(row.get("section") for row in rows):
         shown = [row for row in rows if row.get("section") == section]
         keep = [key for key in dict.fromkeys(key for row in shown for key in row) if key not in ("section", "source")]
         plain = (int, float, str, type(None))
         print_rows = [{key: row.get(key) for key in keep if isinstance(row.get(key), plain)} for row in shown]
         common.print_table(print_rows)
-        print()
+        print(flush=True)
+    save(chosen, rows)
+
+
+def save(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
+    """Write the record, if asked for; after every section, so that a run cut short leaves what it has."""
     if chosen.json:
         record = {
             "command": " ".join(["python", *sys.argv]),
@@ -161,6 +166,7 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     for name in chosen.only:
         FOUND.extend(guarded(name, lambda name=name: SECTIONS[name](chosen.quick)))
+        save(chosen, FOUND)
     write(chosen, FOUND)
 
 

@@ -106,7 +106,9 @@ def replay(row: Row) -> Callable[[], Any]:
     if op == "kernel":
         kernel = kernels.by_name(options["name"])
         others = {key: value for key, value in options.items() if key != "name"}
-        return lambda: kernel(tuple(inputs), tuple(outputs), **others)
+        floats = {key: value for key, value in others.items() if isinstance(value, float)}
+        whole = kernels.constants(**{key: value for key, value in others.items() if key not in floats})
+        return lambda: kernel(tuple(inputs), tuple(outputs), whole, **floats)
     if op == "copy":
         return lambda: out.__setitem__(Ellipsis, inputs[0])
     if op == "fill":

@@ -103,7 +103,7 @@ def launch_rows() -> list[Row]:
     index, mask, big = cp.arange(64), x > 0, cp.ones(1_000_000, "float32")
     mine = cp.ElementwiseKernel("T a, T b", "T c", "c = a * b + 1", "course_fused")
     generator = cp.random.default_rng(0)
-    third = cp.ones((4, 64, 64), "float32")
+    third, fourth = cp.ones((4, 64, 64), "float32"), cp.empty((4, 64, 64), "float32")
     calls: dict[str, Callable[[], Any]] = {
         "empty": lambda: cp.empty((64, 64), "float32"),
         "empty, a new large block each time": lambda: cp.empty(1_000_000, "float32"),
@@ -131,9 +131,8 @@ def launch_rows() -> list[Row]:
         "matmul, transposed": lambda: x.T @ y,
         "matmul, batch of 4": lambda: third @ third,
         "matmul, one matrix for a batch of 4": lambda: x @ third,
-        "product (our cuBLAS call), batch of 4": lambda: kernels.product(
-            (x, third), (third,), transpose_a=False, transpose_b=False
-        ),
+        "product (our cuBLAS call)": lambda: kernels.product((x, y), (out,), kernels.PLAIN),
+        "product (our cuBLAS call), batch of 4": lambda: kernels.product((x, third), (fourth,), kernels.PLAIN),
         "take (x[index])": lambda: x[index],
         "put (out[index] = x)": lambda: out.__setitem__(index, x),
         "add.at": lambda: cp.add.at(out, index, x),

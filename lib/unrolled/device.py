@@ -85,17 +85,21 @@ def array_module(*arrays: Array) -> Module:
     Plain numbers go with any module; None is skipped (an absent bias).
     Raises TypeError for what is no array, and for arrays of two modules, as CuPy does: nothing moves by itself.
     """
-    held = [(x, _module_of(x)) for x in arrays if x is not None and not isinstance(x, _SCALARS)]
-    if not held:
-        return np
-    first, module = held[0]
-    for x, other in held[1:]:
-        if other is not module:
+    first, module = None, None
+    for x in arrays:
+        found = _modules.get(type(x))  # nearly always there, and every operation asks: a training step some 50 times
+        if found is None:
+            if x is None or isinstance(x, _SCALARS):
+                continue
+            found = _module_of(x)
+        if module is None:
+            first, module = x, found
+        elif found is not module:
             raise TypeError(
                 f"Unsupported type {type(x)}: it cannot be combined with {type(first)}. "
                 "Move one of them first, with device.to_device or device.to_host."
             )
-    return module
+    return np if module is None else module
 
 
 def to_host(x: Array) -> Any:

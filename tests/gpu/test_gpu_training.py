@@ -134,11 +134,11 @@ def test_a_loss_that_is_not_finite_ends_the_training() -> None:
 def test_no_memory_names_the_layer_and_a_smaller_batch() -> None:
     pool = cp.get_default_memory_pool()
     built = nn.Sequential(nn.ReLU(), nn.Flatten(), nn.Linear(3)).build((64, 64), cp)
-    x = cp.zeros((512, 64, 64), "float32")
+    x = cp.zeros((4096, 64, 64), "float32")
     pool.free_all_blocks()
     pool.set_limit(size=pool.total_bytes() + 1_000_000)
     try:
-        with pytest.raises(MemoryError, match=r"layer 0, ReLU\(\).*a batch of 256 instead of 512"):
+        with pytest.raises(MemoryError, match=r"layer 0, ReLU\(\).*a batch of 2048 instead of 4096"):
             built.forward(x)
     finally:
         pool.set_limit(size=0)

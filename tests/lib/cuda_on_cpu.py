@@ -21,22 +21,24 @@ from unrolled.kernels import kernel as kernels
 
 COMPILER = shutil.which("g++")
 STAND_INS = r"""
-#include <barrier>
-#include <cmath>
-#include <cstring>
-#include <memory>
-#include <thread>
-#include <vector>
+#include <math.h>
+#include <string.h>
 #define __global__
 #define __shared__ static
 struct Dim { unsigned x; };
 static thread_local Dim blockIdx, threadIdx;
 static Dim blockDim;
+inline float __int_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
+"""
+MEETING = r"""
+#include <barrier>
+#include <memory>
+#include <thread>
+#include <vector>
 static std::unique_ptr<std::barrier<>> block_meets;
 static std::vector<std::unique_ptr<std::barrier<>>> warp_meets;
 static double told[64][32];
 inline void __syncthreads() { block_meets->arrive_and_wait(); }
-inline float __int_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
 template <class V> V __shfl_xor_sync(unsigned, V value, int far) {
     unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     told[warp][lane] = value;
@@ -46,18 +48,21 @@ template <class V> V __shfl_xor_sync(unsigned, V value, int far) {
     return other;
 }
 """
-RUN = r"""
-extern "C" void run(unsigned blocks, unsigned block, PARAMETERS) {
-    blockDim.x = block;
-    for (unsigned b = 0; b < blocks; ++b) {
-        auto one = [=](unsigned t) { blockIdx.x = b; threadIdx.x = t; ::NAME(ARGUMENTS); };
-        if (!MEET) { for (unsigned t = 0; t < block; ++t) one(t); continue; }
+ALONE = "for (unsigned t = 0; t < block; ++t) one(t);"
+TOGETHER = r"""
         block_meets = std::make_unique<std::barrier<>>(block);
         warp_meets.clear();
         for (unsigned w = 0; w < block / 32; ++w) warp_meets.push_back(std::make_unique<std::barrier<>>(32));
         std::vector<std::thread> threads;
         for (unsigned t = 0; t < block; ++t) threads.emplace_back(one, t);
         for (auto &thread : threads) thread.join();
+"""
+RUN = r"""
+extern "C" void run(unsigned blocks, unsigned block, PARAMETERS) {
+    blockDim.x = block;
+    for (unsigned b = 0; b < blocks; ++b) {
+        auto one = [=](unsigned t) { blockIdx.x = b; threadIdx.x = t; ::NAME(ARGUMENTS); };
+        THREADS
     }
 }
 """
@@ -68,16 +73,16 @@ def launch(kernel: kernels.Kernel, inputs: Any, outputs: Any, options: dict[str,
     size = kernel.size(inputs, outputs)
     if not size:
         return
-    constants = tuple((name, int(value)) for name, value in options.items() if not isinstance(value, float))
+    constants = kernels.constants(**{name: int(x) for name, x in options.items() if not isinstance(x, float)})
     doubles = [ctypes.c_double(value) for value in options.values() if isinstance(value, float)]
-    run = library(kernel, inputs[0].dtype.name, constants).run
+    run = library(kernel, inputs[0].dtype.char, constants).run
     pointers = [np.ctypeslib.as_ctypes(x.reshape(-1)) for x in (*inputs, *outputs)]
     run(-(-kernel.threads(size, options) // kernel.block), kernel.block, *pointers, ctypes.c_int(size), *doubles)
 
 
 @cache
 def library(kernel: kernels.Kernel, dtype: str, constants: Any) -> Any:
-    code = kernels.code(kernel, dtype, False, constants)
+    code = kernels.code(kernel, constants, dtype, False)
     found = re.search(rf"void {kernel.name}\(\s*(.*?)\) {{", code, re.DOTALL)
     assert found, "the source has no function of the kernel's name"
     parameters = " ".join(found[1].split())
@@ -85,10 +90,11 @@ def library(kernel: kernels.Kernel, dtype: str, constants: Any) -> Any:
     run = RUN.replace("PARAMETERS", parameters).replace("NAME", kernel.name).replace("ARGUMENTS", names)
     folder = Path(mkdtemp())
     source = folder / "kernel.cpp"
-    meets = "_sync" in code or "__syncthreads" in code
-    source.write_text(STAND_INS + code + run.replace("MEET", str(int(meets))))
+    meet = "_sync" in code or "__syncthreads" in code
+    run = run.replace("THREADS", TOGETHER if meet else ALONE)
+    source.write_text(STAND_INS + (MEETING if meet else "") + code + run)
     assert COMPILER
-    options = ("-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-pthread")
+    options = ("-std=c++20", "-w", "-shared", "-fPIC", "-pthread")
     subprocess.run([COMPILER, *options, source, "-o", folder / "kernel.so"], check=True)
     loaded = ctypes.CDLL(str(folder / "kernel.so"))
     shutil.rmtree(folder)

@@ -2,23 +2,44 @@
 
 CuPy compiles the source once for each dtype and geometry and keeps it. The simulated GPU runs the NumPy function. Both
 get the same arrays, and both write into arrays that are there already: a kernel gives nothing back.
+
+A training step is some 25 launches, and what the host does for each is what a small batch waits for. So everything that
+can be found out once is kept: constants are one object for the same geometry, and compiled code is found by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from unrolled.device import Array, Module, array_module
 
 Arrays: TypeAlias = Sequence[Any]
 Options: TypeAlias = Mapping[str, Any]
-TYPES = {"float32": "float", "float64": "double"}
+TYPES = {"f": "float", "d": "double"}  # by NumPy's character for the dtype: its name takes 100 times as long to get
 LARGEST_INT = 2**31 - 2**16  # the last block has threads beyond the last value
 # Each line is (float's, double's): the compiler that CuPy calls knows C's names of these functions.
 FUNCTIONS = {"EXP": ("expf", "exp"), "LOG": ("logf", "log"), "SQRT": ("sqrtf", "sqrt"), "MAX": ("fmaxf", "fmax")}
+
+
+class Constants(dict[str, int]):
+    """Whole numbers that are known when a kernel is compiled, by name. Found by identity: see `constants`."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+@lru_cache(maxsize=4096)
+def constants(**values: int) -> Constants:
+    """The same object for the same values, so that looking for compiled code takes no time."""
+    return Constants({name: int(value) for name, value in values.items()})
+
+
+NONE = constants()
 
 
 def output_size(inputs: Arrays, outputs: Arrays) -> int:
@@ -38,15 +59,15 @@ def one_each(size: int, options: Options) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel that CuPy and the simulated GPU can launch: `kernel(inputs, outputs, **options)`.
+    """A kernel that CuPy and the simulated GPU can launch: `kernel(inputs, outputs, constants, **floats)`.
 
     `source` is CUDA for a function `name(inputs..., outputs..., size, floats...)`. T is the type of the first input,
-    Index is wide enough for every array. Options that are whole numbers or booleans are constants of the compiled code,
-    in capitals: the geometry of windows changes rarely. Options that are floats travel with each launch, as doubles.
+    Index is wide enough for every array. Constants stand in the compiled code, in capitals: the geometry of windows
+    changes rarely. Floats travel with each launch, as doubles.
 
-    `numpy(inputs, outputs, options)` computes the same, for NumPy arrays with any strides. It raises ValueError where
-    shapes and options do not fit, and never reads beyond its arrays. `flops` looks at shapes only. `updates` says that
-    outputs are read, too.
+    `numpy(inputs, outputs, options)` computes the same, for NumPy arrays with any strides; options are constants and
+    floats together. It raises ValueError where shapes and options do not fit, and never reads beyond its arrays.
+    `flops` looks at shapes only. `updates` says that outputs are read, too.
     """
 
     name: str
@@ -58,27 +79,37 @@ class Kernel:
     threads: Callable[[int, Options], int] = one_each
     block: int = 256
     is_product: bool = False
+    _compiled: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def __call__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], **options: Any) -> None:
+    def __call__(
+        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], constants: Constants = NONE, **floats: float
+    ) -> None:
         """Launch it, without waiting for the end. Inputs may have any strides; outputs lie in one piece, in C order."""
-        module = array_module(*inputs, *outputs)
-        inputs = tuple(contiguous(module, x) for x in inputs)
+        module = array_module(outputs[0])
+        for x in inputs:
+            if not x.flags.c_contiguous:
+                inputs = tuple(x if x.flags.c_contiguous else module.ascontiguousarray(x) for x in inputs)
+                break
         if is_cupy(module):
-            self.on_cupy(inputs, outputs, options)
+            self.on_cupy(inputs, outputs, constants, floats)
         else:
-            module.launch_kernel(self.name, inputs, outputs, options)
+            module.launch_kernel(self.name, inputs, outputs, {**constants, **floats})
 
-    def on_cupy(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], options: Options) -> None:
+    def on_cupy(
+        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], constants: Constants, floats: Mapping[str, float]
+    ) -> None:
         """Compile, unless that is done, and launch on CuPy's current stream."""
         size = self.size(inputs, outputs)
         if not size:
             return
-        constants = tuple((name, int(value)) for name, value in options.items() if not isinstance(value, float))
-        floats = [value for value in options.values() if isinstance(value, float)]
-        wide = max(x.size for x in (*inputs, *outputs)) > LARGEST_INT
-        launch, index = compiled(self, inputs[0].dtype.name, wide, constants)
-        blocks = -(-self.threads(size, options) // self.block)
-        launch((blocks,), (self.block,), (*inputs, *outputs, index(size), *floats))
+        wide = inputs[0].size > LARGEST_INT or outputs[0].size > LARGEST_INT
+        key = constants, inputs[0].dtype.char, wide
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = compiled(self, *key)
+        launch, index = found
+        blocks = -(-self.threads(size, constants) // self.block)
+        launch((blocks,), (self.block,), (*inputs, *outputs, index(size), *floats.values()))
 
 
 def runs_on(module: Module) -> bool:
@@ -86,34 +117,28 @@ def runs_on(module: Module) -> bool:
     return is_cupy(module) or hasattr(module, "launch_kernel")
 
 
-def take(*arrays: Array | None) -> bool:
-    """Whether these arrays can go through a kernel: on a GPU, and all float32 or all float64."""
-    there = [x for x in arrays if x is not None]
-    dtype = there[0].dtype
-    return runs_on(array_module(*there)) and dtype.name in TYPES and all(x.dtype == dtype for x in there)
+def take(first: Array, *others: Array | None) -> bool:
+    """Whether these arrays, all of one module, can go through a kernel: on a GPU, all float32 or all float64."""
+    dtype = first.dtype
+    if dtype.char not in TYPES or not runs_on(array_module(first)):
+        return False
+    return all(x is None or x.dtype is dtype or x.dtype == dtype for x in others)
 
 
 def is_cupy(module: Module) -> bool:
     return getattr(module, "__name__", None) == "cupy"
 
 
-def contiguous(module: Module, x: Array) -> Array:
-    """x in one piece, in C order: itself, or a copy."""
-    return x if x.flags.c_contiguous else module.ascontiguousarray(x)
-
-
-@cache
-def compiled(kernel: Kernel, dtype: str, wide: bool, constants: tuple[tuple[str, int], ...]) -> tuple[Any, Any]:
+def compiled(kernel: Kernel, constants: Constants, dtype: str, wide: bool) -> tuple[Any, Any]:
     """(CuPy's kernel, the NumPy type of its `size`). CuPy compiles at the first launch, and keeps the code on disk."""
     import cupy
 
-    return cupy.RawKernel(code(kernel, dtype, wide, constants), kernel.name), cupy.int64 if wide else cupy.int32
+    return cupy.RawKernel(code(kernel, constants, dtype, wide), kernel.name), cupy.int64 if wide else cupy.int32
 
 
-def code(kernel: Kernel, dtype: str, wide: bool, constants: tuple[tuple[str, int], ...]) -> str:
+def code(kernel: Kernel, constants: Options, dtype: str, wide: bool) -> str:
     """The whole of what is compiled."""
-    double = dtype == "float64"
     lines = [f"typedef {TYPES[dtype]} T;", f"typedef {'long long' if wide else 'int'} Index;"]
-    lines += [f"#define {name} {names[double]}" for name, names in FUNCTIONS.items()]
-    lines += [f"constexpr int {name.upper()} = {value};" for name, value in constants]
+    lines += [f"#define {name} {names[dtype == 'd']}" for name, names in FUNCTIONS.items()]
+    lines += [f"constexpr int {name.upper()} = {value};" for name, value in constants.items()]
     return "\n".join([*lines, kernel.source])

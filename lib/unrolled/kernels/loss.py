@@ -33,6 +33,28 @@ extern "C" __global__ void softmax_cross_entropy(
 """
 
 
+COUNT_RIGHT = r"""
+extern "C" __global__ void count_right(
+    const T* __restrict__ scores, const long long* __restrict__ labels, long long* __restrict__ right, Index size) {
+    __shared__ int partial[256];
+    int total = 0;
+    for (long long sample = threadIdx.x; sample < size; sample += 256) {
+        const T* row = scores + sample * M;
+        int best = 0;
+        for (int j = 1; j < M; ++j)
+            if (row[j] > row[best] || (row[j] != row[j] && row[best] == row[best])) best = j;
+        total += best == labels[sample];
+    }
+    partial[threadIdx.x] = total;
+    for (int half = 128; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) right[0] = partial[0];
+}
+"""
+
+
 def _softmax_cross_entropy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (scores, labels), (losses, grad) = inputs, outputs
     n, m = scores.shape
@@ -55,3 +77,19 @@ softmax_cross_entropy = Kernel(
     lambda inputs, outputs, options: 8 * inputs[0].size,
     threads=lambda size, options: 32 * size,
 )
+
+
+def _count_right(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+    (scores, labels), (right,) = inputs, outputs
+    right[...] = (scores.argmax(axis=1) == labels).sum()
+
+
+count_right = Kernel(
+    "count_right",
+    COUNT_RIGHT,
+    _count_right,
+    lambda inputs, outputs, options: inputs[0].size,
+    size=lambda inputs, outputs: int(inputs[1].size),
+    threads=lambda size, options: 256,
+)
+"""How many of the scores (N, M) are highest at their label (N,): an int64 of no axes."""

@@ -6,13 +6,14 @@ three launches more. cuBLAS needs neither: a transpose is a flag, and a matrix t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from unrolled.device import Array
-from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.kernel import Arrays, Constants, Kernel, Options, constants
 
 MOST = 65_535  # products in one call: the largest third side of a grid of blocks
 
@@ -20,30 +21,30 @@ MOST = 65_535  # products in one call: the largest third side of a grid of block
 class Product(Kernel):
     """out (N, M, K) = a (N, M, J) @ b (N, J, K) in float32 or float64; TF32 stays off.
 
-    a or b may be one matrix for all, without its first axis. `transpose_a` and `transpose_b` say that a is (N, J, M),
-    b (N, K, J).
+    a or b may be one matrix for all, without its first axis; without it in all three it is one product. `transpose_a`
+    and `transpose_b` say that a is (N, J, M), b (N, K, J).
     """
 
-    def on_cupy(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], options: Options) -> None:
+    def on_cupy(
+        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], constants: Constants, floats: Mapping[str, float]
+    ) -> None:
         (a, b), (out,) = inputs, outputs
-        n, m, k = out.shape
+        m, k = out.shape[-2:]
+        n = out.shape[0] if out.ndim == 3 else 1
         if not a.size or not b.size:
             out.fill(0)
             return
         multiply, handle, one, zero = _cublas(out.dtype.char)
         # cuBLAS counts down the columns. Row by row, its matrices are ours transposed: out.T = b.T @ a.T.
-        inner = a.shape[-2 if options["transpose_a"] else -1]
-        steps = [x.shape[-2] * x.shape[-1] if x.ndim == 3 else 0 for x in (a, b)]
+        (rows_a, columns_a), (rows_b, columns_b) = a.shape[-2:], b.shape[-2:]
+        step_a, step_b = rows_a * columns_a if a.ndim == 3 else 0, rows_b * columns_b if b.ndim == 3 else 0
+        turn_a, turn_b = constants["transpose_a"], constants["transpose_b"]
+        inner, width = rows_a if turn_a else columns_a, out.itemsize
         for first in range(0, n, MOST):
-            of_a, of_b, to = (
-                x.data.ptr + first * step * x.itemsize for x, step in ((a, steps[0]), (b, steps[1]), (out, m * k))
-            )
-            multiply(
-                handle(),
-                *(int(options["transpose_b"]), int(options["transpose_a"]), k, m, inner, one),
-                *(of_b, b.shape[-1], steps[1], of_a, a.shape[-1], steps[0], zero),
-                *(to, k, m * k, min(MOST, n - first)),
-            )
+            at_a, at_b = a.data.ptr + first * step_a * width, b.data.ptr + first * step_b * width
+            to = out.data.ptr + first * m * k * width
+            of_a, of_b = (at_a, columns_a, step_a), (at_b, columns_b, step_b)
+            multiply(handle(), turn_b, turn_a, k, m, inner, one, *of_b, *of_a, zero, to, k, m * k, min(MOST, n - first))
 
 
 @cache
@@ -73,6 +74,9 @@ def _flops(inputs: Arrays, outputs: Arrays, options: Options) -> int:
 
 
 product = Product("product", "", _product, _flops, is_product=True)
+PLAIN = constants(transpose_a=False, transpose_b=False)
+TURN_A = constants(transpose_a=True, transpose_b=False)
+TURN_B = constants(transpose_a=False, transpose_b=True)
 
 FILTERS = r"""
 extern "C" __global__ void filters(

@@ -8,8 +8,7 @@ from unrolled.kernels.kernel import Arrays, Kernel, Options, input_size
 
 # A block of 32 x 32 threads adds up 32 neighbouring columns: each row of threads takes every 32nd value, then the
 # partial sums are added in pairs in shared memory. So 32 threads always read 32 neighbours.
-SUM_FIRST_AXIS = r"""
-extern "C" __global__ void sum_first_axis(const T* __restrict__ x, T* __restrict__ y, Index size) {
+SUM = r"""
     __shared__ T partial[32][33];
     int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
     Index column = blockIdx.x * (Index)32 + lane;
@@ -21,8 +20,19 @@ extern "C" __global__ void sum_first_axis(const T* __restrict__ x, T* __restrict
         __syncthreads();
         if (slice < half) partial[slice][lane] += partial[slice + half][lane];
     }
-    if (slice == 0 && column < COLUMNS) y[column] = partial[0][lane];
-}
+    if (slice > 0 || column >= COLUMNS) return;
+"""
+SUM_FIRST_AXIS = f"""
+extern "C" __global__ void sum_first_axis(const T* __restrict__ x, T* __restrict__ y, Index size) {{{SUM}
+    y[column] = partial[0][lane];
+}}
+"""
+SUM_FILTERS = f"""
+extern "C" __global__ void sum_filters(
+    const T* __restrict__ x, T* __restrict__ weight, T* __restrict__ bias, Index size) {{{SUM}
+    Index o = column / (K + 1), k = column % (K + 1);
+    (k < K ? weight[o * K + k] : bias[o]) = partial[0][lane];
+}}
 """
 MEAN = r"""
 extern "C" __global__ void mean(const T* __restrict__ x, T* __restrict__ y, Index size) {
@@ -46,6 +56,15 @@ def _sum_first_axis(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     np.sum(x, axis=0, out=y)
 
 
+def _sum_filters(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+    (x,), (weight, bias) = inputs, outputs
+    if x.ndim != 3 or x.shape[1:] != (len(bias), options["k"] + 1) or weight.size != len(bias) * options["k"]:
+        raise ValueError(f"sums of {x.shape} do not fit {weight.shape}, {bias.shape}, {dict(options)}")
+    total = x.sum(axis=0)
+    weight[...] = total[:, :-1].reshape(weight.shape)
+    bias[...] = total[:, -1]
+
+
 def _mean(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (x,), (y,) = inputs, outputs
     y[...] = x.mean()
@@ -55,13 +74,15 @@ def _additions(inputs: Arrays, outputs: Arrays, options: Options) -> int:
     return int(inputs[0].size)
 
 
+def _threads(size: int, options: Options) -> int:
+    return -(-int(options["columns"]) // 32) * 1024
+
+
 sum_first_axis = Kernel(
-    "sum_first_axis",
-    SUM_FIRST_AXIS,
-    _sum_first_axis,
-    _additions,
-    size=input_size,
-    threads=lambda size, options: -(-options["columns"] // 32) * 1024,
-    block=1024,
+    "sum_first_axis", SUM_FIRST_AXIS, _sum_first_axis, _additions, False, input_size, _threads, 1024
 )
+sum_filters = Kernel(
+    "sum_filters", SUM_FILTERS, _sum_filters, _additions, size=input_size, threads=_threads, block=1024
+)
+"""The sum of (N, O, K + 1) over N, apart: weight (O, K), and bias (O,) from the last column."""
 mean = Kernel("mean", MEAN, _mean, _additions, size=input_size, threads=lambda size, options: 256)

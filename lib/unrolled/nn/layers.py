@@ -125,11 +125,9 @@ class Linear(Weighted):
         return ops.affine(x, self.parameters["weight"], self.parameters["bias"])
 
     def backward(self, grad: Array) -> Array | None:
-        # As `ops.affine_backward`; written into place, because this is the largest gradient of most networks.
-        x, module = self.kept(), array_module(grad)
-        module.matmul(grad.T, x, out=self.gradients["weight"])
-        self.gradients["bias"][...] = grad.sum(axis=0)
-        return None if self.is_first else grad @ self.parameters["weight"]
+        out = self.gradients["weight"], self.gradients["bias"]
+        x, weight = self.kept(), self.parameters["weight"]
+        return ops.affine_backward(grad, x, weight, input_gradient=not self.is_first, out=out)[0]
 
 
 @dataclass(eq=False, repr=False)
@@ -159,12 +157,10 @@ class Conv2d(Weighted):
         return ops.conv2d(x, self.parameters["weight"], self.parameters["bias"], self.stride, self.padding)
 
     def backward(self, grad: Array) -> Array | None:
-        grad_x, weight, bias = ops.conv2d_backward(
-            grad, self.kept(), self.parameters["weight"], self.stride, self.padding, input_gradient=not self.is_first
-        )
-        self.gradients["weight"][...] = weight
-        self.gradients["bias"][...] = bias
-        return grad_x
+        out = self.gradients["weight"], self.gradients["bias"]
+        options: dict[str, Any] = {"input_gradient": not self.is_first, "out": out}
+        x, weight = self.kept(), self.parameters["weight"]
+        return ops.conv2d_backward(grad, x, weight, self.stride, self.padding, **options)[0]
 
 
 @dataclass(eq=False, repr=False)

@@ -25,21 +25,6 @@ from unrolled.ops.arguments import check_shape
 Loss = Callable[[Array, Array], tuple[Array, Array]]
 
 
-class _memory:  # noqa: N801 (reads as a statement; a class, because contextlib's generators cost 2 us a layer)
-    """Where memory runs out inside of the block, the error names the layer and a smaller batch."""
-
-    __slots__ = ("_batch", "_layer", "_number")
-
-    def __init__(self, number: int, layer: Layer, x: Array) -> None:
-        self._number, self._layer, self._batch = number, layer, x
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, where: Any) -> None:
-        if isinstance(error, MemoryError):
-            raise memory.named(error, f"layer {self._number}, {self._layer!r}", len(self._batch)) from error
-
-
 class Sequential:
     """Layers, one after the other, from a batch (N, ...) to scores (N, M).
 
@@ -111,15 +96,19 @@ class Sequential:
         """The scores (N, M) of a batch x (N, ...). In training, layers keep what `backward` needs; dropout drops."""
         x = self._fitting(x)
         for number, layer in enumerate(self.layers):
-            with _memory(number, layer, x):
+            try:
                 x = layer.forward(x, training)
+            except MemoryError as error:
+                raise memory.named(error, f"layer {number}, {layer!r}", len(x)) from error
         return x
 
     def backward(self, grad: Array) -> None:
         """Fill `gradients` from the gradient of the loss by the scores of the last forward pass in training."""
         for number, layer in reversed(list(enumerate(self.layers))):
-            with _memory(number, layer, grad):
+            try:
                 grad = layer.backward(grad)
+            except MemoryError as error:
+                raise memory.named(error, f"layer {number}, {layer!r}", len(grad)) from error
 
     def loss_and_scores(self, x: Array, labels: Array) -> tuple[Array, Array]:
         """One forward pass in training and the way back: the loss (0-d) and the scores; `gradients` are filled."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unrolled import kernels
 from unrolled.data import Dataset, minibatches
 from unrolled.device import Array, array_module, to_host
 from unrolled.nn.history import EpochResult, Evaluation, History
@@ -144,6 +145,10 @@ def _epoch(
 
 def _right(scores: Array, labels: Array) -> Array:
     """How many scores are highest at their label; NaN where labels are no classes."""
+    if labels.ndim == 1 and kernels.take(scores) and labels.dtype.char == "l":
+        right = array_module(scores).empty((), dtype="int64")
+        kernels.count_right((scores, labels), (right,), kernels.constants(m=scores.shape[1]))
+        return right
     return (scores.argmax(axis=1) == labels).sum() if labels.ndim == 1 else math.nan
 
 

@@ -42,5 +42,8 @@ def as_floats(*arrays: Array) -> tuple[Array, ...]:
 
     So float32 stays float32, one float64 makes all float64, and pixels (uint8) are computed in float32.
     """
+    dtype = arrays[0].dtype
+    if dtype.kind in "fc" and all(x.dtype is dtype for x in arrays):
+        return arrays
     dtype = np.result_type(*(x.dtype if x.dtype.kind in "fc" else np.dtype("float32") for x in arrays))
     return tuple(x.astype(dtype, copy=False) for x in arrays)

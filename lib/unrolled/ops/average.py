@@ -22,7 +22,7 @@ def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     (x,) = as_floats(x)
     if kernels.take(x):
         y = empty(x, "the output of avg_pool2d", (*x.shape[:2], *windows.output_size))
-        kernels.avg_pool((x,), (y,), **windows.constants())
+        kernels.avg_pool((x,), (y,), windows.constants())
         return y
     rows, columns = windows.slides()
     padded = windows.pad(x)
@@ -49,7 +49,7 @@ def avg_pool2d_backward(
     (grad,) = as_floats(grad)
     if kernels.take(grad):
         grad_x = empty(grad, "the gradient by x", tuple(x_shape))
-        kernels.avg_pool_backward((grad,), (grad_x,), **windows.constants())
+        kernels.avg_pool_backward((grad,), (grad_x,), windows.constants())
         return grad_x
     (h, w), (ph, pw) = windows.size, windows.padding
     rows, columns = windows.slides()

@@ -25,38 +25,47 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     n, o = len(x), len(weight)
     columns = _columns(x, weight, windows, ones=bias is not None)
     y = empty(x, "the output of conv2d", (n, o, columns.shape[2]))
-    _product(_filters(weight, bias), columns, y)
+    kernels.product((_filters(weight, bias), columns), (y,), kernels.PLAIN)
     return y.reshape(n, o, *windows.output_size)
 
 
 def backward(
-    grad: Array, x: Array, weight: Array, windows: Windows, input_gradient: bool
+    grad: Array,
+    x: Array,
+    weight: Array,
+    windows: Windows,
+    input_gradient: bool,
+    out: tuple[Array, Array] | None = None,
 ) -> tuple[Array | None, Array, Array]:
-    """`conv2d_backward` on arguments that are checked and share one dtype."""
+    """`conv2d_backward` on arguments that are checked and share one dtype; into `out`, if given."""
     module, (n, o), places = array_module(x), grad.shape[:2], prod(windows.output_size)
     grad = grad.reshape(n, o, places)
     columns = _columns(x, weight, windows, ones=True)
-    rows = columns.shape[1]
-    each = empty(x, "the weight gradients of all images", (n, o, rows))
-    _product(grad, columns, each, transpose_b=True)
-    grad_filters = module.zeros((o, rows), dtype=x.dtype) if not n else module.empty((o, rows), dtype=x.dtype)
-    kernels.sum_first_axis((each,), (grad_filters,), columns=o * rows)
-    grad_weight, grad_bias = grad_filters[:, :-1].reshape(weight.shape), grad_filters[:, -1]
+    k = columns.shape[1] - 1
+    each = empty(x, "the weight gradients of all images", (n, o, k + 1))
+    kernels.product((grad, columns), (each,), kernels.TURN_B)
+    if out is None:
+        new = module.empty if n else module.zeros
+        out = new(weight.shape, dtype=x.dtype), new(o, dtype=x.dtype)
+    elif not n:
+        out[0][...], out[1][...] = 0, 0
+    kernels.sum_filters((each,), out, kernels.constants(k=k, columns=o * (k + 1)))
     if not input_gradient:
-        return None, grad_weight, grad_bias
+        return None, *out
     del columns  # its memory serves the gradient of the columns
-    grad_columns = empty(x, "the gradient of the columns", (n, rows - 1, places))
-    _product(weight.reshape(o, rows - 1), grad, grad_columns, transpose_a=True)
+    grad_columns = empty(x, "the gradient of the columns", (n, k, places))
+    kernels.product((weight.reshape(o, k), grad), (grad_columns,), kernels.TURN_A)
     grad_x = empty(x, "the gradient by x", x.shape)
-    kernels.col2im((grad_columns,), (grad_x,), **windows.constants(x.shape[1]))
-    return grad_x, grad_weight, grad_bias
+    kernels.col2im((grad_columns,), (grad_x,), windows.constants(x.shape[1]))
+    return grad_x, *out
 
 
 def _columns(x: Array, weight: Array, windows: Windows, ones: bool) -> Array:
     """im2col for each image (N, K, L), with a last row of ones if asked."""
-    shape = (len(x), prod(weight.shape[1:]) + ones, prod(windows.output_size))
-    columns = empty(x, "the columns of im2col", shape)
-    kernels.im2col((x,), (columns,), **windows.constants(x.shape[1]), ones=ones)
+    _, c, kh, kw = weight.shape
+    oh, ow = windows.output_size
+    columns = empty(x, "the columns of im2col", (len(x), c * kh * kw + ones, oh * ow))
+    kernels.im2col((x,), (columns,), windows.constants(c, ones))
     return columns
 
 
@@ -66,9 +75,5 @@ def _filters(weight: Array, bias: Array | None) -> Array:
     if bias is None:
         return weight.reshape(o, k)
     rows = array_module(weight).empty((o, k + 1), dtype=weight.dtype)
-    kernels.filters((weight, bias), (rows,), k=k)
+    kernels.filters((weight, bias), (rows,), kernels.constants(k=k))
     return rows
-
-
-def _product(a: Array, b: Array, out: Array, transpose_a: bool = False, transpose_b: bool = False) -> None:
-    kernels.product((a, b), (out,), transpose_a=transpose_a, transpose_b=transpose_b)

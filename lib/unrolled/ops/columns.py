@@ -22,7 +22,7 @@ def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: Int
     windows = Windows.over((size[0], size[1]), kernel_size, stride, padding, image=f"x of shape {x.shape}")
     if kernels.take(x):
         by_image = empty(x, "the columns of im2col", (n, c * prod(windows.kernel_size), prod(windows.output_size)))
-        kernels.im2col((x,), (by_image,), **windows.constants(c), ones=False)
+        kernels.im2col((x,), (by_image,), windows.constants(c))
         return by_image.transpose(1, 0, 2).reshape(by_image.shape[1], n * by_image.shape[2])
     columns = array_module(x).zeros((c, *windows.kernel_size, n, *windows.output_size), dtype=x.dtype)
     by_channel = x.transpose(1, 0, 2, 3)
@@ -53,7 +53,7 @@ def col2im(
     if kernels.take(columns):
         x = empty(columns, "the result of col2im", (n, c, h, w))
         by_image = columns.reshape(c * kh * kw, n, oh * ow).transpose(1, 0, 2)
-        kernels.col2im((by_image,), (x,), **windows.constants(c))
+        kernels.col2im((by_image,), (x,), windows.constants(c))
         return x
     columns = columns.reshape(c, kh, kw, n, oh, ow)
     x = array_module(columns).zeros((n, c, h, w), dtype=columns.dtype)

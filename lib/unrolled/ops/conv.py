@@ -80,11 +80,13 @@ def conv2d_backward(
     padding: IntOrPair = 0,
     *,
     input_gradient: bool = True,
+    out: tuple[Array, Array] | None = None,
 ) -> tuple[Array | None, Array, Array]:
     """From grad (N, O, OH, OW), the gradient of the loss by conv2d's output: (grad_x, grad_weight, grad_bias).
 
     With y = W @ columns: grad_W = grad @ columns.T, and grad_columns = W.T @ grad goes back as in `col2im`.
     The first layer of a network needs no grad_x: without `input_gradient` it is None, and half of the work is spared.
+    `out` are arrays for grad_weight and grad_bias, of the dtype of all and in C order.
     """
     array_module(grad, x, weight)
     check_axes("grad", grad, "N, O, OH, OW")
@@ -92,8 +94,13 @@ def conv2d_backward(
     x, weight, _, windows = _arguments(x, weight, None, stride, padding)
     expected = (len(x), len(weight), *windows.output_size)
     check_shape("grad", grad, expected, f"x {x.shape} and weight {weight.shape}")
-    backward = batches.backward if kernels.take(grad, x, weight) else blocks.backward
-    return backward(grad, x, weight, windows, input_gradient)
+    if kernels.take(grad, x, weight):
+        return batches.backward(grad, x, weight, windows, input_gradient, out)
+    grad_x, grad_weight, grad_bias = blocks.backward(grad, x, weight, windows, input_gradient)
+    if out is None:
+        return grad_x, grad_weight, grad_bias
+    out[0][...], out[1][...] = grad_weight, grad_bias
+    return grad_x, *out
 
 
 def _arguments(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import as_floats, check_axes, check_shape
+from unrolled.ops.memory import empty
 
 
 def affine(x: Array, weight: Array, bias: Array) -> Array:
@@ -12,6 +14,11 @@ def affine(x: Array, weight: Array, bias: Array) -> Array:
     Raises ValueError for shapes that do not fit.
     """
     x, weight, bias = _arguments(x, weight, bias)
+    if kernels.take(x, weight, bias):
+        y = empty(x, "the output of affine", (len(x), len(weight)))
+        kernels.product((x, weight), (y,), kernels.TURN_B)
+        kernels.add_row((bias,), (y,), kernels.constants(columns=len(weight)))
+        return y
     y = x @ weight.T
     y += bias
     return y
@@ -26,15 +33,50 @@ def affine_one_by_one(x: Array, weight: Array, bias: Array) -> Array:
     return y
 
 
-def affine_backward(grad: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """From grad (N, M): grad_x (N, D) = grad @ weight, grad_weight (M, D) = grad.T @ x, grad_bias (M,) = sums."""
+def affine_backward(
+    grad: Array,
+    x: Array,
+    weight: Array,
+    *,
+    input_gradient: bool = True,
+    out: tuple[Array, Array] | None = None,
+) -> tuple[Array | None, Array, Array]:
+    """From grad (N, M): grad_x (N, D) = grad @ weight, grad_weight (M, D) = grad.T @ x, grad_bias (M,) = sums.
+
+    The first layer of a network needs no grad_x: without `input_gradient` it is None. `out` are arrays for grad_weight
+    and grad_bias, of the dtype of all and in C order: the weight's is the largest gradient of most networks.
+    """
     array_module(grad, x, weight)
     check_axes("x", x, "N, D")
     check_axes("weight", weight, "M, D")
     _check_features(x, weight)
     check_shape("grad", grad, (len(x), len(weight)), f"x {x.shape} and weight {weight.shape}")
     grad, x, weight = as_floats(grad, x, weight)
-    return grad @ weight, grad.T @ x, grad.sum(axis=0)
+    if kernels.take(grad, x, weight):
+        return _backward_on_kernels(grad, x, weight, input_gradient, out)
+    grad_x = grad @ weight if input_gradient else None
+    if out is None:
+        return grad_x, grad.T @ x, grad.sum(axis=0)
+    array_module(grad).matmul(grad.T, x, out=out[0])
+    out[1][...] = grad.sum(axis=0)
+    return grad_x, *out
+
+
+def _backward_on_kernels(
+    grad: Array, x: Array, weight: Array, input_gradient: bool, out: tuple[Array, Array] | None
+) -> tuple[Array | None, Array, Array]:
+    """`affine_backward` in three launches."""
+    n, m = grad.shape
+    if out is None or not n:
+        out = out or (array_module(x).empty(weight.shape, dtype=x.dtype), array_module(x).empty(m, dtype=x.dtype))
+        out[0][...], out[1][...] = 0, 0
+    kernels.product((grad, x), (out[0],), kernels.TURN_A)
+    kernels.sum_first_axis((grad,), (out[1],), kernels.constants(columns=m))
+    if not input_gradient:
+        return None, *out
+    grad_x = empty(x, "the gradient by x", x.shape)
+    kernels.product((grad, weight), (grad_x,), kernels.PLAIN)
+    return grad_x, *out
 
 
 def _arguments(x: Array, weight: Array, bias: Array) -> tuple[Array, ...]:

@@ -27,7 +27,7 @@ def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
     (scores,) = as_floats(scores)
     n, m = scores.shape
     if kernels.take(scores):
-        return _fused(module, scores, labels.astype("int64", copy=False))
+        return _fused(module, scores, labels if labels.dtype.char == "l" else labels.astype("int64", copy=False))
     shifted = scores - scores.max(axis=1, keepdims=True)
     grad = module.exp(shifted)
     sums = grad.sum(axis=1)
@@ -45,7 +45,7 @@ def _fused(module: Module, scores: Array, labels: Array) -> tuple[Array, Array]:
     """`softmax_cross_entropy` in two launches."""
     grad, losses = (module.empty(shape, dtype=scores.dtype) for shape in (scores.shape, scores.shape[:1]))
     loss = module.empty((), dtype=scores.dtype)
-    kernels.softmax_cross_entropy((scores, labels), (losses, grad), m=scores.shape[1])
+    kernels.softmax_cross_entropy((scores, labels), (losses, grad), kernels.constants(m=scores.shape[1]))
     kernels.mean((losses,), (loss,))
     return loss, grad
 

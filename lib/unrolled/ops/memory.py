@@ -15,7 +15,7 @@ class OutOfDeviceMemoryError(MemoryError):
 
 
 def empty(like: Array, name: str, shape: tuple[int, ...], dtype: Any = None) -> Array:
-    """A new array (N, ...) beside `like`, of its dtype unless another is given.
+    """A new array (N, ...) in the module of `like`, of its dtype unless another is given.
 
     Raises OutOfDeviceMemoryError; `name` says there what the array is for.
     """

@@ -47,7 +47,7 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     if kernels.take(x):
         y = empty(x, "the output of max_pool2d", (*x.shape[:2], *windows.output_size))
-        kernels.max_pool((x,), (y,), **windows.constants())
+        kernels.max_pool((x,), (y,), windows.constants())
         return y
     module = array_module(x)
     rows, columns = windows.slides()
@@ -70,7 +70,7 @@ def max_pool2d_with_indices(
     if kernels.take(x):
         shape = (*x.shape[:2], *windows.output_size)
         y, indices = empty(x, "the output of max_pool2d", shape), empty(x, "the indices of max_pool2d", shape, "int64")
-        kernels.max_pool_with_indices((x,), (y, indices), **windows.constants())
+        kernels.max_pool_with_indices((x,), (y, indices), windows.constants())
         return y, indices
     module = array_module(x)
     y, indices = maxima.find(x, windows)

@@ -79,8 +79,8 @@ def max_unpool2d(values: Array, indices: Array, size: IntOrPair, windows: Window
     if windows is not None and kernels.take(values):
         check_shape("values", values, (n, c, *windows.output_size), f"windows over {windows.size}")
         result = empty(values, "the result of max_unpool2d", (n, c, h, w))
-        indices = indices.astype("int64", copy=False)
-        kernels.max_unpool((values, indices), (result,), **windows.constants())
+        indices = indices if indices.dtype.char == "l" else indices.astype("int64", copy=False)
+        kernels.max_unpool((values, indices), (result,), windows.constants())
         return result
     result = module.zeros((n, c, h, w), dtype=values.dtype)
     first_pixels = module.arange(n * c, dtype="int64").reshape(n, c, 1, 1) * (h * w)

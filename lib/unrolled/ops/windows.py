@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import IntOrPair, pair
 
@@ -36,6 +38,10 @@ class Windows:
 
         `window` and `image` are the caller's words for its arguments in that message.
         """
+        if all(_is_plain(value) for value in (size, kernel_size, stride, padding)):
+            known = _checked(size, kernel_size, stride, padding)
+            if known is not None:
+                return known
         windows = cls(
             pair("size", size),
             pair("kernel_size", kernel_size, least=1),
@@ -49,17 +55,28 @@ class Windows:
             raise ValueError(f"{window}: the window is larger than {image} with padding {windows.padding}")
         return windows
 
-    @property
+    @cached_property
     def output_size(self) -> tuple[int, int]:
         """(OH, OW), how many places there are: (size + 2 * padding - kernel_size) // stride + 1."""
         axes = zip(self.size, self.kernel_size, self.stride, self.padding, strict=True)
         oh, ow = ((size + 2 * padding - kernel) // stride + 1 for size, kernel, stride, padding in axes)
         return oh, ow
 
-    def constants(self, channels: int = 1) -> dict[str, int]:
-        """All sizes by the names that kernels use: c, h, w, kh, kw, sh, sw, ph, pw, oh, ow."""
-        pairs = {"": self.size, "k": self.kernel_size, "s": self.stride, "p": self.padding, "o": self.output_size}
-        return {"c": channels} | {name + axis: pair[at] for name, pair in pairs.items() for at, axis in enumerate("hw")}
+    def constants(self, channels: int = 1, ones: bool = False) -> kernels.Constants:
+        """All sizes by the names that kernels use: c, h, w, kh, kw, sh, sw, ph, pw, oh, ow, ones; one object for each.
+
+        ones: whether columns have a last row of ones.
+        """
+        found = self._constants.get((channels, ones))
+        if found is None:
+            pairs = {"": self.size, "k": self.kernel_size, "s": self.stride, "p": self.padding, "o": self.output_size}
+            sizes = {name + axis: pair[at] for name, pair in pairs.items() for at, axis in enumerate("hw")}
+            found = self._constants[channels, ones] = kernels.constants(c=channels, **sizes, ones=ones)
+        return found
+
+    @cached_property
+    def _constants(self) -> dict[tuple[int, bool], kernels.Constants]:
+        return {}
 
     def offsets(self) -> Iterator[tuple[int, int, Index, Index]]:
         """For every place (i, j) inside the window, in row-major order: (i, j, outputs, inputs).
@@ -99,3 +116,19 @@ class Windows:
         if stop <= first:
             return slice(0, 0), slice(0, 0)
         return slice(first, stop), slice(first * stride + shift, (stop - 1) * stride + shift + 1, stride)
+
+
+def _is_plain(value: Any) -> bool:
+    """An int, or a pair of them: a key for the cache that nothing else equals."""
+    if type(value) is tuple:
+        return len(value) == 2 and type(value[0]) is int is type(value[1])
+    return type(value) is int
+
+
+@lru_cache(maxsize=1024)
+def _checked(size: Any, kernel_size: Any, stride: Any, padding: Any) -> Windows | None:
+    """The windows, found once for a geometry: a layer asks for the same in every step. None if something is wrong."""
+    try:
+        return Windows.over(list(size) if isinstance(size, tuple) else [size, size], kernel_size, stride, padding)  # type: ignore[arg-type]
+    except ValueError:
+        return None

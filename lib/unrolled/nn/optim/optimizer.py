@@ -62,8 +62,9 @@ class Optimizer:
         rate = float(rate * self.learning_rate)
         if kernels.take(parameters, gradients):
             kernel, options = self._fused(rate)
-            options = {name: float(value) for name, value in options.items()}
-            kernel((gradients,), (parameters, *self._memory), **options, weight_decay=float(self.weight_decay))
+            options["weight_decay"] = self.weight_decay
+            floats = {name: float(value) for name, value in options.items()}
+            kernel((gradients,), (parameters, *self._memory), kernels.NONE, **floats)
             return
         for part in _parts(len(parameters), len(self._scratch[0])):
             p, memory = parameters[part], [array[part] for array in self._memory]
