@@ -311,3 +311,22 @@ def test_a_line_without_its_source_is_refused(line: Any, message: str) -> None:
 def test_no_lines_are_refused() -> None:
     with pytest.raises(ValueError, match="lines is empty"):
         show.scaling({})
+
+
+# in a notebook
+
+
+def test_the_clocks_stop_follows_its_sliders() -> None:
+    place, wait, image = show.timeline(lying_clock()).widget().children
+    assert [words for words, _ in wait.options] == ["do not wait", "synchronize"]
+    wait.index = 1
+    assert "having synchronized" in image.value
+    place.index = 0
+    assert "The clock reads 1.01 ms" in image.value
+
+
+def test_the_waterfall_drills_down_by_its_slider() -> None:
+    slider, image = show.waterfall(STEP).widget().children
+    assert [words for words, _ in slider.options][:2] == ["step", "step / backward"]
+    slider.index = 2
+    assert "step / backward / pool takes 4.5 s" in image.value

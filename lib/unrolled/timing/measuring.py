@@ -14,6 +14,7 @@ from unrolled import device
 from unrolled.device import Module
 from unrolled.timing import rule
 from unrolled.timing.blocks import (
+    ON_SIMULATED,
     SHORTEST,
     BlockTimer,
     Inputs,
@@ -79,6 +80,7 @@ def measure(
         result = function(**cases[0])
         first = time.perf_counter() - start
         module = device_module(cases[0], result)
+        del result  # its memory goes back to the pool of a device
         if module is None and first > budget:
             return _measurement([Block(1, first)], held())
         block = block_timer(function, cases, module)
@@ -104,6 +106,7 @@ def _blocks(block: BlockTimer, budget: float, start: float, calls: int = 1) -> l
 def _blocks_on(module: Module, block: BlockTimer, budget: float) -> list[Block]:
     """The same on a device, once it is warm. A model does not waver: one block of it, of the same calls everywhere."""
     if device.is_simulated(module):
+        block(ON_SIMULATED.calls)
         calls = max(1, min(MODELLED_CALLS, math.ceil(SHORT_BLOCK / max(block(1).wall, SHORTEST))))
         return [Block(calls, *block(calls))]
     warm = warm_up_on(module)
