@@ -355,6 +355,8 @@ check.adam_step(adam_step)
 # The check trains your network three times, on 1,300 digits in disguise: all of them shifted, perhaps with every pixel
 # negative, and with the names of the ten classes exchanged. Of the other 497 it must know 93 %, in the median of the
 # three. A network that was trained elsewhere will not do. This takes some seconds.
+#
+# After eight epochs the accuracy of such a network still goes up and down by several points. Leave some room.
 
 
 # %% nbgrader={"grade": false, "grade_id": "train", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -367,7 +369,7 @@ def train(images, labels, test_images, seed):
     ### BEGIN SOLUTION
     network, optimizer = new_network(seed), nn.Adam(0.002)
     network.build(images.shape[1:])
-    for epoch in range(8):
+    for epoch in range(12):
         for x, y in data.minibatches((images, labels), 32, (seed, epoch)):
             scores = network.forward(x, training=True)
             _, grad = ops.softmax_cross_entropy(scores, y)

@@ -339,10 +339,10 @@ train = Spec(
     hints=(
         "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",
         "Before the loops: network and optimizer, once. Give `data.minibatches` another seed in each epoch, such as "
-        "(seed, epoch). After the loops: network.predict(test_images). Eight epochs with nn.Adam(0.002) do.",
+        "(seed, epoch). After the loops: network.predict(test_images). Twelve epochs with nn.Adam(0.002) do.",
         "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
         "network.build(images.shape[1:])\n"
-        "for epoch in range(8):\n"
+        "for epoch in range(12):\n"
         "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
         "        scores = network.forward(x, training=True)\n"
         "        ... loss and gradient, backward, step\n"
