@@ -89,8 +89,8 @@ def on(module: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def same(what: Any, program: Callable[..., Any], *arrays: Any, module: Any = simgpu) -> None:
     """The program gives the same on the module as on NumPy: the same bits, or the same kind of error."""
-    expected, error = _run(program, np, [_kept(x) for x in arrays])
-    found, other = _run(program, module, [_placed(module, x) for x in arrays])
+    expected, error = _run(program, np, [kept(x) for x in arrays])
+    found, other = _run(program, module, [placed(module, x) for x in arrays])
     assert _kind(error) is _kind(other), (what, error, other)
     if error is not None:
         return
@@ -117,18 +117,18 @@ def _kind(error: Exception | None) -> type | None:
     return kinds[0] if kinds else None
 
 
-def _kept(x: Any) -> Any:
+def kept(x: Any) -> Any:
     """A copy with the same strides, as far as a copy can have them: programs may write to it."""
     base, key = _base(x)
     return base.copy(order="K")[(*key, ...)] if key else x.copy(order="K")
 
 
-def _placed(module: Any, x: Any) -> Any:
+def placed(module: Any, x: Any) -> Any:
     """The array on the module, in the same layout."""
     base, key = _base(x)
     order = np.argsort([-step for step in base.strides], kind="stable")  # without gaps, the axes in any order
-    placed = module.asarray(base.transpose(order)).transpose(np.argsort(order))
-    return placed[key] if key else placed
+    there = module.asarray(base.transpose(order)).transpose(np.argsort(order))
+    return there[key] if key else there
 
 
 def _base(x: Any) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from simgpu_cases import DTYPES, arrays, keys, on, same
+from simgpu_cases import DTYPES, arrays, kept, keys, on, placed, same
 
 from unrolled import simgpu as cp
 
@@ -75,6 +75,28 @@ def test_out_and_dtype(data: Any, dtype: str, wanted: str | None) -> None:
 
     same("add", add, a, b)
     same("add", lambda m, x, y: m.add(x, y, dtype=wanted), a, b)
+
+
+@given(data=st.data())
+def test_results_lie_in_memory_as_numpys_do(data: Any) -> None:
+    """So that what reads them next adds up in the same order."""
+    a, b = data.draw(arrays(2))
+    if not a.size or not b.size:
+        return
+    axis = data.draw(st.sampled_from([None, *range(a.ndim)]))
+    programs = [
+        lambda m, x, y: m.multiply(x, y),
+        lambda m, x, y: m.where(x, x, y),
+        lambda m, x, y: m.exp(x),
+        lambda m, x, y: x.astype("float32"),
+        lambda m, x, y: m.zeros_like(x),
+        lambda m, x, y: m.sum(x, axis=axis),
+        lambda m, x, y: m.max(x, axis=axis, keepdims=True),
+    ]
+    for number, program in enumerate(programs):
+        expected, found = np.asarray(program(np, kept(a), kept(b))), program(cp, placed(cp, a), placed(cp, b))
+        steps = [[step for step, n in zip(x.strides, x.shape, strict=True) if n > 1] for x in (found, expected)]
+        assert steps[0] == steps[1], number
 
 
 @given(data=st.data())
@@ -149,6 +171,40 @@ def test_advanced_indexing(data: Any) -> None:
     same(key, write, a)
     if a.dtype != bool:
         same(key, lambda m, x: (m.add.at(x, on(m, key), 2), x)[1], a)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (np.array([0, 2]), slice(None), np.array([1, 0])),
+        (np.array([[1], [0]]), None, np.array([1, 0])),
+        (0, slice(1, 3), np.array([1, 0, 3])),
+        (slice(None), np.array([1, 0]), 2),
+        (slice(None), np.array([1, 0]), np.array([[3], [2]])),
+        (..., np.array([True, False, True, True])),
+        (np.array([True, False, True]), slice(None), 1),
+        (np.array([[True, False], [True, True], [False, False]]), np.array([0, 1, 2])),
+        (np.array([], np.int64),),
+    ],
+)
+def test_indices_that_stand_apart_go_to_the_front(key: Any) -> None:
+    x = np.arange(24.0).reshape(3, 2, 4)
+    same(key, lambda m, x: x[on(m, key)], x)
+
+    def write(m: Any, x: Any) -> Any:
+        x[on(m, key)] = x[on(m, key)] * 10 + 1
+        return x
+
+    same(key, write, x)
+
+
+def test_an_assigned_array_loses_axes_of_length_1_in_front() -> None:
+    def write(m: Any, x: Any) -> Any:
+        x[0] = m.ones((1, 1, 3))
+        x[m.array([1])] = m.full((1, 1, 1, 3), 2)
+        return x
+
+    same("x[0] = ...", write, np.zeros((2, 3)))
 
 
 @given(data=st.data())

@@ -184,6 +184,15 @@ def test_a_trace_holds_what_a_block_does() -> None:
     assert t.seconds > 0
 
 
+def test_a_trace_does_not_count_work_from_before_it() -> None:
+    x = cp.ones((2000, 2000), dtype="float32")
+    y = x @ x
+    with cp.trace() as t:
+        z = cp.ones(3)
+    assert t.seconds < 1e-3  # the product alone takes 2 ms
+    assert (y.shape, z.shape) == ((2000, 2000), (3,))
+
+
 @pytest.mark.parametrize(
     ("program", "launches"),
     [
@@ -255,7 +264,9 @@ def test_copies_views_and_modules() -> None:
     assert device.array_module(x) is cp
     assert cp.get_array_module(x) is cp
     assert cp.get_array_module(HOST) is np
-    assert cp.asarray(x) is x
+    assert cp.asarray(x) is x.astype("float32", copy=False) is x
+    assert x.astype("float64", copy=False).dtype == np.float64
+    assert x.astype("float32", order="F", copy=False).flags.f_contiguous
     for other in (cp.array(x), x.copy(), copy.copy(x), copy.deepcopy(x), x.astype("float32")):
         other[...] = 0
         assert float(x[1, 2]) == 5
