@@ -29,6 +29,7 @@ def add(subparsers: Subparsers) -> None:
     grade.add_argument("--student", metavar="ID", help="only this student")
     grade.add_argument("--force", action="store_true", help="grade again what is graded and unchanged")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="judge on this Dask cluster, such as tcp://host:8786")
+    grade.add_argument("--gpu", action="store_true", help="use workers of the cluster that offer a GPU")
     grade.add_argument("--no-timing", action="store_true", help="measure no speed; those points are deferred")
     grade.add_argument(
         "--explain",
@@ -61,7 +62,9 @@ def _grade(arguments: argparse.Namespace) -> int:
         course = Course.at(checkout.find(), arguments.submitted)
         if arguments.explain:
             return _explain(course, *arguments.explain)
-        course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox)
+        if arguments.gpu and not arguments.scheduler:
+            raise CommandError("--gpu goes with --scheduler: a GPU of this machine is used anyway")
+        course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox, gpu=arguments.gpu)
         return grade_class(
             course,
             arguments.lessons,

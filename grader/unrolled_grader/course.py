@@ -107,10 +107,11 @@ class Course:
         except gradebook.GradebookError as error:
             raise CourseError(str(error)) from error
 
-    def judge_with(self, *, timing: bool = True, sandbox: bool = True) -> None:
-        """Do without timing or sandbox, whatever the configuration says."""
+    def judge_with(self, *, timing: bool = True, sandbox: bool = True, gpu: bool = False) -> None:
+        """Do without timing or sandbox, or count on a cluster's GPUs, whatever the configuration says."""
         self.config.Judge.timing = self.options.timing and timing
         self.config.Judge.unsafe_no_sandbox = not (self.options.sandbox and sandbox)
+        self.config.Judge.gpu = self.options.gpu or gpu
 
     @property
     def options(self) -> Options:

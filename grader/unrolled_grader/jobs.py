@@ -25,6 +25,7 @@ import unrolled
 from unrolled import checks, notebooks
 from unrolled.notebooks import grade_id
 from unrolled_grader import evidence, intake, judge, opening, record, repair
+from unrolled_grader.queue import NEEDS
 from unrolled_grader.record import Key, Record
 from unrolled_grader.sandbox import SandboxError
 from unrolled_grader.zygote import ZygoteError
@@ -83,8 +84,15 @@ def order_for(handed: intake.Handed, released: Path, folder: Path, options: judg
         # A name of its own: a process that a lost run left behind may still write its result.
         "result": str(folder.absolute() / f"{name}-{secrets.token_hex(8)}.json"),
         "options": {"timing": options.timing, "sandbox": options.sandbox},
-        **({} if options.timing else {"resources": {}}),  # any worker of a cluster will do
+        **_resources(options),
     }
+
+
+def _resources(options: judge.Options) -> dict[str, Any]:
+    """What an order asks of a cluster's worker, where it is not what the queue asks by itself."""
+    if not options.timing:
+        return {"resources": {}}  # any will do
+    return {"resources": {**NEEDS, "GPU": 1}} if options.gpu else {}
 
 
 def result_of(answer: Mapping[str, Any]) -> tuple[Record, NotebookNode | None]:
@@ -152,7 +160,7 @@ def could_settle(kept: Record, options: judge.Options) -> bool:
     """Whether judging again, here and now, could settle a part that was deferred."""
     if not options.timing or all(score.verdict != "deferred" for score in kept.scores):
         return False
-    return not kept.timing or (not kept.machine.get("gpu") and bool(record.machine()["gpu"]))
+    return not kept.timing or (not kept.machine.get("gpu") and (options.gpu or bool(record.machine()["gpu"])))
 
 
 def submission_hash(nb: NotebookNode) -> str:

@@ -61,6 +61,8 @@ class Options:
     """False: speeds are not measured; their parts are deferred."""
     sandbox: bool = True
     """False: student code runs without a sandbox, and every score says so."""
+    gpu: bool = False
+    """True: the machines that judge have a GPU, whether or not this one has."""
 
 
 def judge(submission: Submission, options: Options = Options()) -> Verdicts:

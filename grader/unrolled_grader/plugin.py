@@ -32,6 +32,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         "grades", help="Where records and scores.csv are kept, relative to CourseDirectory.root."
     ).tag(config=True)
     timing = Bool(True, help="Whether speeds are measured. If not, their points are deferred.").tag(config=True)
+    gpu = Bool(False, help="Whether the machines of a cluster that judge have a GPU.").tag(config=True)
     unsafe_no_sandbox = Bool(
         False, help="Run student code without a sandbox, with all the rights of your account. Every score says so."
     ).tag(config=True)
@@ -60,7 +61,8 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
 
     def options(self) -> judge.Options:
         """How to judge. The environment variable UNROLLED_UNSAFE_NO_SANDBOX=1 does what `unsafe_no_sandbox` does."""
-        return judge.Options(self.timing, sandbox=not (self.unsafe_no_sandbox or sandbox.allowed_without()))
+        held = not (self.unsafe_no_sandbox or sandbox.allowed_without())
+        return judge.Options(self.timing, sandbox=held, gpu=self.gpu)
 
     def grades(self, directory: CourseDirectory) -> Path:
         """Where records are kept."""

@@ -7,6 +7,7 @@ what is measured.
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,8 +19,9 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 from unrolled import checks, device
 from unrolled.checks.spec import normal
-from unrolled_grader import commands, gradebook, queue, record, report, sandbox
+from unrolled_grader import commands, gradebook, intake, jobs, queue, record, report, sandbox
 from unrolled_grader.course import Course
+from unrolled_grader.evidence import Score
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
 
@@ -105,3 +107,21 @@ def test_deferred_and_completed(course: Course, monkeypatch: pytest.MonkeyPatch)
     assert "<b>0</b>deferred" in report.page(record.load_all(course.grades))
     grade(course)
     assert record.load(course.grades, "ann", LESSON) == done
+
+
+def test_a_clusters_gpus_settle_what_this_machine_cannot(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpu(monkeypatch, None)
+    late = Score("total/speed", "deferred", 0.0, 1.0, "")
+    kept = record.Record("ann", LESSON, "", (late,), machine={"gpu": None})
+    assert not jobs.could_settle(kept, course.options)
+    (handed, *_) = intake.find(course.submitted, {LESSON: list(SPECS)}, "ann")
+    assert "resources" not in course.order(handed)
+    course.judge_with(gpu=True)
+    assert jobs.could_settle(kept, course.options)
+    assert not jobs.could_settle(replace(kept, machine={"gpu": "an H200 elsewhere"}), course.options)
+    assert course.order(handed)["resources"] == {"TIMING": 1, "GPU": 1}
+    course.judge_with(timing=False)
+    assert course.order(handed)["resources"] == {}
+    assert not jobs.could_settle(kept, course.options)

@@ -92,9 +92,7 @@ def traced(module: device.Module) -> Iterator[Trace | None]:
     if module is np:
         yield None
         return
-    from unrolled.simgpu import current
-
-    with current.trace() as trace:
+    with module.trace() as trace:
         yield trace
 
 
