@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from unrolled import simgpu
 
 DTYPES = ["float32", "float64", "int64", "uint8", "bool"]
+MODULE: Any = simgpu
 SIZES: Any = st.integers(0, 4)
 
 
@@ -87,9 +88,15 @@ def on(module: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(module.asarray(k) if isinstance(k, np.ndarray) else k for k in key)
 
 
-def same(what: Any, program: Callable[..., Any], *arrays: Any, module: Any = simgpu) -> None:
-    """The program gives the same on the module as on NumPy: the same bits, or the same kind of error."""
+def same(what: Any, program: Callable[..., Any], *arrays: Any) -> None:
+    """The program gives the same on the simulated GPU as on NumPy: the same bits, or the same kind of error.
+
+    On CuPy (`MODULE`, set by tests/gpu): the same dtype and shape, and values to a tolerance.
+    """
+    module = MODULE
     expected, error = _run(program, np, [kept(x) for x in arrays])
+    if module is not simgpu and error is not None:
+        return
     found, other = _run(program, module, [placed(module, x) for x in arrays])
     assert _kind(error) is _kind(other), (what, error, other)
     if error is not None:
@@ -99,7 +106,10 @@ def same(what: Any, program: Callable[..., Any], *arrays: Any, module: Any = sim
     expected = np.asarray(expected)
     assert host.dtype == expected.dtype, (what, host.dtype, expected.dtype)
     assert host.shape == expected.shape, what
-    np.testing.assert_array_equal(host, expected, err_msg=str(what))
+    if module is simgpu:
+        np.testing.assert_array_equal(host, expected, err_msg=str(what))
+    else:
+        np.testing.assert_allclose(host, expected, rtol=1e-4, atol=1e-5, err_msg=str(what))
 
 
 def _run(program: Callable[..., Any], module: Any, arrays: list[Any]) -> tuple[Any, Exception | None]:

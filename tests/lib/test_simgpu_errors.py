@@ -26,24 +26,24 @@ UNSUPPORTED = r"Unsupported type <class 'numpy.ndarray'>"
 IMPLICIT = r"Implicit conversion to a NumPy array is not allowed\. Please use `.get\(\)`"
 
 
-@pytest.mark.parametrize(
-    "mix",
-    [
-        lambda x: x + HOST,
-        lambda x: HOST + x,
-        lambda x: x @ HOST.T,
-        lambda x: HOST @ x.T,
-        lambda x: x == HOST,
-        lambda x: cp.maximum(x, HOST),
-        lambda x: cp.add(x, x, out=HOST.copy()),
-        lambda x: cp.where(x > 0, HOST, x),
-        lambda x: cp.exp(HOST),
-        lambda x: cp.sum(HOST),
-        lambda x: cp.concatenate([x, HOST]),
-        lambda x: cp.matmul(x, HOST.T),
-        lambda x: cp.reshape(HOST, 6),
-    ],
-)
+MIXES: list[Callable[[Any], Any]] = [
+    lambda x: x + HOST,
+    lambda x: HOST + x,
+    lambda x: x @ HOST.T,
+    lambda x: HOST @ x.T,
+    lambda x: x == HOST,
+    lambda x: cp.maximum(x, HOST),
+    lambda x: cp.add(x, x, out=HOST.copy()),
+    lambda x: cp.where(x > 0, HOST, x),
+    lambda x: cp.exp(HOST),
+    lambda x: cp.sum(HOST),
+    lambda x: cp.concatenate([x, HOST]),
+    lambda x: cp.matmul(x, HOST.T),
+    lambda x: cp.reshape(HOST, 6),
+]
+
+
+@pytest.mark.parametrize("mix", MIXES)
 def test_arrays_of_host_and_device_do_not_mix(mix: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match=UNSUPPORTED):
         mix(cp.asarray(HOST))
