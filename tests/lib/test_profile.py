@@ -367,6 +367,11 @@ def test_modelled_times_need_fewer_repeats(monkeypatch: pytest.MonkeyPatch, simu
     assert len(calls) == 2 * repeats
 
 
+def test_where_a_notebook_is_graded_one_repeat_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNROLLED_GRADING", "1")
+    assert len(profile.step(network(), IMAGES, LABELS).spans) == 1
+
+
 def test_slow_repeats_do_not_count(wall: PaperClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of eight repeats take a hundred times as long; a span costs nothing here."""
     monkeypatch.setattr("unrolled.profile.repeats._warm_up", lambda run, module: None)
