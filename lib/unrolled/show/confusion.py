@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unrolled.show.arrays import on_host
 from unrolled.show.cells import Cells, Scale
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Sheet
@@ -25,7 +26,7 @@ def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | 
     labels, predictions: integers (N,) from 0 on; names: of the classes, their numbers unless given.
     ValueError for shapes that differ, no labels, negative ones, or more than 12 classes.
     """
-    truth, guess = np.asarray(labels), np.asarray(predictions)
+    truth, guess = on_host(labels), on_host(predictions)
     if truth.shape != guess.shape or truth.ndim != 1 or not truth.size:
         raise ValueError(f"labels and predictions must be (N,) alike, got {truth.shape} and {guess.shape}")
     count = int(max(truth.max(), guess.max())) + 1 if names is None else len(names)

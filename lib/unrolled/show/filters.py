@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
+from unrolled.show.arrays import on_host
 from unrolled.show.cells import Cells, Scale
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Sheet
@@ -24,10 +25,10 @@ def filters(weight: ArrayLike, image: ArrayLike | None = None, padding: int = 0,
     Filters of one channel are drawn in purple (below 0) and orange (above), each on its own scale; filters of three
     channels as colours. ValueError for other shapes, more than 64 filters, or an image with other channels.
     """
-    kernels = np.asarray(weight, dtype=np.float32)
+    kernels = on_host(weight, dtype=np.float32)
     if kernels.ndim != 4 or kernels.shape[1] not in (1, 3) or not 0 < len(kernels) <= MOST:
         raise ValueError(f"weight must be (O, 1 or 3, KH, KW) with at most {MOST} filters, got {kernels.shape}")
-    responses = None if image is None else _responses(kernels, np.asarray(image, dtype=np.float32), padding)
+    responses = None if image is None else _responses(kernels, on_host(image, dtype=np.float32), padding)
     columns = min(len(kernels), 10 if responses is not None else 16)
     tile = min((WIDTH - 2 * EDGE + GAP) / columns, 0.95)
     side = tile - GAP

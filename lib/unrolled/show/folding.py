@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from unrolled.show.arrays import on_host
 from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
@@ -29,7 +30,7 @@ def col2im(
     ValueError where no window fits, or columns are not those of such an image.
     """
     seen = windows(np.zeros(size), kernel_size, stride, padding)
-    matrix = np.asarray(columns, dtype=np.float64)
+    matrix = on_host(columns, dtype=np.float64)
     (kh, kw), (oh, ow) = seen.kernel_size, seen.output_size
     if matrix.shape != (kh * kw, oh * ow):
         raise ValueError(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
+from unrolled.show.arrays import on_host
 
 Values = NDArray[np.float64]
 Named = dict[str, Values]
@@ -70,10 +71,10 @@ class Network:
     def of(
         cls, x: ArrayLike, labels: ArrayLike, weights: tuple[ArrayLike, ...], biases: tuple[ArrayLike, ...]
     ) -> Network:
-        arrays = [np.asarray(array, np.float64) for pair in zip(weights, biases, strict=True) for array in pair]
+        arrays = [on_host(array, np.float64) for pair in zip(weights, biases, strict=True) for array in pair]
         if len(arrays) != len(PARAMETERS):
             raise ValueError(f"weights holds {len(weights)} arrays; expected 2, one for each affine node")
-        network = cls(np.asarray(x, np.float64), np.asarray(labels), dict(zip(PARAMETERS, arrays, strict=True)))
+        network = cls(on_host(x, np.float64), on_host(labels), dict(zip(PARAMETERS, arrays, strict=True)))
         forward(network)  # raises ValueError where shapes do not fit
         return network
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unrolled.show.arrays import on_host
 from unrolled.show.cells import Box, Cells, Scale
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Sheet
@@ -32,6 +33,7 @@ def images(
     ValueError where counts differ or there are more than 200.
     """
     pixels = as_images(images)
+    labels, predictions = (None if given is None else on_host(given) for given in (labels, predictions))
     names, wrong = captions(len(pixels), labels, predictions)
     columns = min(columns, len(pixels))
     tile = min((WIDTH - 2 * EDGE) / columns, 0.9 if columns > 4 else 1.6)
@@ -54,7 +56,7 @@ def images(
 
 def as_images(images: ArrayLike) -> NDArray[np.float64]:
     """Images as (N, H, W) float64, from (N, H, W), (N, 1, H, W), (1, H, W) or (H, W)."""
-    pixels = np.asarray(images, dtype=np.float64)
+    pixels = on_host(images, dtype=np.float64)
     if pixels.ndim == 4 and pixels.shape[1] == 1:
         pixels = pixels[:, 0]
     if pixels.ndim == 2:
@@ -103,13 +105,13 @@ def difference(
     caller has a tolerance of its own; else `numpy.isclose` with rtol and atol (NaN equals NaN) decides.
     ValueError where shapes differ or there is nothing two-dimensional to show.
     """
-    left, right = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    left, right = on_host(got, dtype=np.float64), on_host(expected, dtype=np.float64)
     if left.shape != right.shape or left.ndim < 2 or not left.size:
         raise ValueError(f"got and expected must be images of one shape, got {left.shape} and {right.shape}")
     if differs is None:
         mask = ~np.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
     else:
-        mask = np.broadcast_to(np.asarray(differs, dtype=bool), left.shape)
+        mask = np.broadcast_to(on_host(differs, dtype=bool), left.shape)
     index = first_difference(mask)
     where = mask[index]
     scale = Scale.of(np.stack([left[index], right[index]]))

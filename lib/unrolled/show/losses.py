@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from unrolled.show.arrays import on_host
 from unrolled.show.charts import chart, spread, word_ticks
 from unrolled.show.picture import Picture
 from unrolled.show.style import COLOURS, INK, SMALL, styled
@@ -77,7 +78,7 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
 
 
 def _curve(name: str, values: Sequence[float], index: int) -> Curve:
-    losses = np.asarray(values, np.float64)
+    losses = on_host(values, np.float64)
     finite = np.isfinite(losses)
     if not losses.size or not finite[0]:
         raise ValueError(f"curve {name!r} does not start with a number")

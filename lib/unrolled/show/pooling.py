@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
+from unrolled.show.arrays import on_host
 from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
@@ -61,7 +62,7 @@ class Pooling:
         largest = seen.patches.max(axis=(3, 4)).transpose(2, 0, 1)
         if values is None:
             return cls(seen, largest, None)
-        given = np.asarray(values, dtype=np.float64)
+        given = on_host(values, dtype=np.float64)
         if given.shape not in (largest.shape, largest.shape[1:]):
             raise ValueError(f"values have shape {given.shape}; expected {largest.shape}, one for each output")
         return cls(seen, largest, np.broadcast_to(given, largest.shape))

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from unrolled.show.arrays import on_host
 from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.images import as_images
@@ -48,7 +49,7 @@ def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[f
     image, predictions (N,)). The slider's steps grow with time, so that a contestant a thousand times faster is
     still seen running. ValueError where counts do not fit.
     """
-    pixels, truth = as_images(images), np.asarray(labels)
+    pixels, truth = as_images(images), on_host(labels)
     if len(pixels) > MOST:
         raise ValueError(f"images holds {len(pixels)} images; the race has room for {MOST}: pass images[:{MOST}]")
     if len(contestants) != 2:
@@ -67,7 +68,7 @@ def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[f
 
 
 def _contestant(name: str, per_image: float, predictions: ArrayLike, count: int) -> Contestant:
-    guesses = np.asarray(predictions)
+    guesses = on_host(predictions)
     if len(guesses) != count:
         raise ValueError(f"predictions of {name!r} must hold one value an image: got {len(guesses)} for {count}")
     if not per_image > 0:

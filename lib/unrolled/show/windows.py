@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unrolled.show.arrays import on_host
 from unrolled.show.words import span
 
 MOST_CHANNELS = 4
@@ -26,7 +27,7 @@ def pair(value: int | tuple[int, int], name: str, least: int) -> Pair:
 
 def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
     """One image or kernel as (C, H, W) float64, from (H, W), (C, H, W) or (1, C, H, W)."""
-    values = np.asarray(array, dtype=np.float64)
+    values = on_host(array, dtype=np.float64)
     if values.ndim == 4 and len(values) == 1:
         values = values[0]
     if values.ndim == 2:
