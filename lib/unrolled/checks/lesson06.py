@@ -14,6 +14,7 @@ from .porting import (
     ACTIVATION_MISTAKES,
     CONVOLUTION_MISTAKES,
     EPOCH_MISTAKES,
+    FEW,
     KINDS,
     POOLING_PORT_MISTAKES,
     activate,
@@ -21,9 +22,10 @@ from .porting import (
     convolution,
     epoch,
     epoch_of,
+    image_by_image,
     pooling,
 )
-from .spec import Budget, Draw, Inputs, Spec, case, filters, gpu_case, images, normal, random_gpu_case, vector
+from .spec import Budget, Draw, Inputs, Spec, Speed, case, filters, gpu_case, images, normal, random_gpu_case, vector
 
 LESSON = "06_gpu_port"
 
@@ -68,7 +70,7 @@ activation = Spec(
 
 def _any_convolution(rng: np.random.Generator) -> Inputs:
     """Eight to twelve images: a loop over them shows in the launches."""
-    n, c, o = int(rng.integers(8, 13)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    n, c, o = int(rng.integers(8, FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
     h, w = (int(value) for value in rng.integers(5, 9, 2))
     return {
         "x": rng.standard_normal((n, c, h, w)).astype(np.float32),
@@ -102,7 +104,7 @@ conv2d_port = Spec(
         gpu_case(
             "twelve images, padding 1, GPU",
             _convolution_budget(9),
-            x=images(12, 1, 8, 8),
+            x=images(FEW, 1, 8, 8),
             weight=filters(2, 1, 3, 3),
             bias=vector(2),
             padding=1,
@@ -121,6 +123,15 @@ conv2d_port = Spec(
         "... then as in NumPy",
     ),
     mistakes=CONVOLUTION_MISTAKES,
+    # Many small images: much to launch and little to copy, since the judge's blocks hold the way there and back.
+    speed=Speed(
+        baseline=image_by_image,
+        inputs={"x": images(1024, 1, 8, 8), "weight": filters(10, 1, 3, 3), "bias": vector(10)},
+        at_least=6,
+        points=1,
+        against="a convolution image by image, on the GPU",
+        gpu=True,
+    ),
 )
 
 

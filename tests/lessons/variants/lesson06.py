@@ -103,6 +103,19 @@ def convolved(x, weight, bias, padding=0, xp=None, dtype="float32", pad=None):
     return y.reshape(o, n, oh, ow).swapaxes(0, 1)
 
 
+def convolved_from_a_list(x, weight, bias, padding=0):
+    """Places as a list that is concatenated: one more copy of everything."""
+    xp = device.array_module(x)
+    (n, c, h, w), (o, _, kh, kw) = x.shape, weight.shape
+    oh, ow = h + 2 * padding - kh + 1, w + 2 * padding - kw + 1
+    padded = xp.zeros((n, c, h + 2 * padding, w + 2 * padding), dtype=x.dtype)
+    padded[:, :, padding : padding + h, padding : padding + w] = x
+    places = [padded[:, :, i : i + oh, j : j + ow].reshape(n, 1, c, -1) for i in range(kh) for j in range(kw)]
+    columns = xp.concatenate(places, axis=1)
+    rows = weight.reshape(o, c, -1).swapaxes(1, 2).reshape(o, -1)
+    return (rows @ columns.reshape(n, kh * kw * c, -1) + bias[:, None]).reshape(n, o, oh, ow)
+
+
 def convolved_in_float64(x, weight, bias, padding=0):
     return convolved(x, weight, bias, padding, dtype="float64")
 
@@ -125,8 +138,16 @@ def convolved_with_a_bias_from_the_host(x, weight, bias, padding=0):
 
 
 def convolved_image_by_image(x, weight, bias, padding=0):
-    xp = device.array_module(x)
-    return xp.concatenate([convolved(x[i : i + 1], weight, bias, padding) for i in range(len(x))])
+    (n, _, h, w), (o, _, kh, kw) = x.shape, weight.shape
+    y = device.array_module(x).empty((n, o, h + 2 * padding - kh + 1, w + 2 * padding - kw + 1), dtype=x.dtype)
+    for i in range(n):
+        y[i : i + 1] = convolved(x[i : i + 1], weight, bias, padding)
+    return y
+
+
+def convolved_image_by_image_if_many(x, weight, bias, padding=0):
+    """A loop that no budget sees, since the cases are small."""
+    return (convolved if len(x) <= 12 else convolved_image_by_image)(x, weight, bias, padding)
 
 
 def convolved_without_bias(x, weight, bias, padding=0):
@@ -411,6 +432,6 @@ MUTANTS = {
     ],
 }
 
-HONEST = {}
+HONEST = {"conv2d_port": [convolved, convolved_from_a_list]}
 
-LOOP = {}
+LOOP = {"conv2d_port": convolved_image_by_image_if_many}
