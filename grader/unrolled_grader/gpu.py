@@ -33,7 +33,7 @@ from unrolled_grader.process import START_LIMIT, Process
 from unrolled_grader.zygote import ZygoteError
 
 COMMANDS = 50_000
-"""Commands that a worker may give in one call; each takes the judge about 0.2 ms."""
+"""Commands that a worker may give in one call; each takes about half a millisecond."""
 FAILURES = 100
 """Commands of one call that may fail. Whether one fails may tell something of the numbers on the GPU."""
 MEMORY = 2**30

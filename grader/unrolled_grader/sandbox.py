@@ -156,7 +156,7 @@ def _program() -> str:
 
 
 @functools.cache
-def _arguments(gpu: bool) -> tuple[str, ...]:
+def _arguments(gpu: bool = False) -> tuple[str, ...]:
     """What bubblewrap is told. The same for every box of a kind, so that it says nothing of a student."""
     arguments = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--clearenv"]
     arguments += ["--uid", "1000", "--gid", "1000", "--hostname", "box"]

@@ -42,6 +42,8 @@ CELL_LIMIT = 90.0
 NOTEBOOK_LIMIT = 600.0
 """Seconds after which no further cell of a notebook is started."""
 ENDED = "the process ended ({}): exit, a crash, or too much memory?"
+GPU_PATIENCE = 3
+"""How many times as long a case on the simulated GPU may take here: each command goes through three processes."""
 NAME_LIMIT = 100
 """Characters of a parameter's name."""
 CACHE_FACTOR = 4.0
@@ -301,8 +303,8 @@ class _StandIn:
 
     @contextmanager
     def limiter(self, seconds: float) -> Iterator[None]:
-        """The calls within the block may take so long together."""
-        self._deadline = time.monotonic() + seconds
+        """The calls within the block may take so long together; on the simulated GPU, longer."""
+        self._deadline = time.monotonic() + seconds * (1 if self._machine is None else GPU_PATIENCE)
         if self._machine is not None:
             self._machine.deadline = self._deadline
         yield

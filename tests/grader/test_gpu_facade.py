@@ -42,7 +42,13 @@ def test_a_worker_reaches_its_own_and_what_it_was_given(facade: Facade, machine:
         own = facade.do("allocate", 16)
         facade.do("launch", "add", [given.as_view(), 1], [place(own)], {}, 0)
         assert np.frombuffer(facade.do("download", place(own), 0).tobytes(), "f4").tolist() == [2, 2, 2, 2]
-        for command in (("download", hidden.as_view(), 0), ("launch", "copy", [hidden.as_view()], [place(own)], {}, 0)):
+        out_of_reach = hidden.as_view()
+        for command in (
+            ("download", out_of_reach, 0),
+            ("upload", out_of_reach, np.zeros(16, np.uint8), 0, True),
+            ("launch", "copy", [out_of_reach], [place(own)], {}, 0),
+            ("launch", "copy", [place(own)], [out_of_reach], {}, 0),
+        ):
             with pytest.raises(CommandError, match="does not exist"):
                 facade.do(*command)
         with pytest.raises(CommandError, match="of a buffer with 16"):
