@@ -282,3 +282,9 @@ def test_copies_views_and_modules() -> None:
     x.fill(2)
     x.sort()
     assert x.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_any_number_of_arrays_can_be_concatenated():
+    parts = [np.full((2, n % 3), n, np.float32) for n in range(150)]
+    joined = cp.concatenate([cp.asarray(part) for part in parts], axis=1)
+    np.testing.assert_array_equal(joined.get(), np.concatenate(parts, axis=1))

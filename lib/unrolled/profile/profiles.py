@@ -12,7 +12,7 @@ from unrolled.profile.tree import Node, Span, count, merged, rows
 from unrolled.timing.measuring import duration
 
 LAUNCH_BOUND = 0.9  # of the time on the device: if the host took as long to issue it, the device waited for the host
-BAR = 16  # characters
+BAR = 10  # characters
 
 
 class Profile:

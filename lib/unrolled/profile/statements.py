@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 SPAN = "__unrolled_span__"
-LONGEST = 60  # characters of a statement
+LONGEST = 36  # characters of a statement
 UNTIMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Pass, ast.Import)
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 

@@ -13,6 +13,9 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from unrolled.simgpu.array import Ghost, launch, ndarray
 
+MOST_PARTS = 60
+"""Arrays that one launch puts together: a command has so many operands at most."""
+
 VIEWS = """
     swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to flip fliplr flipud rot90 diagonal atleast_1d atleast_2d
     atleast_3d split array_split hsplit vsplit broadcast_arrays
@@ -99,7 +102,12 @@ def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | 
         out = ndarray(shape, np.result_type(*(a.dtype for a in parts)), "F" if columns else "C")
     elif out.shape != shape:
         raise ValueError(f"out has shape {out.shape}; expected {shape}")
-    launch("concatenate", parts, [out], {"axis": axis})
+    at = 0
+    for start in range(0, len(parts), MOST_PARTS):
+        some = parts[start : start + MOST_PARTS]
+        stop = at + sum(a.shape[axis] for a in some)
+        launch("concatenate", some, [out[(slice(None),) * axis + (slice(at, stop),)]], {"axis": axis})
+        at = stop
     return out
 
 
