@@ -1,0 +1,108 @@
+"""Lesson 07's planted steps: all compute the same, each is far too slow, and each learner is judged by their own."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unrolled import checks, profile
+from unrolled.checks import planted, repairs
+from unrolled.checks.gpu import connected
+from unrolled.checks.toy_device import Clock, Synchronize, ToyDevice, ToyLayer, timed
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lessons"))
+from variants import lesson07 as variants
+
+SPEC = checks.lessons()["07_profiling"]["repaired_step"]
+SMALL = (4, 3, 5, 5), (75, 64)
+
+
+def with_factor(number):
+    """The repaired step of the learner with this number."""
+    return planted.made(planted.source_of({}, planted.factor_of(number)), f"<repaired {number}>")
+
+
+def traces(step, count):
+    """The traces of so many calls, one after the other, on one simulated GPU."""
+    with connected() as gpu:
+        images, weight = map(gpu.asarray, planted.drawn(np.random.default_rng(1), *planted.SHAPES))
+        return [repairs.traced_call(step, {"images": images, "weight": weight})[1] for _ in range(count)]
+
+
+@pytest.mark.parametrize("kind", planted.KINDS)
+def test_a_planted_step_computes_the_same_and_is_far_too_slow(kind):
+    slow = planted.made(planted.source_of(planted.PLANTED[kind], 1.5), "<slow>")
+    clean = planted.made(planted.source_of({}, 1.5), "<clean>")
+    images, weight = planted.drawn(np.random.default_rng(0), *SMALL)
+    expected = clean(images, weight)
+    assert expected.dtype == slow(images, weight).dtype == np.float32
+    np.testing.assert_allclose(slow(images, weight), expected, rtol=1e-4, atol=1e-5)
+    assert repairs.planted_seconds(kind) == pytest.approx(traces(slow, 2)[1].seconds)
+    assert repairs.planted_seconds(kind) > 2 * repairs.AT_LEAST * traces(clean, 2)[1].seconds
+
+
+@pytest.mark.parametrize("kind", ["float64 by accident", "a loop over channels", None])
+def test_reserving_memory_is_no_part_of_a_steps_time(kind):
+    step = planted.made(planted.source_of(planted.PLANTED.get(kind, {}), 1.5), "<step>")
+    cold, warm = traces(step, 2)
+    assert cold.seconds > warm.seconds + 1e-3
+    assert repairs.warm_seconds(cold) == pytest.approx(warm.seconds, rel=0.05)
+    assert repairs.warm_seconds(warm) == pytest.approx(warm.seconds, rel=0.05)
+
+
+def test_the_step_follows_from_the_id():
+    assert planted.assign("Mina ").source == planted.assign("mina").source
+    assert planted.assign(1234).source == planted.assign("1234").source
+    assert planted.assign().kind == planted.assign(...).kind == planted.assign("").kind == planted.KINDS[0]
+    steps = [planted.assign(f"student{number}") for number in range(600)]
+    assert min(Counter(step.kind for step in steps).values()) > 60
+    assert len({step.factor for step in steps}) > 300
+
+
+def test_profilers_and_readers_find_the_source():
+    mine = planted.assign("mina")
+    assert inspect.getsource(mine.step) == mine.source
+    assert f"{mine.factor:.3f}" in mine.source
+    images, weight = planted.drawn(np.random.default_rng(0), *SMALL)
+    assert any(
+        "xp = " in part["name"] for part in profile.statements(mine.step, images, weight, repeats=1).tree["parts"]
+    )
+
+
+@pytest.mark.parametrize("number", range(len(planted.KINDS)))
+def test_any_learners_repaired_step_passes(number):
+    assert checks.run("repaired_step", SPEC, with_factor(number)).passed
+
+
+@pytest.mark.parametrize("function", [variants.step_by_maximum, variants.step_with_a_loop_over_places])
+def test_honest_answers_pass(function):
+    report = checks.run("repaired_step", SPEC, function)
+    assert report.passed, str(report)
+
+
+def test_the_factor_tells_whose_step_it_is():
+    images, weight = planted.drawn(np.random.default_rng(3), *SMALL)
+    clean = with_factor(0)(images, weight) / np.float32(planted.factor_of(0))
+    for number in (0, 1, 499, 998, 999):
+        assert repairs.step_number(with_factor(number)(images, weight), clean) == number
+    assert repairs.step_number(clean, clean) is None
+    assert repairs.step_number(-clean, clean) is None
+    assert repairs.step_number(clean * np.nan, clean) is None
+
+
+def test_a_toy_device_is_asynchronous_and_its_times_add_up():
+    device = ToyDevice(queued=True)
+    layers = tuple(ToyLayer(device, (3, 3), (0.001, 0.002)) for _ in range(2))
+    clock, synchronize = Clock(device), Synchronize(device)
+    layers[0].forward(np.zeros((4, 3)), True)
+    assert clock() < 0.001
+    synchronize()
+    assert clock() > 0.004
+    before = clock()
+    times = timed(layers, np.zeros((4, 3)), np.zeros((4, 3)), clock, synchronize)
+    assert sum(map(sum, times)) == pytest.approx(clock() - before)
