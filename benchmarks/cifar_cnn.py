@@ -34,16 +34,17 @@ SOURCE_GPU = {16: 619 / 50, 64: 781 / 50, 256: 1253 / 50}
 SOURCE_ACCURACY = {16: 0.7385, 64: 0.7592, 256: 0.7599}
 
 
-def source_b(channels: int = 16) -> nn.Sequential:
-    """Source B's network."""
+def source_b(channels: int = 16, widths: tuple[float | None, float | None] = (None, None)) -> nn.Sequential:
+    """Source B's network. widths: of the first weights, in the convolution and the dense layers."""
+    convolution, dense = widths
     return nn.Sequential(
-        nn.Conv2d(channels, 5),
+        nn.Conv2d(channels, 5, weight_scale=convolution),
         nn.MaxPool2d(4),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(1000),
+        nn.Linear(1000, weight_scale=dense),
         nn.ReLU(),
-        nn.Linear(10),
+        nn.Linear(10, weight_scale=dense),
     )
 
 

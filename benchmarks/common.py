@@ -141,7 +141,7 @@ def finish(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packag
     print_table(rows)
     if chosen.json:
         record = {
-            "command": " ".join(["python", _from_root(sys.argv[0]), *map(_from_root, sys.argv[1:])]),
+            "command": command(),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "commit": commit(),
             "machine": machine() | {"threads": chosen.threads},
@@ -175,6 +175,12 @@ def machine() -> dict[str, Any]:
 def versions(packages: Sequence[str]) -> dict[str, str]:
     """Python's version and those of installed packages."""
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
+
+
+def command() -> str:
+    """How this program was called, with paths from the root of the project; the record's own is where records lie."""
+    words = ["benchmarks/results/" + Path(word).name if word.endswith(".json") else word for word in sys.argv[1:]]
+    return " ".join(["python", _from_root(sys.argv[0]), *map(_from_root, words)])
 
 
 def commit() -> str | None:

@@ -5,7 +5,7 @@
 Sections: steps (training steps of the sources' networks and of Keras's example; the same network, optimizer and data in
 PyTorch, on the device already; loss and gradients compared first), channels (source B's on the CPU beside the GPU),
 layers (the step drilled down), pooling (source A's three fills), transfers, ceilings, launches (what each kind of call
-costs), training (real data; needs MNIST and CIFAR-10, or UNROLLED_DATA). What fails leaves its error as a row.
+costs), mnist, cifar (real data; needs MNIST and CIFAR-10, or UNROLLED_DATA). What fails leaves its error as a row.
 
 `ours_s` and `peer_s` are medians of interleaved blocks, timed by CUDA events; `ratio` is the median of the pairs.
 `host_us` is what issuing the work costs the host, `device_us` what doing it costs the device. All in float32; TF32 is
@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
@@ -80,14 +79,21 @@ def launches(quick: bool) -> list[Row]:
     return gpu_parts.launch_rows()
 
 
-def training(quick: bool) -> list[Row]:
+def mnist(quick: bool) -> list[Row]:
     import gpu_training
 
-    return [*guarded("mnist", gpu_training.mnist_rows), *guarded("cifar", gpu_training.cifar_rows)]
+    return gpu_training.mnist_rows()
+
+
+def cifar(quick: bool) -> list[Row]:
+    import gpu_training
+
+    return gpu_training.cifar_rows()
 
 
 SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
-    section.__name__: section for section in (steps, channels, layers, pooling, transfers, ceilings, launches, training)
+    section.__name__: section
+    for section in (steps, channels, layers, pooling, transfers, ceilings, launches, mnist, cifar)
 }
 FOUND: list[Row] = []
 """Rows so far."""
@@ -148,7 +154,7 @@ def save(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
     """Write the record, if asked for; after every section, so that a run cut short leaves what it has."""
     if chosen.json:
         record = {
-            "command": " ".join(["python", *sys.argv]),
+            "command": common.command(),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "commit": os.environ.get("COMMIT") or common.commit(),
             "machine": machine(),

@@ -11,6 +11,7 @@ judged by this table.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -71,7 +72,13 @@ def rows(cases: Any) -> list[Row]:
             key = json.dumps([launch["op"], launch["inputs"], launch["outputs"], options])
             row = found.setdefault(key, {"name": _name(launch), **launch, "count": {}})
             row["count"][case.name] = row["count"].get(case.name, 0) + 1
-    return [row | measured(row) for row in found.values()]
+    names: Counter[str] = Counter()
+    for row in found.values():
+        names[row["name"]] += 1
+        if names[row["name"]] > 1:
+            row["name"] += f" ({names[row['name']]})"  # the same shapes with other strides or options
+        row.update(measured(row))
+    return list(found.values())
 
 
 def _name(launch: Row) -> str:
@@ -121,7 +128,7 @@ def replay(row: Row) -> Callable[[], Any]:
         return lambda: out.__setitem__(tuple(inputs[1:]), inputs[0])
     if op == "where":
         return lambda: cp.where(*inputs)
-    if op in ("random_uniform", "random_normal"):
+    if op.startswith("random"):
         generator = cp.random.default_rng(0)
         return lambda: generator.random(out.shape, dtype=out.dtype)
     if "axis" in options:

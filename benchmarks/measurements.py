@@ -36,7 +36,7 @@ def page(records: Mapping[str, Mapping[str, Any]]) -> str:
 
 def section(name: str, record: Mapping[str, Any]) -> str:
     """One record: what it measures, its table, where it comes from."""
-    lines = [f"## {title(HERE / f'{name}.py')}", "", *table(record["rows"]), ""]
+    lines = [f"## {title(HERE / f'{name}.py')}", "", *tables(record["rows"])]
     machine = ", ".join(f"{key} {text(value)}" for key, value in record["machine"].items() if value is not None)
     versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items() if value is not None)
     lines += [f"`{record['command']}`, {record['date'][:10]}, commit {str(record['commit'])[:10]}.", ""]
@@ -47,6 +47,17 @@ def title(script: Path) -> str:
     """The first sentence of the benchmark's docstring."""
     docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or script.stem
     return docstring.partition("\n")[0].rstrip(".")
+
+
+def tables(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One table for each section that the rows name, in the order of the first; without sections, one for all."""
+    sections: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        sections.setdefault(row.get("section"), []).append({k: v for k, v in row.items() if k != "section"})
+    lines = []
+    for heading, part in sections.items():
+        lines += [*([f"### {heading}", ""] if heading else []), *table(part), ""]
+    return lines
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
