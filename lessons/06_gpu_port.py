@@ -107,7 +107,8 @@ for transfer in trace.transfers:
 
 # %% [markdown]
 # The trace of the simulated GPU counts for us. A **launch** is one piece of work that the host hands to the GPU: here a
-# product, a sum and a comparison. The second **transfer** is the `if`.
+# product, a sum and a comparison. (The program that the GPU then runs is called a kernel. It has nothing to do with that
+# of a convolution.) The second **transfer** is the `if`.
 #
 # ## What a transfer costs
 #
@@ -186,7 +187,7 @@ for what, result in {
 # ## One function for every array
 #
 # The article's author wrote each function twice. In every class stood a `cpu_forward`, which says `np`, and a
-# `gpu_forward`, which says `cp`, and a string `mode="gpu"` chose between them. "There must be a smarter way", he adds.
+# `gpu_forward`, which says `cp`, and a string `mode="gpu"` chose between them. Is there no smarter way, the author asks?
 #
 # There is. The array knows where it lives. Ask it:
 
@@ -489,6 +490,11 @@ def train_epoch_numpy(images, labels, weight, bias, batch_size, rate):
     return weight, bias, np.array(losses)
 
 
+train_set = digits.split()[0]
+untrained = np.zeros((10, 28 * 28), np.float32), np.zeros(10, np.float32)
+*_, losses = train_epoch_numpy(train_set.images, train_set.labels, *untrained, batch_size=8, rate=0.1)
+print(f"{len(losses)} steps; the loss falls from {losses[:10].mean():.2f} to {losses[-10:].mean():.2f}")
+
 # %% [markdown]
 # One line stops with an error when the arrays lie on the GPU. Two others are worse: they run. Each asks for a value, so
 # the host waits until all is done and the value is here. Then the GPU waits until the host has handed over more.
@@ -588,9 +594,9 @@ def step_seconds(network, images, labels, steps=3):
     return (device.clock(images) - start) / steps
 
 
-train_set = digits.split()[0]
 epochs = {}
-print(f"A step: CPU, measured; GPU, {GPU}; and recorded on the H200, with PyTorch in the same run")
+print(f"Milliseconds for a step: CPU, measured; GPU, {GPU}; recorded on the H200, ours and PyTorch")
+print("               CPU     GPU   H200   PyTorch     GPU against CPU     an epoch of 60,000 on the GPU")
 for batch_size in (8, 128):
     images, labels = train_set.images[:batch_size], train_set.labels[:batch_size]
     repeats = 1200 // batch_size
@@ -599,8 +605,8 @@ for batch_size in (8, 128):
     epochs[batch_size] = cpu * 60_000 / batch_size, gpu * 60_000 / batch_size
     theirs = [recorded(f"mnist step, batch {batch_size}", field, 1e3) for field in ("ours_s", "peer_s")]
     print(
-        f"batch {batch_size:3}: {cpu * 1e3:6.2f} ms, {gpu * 1e3:5.2f} ms; {theirs[0]} and {theirs[1]} ms.   "
-        f"GPU {cpu / gpu:.1f} times faster, an epoch of 60,000 in {epochs[batch_size][1]:.1f} s"
+        f"batch {batch_size:3} {cpu * 1e3:9.2f} {gpu * 1e3:7.2f} {theirs[0]:>6} {theirs[1]:>9} "
+        f"{cpu / gpu:9.1f} times faster {epochs[batch_size][1]:17.2f} s"
     )
     journal.measured(f"network_batch_{batch_size}", cpu / gpu)
 
@@ -625,10 +631,11 @@ show.timeline(trace)
 # %% [markdown]
 # The number of launches does not depend on the batch. At batch 8 the kernels are so short that the GPU is done before
 # the host has handed over the next one. The step takes as long as the host needs to hand it over: it is **launch-bound**.
-# A faster GPU would change nothing. Larger batches would, or fewer launches. Lesson 07 finds out where they are, and
-# what else stands in the way.
+# A GPU that computes faster would change nothing. Larger batches would, or fewer launches. A larger batch is not the
+# same training, though: 469 updates an epoch in place of 7,500 (lesson 05).
 #
-# A larger batch is not the same training, though: 469 updates an epoch in place of 7,500 (lesson 05).
+# The article's program needed 100 seconds for its epoch with batches of 8, on a GPU. Where were they, if a step can be
+# as short as this? That is lesson 07.
 
 # %% [markdown]
 # ### A race
@@ -680,19 +687,31 @@ def blog_network(filters=16, window=4, stride=None, dense=1):
 count = 20 if device.is_simulated(cp) else 100  # a fifth of the blog's batch, where NumPy must compute what we model
 colour, its_labels = rng.standard_normal((count, 3, 32, 32), dtype=np.float32), rng.integers(0, 10, count)
 on_gpu = cp.asarray(colour), cp.asarray(its_labels)
+steps = 1 if device.is_simulated(cp) else 20
 minutes = {16: "10:19", 64: "13:01", 256: "20:53"}
 by_filters = {}
 print(f"Milliseconds for a step of {count} images: CPU, measured; GPU, {GPU}")
 print("             CPU      GPU      H200, 100 images   the blog's 50 epochs on a K20c")
 for filters in minutes:
     cpu = step_seconds(blog_network(filters), colour, its_labels, steps=1)
-    gpu = step_seconds(blog_network(filters), *on_gpu, steps=1)
+    gpu = step_seconds(blog_network(filters), *on_gpu, steps=steps)
     by_filters[filters] = cpu, gpu
     theirs = recorded(f"cifar step, {filters} channels", "ours_s", 1e3)
     print(f"{filters:3} filters {cpu * 1e3:6.1f} {gpu * 1e3:8.2f} {theirs:>21} {minutes[filters]:>20} minutes")
 more = [after / before for before, after in zip(by_filters[16], by_filters[256], strict=True)]
 journal.measured("channels_on_gpu", more[1])
 print(f"16 to 256 filters: the CPU takes {more[0]:.1f} times as long, the GPU {more[1]:.1f} times")
+
+published = {16: 619, 64: 781, 256: 1253}  # seconds
+lines = {
+    "CPU": (list(by_filters), [cpu / count for cpu, _ in by_filters.values()], "measured, one core"),
+    "GPU": (list(by_filters), [gpu / count for _, gpu in by_filters.values()], GPU),
+    "K20c": (list(published), [took / 50 / 40_000 for took in published.values()], "published, 2015"),
+}
+on_h200 = [RECORD.get(f"cifar step, {filters} channels", {}).get("ours_s") for filters in minutes]
+if all(on_h200):
+    lines["H200"] = (list(minutes), [step / 100 for step in on_h200], "recorded")
+show.scaling(lines, what="filters", title="training, for each image")
 
 # %% [markdown]
 # The blog found the same: on its CPU time grew with the channels, on the GPU it only doubled. More channels make larger
@@ -712,7 +731,7 @@ print(f"Milliseconds for a step of {count} images: CPU, measured; GPU, {GPU}")
 print("                            CPU      GPU      H200, 100 images   the blog's 50 epochs on a K20c")
 for name, (row, options, took) in variations.items():
     cpu = step_seconds(blog_network(64, **options), colour, its_labels, steps=1)
-    gpu = step_seconds(blog_network(64, **options), *on_gpu, steps=1)
+    gpu = step_seconds(blog_network(64, **options), *on_gpu, steps=steps)
     theirs = recorded(f"cifar step, 64 channels{row}", "ours_s", 1e3)
     print(f"{name:24} {cpu * 1e3:6.1f} {gpu * 1e3:8.2f} {theirs:>21} {took:>28}")
 
