@@ -124,6 +124,15 @@ def synchronize(x_or_module: Array | Module) -> None:
         module.cuda.runtime.deviceSynchronize()
 
 
+def pool_bytes(x_or_module: Array | Module) -> int | None:
+    """Bytes that the device's memory pool holds; None where there is none, as with NumPy.
+
+    A pool gives nothing back by itself. So after some work this is the most that was ever in use, rounded up to blocks.
+    """
+    pool = getattr(_module(x_or_module), "get_default_memory_pool", None)
+    return None if pool is None else int(pool().total_bytes())
+
+
 def gpu() -> Module:
     """CuPy where a CUDA GPU works, else the simulated GPU."""
     return importlib.import_module("cupy" if _has_cuda() else _SIMULATED)

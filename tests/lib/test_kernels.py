@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import cuda_on_cpu
@@ -16,7 +17,7 @@ from strict_arrays import StrictArray, strict
 from test_nn_optim import MAKERS, gradients
 from test_ops_contract import CALLS, Call, every_call
 
-from unrolled import device, kernels, nn, ops
+from unrolled import data, device, kernels, nn, ops
 from unrolled.device import to_host
 from unrolled.nn import training
 from unrolled.ops.windows import Windows
@@ -240,6 +241,15 @@ def test_no_memory_names_the_layer_and_a_smaller_batch(monkeypatch: pytest.Monke
     words = r"layer 1, Linear\(3\): no memory left for its result; try a batch of 4 instead of 8 \(out of memory alloc"
     with pytest.raises(MemoryError, match=words):
         network.forward(np.zeros((8, 2, 2), np.float32))
+
+
+def test_training_reports_the_most_memory_that_the_pool_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = SimpleNamespace(total_bytes=lambda: 31_457_280)
+    monkeypatch.setattr(strict, "get_default_memory_pool", lambda: pool, raising=False)
+    images, labels = RNG.random((6, 1, 28, 28), dtype=np.float32), np.arange(6)
+    on_device = data.Dataset(strict.asarray(images), strict.asarray(labels))
+    assert "at most 31 MB held on the device" in str(source_a().fit(on_device, epochs=1, progress=False))
+    assert source_a().fit(data.Dataset(images, labels), epochs=1, progress=False).device_bytes is None
 
 
 def test_no_memory_names_the_array_its_size_and_a_smaller_batch(monkeypatch: pytest.MonkeyPatch) -> None:

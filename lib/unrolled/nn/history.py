@@ -33,6 +33,7 @@ class History:
 
     `loss` and `accuracy` are those of the mini-batches while the network learns; the `validation_` lists are empty
     where there was no validation. `seconds` are of training alone. `stopped` says why it ended early, else None.
+    `device_bytes` is the most memory that the device's pool held, None on the host.
     """
 
     loss: list[float] = field(default_factory=list)
@@ -42,6 +43,7 @@ class History:
     seconds: list[float] = field(default_factory=list)
     step_loss: list[float] = field(default_factory=list)
     stopped: str | None = None
+    device_bytes: int | None = None
 
     def trained(self, epoch: EpochResult) -> None:
         """Add an epoch of training."""
@@ -69,7 +71,8 @@ class History:
             if self.validation_loss:
                 words += f" {self.validation_loss[epoch]:6.3f} {_percent('', self.validation_accuracy[epoch]):>5}"
             lines.append(f"{words} {self.seconds[epoch]:8.2f}")
-        return "\n".join([*lines, *([self.stopped] if self.stopped else [])])
+        memory = [] if self.device_bytes is None else [f"at most {self.device_bytes / 1e6:,.0f} MB held on the device"]
+        return "\n".join([*lines, *([self.stopped] if self.stopped else []), *memory])
 
 
 def _percent(before: str, accuracy: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.data import Dataset, minibatches
-from unrolled.device import Array, array_module, to_host
+from unrolled.device import Array, array_module, pool_bytes, to_host
 from unrolled.nn.history import EpochResult, Evaluation, History
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
@@ -95,6 +95,7 @@ def fit(network: Sequential, train: Dataset, validation: Dataset | None, plan: P
         best.restore()
     for layer in network.layers:
         layer.forget()
+    history.device_bytes = pool_bytes(network.parameters)
     return history
 
 
