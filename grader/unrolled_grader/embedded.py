@@ -11,7 +11,7 @@ import re
 from nbformat import NotebookNode
 
 LIMIT = 20_000
-"""Characters of data. A cell of a lesson has up to 500, all cells of a lesson together 5,000; the weights of a small
+"""Characters of data. A cell of a lesson has up to 800, all cells of a lesson together 7,100; the weights of a small
 network for digits have more than 100,000."""
 LONG_LINE = 1_000
 """Characters of a line that nobody typed."""
