@@ -5,8 +5,8 @@ import importlib.util
 import pytest
 
 BOXED = {
-    *("exploits", "test_cgroup", "test_formgrader", "test_jobs", "test_judge", "test_nbgrader", "test_race"),
-    *("test_restart", "test_sandbox", "test_shell", "test_transport", "test_zygote"),
+    *("exploits", "test_cgroup", "test_formgrader", "test_gpu_deferred", "test_gpu_judge", "test_jobs", "test_judge"),
+    *("test_nbgrader", "test_race", "test_restart", "test_sandbox", "test_shell", "test_transport", "test_zygote"),
 }
 """Folders and modules of tests that run student code in bubblewrap."""
 

@@ -1,6 +1,7 @@
 """The learner's check: what it shows, when it raises, how it helps."""
 
 import itertools
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -47,6 +48,20 @@ def test_under_nbgrader_a_failing_check_raises_and_notes_nothing(doubling, execu
     doubling(lambda x: 2 * x)
     assert capsys.readouterr().out.count("double\n") == 2
     assert journal.read()["checks"] == {}
+
+
+@pytest.mark.parametrize(("execution", "raises"), [("autograde", True), ("validate", False)])
+def test_points_that_wait_for_a_gpu_are_not_given_by_nbgrader_alone(doubling, execution, raises, monkeypatch):
+    def run(name, *_arguments, **_options):
+        findings = (Finding("speed", "deferred", ("needs a GPU",)),)
+        return Report(
+            name, "0", findings, (Part("double", "pass", 1, 1, ""), Part("double/speed", "deferred", 0, 1, ""))
+        )
+
+    monkeypatch.setenv("NBGRADER_EXECUTION", execution)
+    monkeypatch.setattr(check.checks, "run", run)
+    with pytest.raises(check.CheckFailedError) if raises else nullcontext():
+        doubling(lambda x: 2 * x)
 
 
 def test_a_grader_seed_gives_fresh_inputs(doubling, monkeypatch, capsys):

@@ -65,6 +65,11 @@ class Report:
         return all(part.verdict in ("pass", "inconclusive", "deferred") for part in self.parts)
 
     @property
+    def deferred(self) -> float:
+        """Points that wait for another machine."""
+        return sum(part.max_points for part in self.parts if part.verdict == "deferred")
+
+    @property
     def points(self) -> float:
         return sum(part.points for part in self.parts)
 
