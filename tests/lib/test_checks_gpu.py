@@ -163,7 +163,7 @@ def test_the_speed_of_a_gpu_is_measured_where_there_is_one(monkeypatch):
     assert [part.verdict for part in found.parts] == ["pass", "pass"], str(found)
     assert found.timing.device == f"modelled, {simgpu.profile().name}"
     unbound = dataclasses.replace(FAST, cases=[dataclasses.replace(case, budget=None) for case in FAST.cases])
-    loop = answer(gpu_specs.RIGHT.replace("    return", "    for _ in range(20):\n        x @ weight\n    return"))
+    loop = answer(gpu_specs.RIGHT.replace("    return", "    for _ in range(80):\n        x @ weight\n    return"))
     assert run("layer", unbound, loop).parts[1].verdict == "fail"
 
 
