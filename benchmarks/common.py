@@ -139,6 +139,11 @@ class Apart:
 def finish(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> None:
     """Print the rows as a table and, with --json, write the record."""
     print_table(rows)
+    save(chosen, rows, packages)
+
+
+def save(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> None:
+    """With --json, write the record."""
     if chosen.json:
         record = {
             "command": command(),

@@ -17,6 +17,7 @@ import common
 import gpu_timing as timing
 import mnist_cnn
 import twins
+from networks import keras_example, source_a, source_b
 from unrolled import nn
 from unrolled.device import to_host
 from unrolled.nn import optim
@@ -24,23 +25,6 @@ from unrolled.nn import optim
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 BATCHES = 16  # taken in turn
 Row = dict[str, Any]
-
-
-def keras_example(dropout: float = 1.0) -> nn.Sequential:
-    """Keras's example for MNIST, as source A's peer; dropout 0 turns it off, so that results can be compared."""
-    return nn.Sequential(
-        *(nn.Conv2d(32, 3), nn.ReLU(), nn.Conv2d(64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25 * dropout)),
-        *(nn.Flatten(), nn.Linear(128), nn.ReLU(), nn.Dropout(0.5 * dropout), nn.Linear(10)),
-    )
-
-
-def source_b(channels: int, window: int = 4, stride: int | None = None, second: bool = False) -> nn.Sequential:
-    """Source B's network and what it tried: channels, windows, a second dense layer."""
-    more = (nn.Linear(1000), nn.ReLU()) if second else ()
-    return nn.Sequential(
-        *(nn.Conv2d(channels, 5), nn.MaxPool2d(window, stride), nn.ReLU(), nn.Flatten()),
-        *(nn.Linear(1000), nn.ReLU(), *more, nn.Linear(10)),
-    )
 
 
 @dataclass(frozen=True)
@@ -67,7 +51,7 @@ class Case:
 
 def _mnist(batch: int, at_most: float) -> Case:
     name, source = f"mnist step, batch {batch}", mnist_cnn.SOURCE.get(batch, "")
-    return Case(name, mnist_cnn.source_a, optim.Adam, torch.optim.Adam, MNIST, batch, at_most, source)
+    return Case(name, source_a, optim.Adam, torch.optim.Adam, MNIST, batch, at_most, source)
 
 
 def _cifar(name: str, network: Callable[[], nn.Sequential], source: str) -> Case:

@@ -24,6 +24,7 @@ import torch
 
 import common
 import twins
+from networks import source_a
 from unrolled import data, nn
 from unrolled.nn import optim
 
@@ -35,20 +36,6 @@ SOURCE = {
     128: "batch 128: Keras 4 s an epoch",
 }
 AIMS = {8: 0.7, 128: 1.0}
-
-
-def source_a(seed: int = 0) -> nn.Sequential:
-    """Source A's network."""
-    return nn.Sequential(
-        nn.Conv2d(10, 3, padding=1, weight_scale=0.05),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(100, weight_scale=0.05),
-        nn.ReLU(),
-        nn.Linear(10, weight_scale=0.05),
-        seed=seed,
-    )
 
 
 def recipe(seed: int = 0) -> nn.Sequential:

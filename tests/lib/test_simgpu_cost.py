@@ -30,7 +30,8 @@ def of(op: str, inputs: list[Operand], out: View, profile: Profile = H200, **opt
 
 def work(op: str, inputs: list[Operand], out: View, profile: Profile = H200, **options: Any) -> float:
     """Seconds beside the launch."""
-    return of(op, inputs, out, profile, **options).seconds - profile.shortest_kernel
+    shortest = profile.shortest_product if op == "matmul" else profile.shortest_kernel
+    return of(op, inputs, out, profile, **options).seconds - shortest
 
 
 def test_a_large_addition_takes_its_bytes_at_the_memorys_bandwidth() -> None:
@@ -172,9 +173,26 @@ def test_a_kernel_of_the_library_is_priced_by_what_it_says_of_itself() -> None:
     price = of("kernel", [left, right], out, **product)
     assert price.flops == 2 * 512 * 256 * 128
     assert price.seconds == of("matmul", [left, right], out).seconds
+    assert cost.library_seconds("kernel", H200) == H200.host["library"] > 0 == cost.library_seconds("matmul", H200)
     step = of("kernel", [array(N)], array(N), name="sgd", rate=0.1)
     assert (step.bytes_read, step.bytes_written) == (8 * N, 4 * N)  # an optimizer reads what it updates
     assert step.seconds == pytest.approx(H200.shortest_kernel + 12 * N / H200.bandwidth)
+
+
+def test_finding_places_by_many_divisions_takes_time_and_is_no_arithmetic_of_the_algorithm() -> None:
+    windows = {"c": 3, "h": 32, "w": 32, "kh": 5, "kw": 5, "sh": 1, "sw": 1, "ph": 0, "pw": 0, "oh": 28, "ow": 28}
+    out = array(100, 76, 784)
+    price = of("kernel", [array(100, 3, 32, 32)], out, name="im2col", ones=1, **windows)
+    assert price.flops == 0
+    assert price.seconds == pytest.approx(H200.shortest_kernel + 90 * out.size / H200.integer)
+    assert price.seconds > 1.2 * of("copy", [out], out).seconds  # which reads and writes more bytes
+
+
+def test_the_shortest_product_and_the_shortest_draw_take_longer_than_other_kernels() -> None:
+    few = array(4, 4)
+    assert of("matmul", [few, few], few).seconds == pytest.approx(H200.shortest_product, rel=0.1)
+    assert of("random", [], few).seconds == pytest.approx(H200.shortest_draw, rel=0.1)
+    assert of("add", [few, few], few).seconds < min(H200.shortest_product, H200.shortest_draw) / 1.9
 
 
 def test_every_figure_has_a_source() -> None:

@@ -34,7 +34,7 @@ def test_a_launch_returns_before_the_device_is_done() -> None:
     issued = machine.clock()
     assert issued - before == pytest.approx(10 * machine.profile.host["ufunc"])
     machine.synchronize()
-    assert machine.clock() - before > 2 * (issued - before)
+    assert machine.clock() - before > 1.5 * (issued - before)
 
 
 actions = st.lists(

@@ -67,7 +67,8 @@ class Kernel:
 
     `numpy(inputs, outputs, options)` computes the same, for NumPy arrays with any strides; options are constants and
     floats together. It raises ValueError where shapes and options do not fit, and never reads beyond its arrays.
-    `flops` looks at shapes only. `updates` says that outputs are read, too.
+    `flops` looks at shapes only. `updates` says that outputs are read, too. `addressing` is how many whole-number
+    operations a thread needs to find its places, where that takes longer than moving the values.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Kernel:
     threads: Callable[[int, Options], int] = one_each
     block: int = 256
     is_product: bool = False
+    addressing: int = 0
     _compiled: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __call__(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options
-from unrolled.kernels.windows import check_windows, meetings
+from unrolled.kernels.windows import ADDRESSING, check_windows, meetings
 
 OUTPUT = r"""
     Index at = blockIdx.x * (Index)blockDim.x + threadIdx.x;
@@ -130,6 +130,8 @@ def _of_inputs(inputs: Arrays, outputs: Arrays, options: Options) -> int:
 
 max_pool = Kernel("max_pool", MAX_POOL, _max_pool, _of_outputs)
 max_pool_with_indices = Kernel("max_pool_with_indices", MAX_POOL_WITH_INDICES, _max_pool, _of_outputs)
-max_unpool = Kernel("max_unpool", MAX_UNPOOL, _max_unpool, _of_inputs)
+max_unpool = Kernel("max_unpool", MAX_UNPOOL, _max_unpool, _of_inputs, addressing=ADDRESSING)
 avg_pool = Kernel("avg_pool", AVG_POOL, _avg_pool, _of_outputs)
-avg_pool_backward = Kernel("avg_pool_backward", AVG_POOL_BACKWARD, _avg_pool_backward, _of_inputs)
+avg_pool_backward = Kernel(
+    "avg_pool_backward", AVG_POOL_BACKWARD, _avg_pool_backward, _of_inputs, addressing=ADDRESSING
+)

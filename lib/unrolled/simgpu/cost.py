@@ -2,6 +2,8 @@
 
     seconds = shortest_kernel + max(bytes / bandwidth, flops / peak)
 
+The shortest matrix product and the shortest draw of random numbers take longer than the shortest kernel of other kinds.
+
 Bytes: each operand is read once and each output written once, whatever the kernel's own traffic is; a value that is
 broadcast is read once, and windows that overlap are read as often as the memory that they cover. Memory comes in
 sectors of 32 bytes. So an operand whose neighbours lie apart costs its sectors, up to eight times its float32 values; a
@@ -10,7 +12,10 @@ again; and what an index array names costs a sector a value, unless whole rows a
 
 Flops: one a value for an addition, several for a division or an exponential (`FLOPS`). A matrix product counts
 2 * M * N * K. It is cut into tiles, which are spread over the multiprocessors: a product with few tiles leaves most of
-them idle. So does a reduction to a few values, since CuPy gives each value one block of threads.
+them idle. So does a reduction to a few values, since CuPy gives each value one block of threads. A kernel that finds
+its places by many divisions says how many whole-number operations a value that takes; they are no flops.
+
+How far this is from a real GPU is measured: `benchmarks/simgpu.py`.
 """
 
 from __future__ import annotations
@@ -81,10 +86,15 @@ def of(
     flops = _flops(op, inputs, outputs, options, elements)
     product = op in ("matmul", "einsum") or _kernel_is("is_product", op, options)
     memory, compute = traffic / profile.bandwidth, flops / _peak((*views, *outputs), product, profile)
+    if op == "kernel":
+        compute = max(compute, _addressing(options, outputs) / profile.integer)
     if op.endswith(".at"):
         compute = max(compute, elements / profile.atomics)
     slowed = max(memory / _blocks_share(op, outputs, profile), compute / _tiles_share(product, outputs, flops, profile))
-    return Cost(read, written, flops, elements, profile.shortest_kernel + slowed, max(memory, compute))
+    shortest = profile.shortest_product if product else profile.shortest_kernel
+    if op == "random":
+        shortest = profile.shortest_draw
+    return Cost(read, written, flops, elements, shortest + slowed, max(memory, compute))
 
 
 def _moved(
@@ -113,6 +123,11 @@ def host_seconds(op: str, options: Mapping[str, Plain], profile: Profile) -> flo
     return profile.host[kind(op, options)]
 
 
+def library_seconds(op: str, profile: Profile) -> float:
+    """The host's time for our own Python (layers, shapes, checks) before a kernel of ours is launched."""
+    return profile.host["library"] if op == "kernel" else 0.0
+
+
 def kind(op: str, options: Mapping[str, Plain]) -> str:
     """The kind of call: a key of `Profile.host`."""
     if _kernel_is("is_product", op, options):  # a call of cuBLAS
@@ -121,8 +136,8 @@ def kind(op: str, options: Mapping[str, Plain]) -> str:
         return "reduction"
     if op.endswith(".at"):
         return "scatter_add"
-    kinds = {"fused": "kernel", "kernel": "kernel", "copy": "copy", "concatenate": "copy", "random": "random"}
-    kinds |= dict.fromkeys(("matmul", "einsum"), "matmul")
+    kinds = {"fused": "kernel", "kernel": "kernel", "random": "random"}
+    kinds |= {name: name for name in ("matmul", "einsum", "copy", "concatenate")}
     kinds |= dict.fromkeys(("getitem", "setitem", "nonzero"), "indexing")
     kinds |= dict.fromkeys(_CREATIONS, "fill") | dict.fromkeys(("sort", "argsort", "searchsorted", "median"), "sort")
     return kinds.get(op, "ufunc")
@@ -145,6 +160,12 @@ def _is_scatter(op: str) -> bool:
 def _kernel_is(what: str, op: str, options: Mapping[str, Plain]) -> bool:
     """Whether a kernel of the library says so of itself: "updates" (it reads its outputs, too) or "is_product"."""
     return op == "kernel" and bool(getattr(operations.kernel(options.get("name")), what, False))
+
+
+def _addressing(options: Mapping[str, Plain], outputs: Sequence[View]) -> int:
+    """Whole-number operations with which a kernel of the library finds its places."""
+    each = int(getattr(operations.kernel(options.get("name")), "addressing", 0))
+    return each * outputs[0].size if outputs else 0
 
 
 def _nbytes(view: View) -> int:

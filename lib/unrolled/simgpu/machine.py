@@ -85,6 +85,7 @@ class LocalMachine:
             with np.errstate(all="ignore"):  # a GPU does not warn
                 operation(arrays, results, options)
         call = cost.host_seconds(op, options, self.profile)
+        self._timeline.call(cost.library_seconds(op, self.profile))
         issued = self._timeline.call(call)
         start, end = self._timeline.enqueue(stream, price.seconds, price.work, "compute")
         shape, dtype = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")

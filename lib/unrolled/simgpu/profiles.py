@@ -40,13 +40,19 @@ class Profile:
     and partly found again in the cache."""
     shortest_kernel: float
     """From one empty kernel to the next on one stream."""
+    shortest_product: float
+    """The same for matrix products: they wait for their first tiles before they begin."""
+    shortest_draw: float
+    """The same for random numbers: each thread first fetches the state of its generator."""
     link_bandwidth: float
     """To and from the host, page-locked memory."""
     pageable_bandwidth: float
     """The same for ordinary memory, which the driver first copies."""
     link_latency: float
     host: Mapping[str, float]
-    """The host's time for a call, by kind: `cost.kind` names them."""
+    """The host's time for a call, by kind: `cost.kind` names them. And "library": our own Python (layers, shapes,
+    checks, views) before each call of one of our kernels. The Python of other programs between their calls is not
+    counted."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where each figure is from; "host.ufunc" for those of `host`."""
 
@@ -68,44 +74,53 @@ def measured(profile: Profile, figures: Mapping[str, float], source: str) -> Pro
     return replace(profile, **others, host={**profile.host, **hosts}, sources=sources)  # type: ignore[arg-type]
 
 
-def _profile(name: str, figures: Mapping[str, tuple[float, str]], host_scale: float = 1.0) -> Profile:
-    """A profile from figures with their sources. The host's times are those of `_HOST`, for a host of that speed."""
-    host = {kind: seconds * host_scale for kind, seconds in _HOST.items()}
+def _profile(name: str, figures: Mapping[str, tuple[float, str]], host: str = "") -> Profile:
+    """A profile from figures with their sources. The host's times are those of `_HOST`; `host` says why elsewhere."""
     values = {key: value for key, (value, _) in figures.items()}
     sources = {key: source for key, (_, source) in figures.items()}
-    sources |= {f"host.{kind}": _HOST_SOURCE if host_scale == 1 else _SLOWER for kind in host}
-    return Profile(name=name, host=host, sources=sources, **values)
+    sources |= {f"host.{kind}": host or source for kind, (_, source) in _HOST.items()}
+    times = {kind: seconds for kind, (seconds, _) in _HOST.items()}
+    return Profile(name=name, host=times, sources=sources, **values)
 
 
-_HOST_SOURCE = "assumed: CuPy calls on an H200's host, a prototype's range (5-10 us a ufunc, 15-20 us a reduction)"
-_SLOWER = "assumed: twice the H200's host, as a virtual core of a hosted notebook is about half as fast"
-_HOST = {
-    "ufunc": 6e-6,
-    "reduction": 16e-6,
-    "matmul": 14e-6,
-    "indexing": 30e-6,  # several calls inside: broadcasting and wrapping the indices
-    "scatter_add": 45e-6,
-    "copy": 7e-6,
-    "fill": 5e-6,
-    "sort": 30e-6,
-    "random": 12e-6,
-    "kernel": 6e-6,
-    "upload": 10e-6,
-    "download": 8e-6,
-    "allocate": 1e-6,
-    "reserve": 150e-6,  # cudaMalloc
-    "synchronize": 4e-6,
-    "event": 2e-6,
+_H200_RUN = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu.py, 2026-11-21"
+_H200_OPS = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu_ops.py, 2026-11-21"
+_WITHOUT = _H200_RUN + ", less the allocation of its result"
+_HOST: dict[str, tuple[float, str]] = {
+    "ufunc": (19e-6, _H200_RUN + ": a ufunc into out"),
+    "reduction": (14e-6, _WITHOUT),
+    "matmul": (17e-6, _H200_RUN + ": our call of cuBLAS; CuPy's matmul takes 15 us"),
+    "einsum": (129e-6, _WITHOUT),
+    "indexing": (19e-6, _WITHOUT + ": 18 us to take, 21 us to put"),
+    "scatter_add": (20e-6, _H200_RUN),
+    "copy": (17e-6, _WITHOUT + ": 13 us to assign, 20 us to copy"),
+    "concatenate": (45e-6, _WITHOUT),
+    "fill": (9e-6, _H200_RUN),
+    "sort": (30e-6, "assumed: several launches in one call"),
+    "random": (11e-6, _WITHOUT),
+    "kernel": (15e-6, _H200_RUN + ": RawKernel; an ElementwiseKernel takes 17 us"),
+    "library": (16e-6, _H200_RUN + ": what remains of a launch beside call and allocations, the median of 12 steps"),
+    "upload": (8e-6, _H200_RUN + ": half of the 16 us of 4,000 bytes"),
+    "download": (8e-6, _H200_RUN + ": half of the 15 to 21 us of a few bytes"),
+    "allocate": (5.5e-6, _H200_RUN + ": empty, from the pool"),
+    "reserve": (150e-6, "assumed: cudaMalloc"),
+    "synchronize": (3.6e-6, _H200_RUN),
+    "event": (3.6e-6, _H200_RUN),
 }
+_HOSTED = (
+    "assumed: as measured on the H200's host in its slower run (its quicker one took about half of it), "
+    "as a virtual core of a hosted notebook is about half as fast as a server's"
+)
 
 _DERIVED = "from the datasheet: cores, clock and rate"
-_NINETY = "assumed: 90 % of the datasheet's, as a copy reaches on an H200 (4.3 of 4.8 TB/s)"
-_MATMUL = "assumed: what cuBLAS reaches of the peak in float32"
+_NINETY = "assumed: 90 % of the datasheet's, as a copy reaches on an H200 (measured: 4.29 of 4.8 TB/s)"
+_MATMUL = "assumed: what cuBLAS reaches of the peak in float32 (measured on an H200: 77 %)"
 _TRANSPOSED = "assumed: between the 8 sectors fetched for 8 values and the cache that keeps them"
 _ATOMICS = "assumed: one atomic addition a clock for each of the slices of the L2 cache"
-_KERNEL = "assumed: back-to-back empty kernels, 2 us on an H200; slower clocks take longer"
+_KERNEL = "assumed: 2 us as measured on an H200, and longer for slower clocks"
+_LIKE_KERNEL = "assumed: as many of the shortest kernels as measured on an H200"
 _PAGEABLE = "assumed: about half of page-locked, since one core copies each byte first"
-_LATENCY = "assumed: of a small copy, beside the call itself"
+_LATENCY = "assumed: as measured on an H200"
 
 T4 = _profile(
     "T4",
@@ -124,11 +139,13 @@ T4 = _profile(
         "atomics": (2.5e10, _ATOMICS),
         "transposed": (2.5, _TRANSPOSED),
         "shortest_kernel": (3e-6, _KERNEL),
+        "shortest_product": (6e-6, _LIKE_KERNEL),
+        "shortest_draw": (27e-6, _LIKE_KERNEL),
         "link_bandwidth": (12e9, "assumed: three quarters of PCIe 3.0 x16 (15.75 GB/s)"),
         "pageable_bandwidth": (5e9, _PAGEABLE),
         "link_latency": (8e-6, _LATENCY),
     },
-    host_scale=2.0,
+    host=_HOSTED,
 )
 
 A100 = _profile(
@@ -148,11 +165,13 @@ A100 = _profile(
         "atomics": (1e11, _ATOMICS),
         "transposed": (2.0, _TRANSPOSED),
         "shortest_kernel": (2.2e-6, _KERNEL),
+        "shortest_product": (4.4e-6, _LIKE_KERNEL),
+        "shortest_draw": (20e-6, _LIKE_KERNEL),
         "link_bandwidth": (24e9, "assumed: three quarters of PCIe 4.0 x16 (31.5 GB/s)"),
         "pageable_bandwidth": (9e9, _PAGEABLE),
         "link_latency": (8e-6, _LATENCY),
     },
-    host_scale=2.0,
+    host=_HOSTED,
 )
 
 H200 = _profile(
@@ -160,7 +179,7 @@ H200 = _profile(
     {
         "memory": (141e9, H200_SHEET),
         "multiprocessors": (132, H200_SHEET),
-        "bandwidth": (4.3e12, "measured with a prototype on an H200: a copy on the device, read and write counted"),
+        "bandwidth": (4.3e12, _H200_RUN + ": a copy of 2 GB on the device, read and write counted"),
         "float32": (67e12, H200_SHEET),
         "float64": (34e12, H200_SHEET),
         "float16": (134e12, "NVIDIA H100 whitepaper: twice float32"),
@@ -168,13 +187,18 @@ H200 = _profile(
         "tensor_float32": (494e12, H200_SHEET + ": half of the figure for sparse matrices"),
         "tensor_float16": (989e12, H200_SHEET + ": half of the figure for sparse matrices"),
         "matmul_float64": (67e12, H200_SHEET + ", tensor cores"),
-        "matmul_efficiency": (0.75, _MATMUL),
+        "matmul_efficiency": (
+            0.77,
+            _H200_RUN + ": 51.3 TFLOP/s for float32 of 8192 x 8192; float16 76 %, float64 94 %",
+        ),
         "atomics": (1.6e11, _ATOMICS),
         "transposed": (2.0, _TRANSPOSED),
-        "shortest_kernel": (2e-6, "measured with a prototype on an H200: about 2 us"),
-        "link_bandwidth": (50e9, "assumed: four fifths of PCIe 5.0 x16 (63 GB/s)"),
-        "pageable_bandwidth": (12e9, _PAGEABLE),
-        "link_latency": (8e-6, _LATENCY),
+        "shortest_kernel": (2e-6, _H200_OPS + ": 1.9 us for the smallest, 2.3 us to 2.8 us for small sums"),
+        "shortest_product": (4e-6, _H200_RUN + ": 64 x 64; 2.9 us to 6.6 us for the smallest of gpu_ops.py"),
+        "shortest_draw": (18e-6, _H200_RUN + ": 64 x 64 uniform values"),
+        "link_bandwidth": (54e9, _H200_RUN + ": 256 MB"),
+        "pageable_bandwidth": (12e9, _H200_RUN + ": 16 MB; 6 GB/s to 11 GB/s for 256 MB"),
+        "link_latency": (8e-6, _H200_RUN + ": half of the 16 us of 4,000 bytes, the other is the call's"),
     },
 )
 

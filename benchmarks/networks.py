@@ -1,0 +1,36 @@
+"""The networks that the sources train, and Keras's example: what several benchmarks measure."""
+
+from __future__ import annotations
+
+from unrolled import nn
+
+
+def source_a(seed: int = 0) -> nn.Sequential:
+    """Source A's network."""
+    return nn.Sequential(
+        nn.Conv2d(10, 3, padding=1, weight_scale=0.05),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(100, weight_scale=0.05),
+        nn.ReLU(),
+        nn.Linear(10, weight_scale=0.05),
+        seed=seed,
+    )
+
+
+def keras_example(dropout: float = 1.0) -> nn.Sequential:
+    """Keras's example for MNIST, as source A's peer; dropout 0 turns it off, so that results can be compared."""
+    return nn.Sequential(
+        *(nn.Conv2d(32, 3), nn.ReLU(), nn.Conv2d(64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25 * dropout)),
+        *(nn.Flatten(), nn.Linear(128), nn.ReLU(), nn.Dropout(0.5 * dropout), nn.Linear(10)),
+    )
+
+
+def source_b(channels: int, window: int = 4, stride: int | None = None, second: bool = False) -> nn.Sequential:
+    """Source B's network and what it tried: channels, windows, a second dense layer."""
+    more = (nn.Linear(1000), nn.ReLU()) if second else ()
+    return nn.Sequential(
+        *(nn.Conv2d(channels, 5), nn.MaxPool2d(window, stride), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(1000), nn.ReLU(), *more, nn.Linear(10)),
+    )
