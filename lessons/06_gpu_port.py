@@ -388,12 +388,11 @@ on_cpu = seconds(lambda a: a @ a, a=host_matrix)
 start = device.clock(cp)  # time.perf_counter(); for the simulated GPU, the clock of its modelled host
 gpu_matrix @ gpu_matrix
 stopped = device.clock(cp) - start
+rate, possible = 2 * size**3 / stopped / 1e12, simgpu.profile().float32 / 1e12
 print(f"CPU {on_cpu * 1e3:.0f} ms, GPU {stopped * 1e6:.0f} µs ({GPU})")
 print(f"{on_cpu / stopped:,.0f} times faster!")
-print(
-    f"The product takes 2 x {size}³ operations: that would be {2 * size**3 / stopped / 1e12:,.0f} million million a second."
-)
-print(f"A T4 can do {simgpu.profile().float32 / 1e12:.0f}.")
+print(f"2 x {size}³ operations in this time: {rate:,.0f} million million a second")
+print(f"A T4 can do {possible:.0f} million million")
 
 # %% [markdown]
 # That cannot be. The last two lines are a habit worth keeping: count the work, and ask whether the machine could have
