@@ -19,7 +19,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "measurements.md"
-COPIES = {RESULTS / "gpu.json": HERE.parent / "lib" / "unrolled" / "records" / "gpu.json"}
+COPIES = {RESULTS / name: HERE.parent / "lib" / "unrolled" / "records" / name for name in ("gpu.json", "simgpu.json")}
 """Records that travel with the library, since lessons quote them."""
 INTRODUCTION = """\
 # Measurements

@@ -64,20 +64,23 @@ def restore(file: str | Path) -> None:
 
 
 def predict(name: str, times: Any) -> None:
-    """Note a guess: how many `times` faster will it be? `...` means none yet. Never asks and never raises."""
+    """Note a guess, as a number of `times`: faster, longer, whatever was asked. `...` means none yet.
+
+    Never asks and never raises.
+    """
     if times is ...:
-        print(f"No guess for {name} yet. Put a number in place of the dots: how many times faster?")
+        print(f"No guess for {name} yet. Put a number in place of the dots: how many times?")
     elif not _is_positive(times):
         print(f"A guess is a positive number of times, such as 40. Got {times!r}; nothing noted.")
     else:
         record = read()
         record["predictions"][name] = {"guess": float(times), "date": _now()}
         _save(record)
-        print(f"Noted: your guess for {name} is {times:g} times faster. The measurement will stand beside it.")
+        print(f"Noted: your guess for {name} is {times:g} times. The measurement will stand beside it.")
 
 
 def measured(name: str, times: float) -> None:
-    """Note a measurement made in a lesson: `times` faster, to stand beside the prediction of the same name.
+    """Note a measurement made in a lesson, a number of `times`, to stand beside the prediction of the same name.
 
     Raises ValueError unless `times` is a positive number.
     """

@@ -59,6 +59,21 @@ def test_a_clock_that_lies_fails(name):
     assert says in str(found)
 
 
+def test_float64_by_accident_is_named_with_its_line():
+    wide = """
+def answer(x, weight):
+    xp = array_module(x, weight)
+    y = xp.zeros((len(x), weight.shape[1]))
+    y += x @ weight
+    return xp.maximum(y, 0).astype(x.dtype)"""
+    cases = [gpu_case("one", Budget(float64=0), x=normal(3, 4), weight=normal(4, 2))]
+    spec = dataclasses.replace(gpu_specs.LAYER, cases=cases)
+    said = str(checked(gpu_specs.HEAD + wide, spec))
+    assert "3 float64 launches, none allowed: 1 x fill, 1 x add, 1 x maximum" in said, said
+    assert "name the dtype where an array is made" in said
+    assert checked(gpu_specs.RIGHT, spec).passed
+
+
 @pytest.mark.parametrize(
     ("budget", "passes"),
     [

@@ -288,3 +288,15 @@ def test_any_number_of_arrays_can_be_concatenated():
     parts = [np.full((2, n % 3), n, np.float32) for n in range(150)]
     joined = cp.concatenate([cp.asarray(part) for part in parts], axis=1)
     np.testing.assert_array_equal(joined.get(), np.concatenate(parts, axis=1))
+
+
+def test_lists_of_device_arrays_are_put_together_on_the_device():
+    parts = [cp.asarray(np.float32(n)) for n in range(3)]
+    with cp.trace() as trace:
+        joined, nested = cp.array(parts), cp.asarray([parts, parts], dtype=cp.float64)
+    assert not trace.transfers
+    np.testing.assert_array_equal(joined.get(), [0, 1, 2])
+    np.testing.assert_array_equal(nested.get(), [[0, 1, 2]] * 2)
+    assert (joined.dtype, nested.dtype) == (np.float32, np.float64)
+    with pytest.raises(TypeError, match="Unsupported type"):
+        cp.array([parts[0], np.float32(1)])

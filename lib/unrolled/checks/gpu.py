@@ -34,6 +34,7 @@ MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with a
 CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
 ADVICE = {"Unsupported type": MIXED, "Implicit conversion": CONVERTED, "__array_ufunc__": CONVERTED}
 """What helps, by what an error says."""
+WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
 COPIES = "float(), int(), .item(), .get(), asnumpy and an `if` copy from the GPU; asarray of a NumPy array copies to it"
 
 
@@ -120,17 +121,17 @@ def advice(lines: Sequence[str]) -> tuple[str, ...]:
 
 def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:
     """What a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
-    directions = [transfer.direction for transfer in trace.transfers]
+    wide = [launch for launch in trace.launches if launch.dtype == "float64"]
     lines: list[str] = []
-    for name, most, events, kinds in (
-        ("transfer", budget.transfers, trace.transfers, directions),
-        ("synchronization", budget.synchronizations, trace.synchronizations, []),
-        ("launch", budget.launches, trace.launches, [launch.op for launch in trace.launches]),
+    for name, most, events, kinds, helps in (
+        ("transfer", budget.transfers, trace.transfers, [transfer.direction for transfer in trace.transfers], COPIES),
+        ("synchronization", budget.synchronizations, trace.synchronizations, [], ""),
+        ("launch", budget.launches, trace.launches, [launch.op for launch in trace.launches], ""),
+        ("float64 launch", budget.float64, wide, [launch.op for launch in wide], WIDER),
     ):
         if most is not None and len(events) > most:
             lines += [f"{_counted(len(events), name)}, {_allowed(most)}{_listed(kinds)}", *_places(events, function)]
-            if name == "transfer":
-                lines.append(COPIES)
+            lines += [helps] if helps else []
     return tuple(lines)
 
 

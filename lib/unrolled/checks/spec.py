@@ -66,6 +66,8 @@ class Budget:
     """Copies between host and GPU, either way."""
     synchronizations: int | None = 0
     """Waits for the GPU, other than those that are part of a transfer."""
+    float64: int | None = None
+    """Launches whose result is float64: 0 for a function that must not compute in it by accident."""
 
 
 @dataclass(frozen=True)

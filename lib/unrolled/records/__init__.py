@@ -1,7 +1,8 @@
 """Figures that were measured once on a real GPU, for whoever has none: lessons show them beside their own.
 
-`gpu()` is the record that `benchmarks/gpu.py` wrote. Its file here is a copy of benchmarks/results/gpu.json, made by
-benchmarks/measurements.py, so that it travels with the package.
+`gpu()` is the record that `benchmarks/gpu.py` wrote, `model()` the one of `benchmarks/simgpu.py`: the simulated GPU's
+modelled times beside the measured ones. The files here are copies of those in benchmarks/results/, made by
+benchmarks/measurements.py, so that they travel with the package.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 GPU = Path(__file__).parent / "gpu.json"
+MODEL = Path(__file__).parent / "simgpu.json"
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,23 @@ class Record:
     def __str__(self) -> str:
         """Where the figures come from, in one sentence."""
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        gpu, driver = self.machine.get("gpu", "a GPU"), self.machine.get("driver", "unknown")
-        return f"Measured on {gpu}, driver {driver}, {versions}, on {self.date[:10]} by `{self.command}`."
+        gpu = f"on {self.machine['gpu']}, driver {self.machine['driver']}, " if "gpu" in self.machine else "with "
+        return f"Measured {gpu}{versions}, on {self.date[:10]} by `{self.command}`."
 
 
 @lru_cache(maxsize=1)
 def gpu() -> Record:
     """The recorded run on a real GPU."""
-    record = json.loads(GPU.read_text(encoding="utf-8"))
+    return _read(GPU)
+
+
+@lru_cache(maxsize=1)
+def model() -> Record:
+    """How the simulated GPU's modelled times compare with the recorded ones."""
+    return _read(MODEL)
+
+
+def _read(file: Path) -> Record:
+    record = json.loads(file.read_text(encoding="utf-8"))
     rows = {row["name"]: row for row in record["rows"]}
     return Record(rows, record["machine"], record["versions"], record["command"], record["date"])

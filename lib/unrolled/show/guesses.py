@@ -19,7 +19,7 @@ CLOSE = 2.0  # a guess within this factor is close
 
 @styled()
 def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
-    """What was guessed and what was measured, both in times faster, on log axes with the line of perfect guesses.
+    """What was guessed and what was measured, both as a number of times, on log axes with the line of perfect guesses.
 
     rows: mappings with "name", "guess" and "measured", all above 0. ValueError for no rows or values not above 0.
     """
@@ -32,18 +32,18 @@ def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
     line = np.array([low, high])
     axes.fill_between(line, line / CLOSE, line * CLOSE, color=PALE, linewidth=0)
     axes.plot(line, line, color=GREY, linewidth=1.2)
-    axes.set(xlabel="guess (times faster)", ylabel="measured (times faster)")
+    axes.set(xlabel="guess (times)", ylabel="measured (times)")
     word_ticks(axes, "x", number)
     word_ticks(axes, "y", number)
-    axes.text(0.03, 0.96, "faster than guessed", transform=axes.transAxes, va="top", size=SMALL, color=GREY)
-    axes.text(0.97, 0.04, "slower than guessed", transform=axes.transAxes, ha="right", size=SMALL, color=GREY)
+    axes.text(0.03, 0.96, "more than guessed", transform=axes.transAxes, va="top", size=SMALL, color=GREY)
+    axes.text(0.97, 0.04, "less than guessed", transform=axes.transAxes, ha="right", size=SMALL, color=GREY)
     _points(axes, rows)
     return Picture(figure, _alt(rows))
 
 
 def _points(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     for i, row in enumerate(rows):
-        look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
+        look: dict[str, Any] = {"color": COLOURS[(i + i // 8) % 8], "markeredgecolor": INK, "markersize": 9}
         marker, y = MARKERS[i % 8], 0.97 - i * 0.97 / max(len(rows), 7)
         axes.plot(float(row["guess"]), float(row["measured"]), marker, zorder=3, **look)
         axes.plot(1.07, y, marker, transform=axes.transAxes, clip_on=False, **look)
@@ -66,4 +66,4 @@ def _alt(rows: Sequence[Mapping[str, Any]]) -> str:
     close = sum(1 / CLOSE <= float(row["guess"]) / float(row["measured"]) <= CLOSE for row in rows)
     lines = "; ".join(f"{row['name']}: {verdict(row)}" for row in rows)
     count = count_of(len(rows), "prediction")
-    return f"{count} against measurements, in times faster: {lines}. {close} within a factor of 2."
+    return f"{count} against measurements, in times: {lines}. {close} within a factor of 2."

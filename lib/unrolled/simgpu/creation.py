@@ -9,10 +9,16 @@ import numpy as np
 
 from unrolled.simgpu.array import empty_like as _like
 from unrolled.simgpu.array import launch, ndarray
+from unrolled.simgpu.views import stack
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmin: int = 0) -> ndarray:
-    """An array on the device with these values: numbers, lists or a NumPy array (which moves), or a device array."""
+    """An array on the device with these values: numbers, lists or a NumPy array (which moves), or a device array.
+
+    Lists of device arrays are put together on the device, as CuPy does.
+    """
+    if _holds_arrays(obj):
+        obj, copy = _together(obj), False
     if isinstance(obj, ndarray):
         found = obj.astype(obj.dtype if dtype is None else dtype, order, copy=copy)
     else:
@@ -184,3 +190,16 @@ FUNCTIONS = {
         *(copy, arange, linspace, eye, identity, tril, triu, asnumpy, get_array_module, shape, ndim, size),
     )
 }
+
+
+def _holds_arrays(obj: Any) -> bool:
+    """Whether it is a list whose first value, however deep, is a device array."""
+    while isinstance(obj, (list, tuple)) and len(obj):
+        obj = obj[0]
+        if isinstance(obj, ndarray):
+            return True
+    return False
+
+
+def _together(obj: Any) -> ndarray:
+    return stack([_together(item) if isinstance(item, (list, tuple)) else item for item in obj])
