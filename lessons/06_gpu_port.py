@@ -265,7 +265,8 @@ print(conv2d_numpy(digits.images[:8], weight, bias, padding=1).dtype)
 # **Core**, about 12 minutes.
 #
 # Port it: one function for every array, in the dtype of x, without a transfer. Most lines can stay as they are. The
-# check allows one launch for each place inside the kernel and twelve besides; so a loop over images would not pass.
+# check allows one launch for each place inside the kernel and twelve besides; so a loop over images would not pass. And
+# it looks inside: what is computed in float64 and made float32 at the end is as slow as float64.
 #
 # One point **more** is for speed on a real GPU: 6 times that of a convolution image by image. Without a GPU the check
 # says *deferred*. The point is then neither lost nor given; a machine that has one measures it later.
@@ -793,8 +794,8 @@ print(f"the GPU would be busy for {trace.device_seconds / trace.seconds:.0%} of 
 # ### BEGIN SOLUTION
 # **A model answer.** A better GPU would not help. Each array operation is a launch, which costs the host some
 # microseconds whatever its size, and a step has the same number of launches for 8 images as for 128. With 8 the GPU was
-# done with each kernel before the next one came: it was busy for a quarter of the time, and a step took 0.72 ms, nearly
-# as long as the 0.75 ms for 128 images (modelled, T4). So against my CPU it was 3 times faster with 8 images, and 18
+# done with each kernel before the next one came: it was busy for a fifth of the time, and a step took 0.90 ms, nearly as
+# long as the 0.92 ms for 128 images (modelled, T4). So against my CPU it was 2.5 times faster with 8 images, and 15
 # times with 128. She should try larger batches, knowing that this is other training, or fewer launches. Of the product I would
 # ask when she stopped the clock: a call only hands over the work, and without a wait she has timed the order, not the
 # product; my own first clock showed a hundredth of the truth. I would look for hidden transfers, such as float(loss) or

@@ -53,6 +53,12 @@ def activation_with_a_float64_slope(kind, x):
     return activation_right(kind, x)
 
 
+def activation_by_way_of_float64(kind, x):
+    if kind == "step":
+        return device.array_module(x).where(x > 0, 1.0, 0.0).astype(x.dtype)
+    return activation_right(kind, x)
+
+
 def activation_on_the_host(kind, x):
     return device.array_module(x).asarray(activation_right(kind, device.to_host(x)))
 
@@ -118,6 +124,10 @@ def convolved_from_a_list(x, weight, bias, padding=0):
 
 def convolved_in_float64(x, weight, bias, padding=0):
     return convolved(x, weight, bias, padding, dtype="float64")
+
+
+def convolved_by_way_of_float64(x, weight, bias, padding=0):
+    return convolved(x, weight, bias, padding, dtype="float64").astype(x.dtype)
 
 
 def convolved_with_asarray(x, weight, bias, padding=0):
@@ -378,6 +388,7 @@ MUTANTS = {
         Mutant(activation_of_the_gpu_alone, "Unsupported type <class 'numpy.ndarray'>"),
         Mutant(activation_in_whole_numbers, "dtype is int64, expected float32"),
         Mutant(activation_with_a_float64_slope, "dtype is float64, expected float32"),
+        Mutant(activation_by_way_of_float64, "1 float64 launch, none allowed: 1 x where"),
         Mutant(activation_on_the_host, "2 transfers, none allowed: 1 x to host, 1 x to device"),
         Mutant(activation_that_stays_on_the_host, "it left the GPU"),
         Mutant(activation_value_by_value, "launches, at most 6 allowed"),
@@ -387,6 +398,7 @@ MUTANTS = {
     ],
     "conv2d_port": [
         Mutant(convolved_in_float64, "dtype is float64, expected float32"),
+        Mutant(convolved_by_way_of_float64, "float64 launches, none allowed"),
         Mutant(convolved_with_asarray, "Implicit conversion to a NumPy array is not allowed"),
         Mutant(convolved_in_numpys_zeros, "call the same function of the array's own module"),
         Mutant(convolved_with_numpys_pad, "call the same function of the array's own module"),
