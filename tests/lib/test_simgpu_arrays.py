@@ -135,7 +135,8 @@ def test_reductions_over_several_axes_with_dtype_and_out(name: str, data: Any) -
         assert getattr(m, name)(x, axis=axes, out=out) is out
         return out
 
-    if axes and len(axes) < a.ndim:
+    exact = name in ("max", "all") or a.dtype.kind not in "fc"  # NumPy may add up in another order into `out`
+    if axes and len(axes) < a.ndim and exact:
         same(name, into, a)
 
 

@@ -73,6 +73,8 @@ def _ufunc(function: np.ufunc) -> Operation:
             loop["dtype"] = dtype_of(options["dtype"])
         if options.get("signature") is not None:
             loop["signature"] = tuple(dtype_of(name) for name in options["signature"])
+            if len(loop["signature"]) != function.nargs:  # older NumPys take one dtype for that of the output
+                raise CommandError(f"a signature of {len(loop['signature'])} dtypes; expected {function.nargs}")
         if function is np.power and not loop and np.result_type(*inputs).kind in "iu":
             inputs = _bounded_power(inputs, outputs[0])
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
