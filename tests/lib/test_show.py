@@ -50,6 +50,9 @@ class Fast:
 
 
 PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
+    "agreement": lambda: show.agreement(
+        {"products": {"(8, 9) @ (9, 8)": (1e-5, 3e-5)}, "steps": {"a step": (1e-3, 9e-4)}}
+    ),
     "amdahl": lambda: show.amdahl(0.9),
     "bars": lambda: show.bars({"digits": 1e5, "their patch matrix": 9e5}, "B", title="Memory"),
     "bars, log": lambda: show.bars({"loops": 0.21, "one call": 6.2e-5}, "s", log=True),

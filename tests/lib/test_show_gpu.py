@@ -313,6 +313,41 @@ def test_no_lines_are_refused() -> None:
         show.scaling({})
 
 
+# agreement
+
+MODELLED = {
+    "kernels": {"add": (2e-6, 3e-6), "relu": (4e-6, 2e-6)},
+    "products": {"a product": (50e-6, 10e-6), "another": (1e-6, 3e-6), "a third": (1e-6, 1e-6)},
+}
+
+
+def test_agreement_in_words() -> None:
+    assert show.agreement(MODELLED, title="H200").alt == (
+        "H200. Modelled against measured times, log axes. kernels: 2 of 2 within 2 times. products: 1 of 3 within 2 "
+        "times. Far off: a product, measured 50 µs, modelled 10 µs. Far off: another, measured 1 µs, modelled 3 µs."
+    )
+    assert "kernels: 1 of 2 within 1.9 times" in show.agreement(MODELLED, within=1.9).alt
+
+
+def test_agreement_has_measured_times_on_its_x_axis() -> None:
+    axes = show.agreement(MODELLED).figure.axes[0]
+    groups = [line for line in axes.lines if line.get_marker() not in (None, "None") and len(line.get_xdata()) > 1]
+    assert [list(line.get_xdata()) for line in groups] == [[2e-6, 4e-6], [50e-6, 1e-6, 1e-6]]
+    assert [list(line.get_ydata()) for line in groups] == [[3e-6, 2e-6], [10e-6, 3e-6, 1e-6]]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("measured", "modelled")
+
+
+@pytest.mark.parametrize("groups", [{}, {"none": {}}, {"kernels": {"add": (0, 1e-6)}}])
+def test_times_that_cannot_agree_are_refused(groups: Any) -> None:
+    with pytest.raises(ValueError, match=r"\(measured, modelled\) seconds above 0"):
+        show.agreement(groups)
+
+
+def test_a_band_without_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="within must be above 1, got 1"):
+        show.agreement(MODELLED, within=1)
+
+
 # in a notebook
 
 

@@ -3,6 +3,7 @@
 An `Explorer` has sliders; it is a still picture where widgets cannot run. Both carry their words: `str(picture)`.
 """
 
+from unrolled.show.agreement import agreement
 from unrolled.show.amdahl import amdahl
 from unrolled.show.bars import bars
 from unrolled.show.columns import im2col
@@ -35,6 +36,7 @@ __all__ = [
     "Explorer",
     "Picture",
     "Slider",
+    "agreement",
     "amdahl",
     "bars",
     "col2im",
