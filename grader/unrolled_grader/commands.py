@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from unrolled_grader.intake import Handed
     from unrolled_grader.record import Record
 
-DEMO_LESSONS = ("01_matrix_parallelism", "02_convolution", "03_pooling", "04_backprop", "05_train_a_cnn")
+DEMO_LESSONS = (
+    "01_matrix_parallelism",
+    "02_convolution",
+    "03_pooling",
+    "04_backprop",
+    "05_train_a_cnn",
+    "06_gpu_port",
+    "07_profiling",
+)
 
 
 def add(subparsers: Subparsers) -> None:
@@ -222,7 +230,7 @@ def _outcome(outcome: Record | Exception) -> str:
 
 
 def table(records: Iterable[Record]) -> str:
-    """The class: a line a student, with the points of each lesson and the parts that cost points."""
+    """The class: a line a student, with the points of each lesson and the parts whose points were lost or withheld."""
     from unrolled_grader.record import one_line
 
     points: dict[str, dict[str, str]] = {}
@@ -233,7 +241,7 @@ def table(records: Iterable[Record]) -> str:
     if not points:
         return "Nothing was graded."
     lessons = sorted({lesson for found in points.values() for lesson in found})
-    lines = [["student", *lessons, "lost points in"]]
+    lines = [["student", *lessons, "not all points in"]]
     for student, found in points.items():
         why = ", ".join(text for text in lost[student] if text)
         lines.append([one_line(student), *(found.get(lesson, "–") for lesson in lessons), why])
@@ -244,7 +252,7 @@ def table(records: Iterable[Record]) -> str:
 
 
 def _lost(kept: Record) -> str:
-    """The parts that cost points, with why; "everything" if all of them did."""
+    """The parts without all their points, with why; "all of" the lesson if these are all parts."""
     lost = [score for score in kept.scores if score.points < score.max_points]
     if len(lost) > 1 and len(lost) == sum(score.max_points > 0 for score in kept.scores):
         return f"all of {kept.lesson} ({'not graded' if kept.problem else lost[0].verdict})"
