@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 from collections import Counter
@@ -13,7 +14,7 @@ import pytest
 from unrolled import checks, profile
 from unrolled.checks import planted, repairs
 from unrolled.checks.gpu import connected
-from unrolled.checks.toy_device import Clock, Synchronize, ToyDevice, ToyLayer, timed
+from unrolled.checks.toy_device import on_toy, timed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lessons"))
 from variants import lesson07 as variants
@@ -95,14 +96,44 @@ def test_the_factor_tells_whose_step_it_is():
     assert repairs.step_number(clean * np.nan, clean) is None
 
 
+@pytest.mark.parametrize("number", [2, 500])
+def test_a_step_that_is_too_slow_is_told_by_its_factor(number):
+    slow = planted.made(
+        planted.source_of(planted.PLANTED["float64 by accident"], planted.factor_of(number)), "<still slow>"
+    )
+    assert f"this is the step with the factor {planted.factor_of(number):.3f}" in str(
+        checks.run("repaired_step", SPEC, slow)
+    )
+
+
 def test_a_toy_device_is_asynchronous_and_its_times_add_up():
-    device = ToyDevice(queued=True)
-    layers = tuple(ToyLayer(device, (3, 3), (0.001, 0.002)) for _ in range(2))
-    clock, synchronize = Clock(device), Synchronize(device)
-    layers[0].forward(np.zeros((4, 3)), True)
+    inputs = on_toy(True, [(0.004, 0.008), (0.004, 0.008)])(np.random.default_rng(0))
+    clock, synchronize = inputs["clock"], inputs["synchronize"]
+    inputs["layers"][0].forward(inputs["x"], True)
     assert clock() < 0.001
     synchronize()
     assert clock() > 0.004
     before = clock()
-    times = timed(layers, np.zeros((4, 3)), np.zeros((4, 3)), clock, synchronize)
-    assert sum(map(sum, times)) == pytest.approx(clock() - before)
+    times = timed(**inputs)
+    assert sum(map(sum, times)) == pytest.approx(clock() - before) == pytest.approx(0.024, rel=0.01)
+
+
+def test_a_toy_layer_takes_only_what_it_is_owed():
+    inputs = on_toy(False)(np.random.default_rng(0))
+    first, second = inputs["layers"][:2]
+    with pytest.raises(ValueError, match="got other values"):
+        first.forward(inputs["x"] + 1, True)
+    y = first.forward(inputs["x"], True)
+    with pytest.raises(ValueError, match="got its own output"):
+        first.backward(y)
+    with pytest.raises(ValueError, match="training=True before it"):
+        second.backward(inputs["grad"])
+
+
+def test_a_layer_back_right_after_its_way_there_is_seen_even_where_there_is_one_layer():
+    function = variants.timed_there_and_back_at_once
+    spec = dataclasses.replace(
+        checks.lessons()["07_profiling"]["time_layers"],
+        cases=[checks.spec.random_case("one layer", on_toy(True, [(0.001, 0.002)]))],
+    )
+    assert "got its own output" in str(checks.run("time_layers", spec, function))

@@ -75,7 +75,7 @@ repaired_step = Spec(
     ],
     points=4,
     hints=(
-        "Profile before you change anything: profile.statements(mine.step, images, weight) names the line. Then ask of "
+        "Profile before you change anything: profile.statements(mine.step, maps, weight) names the line. Then ask of "
         "that line: how many launches is this, how many bytes, what dtype, and does anything wait or leave the GPU?",
         "A loop over maps or channels becomes one operation on the whole array: x.mean(axis=(0, 2, 3), keepdims=True) "
         "is (1, C, 1, 1), x[1::2] are all mirrored maps, xp.arange makes a constant where it is needed. An array that "

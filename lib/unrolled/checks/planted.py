@@ -20,7 +20,7 @@ from .spec import Function
 
 SIZE = 5
 GROUP = 32
-SHAPES = (192, 64, SIZE, SIZE), (64 * SIZE * SIZE, 1024)
+SHAPES = (192, 80, SIZE, SIZE), (80 * SIZE * SIZE, 1024)
 """Of the feature maps and of the weight, where the step is timed."""
 FACTORS = 1000
 
@@ -140,10 +140,14 @@ class Step:
 def assign(learner: Any = ...) -> Step:
     """The step of the learner with this id, a text or a number. Until there is one, `...` gives a step as well."""
     name = "" if learner is ... else str(learner).strip().lower()
-    number = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") % FACTORS if name else 0
-    kind, factor = kind_of(number), factor_of(number)
+    kind, factor = kind_of(number_of(name)), factor_of(number_of(name))
     source = source_of(PLANTED[kind], factor)
     return Step(name, kind, factor, source, made(source, f"<the step of {name or 'nobody'}>"))
+
+
+def number_of(name: str) -> int:
+    """The number of this learner's step, from 0 to 999; of whoever has no name, 0."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") % FACTORS if name else 0
 
 
 def kind_of(number: int) -> str:

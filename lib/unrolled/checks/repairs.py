@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         return None
     if lines := gpu.overspent(trace, BUDGET, function):
         return Mismatch(("the values are right, but not how they came about:", *lines))
-    return _too_slow(trace, kind_of(number))
+    return _too_slow(trace, number)
 
 
 def step_number(result: Any, clean: Array) -> int | None:
@@ -105,24 +106,28 @@ def _nothing(stage: str) -> str:
     return "    x = images.copy()\n" if stage == "fade" else "\n"
 
 
-def _too_slow(trace: Any, kind: str) -> Mismatch | None:
-    """Why the step is not fast enough; None if it is."""
-    slow, seconds = planted_seconds(kind), warm_seconds(trace)
+def _too_slow(trace: Any, number: int) -> Mismatch | None:
+    """Why this step is not fast enough; None if it is."""
+    slow, seconds = planted_seconds(kind_of(number)), warm_seconds(trace)
     if slow >= AT_LEAST * seconds:
         return None
     lines = [
-        f"the values are right; now the time. The planted step takes {slow * 1e6:,.0f} µs, yours "
-        f"{seconds * 1e6:,.0f} µs (modelled, {trace.profile})",
+        f"the values are right: this is the step with the factor {factor_of(number):.3f}. Now the time: as it came it "
+        f"takes {slow * 1e6:,.0f} µs, yours {seconds * 1e6:,.0f} µs (modelled, {trace.profile})",
         f"that is {slow / seconds:.1f} times as fast; {AT_LEAST} times is asked",
     ]
-    calls: dict[str, list[float]] = defaultdict(list)
-    for launch in trace.launches:
-        calls[launch.op].append(launch.seconds)
+    return Mismatch((*lines, *_longest(trace.launches)))
+
+
+def _longest(launches: Sequence[Any]) -> Iterator[str]:
+    """What keeps the GPU busy longest, in words."""
+    calls: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for launch in launches:
+        calls[launch.op, launch.dtype].append(launch.seconds)
     if calls:
-        longest = max(calls, key=lambda op: sum(calls[op]))
+        op, dtype = longest = max(calls, key=lambda each: sum(calls[each]))
         busy = f"{sum(calls[longest]) * 1e6:,.0f} µs in {len(calls[longest])}"
-        lines.append(f"{len(trace.launches)} launches; `{longest}` keeps the GPU busy longest, {busy}")
-    return Mismatch(tuple(lines))
+        yield f"{len(launches)} launches; `{op}` in {dtype} keeps the GPU busy longest, {busy}"
 
 
 def warm_seconds(trace: Any) -> float:

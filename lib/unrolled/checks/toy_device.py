@@ -43,8 +43,10 @@ class Clock:
     """Calling it reads the host's clock, in seconds."""
 
     device: ToyDevice
+    readings: int = 0
 
     def __call__(self) -> float:
+        self.readings += 1
         return self.device.host
 
 
@@ -59,32 +61,50 @@ class Synchronize:
 
 
 class ToyLayer:
-    """A layer (N, width) to (N, outputs) that computes nothing and takes so many seconds a row, each way."""
+    """A layer from x to y that computes nothing: it has its results, and takes so many seconds each way.
 
-    def __init__(self, device: ToyDevice, shape: tuple[int, int], seconds: tuple[float, float]) -> None:
-        self._device, self._seconds = device, seconds
-        self._width, self._outputs = shape
+    It takes only what it is owed: forward `x`, which the layer before gave, backward the gradient that the one after
+    gave. All values are drawn, so they tell in which order a batch went through the layers.
+    """
+
+    def __init__(self, device: ToyDevice, ways: Sequence[tuple[Array, Array]], seconds: tuple[float, float]) -> None:
+        """ways: what it takes and gives, forward and then backward."""
+        self._device, self._ways, self._seconds = device, ways, seconds
         self._trained = False
 
     def forward(self, x: Array, training: bool = False) -> Array:
-        if np.shape(x)[1:] != (self._width,):
+        takes, gives = self._ways[0]
+        if not _equal(x, takes):
             raise ValueError(
-                f"this layer takes (N, {self._width}), got {np.shape(x)}: give it what the one before gave"
+                f"this layer takes what the one before it gave, {takes.shape}, the first one x; got {_told(x, takes)}"
             )
         self._trained = bool(training)
-        self._device.work(self._seconds[0] * len(x))
-        return np.zeros((len(x), self._outputs), np.float32)
+        self._device.work(self._seconds[0])
+        return gives.copy()
 
     def backward(self, grad: Array) -> Array:
+        takes, gives = self._ways[1]
         if not self._trained:
             raise ValueError("backward needs a forward pass with training=True before it")
-        if np.shape(grad)[1:] != (self._outputs,):
+        if not _equal(grad, takes):
             raise ValueError(
-                f"this layer's backward takes (N, {self._outputs}), got {np.shape(grad)}: go from the last layer to "
-                "the first, and pass on what each returns"
+                f"this layer's backward takes what the backward of the one after it gave, {takes.shape}, the last one "
+                f"grad; got {_told(grad, takes, self._ways[0][1])}. First send x through all layers, then go from the "
+                "last to the first, and pass on what each returns"
             )
-        self._device.work(self._seconds[1] * len(grad))
-        return np.zeros((len(grad), self._width), np.float32)
+        self._device.work(self._seconds[1])
+        return gives.copy()
+
+
+def _equal(got: Any, owed: Array) -> bool:
+    return np.shape(got) == owed.shape and np.array_equal(got, owed)
+
+
+def _told(got: Any, owed: Array, output: Array | None = None) -> str:
+    """What a layer was given in place of what it is owed."""
+    if output is not None and _equal(got, output):
+        return "its own output"
+    return "other values" if np.shape(got) == owed.shape else f"{np.shape(got)}"
 
 
 def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: float = 0.0) -> Function:
@@ -97,13 +117,15 @@ def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: f
         device = ToyDevice(queued, done=waiting)
         count = len(seconds) or int(rng.integers(3, 7))
         each = seconds or [(float(a), float(b)) for a, b in rng.uniform(1e-3, 9e-3, (count, 2))]
-        widths = [int(width) for width in rng.permutation(np.arange(3, 30))[: count + 1]]
-        pairs = zip(widths, widths[1:], each, strict=False)
-        layers = tuple(ToyLayer(device, (a, b), (one / 4, two / 4)) for a, b, (one, two) in pairs)
+        widths = rng.permutation(np.arange(3, 30))[: count + 1]
+        values, grads = ([rng.standard_normal((4, width), dtype=np.float32) for width in widths] for _ in range(2))
+        layers = tuple(
+            ToyLayer(device, ((values[i], values[i + 1]), (grads[i + 1], grads[i])), each[i]) for i in range(count)
+        )
         return {
             "layers": layers,
-            "x": np.zeros((4, widths[0]), np.float32),
-            "grad": np.zeros((4, widths[-1]), np.float32),
+            "x": values[0].copy(),
+            "grad": grads[-1].copy(),
             "clock": Clock(device),
             "synchronize": Synchronize(device),
         }
@@ -126,11 +148,20 @@ def timed_with(
     first: bool = True,
     after: bool = True,
     each: bool = True,
+    before: bool = False,
 ) -> Times:
-    """The same with parts left out. Waits: `first` before all, `after` each call; `each`: the start is read anew."""
+    """The same with parts left out or changed.
+
+    Waits: `first` before all, `after` each call, or `before` it with the clock running already. `each`: the start is
+    read anew.
+    """
     if first:
         synchronize()
     start = clock()
+
+    def begin() -> None:
+        if before:
+            synchronize()
 
     def since() -> float:
         nonlocal start
@@ -143,9 +174,11 @@ def timed_with(
 
     forward, backward = [], []
     for layer in layers:
+        begin()
         x = layer.forward(x, True)
         forward.append(since())
     for layer in reversed(layers):
+        begin()
         grad = layer.backward(grad)
         backward.append(since())
     return list(zip(forward, reversed(backward), strict=True))
@@ -164,11 +197,18 @@ def _changed(change: Function) -> Function:
     return lambda **given: [change(*pair) for pair in timed(**given)]
 
 
+UNREAD = "clock() was never called: the time is told by the clock that you are given, not by the time module's"
+
 TIMING_MISTAKES = (
     Mistake(
         "the clock was read without a wait: this is how long the host took to give the orders, not how long the GPU "
-        "took. Call synchronize() before each reading",
+        "took. Call synchronize() after each layer's work, before the clock is read again",
         _without(after=False),
+    ),
+    Mistake(
+        "each layer pays for the one before it: you wait when the clock runs already, before the layer works. Call "
+        "synchronize() after its work, before the clock is read again",
+        _without(after=False, before=True),
     ),
     Mistake(
         "the first layer pays for work that was still going on before: call synchronize() before the first reading, "
@@ -199,6 +239,8 @@ def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if times.shape != (count, 2):
         wrong = "None: is the return statement missing?" if got is None else _what(got, times)
         return Mismatch((f"expected a list of {count} pairs (forward, backward), one for each layer, got {wrong}",))
+    if not inputs["clock"].readings:
+        return Mismatch((UNREAD,))
     right = np.asarray(expected)
     wrong_at = np.argwhere(~(np.abs(times - right) <= TOLERANCE * right.sum()))
     if not len(wrong_at):

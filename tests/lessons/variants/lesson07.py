@@ -1,5 +1,7 @@
 """Wrong and imperfect answers to lesson 07."""
 
+import time
+
 import numpy as np
 
 from unrolled import device
@@ -90,6 +92,59 @@ def timed_from_first_to_last(layers, x, grad, clock, synchronize):
         x = layer.forward(x, True)
     for layer in layers:
         grad = layer.backward(grad)
+
+
+def timed_there_and_back_at_once(layers, x, grad, clock, synchronize):
+    times = []
+    for layer in layers:
+        synchronize()
+        start = clock()
+        x = layer.forward(x, True)
+        synchronize()
+        middle = clock()
+        layer.backward(x)
+        synchronize()
+        times.append((middle - start, clock() - middle))
+    return times
+
+
+def timed_with_values_of_its_own(layers, x, grad, clock, synchronize):
+    for layer in layers:
+        x = layer.forward(x, True)
+    for layer in reversed(layers):
+        grad = layer.backward(grad) + 1
+
+
+def timed_back_from_what_came_out(layers, x, grad, clock, synchronize):
+    for layer in layers:
+        x = layer.forward(x, True)
+    for layer in reversed(layers):
+        x = layer.backward(x)
+
+
+def timed_with_inputs_of_its_own(layers, x, grad, clock, synchronize):
+    for layer in layers:
+        x = layer.forward(np.ones_like(x), True)
+
+
+def timed_by_pythons_clock(layers, x, grad, clock, synchronize):
+    return timed(layers, x, grad, time.perf_counter, synchronize)
+
+
+def timed_waiting_before(layers, x, grad, clock, synchronize):
+    def seconds_of(work, *given):
+        start = clock()
+        synchronize()
+        return work(*given), clock() - start
+
+    forward, backward = [], []
+    for layer in layers:
+        x, took = seconds_of(layer.forward, x, True)
+        forward.append(took)
+    for layer in reversed(layers):
+        grad, took = seconds_of(layer.backward, grad)
+        backward.append(took)
+    return list(zip(forward, reversed(backward), strict=True))
 
 
 def timed_as_a_whole(layers, x, grad, clock, synchronize):
@@ -303,13 +358,19 @@ def bound_alone(flops, nbytes, peak, bandwidth):
 MUTANTS = {
     "time_layers": [
         Mutant(timed_without_waiting, "the clock was read without a wait"),
-        Mutant(timed_waiting_once, "Call synchronize() before each reading"),
+        Mutant(timed_waiting_once, "before the clock is read again"),
+        Mutant(timed_waiting_before, "each layer pays for the one before it"),
+        Mutant(timed_by_pythons_clock, "clock() was never called"),
         Mutant(timed_waiting_after, "the first layer pays for work that was still going on before"),
         Mutant(timed_from_the_beginning, "each time counts from the very beginning"),
         Mutant(timed_in_the_order_measured, "in the order in which they were measured"),
-        Mutant(timed_with_the_same_input, "give it what the one before gave"),
+        Mutant(timed_with_the_same_input, "takes what the one before it gave"),
         Mutant(timed_outside_training, "a forward pass with training=True before it"),
-        Mutant(timed_from_first_to_last, "go from the last layer to the first"),
+        Mutant(timed_from_first_to_last, "go from the last to the first"),
+        Mutant(timed_there_and_back_at_once, "got its own output"),
+        Mutant(timed_with_values_of_its_own, "got other values"),
+        Mutant(timed_back_from_what_came_out, "got its own output"),
+        Mutant(timed_with_inputs_of_its_own, "this layer takes what the one before it gave"),
         Mutant(timed_as_a_whole, "expected a list of 2 pairs (forward, backward)"),
         Mutant(timed_in_milliseconds, "these are milliseconds"),
         Mutant(timed_exchanged, "forward and backward are exchanged"),
@@ -331,9 +392,9 @@ MUTANTS = {
     "repaired_step": [
         Mutant(step_of("a synchronization for each channel"), "transfers, none allowed"),
         Mutant(step_of("a host round trip"), "transfers, none allowed"),
-        Mutant(step_of("float64 by accident"), "1.0 times as fast; 5 times is asked"),
+        Mutant(step_of("float64 by accident"), "`matmul` in float64 keeps the GPU busy longest"),
         Mutant(step_of("a loop over channels"), "1.0 times as fast; 5 times is asked"),
-        Mutant(step_of("a quadratic pick"), "`getitem` keeps the GPU busy longest"),
+        Mutant(step_of("a quadratic pick"), "`getitem` in float32 keeps the GPU busy longest"),
         Mutant(step_of("a constant uploaded again and again"), "transfers, none allowed"),
         Mutant(step_without("fade", "    x = images.copy()\n"), "the middle of each map should count more"),
         Mutant(step_without("mirror", "\n"), "every second map should be mirrored"),
