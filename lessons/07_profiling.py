@@ -29,9 +29,8 @@ _ = threadpool_limits(1)
 cp = device.gpu()
 print("the GPU is", "simulated: its times are modelled" if device.is_simulated(cp) else "real: its times are measured")
 
-RECORD = records.gpu().rows if records.GPU.exists() else {}
-if RECORD:
-    print(records.gpu())
+RECORD = records.gpu().rows
+print(records.gpu())
 
 digits = data.digits()
 
@@ -349,7 +348,7 @@ journal.measured("quadratic_fill", times["filled[:, winners]"][-1] / times["fill
 print(f"{'15,680 windows':28}{slow_step.where:>16}{'recorded, H200: host':>24}{'GPU':>12}")
 recorded = {}
 for (name, seconds), kind in zip(times.items(), ("quadratic", "indexed", "mask"), strict=True):
-    row = RECORD.get(f"pooling fill, batch 8, {kind}", {"host_us": np.nan, "device_us": np.nan})
+    row = RECORD[f"pooling fill, batch 8, {kind}"]
     recorded[name] = max(row["host_us"], row["device_us"])
     print(f"{name:28}{seconds[-1] * 1e6:13,.0f} µs{row['host_us']:21,.0f} µs{row['device_us']:9,.0f} µs")
 quadratic, indexed, masked = recorded.values()
@@ -360,10 +359,10 @@ show.growth(sizes, times, what="windows")
 # Twice the windows, and the quadratic fill takes four times as long; the others hardly notice. They are so small that
 # their time is the cost of the calls.
 #
-# Three GPUs, three times for one line: 9.5 ms in the article, and two more above. They differ as the memories do. The
-# line moves n² values, each with the 32 bytes around it, and by their data sheets an H200 moves bytes 15 times as fast
-# as a T4. The article does not name its card; hosted notebooks lent several. So believe no time without its GPU, and no factor either. What
-# holds on all three is n².
+# Three GPUs, three times for one line: 9.5 ms in the article, and two more above. They differ mostly as the memories
+# do. The line moves n² values, each with the 32 bytes around it, and by their data sheets an H200 moves bytes 15
+# times as fast as a T4. (Which card the article ran on we do not know; hosted notebooks lent several.) So believe no
+# time without its GPU, and no factor either. What holds on all three is n².
 #
 # The author was half right, then. Most of the gain came from writing n numbers in place of n². The mask gains a few
 # times more, because it is one plain kernel where indexing takes several, and the host has less to hand over. And it
@@ -420,15 +419,14 @@ show.waterfall(repaired, path=("backward",))
 STEP = "mnist step, batch 8"
 layers = [name.split(": ")[1].removesuffix(" forward") for name in RECORD if name.startswith(f"{STEP}: ")]
 print(f"{'recorded, H200':16}{'forward: host':>16}{'GPU':>9}{'backward: host':>20}{'GPU':>9}")
-for layer in layers[: layers.index("loss")] if RECORD else []:
+for layer in layers[: layers.index("loss")]:
     ways = [RECORD[f"{STEP}: {layer} {way}"] for way in ("forward", "backward")]
     columns = [f"{ways[0]['host_us']:13.0f} µs", f"{ways[0]['device_us']:6.0f} µs"]
     columns += [f"{ways[1]['host_us']:17.0f} µs", f"{ways[1]['device_us']:6.0f} µs"]
     print(f"{layer:16}{''.join(columns)}")
-if RECORD:
-    spans, bare = RECORD[f"{STEP}: whole step"], RECORD[STEP]
-    print(f"the whole step, with spans: host {spans['host_us']:,.0f} µs, GPU {spans['device_us']:,.0f} µs")
-    print(f"the same without spans, in another part of the run: host {bare['host_us']:,.0f} µs")
+spans, bare = RECORD[f"{STEP}: whole step"], RECORD[STEP]
+print(f"the whole step, with spans: host {spans['host_us']:,.0f} µs, GPU {spans['device_us']:,.0f} µs")
+print(f"the same without spans, in another part of the run: host {bare['host_us']:,.0f} µs")
 
 # %% [markdown]
 # The same picture: nearly every layer costs the host many times what it costs the GPU. (The two figures for the host
@@ -759,11 +757,11 @@ print(*table, sep="\n")
 journal.measured("gpu_batch_128", epoch[8] / epoch[128])
 print(f"{epoch[8] / epoch[128]:.1f} times faster with 128")
 for size in (8, 128):
-    if row := RECORD.get(f"mnist epoch, batch {size}"):
-        print(
-            f"trained on the H200, batch {size}: {row['ours_s']:.2f} s an epoch, "
-            f"{row['accuracy']:.1%} of MNIST's test images right after {row['epochs']} epochs"
-        )
+    row = RECORD[f"mnist epoch, batch {size}"]
+    print(
+        f"trained on the H200, batch {size}: {row['ours_s']:.2f} s an epoch, "
+        f"{row['accuracy']:.1%} of MNIST's test images right after {row['epochs']} epochs"
+    )
 
 # %% [markdown]
 # With small batches an H200 is hardly quicker than a T4, although it computes 8 times as fast: both wait for Python.
@@ -821,9 +819,8 @@ show.agreement(groups, title="simulated H200 beside a real one")
 
 # %% [markdown]
 # It is off where a product is thin. For some shapes NVIDIA's library takes several times as long as for similar ones,
-# and no simple formula knows which. (One of them is in the table of layers above: look for the
-# layer whose GPU time stands out.) And a whole step is hardly better than its host: our model has one host, always the
-# same, the real one had moods.
+# and no simple formula knows which. (One of them is in the table of layers above: look for the layer whose GPU time
+# stands out.) And a whole step is no better than its host: the model's is always the same, the real one had moods.
 #
 # One more thing you should ask: who set the model's constants, and on what? Ours for the H200 were fitted to these very
 # measurements, so the picture shows it at its best. For the T4 they come from its data sheet and from what we saw on
