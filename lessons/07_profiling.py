@@ -568,8 +568,9 @@ journal.measured("boolean_index", took["x[x > 0]"] / took["where(x > 0, x, 0)"])
 #
 # Somebody wrote a step of a network, and it is slow. Which of several bottlenecks was planted in yours follows from
 # your id, and so does the factor in the last line: it tells whose step a result comes from. Put your id (student
-# number, mail address or name, as your course says) into the cell below and run it. With `...` you get a step as well. The
-# check takes the repair of any step, so that you can try others. What you hand in has your own factor in it.
+# number, mail address or name, as your course says) into the cell below and run it. With `...` you get a step as
+# well. The check takes the repair of any step, so that you can try others. What you hand in has your own factor in
+# it.
 
 # %%
 LEARNER = ...  # for example LEARNER = "noor"
@@ -925,10 +926,10 @@ journal.guesses()
 
 # %% [markdown]
 # In three sentences: Split a whole into parts, time them with a clock that waits (or with events, which need not),
-# add them up, and go into the largest, until you stand at one statement; repair it, and profile again. What a line costs is its total over all
-# calls, together with the launches, transfers, waits and allocations that it does not show; and a roofline says how
-# much less it could be. A published time is worth as much as what you know of its batch, its hardware, its code and
-# its clock.
+# add them up, and go into the largest, until you stand at one statement; repair it, and profile again. What a line
+# costs is its total over all calls, together with the launches, transfers, waits and allocations that it does not
+# show; and a roofline says how much less it could be. A published time is worth as much as what you know of its
+# batch, its hardware, its code and its clock.
 #
 # ### Stretch: find the next one
 #
