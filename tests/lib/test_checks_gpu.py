@@ -201,3 +201,9 @@ def test_a_machine_that_is_gone_is_a_finding():
     finding = checked(gpu_specs.RIGHT, place=place).findings[1]
     assert finding.verdict == "crashed"
     assert simgpu.asnumpy(simgpu.ones(1)) == 1
+
+
+def test_advice_where_a_real_gpus_module_met_simulated_arrays():
+    said = "raised TypeError: Unsupported type <class 'unrolled.simgpu.array.ndarray'>"
+    assert gpu.advice([said]) == (gpu.OTHERS,)
+    assert gpu.advice(["raised TypeError: Unsupported type <class 'numpy.ndarray'>"]) == (gpu.MIXED,)

@@ -32,7 +32,13 @@ PLACES = 3
 """Lines of code that a finding shows."""
 MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with asarray"
 CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
-ADVICE = {"Unsupported type": MIXED, "Implicit conversion": CONVERTED, "__array_ufunc__": CONVERTED}
+OTHERS = "the check gives arrays of the simulated GPU: take the module from the array, array_module(x)"
+ADVICE = {
+    "unrolled.simgpu": OTHERS,  # CuPy met one
+    "Unsupported type": MIXED,
+    "Implicit conversion": CONVERTED,
+    "__array_ufunc__": CONVERTED,
+}
 """What helps, by what an error says."""
 WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
 COPIES = "float(), int(), .item(), .get(), asnumpy and an `if` copy from the GPU; asarray of a NumPy array copies to it"
