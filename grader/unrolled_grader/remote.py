@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.command import CommandError, Operand, OutOfMemoryError, Plain, View
+from unrolled.simgpu.command import Asking, CommandError, Operand, OutOfMemoryError, Plain, View
 from unrolled.simgpu.profiles import PROFILES
 from unrolled.simgpu.trace import Trace
 
@@ -19,16 +19,13 @@ ERRORS: Mapping[str, type[Exception]] = {
 """What a machine raises. Anything else becomes a RuntimeError."""
 
 
-class RemoteMachine:
+class RemoteMachine(Asking):
     """`simgpu.command.Machine`: each command is a question to the judge about the object with this number."""
 
     def __init__(self, ask: Ask, number: int, profile: str) -> None:
         self.profile = PROFILES[profile]
         self._ask, self._number = ask, number
         self._freed: list[int] = []
-
-    def allocate(self, nbytes: int) -> int:
-        return int(self._do("allocate", nbytes))
 
     def free(self, buffer: int) -> None:
         """Comes from finalizers, at any time: it is told with the next command."""
@@ -43,47 +40,20 @@ class RemoteMachine:
         stream: int = 0,
     ) -> None:
         operands = [[x.real, x.imag] if isinstance(x, complex) else x for x in inputs]
-        self._do("launch", op, operands, list(outputs), dict(options or {}), stream)
+        self._call("launch", op, operands, list(outputs), dict(options or {}), stream)
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
-        self._do("upload", view, np.frombuffer(data, np.uint8), stream, blocking)
+        self._call("upload", view, np.frombuffer(data, np.uint8), stream, blocking)
 
     def download(self, view: View, stream: int = 0) -> bytes:
-        return bytes(self._do("download", view, stream).tobytes())
-
-    def synchronize(self, stream: int | None = None) -> None:
-        self._do("synchronize", stream)
-
-    def record(self, stream: int = 0) -> int:
-        return int(self._do("record", stream))
-
-    def wait(self, event: int, stream: int | None) -> None:
-        self._do("wait", event, stream)
-
-    def elapsed(self, first: int, last: int) -> float:
-        return float(self._do("elapsed", first, last))
-
-    def clock(self) -> float:
-        return float(self._do("clock"))
-
-    def start_trace(self) -> int:
-        return int(self._do("start_trace"))
+        return bytes(self._call("download", view, stream).tobytes())
 
     def stop_trace(self, number: int) -> Trace:
-        return Trace.from_json(self._do("stop_trace", number))
+        return Trace.from_json(self._call("stop_trace", number))
 
-    def memory(self) -> dict[str, int]:
-        return dict(self._do("memory"))
-
-    def reset_peak(self) -> None:
-        self._do("reset_peak")
-
-    def free_all(self) -> None:
-        self._do("free_all")
-
-    def _do(self, command: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
         freed, self._freed = self._freed, []
-        answer = self._ask(self._number, "do", [command, *arguments], {"freed": freed})
+        answer = self._ask(self._number, "do", [name, *arguments], {"freed": freed})
         if "refused" in answer:
             kind, _, text = str(answer["refused"]).partition(": ")
             raise ERRORS.get(kind, RuntimeError)(text)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbformat
-from lab import ARTIFACTS, ROOT, jupyter_lab
+from lab import ARTIFACTS, hand_out, jupyter_lab
 from playwright.sync_api import Page, expect
 from test_lab import open_lesson, run_all, scroll_to
 
@@ -19,18 +18,9 @@ A_LIE = """def gpu_time(function, x):
 """
 
 
-def with_a_wrong_answer(source: Path, target: Path) -> None:
-    notebook = nbformat.read(source, as_version=4)
-    for cell in notebook.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == "gpu_time":
-            cell.source = A_LIE
-    nbformat.write(notebook, target)
-
-
 def test_a_learner_moves_the_clocks_stop_and_is_told_that_it_lies(page: Page, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    work.mkdir()
-    with_a_wrong_answer(ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb", work / f"{LESSON}.ipynb")
+    hand_out(LESSON, work, gpu_time=A_LIE)
     with jupyter_lab(work, tmp_path / "home") as server:
         open_lesson(page, server.page(f"/lab/tree/{LESSON}.ipynb?reset"))
         run_all(page)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbformat
-from lab import ARTIFACTS, ROOT, jupyter_lab
+from lab import ARTIFACTS, hand_out, jupyter_lab
 from playwright.sync_api import Page, expect
 from test_lab import open_lesson, run_all, scroll_to
 
@@ -25,20 +24,13 @@ WITHOUT_WAITING = """def time_layers(layers, x, grad, clock, synchronize):
 """
 
 
-def as_bob_has_it(source: Path, target: Path) -> None:
-    """The learner's notebook with an id and a wrong answer in it."""
-    notebook = nbformat.read(source, as_version=4)
-    for cell in notebook.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == "time_layers":
-            cell.source = WITHOUT_WAITING
-        cell.source = cell.source.replace("LEARNER = ...  #", 'LEARNER = "bob"  #')
-    nbformat.write(notebook, target)
-
-
 def test_a_learner_drills_down_and_finds_a_step_of_their_own(page: Page, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    work.mkdir()
-    as_bob_has_it(ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb", work / f"{LESSON}.ipynb")
+    hand_out(LESSON, work, time_layers=WITHOUT_WAITING)
+    file = work / f"{LESSON}.ipynb"
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("LEARNER = ...  #", "LEARNER = 'bob'  #"), encoding="utf-8"
+    )
     with jupyter_lab(work, tmp_path / "home") as server:
         open_lesson(page, server.page(f"/lab/tree/{LESSON}.ipynb?reset"))
         run_all(page)

@@ -7,6 +7,7 @@ in one of its own (`process.Link`), and it believes nothing that a command says.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -102,3 +103,41 @@ class Machine(Protocol):
 
     def free_all(self) -> None:
         """Give the pool's free blocks back."""
+
+
+class Asking(ABC):
+    """The calls of a Machine that take and give plain values, for one that is elsewhere: `_call` asks it."""
+
+    @abstractmethod
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """What the machine answers to the call of this name; raises what it raises."""
+
+    def allocate(self, nbytes: int) -> int:
+        return int(self._call("allocate", nbytes))
+
+    def synchronize(self, stream: int | None = None) -> None:
+        self._call("synchronize", stream)
+
+    def record(self, stream: int = 0) -> int:
+        return int(self._call("record", stream))
+
+    def wait(self, event: int, stream: int | None) -> None:
+        self._call("wait", event, stream)
+
+    def elapsed(self, first: int, last: int) -> float:
+        return float(self._call("elapsed", first, last))
+
+    def clock(self) -> float:
+        return float(self._call("clock"))
+
+    def start_trace(self) -> int:
+        return int(self._call("start_trace"))
+
+    def memory(self) -> dict[str, int]:
+        return dict(self._call("memory"))
+
+    def reset_peak(self) -> None:
+        self._call("reset_peak")
+
+    def free_all(self) -> None:
+        self._call("free_all")

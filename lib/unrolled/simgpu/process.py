@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unrolled.simgpu.command import CommandError, Operand, OutOfMemoryError, Plain, View
+from unrolled.simgpu.command import Asking, CommandError, Operand, OutOfMemoryError, Plain, View
 from unrolled.simgpu.machine import Limits, LocalMachine
 from unrolled.simgpu.profiles import Profile, named
 from unrolled.simgpu.trace import Trace
@@ -48,7 +48,7 @@ class LinkError(ConnectionError):
     """The other side is gone, or what it says is no message."""
 
 
-class Link:
+class Link(Asking):
     """`command.Machine` at the other end of a socket. Each call waits for its answer.
 
     Raises what the machine raises; LinkError, from then on always, once the other side is gone or was too slow for the
@@ -71,9 +71,6 @@ class Link:
         self._profile = named(self._call("use", name))
         return self._profile
 
-    def allocate(self, nbytes: int) -> int:
-        return int(self._call("allocate", nbytes))
-
     def free(self, buffer: int) -> None:
         """Told with the next call: a finalizer may come here at any time, in the middle of a call, in any thread."""
         self._freed.append(buffer)
@@ -95,35 +92,8 @@ class Link:
     def download(self, view: View, stream: int = 0) -> bytes:
         return bytes(self._ask("download", _encode(view), stream)[1])
 
-    def synchronize(self, stream: int | None = None) -> None:
-        self._call("synchronize", stream)
-
-    def record(self, stream: int = 0) -> int:
-        return int(self._call("record", stream))
-
-    def wait(self, event: int, stream: int | None) -> None:
-        self._call("wait", event, stream)
-
-    def elapsed(self, first: int, last: int) -> float:
-        return float(self._call("elapsed", first, last))
-
-    def clock(self) -> float:
-        return float(self._call("clock"))
-
-    def start_trace(self) -> int:
-        return int(self._call("start_trace"))
-
     def stop_trace(self, number: int) -> Trace:
         return Trace.from_json(self._ask("stop_trace", number)[1].decode())
-
-    def memory(self) -> dict[str, int]:
-        return dict(self._call("memory"))
-
-    def reset_peak(self) -> None:
-        self._call("reset_peak")
-
-    def free_all(self) -> None:
-        self._call("free_all")
 
     def close(self) -> None:
         """End the connection, and with it the serving process."""
