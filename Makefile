@@ -42,6 +42,7 @@ build: .venv/.grading
 build-check: .venv/.grading
 	@$(BIN)/unrolled build --check
 
+# Tests that time something, or that drive a browser, run one after the other; the others on two cores.
 test: .venv/.dev
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 		$(BIN)/playwright install chromium
@@ -49,7 +50,8 @@ test: .venv/.dev
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/unrolled build --check
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 tests/house tests/lib
+	@$(BIN)/python -m pytest --ignore=tests/house --ignore=tests/lib
 
 test-colab:
 	@.ci/colab
