@@ -207,3 +207,15 @@ def test_advice_where_a_real_gpus_module_met_simulated_arrays():
     said = "raised TypeError: Unsupported type <class 'unrolled.simgpu.array.ndarray'>"
     assert gpu.advice([said]) == (gpu.OTHERS,)
     assert gpu.advice(["raised TypeError: Unsupported type <class 'numpy.ndarray'>"]) == (gpu.MIXED,)
+
+
+def test_what_is_not_simulated_is_no_answer_that_is_not_written():
+    padded = """
+def answer(x, weight):
+    array_module(x).pad(x, 1, mode="edge")
+    return x @ weight"""
+    spec = dataclasses.replace(gpu_specs.LAYER, cases=[gpu_case("one", x=normal(3, 4), weight=normal(4, 2))])
+    found = checked(gpu_specs.HEAD + padded, spec)
+    assert found.parts[0].verdict == "crashed"
+    assert "is simulated for a border of one number only" in str(found)
+    assert "not written yet" not in str(found)

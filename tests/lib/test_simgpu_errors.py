@@ -127,9 +127,9 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: len(x.sum()), TypeError, "unsized"),
         (lambda x: hash(x), TypeError, "unhashable"),
         (lambda x: x.astype("uint8").__iadd__(300), OverflowError, "out of bounds for uint8"),
-        (lambda x: cp.linalg.norm(x, ord="nuc"), NotImplementedError, "not simulated"),
-        (lambda x: cp.pad(x, 1, mode="edge"), NotImplementedError, "border of one number only"),
-        (lambda x: cp.einsum("...i", x), NotImplementedError, "not simulated"),
+        (lambda x: cp.linalg.norm(x, ord="nuc"), ValueError, "not simulated"),
+        (lambda x: cp.pad(x, 1, mode="edge"), ValueError, "border of one number only"),
+        (lambda x: cp.einsum("...i", x), ValueError, "not simulated"),
     ],
 )
 def test_errors_say_what_does_not_fit(wrong: Callable[[Any], Any], error: type[Exception], words: str) -> None:

@@ -92,7 +92,7 @@ def einsum(subscripts: str, *operands: ndarray, optimize: Any = True) -> ndarray
     Two arrays are multiplied by a matrix product where that is possible, whatever `optimize` says, as in CuPy.
     """
     if not isinstance(subscripts, str) or "." in subscripts:
-        raise NotImplementedError("einsum takes subscripts as text without ...; the rest is not simulated")
+        raise ValueError("einsum takes subscripts as text without ...; the rest is not simulated")
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     words = left.split(",")
@@ -119,7 +119,7 @@ def norm(x: ndarray, ord: Any = None, axis: Any = None, keepdims: bool = False) 
         return UFUNCS["sqrt"](REDUCTIONS["sum"](squares, axis=axis, keepdims=keepdims))
     if ord in (1, np.inf) and (x.ndim == 1 or isinstance(axis, int)):
         return REDUCTIONS["sum" if ord == 1 else "max"](abs(floats), axis=axis, keepdims=keepdims)
-    raise NotImplementedError(f"norm(ord={ord!r}, axis={axis!r}) is not simulated")
+    raise ValueError(f"norm(ord={ord!r}, axis={axis!r}) is not simulated")
 
 
 def __getattr__(name: str) -> Any:

@@ -132,7 +132,7 @@ def hstack(arrays: Sequence[ndarray]) -> ndarray:
 def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> ndarray:
     """The array with a border of one number; pad_width is (before, after) for each axis, or one for all."""
     if mode != "constant" or not np.isscalar(constant_values):
-        raise NotImplementedError(f"pad(mode={mode!r}) is simulated for a border of one number only")
+        raise ValueError(f"pad(mode={mode!r}) is simulated for a border of one number only")
     widths = np.broadcast_to(pad_width, (_check(array).ndim, 2)).tolist()
     shape = tuple(before + n + after for (before, after), n in zip(widths, array.shape, strict=True))
     result = ndarray(shape, array.dtype)
