@@ -1,4 +1,4 @@
-"""Every lesson of the repository, found by its file, with its specs and its variants."""
+"""Every lesson of the repository, found by its file, with its specs, and answers that prove them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Lesson:
         return checks.lessons()[self.name]
 
     @property
-    def variants(self) -> ModuleType:
-        return importlib.import_module(f"variants.lesson{self.name[:2]}")
+    def answers(self) -> ModuleType:
+        return importlib.import_module(f"answers.lesson{self.name[:2]}")
 
 
 LESSONS = [Lesson(path.stem) for path in sorted((ROOT / "lessons").glob("[0-9][0-9]_*.py"))]

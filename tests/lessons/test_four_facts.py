@@ -2,8 +2,8 @@
 
 1. The solution notebook runs top to bottom and earns everything.
 2. The learner's notebook holds no solution, runs top to bottom and earns nothing.
-3. Each check rejects at least three wrong variants and says why in words that help.
-4. Each speed check passes two honest but imperfect variants at 1.5 T or more and leaves the loop at 0.67 T or less.
+3. Each check rejects at least three wrong answers and says why in words that help.
+4. Each speed check passes two honest but imperfect answers at 1.5 T or more and leaves the loop at 0.67 T or less.
 
 Facts 1 and 2 run notebooks; facts 3 and 4 are judged on the specs.
 """
@@ -124,13 +124,13 @@ def test_the_reference_passes_for_any_seed(lesson, name):
 
 @pytest.mark.parametrize(("lesson", "name"), EXERCISES, ids=name_of)
 def test_fact_3_at_least_three_mutants(lesson, name):
-    assert len(lesson.variants.MUTANTS[name]) >= 3
+    assert len(lesson.answers.MUTANTS[name]) >= 3
 
 
 MUTANTS = [
     pytest.param(lesson, name, mutant, id=f"{name}-{index}")
     for lesson, name in EXERCISES
-    for index, mutant in enumerate(lesson.variants.MUTANTS[name])
+    for index, mutant in enumerate(lesson.answers.MUTANTS[name])
 ]
 
 
@@ -144,19 +144,19 @@ def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(lesson, name, muta
 
 
 @pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_fact_4_there_are_two_honest_variants(lesson, name):
-    assert len(lesson.variants.HONEST[name]) >= 2
+def test_fact_4_there_are_two_honest_answers(lesson, name):
+    assert len(lesson.answers.HONEST[name]) >= 2
 
 
 HONEST = [
     pytest.param(lesson, name, function, id=f"{name}-{function.__name__}")
     for lesson, name in TIMED
-    for function in lesson.variants.HONEST[name]
+    for function in lesson.answers.HONEST[name]
 ]
 
 
 @pytest.mark.parametrize(("lesson", "name", "function"), HONEST)
-def test_fact_4_honest_variants_pass_with_room_to_spare(lesson, name, function):
+def test_fact_4_honest_answers_pass_with_room_to_spare(lesson, name, function):
     spec = lesson.specs[name]
     assert checks.run(name, without_speed(spec), function).passed
     with_room = settled(spec, function, MARGIN * spec.speed.at_least)
@@ -166,7 +166,7 @@ def test_fact_4_honest_variants_pass_with_room_to_spare(lesson, name, function):
 
 @pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
 def test_fact_4_the_loop_does_not_pass(lesson, name):
-    spec, loop = lesson.specs[name], lesson.variants.LOOP[name]
+    spec, loop = lesson.specs[name], lesson.answers.LOOP[name]
     assert checks.run(name, without_speed(spec), loop).passed
     assert settled(spec, loop, spec.speed.at_least / MARGIN) != "pass"
 

@@ -17,7 +17,7 @@ from unrolled.checks.gpu import connected
 from unrolled.checks.toy_device import on_toy, timed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lessons"))
-from variants import lesson07 as variants
+from answers import lesson07 as answers
 
 SPEC = checks.lessons()["07_profiling"]["repaired_step"]
 SMALL = (4, 3, 5, 5), (75, 64)
@@ -80,7 +80,7 @@ def test_any_learners_repaired_step_passes(number):
     assert checks.run("repaired_step", SPEC, with_factor(number)).passed
 
 
-@pytest.mark.parametrize("function", [variants.step_by_maximum, variants.step_with_a_loop_over_places])
+@pytest.mark.parametrize("function", [answers.step_by_maximum, answers.step_with_a_loop_over_places])
 def test_honest_answers_pass(function):
     report = checks.run("repaired_step", SPEC, function)
     assert report.passed, str(report)
@@ -131,7 +131,7 @@ def test_a_toy_layer_takes_only_what_it_is_owed():
 
 
 def test_a_layer_back_right_after_its_way_there_is_seen_even_where_there_is_one_layer():
-    function = variants.timed_there_and_back_at_once
+    function = answers.timed_there_and_back_at_once
     spec = dataclasses.replace(
         checks.lessons()["07_profiling"]["time_layers"],
         cases=[checks.spec.random_case("one layer", on_toy(True, [(0.001, 0.002)]))],
