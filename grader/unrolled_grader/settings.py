@@ -1,0 +1,181 @@
+"""What an instructor decides about a class: `course.toml` at the root of the course's folder; without one, defaults.
+
+    [class]
+    name = "Spring 2027"
+    lessons = ["00_start_here", "02_convolution"]       # default: all
+    [variants]
+    im2col = "nhwc"                                     # exercise = suffix of the variant in its place
+    [thresholds]
+    conv2d_gemm = 2.0                                   # times as fast as the baseline
+    [due]
+    02_convolution = 2027-01-15T23:59:00+09:00          # always with an offset from UTC
+    [extensions.ada]
+    02_convolution = 2027-01-18T23:59:00+09:00
+    [late]
+    grace_minutes = 15
+    per_day = 0.1                                       # part of the points that each day begun takes
+    at_most = 0.5                                       # part of the points that lateness takes at most
+
+Lessons, variants and thresholds are also in course.json, which the learners' library reads (`unrolled.checks.course`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from unrolled.cli import CommandError
+
+FILE = "course.toml"
+Value = TypeVar("Value")
+
+
+class SettingsError(CommandError):
+    """course.toml cannot be used: which entry, what it says, what was expected."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """What lateness costs, as parts of the points."""
+
+    grace_minutes: float = 0.0
+    per_day: float = 0.0
+    at_most: float = 1.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A class, as plain data."""
+
+    name: str = ""
+    lessons: tuple[str, ...] = ()
+    """The chosen lessons; none: all."""
+    variants: Mapping[str, str] = field(default_factory=dict)
+    """Suffix of the variant, by exercise."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Times as fast as the baseline, by exercise."""
+    due: Mapping[str, datetime] = field(default_factory=dict)
+    """By lesson; each with its offset from UTC."""
+    extensions: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    """By student, then by lesson."""
+    late: Late = Late()
+
+    def due_for(self, student: str, lesson: str) -> datetime | None:
+        """When this student's work on the lesson is due; None if never."""
+        return self.extensions.get(student, {}).get(lesson, self.due.get(lesson))
+
+
+def read(root: Path) -> Settings:
+    """The settings of the course in `root`. Raises SettingsError for unknown keys, lessons that are not there, and
+    values that are not what they should be."""
+    file = root / FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"{FILE} cannot be read: {error}") from error
+    return parse(text, {lesson.stem for lesson in (root / "lessons").glob("*.py")})
+
+
+def parse(text: str, lessons: set[str]) -> Settings:
+    """The settings in a course.toml, where `lessons` are those that there are. Raises SettingsError."""
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        tables = toml.loads(text)
+    except toml.TOMLDecodeError as error:
+        raise SettingsError(f"{FILE} is not TOML: {error}") from error
+    _only(tables, ("class", "variants", "thresholds", "due", "extensions", "late"), "")
+    about, late = _table(tables, "class"), _table(tables, "late")
+    _only(about, ("name", "lessons"), "class.")
+    _only(late, ("grace_minutes", "per_day", "at_most"), "late.")
+    chosen = about.get("lessons", [])
+    if not isinstance(chosen, list):
+        raise _wrong("class.lessons", chosen, "a list of lessons")
+    return Settings(
+        name=_text("class.name", about.get("name", "")),
+        lessons=tuple(_lesson("class.lessons", name, lessons) for name in chosen),
+        variants=_each(tables, "variants", _text),
+        thresholds=_each(tables, "thresholds", _above_zero),
+        due=_dates(tables, "due", lessons),
+        extensions={
+            student: _dates(_table(tables, "extensions"), student, lessons, "extensions.")
+            for student in _table(tables, "extensions")
+        },
+        late=Late(
+            grace_minutes=_number("late.grace_minutes", late.get("grace_minutes", 0)),
+            per_day=_part("late.per_day", late.get("per_day", 0)),
+            at_most=_part("late.at_most", late.get("at_most", 1)),
+        ),
+    )
+
+
+def _table(tables: Mapping[str, Any], name: str, above: str = "") -> Mapping[str, Any]:
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise _wrong(above + name, table, "a table")
+    return table
+
+
+def _only(table: Mapping[str, Any], known: tuple[str, ...], above: str) -> None:
+    for name in table:
+        if name not in known:
+            raise SettingsError(f"{FILE}: {above}{name} is unknown; there are {', '.join(known)}")
+
+
+def _each(tables: Mapping[str, Any], name: str, one: Callable[[str, Any], Value]) -> dict[str, Value]:
+    return {key: one(f"{name}.{key}", value) for key, value in _table(tables, name).items()}
+
+
+def _dates(tables: Mapping[str, Any], name: str, lessons: set[str], above: str = "") -> dict[str, datetime]:
+    where = above + name
+    return {
+        _lesson(where, key, lessons): _date(f"{where}.{key}", value)
+        for key, value in _table(tables, name, above).items()
+    }
+
+
+def _lesson(where: str, name: Any, lessons: set[str]) -> str:
+    if not isinstance(name, str) or name not in lessons:
+        raise _wrong(where, name, f"one of {', '.join(sorted(lessons))}")
+    return name
+
+
+def _date(where: str, value: Any) -> datetime:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise _wrong(where, value, "a date and time with an offset, such as 2027-01-15T23:59:00+09:00")
+    return value
+
+
+def _text(where: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(where, value, "a text in quotes")
+    return value
+
+
+def _number(where: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise _wrong(where, value, "a number from 0 on")
+    return float(value)
+
+
+def _part(where: str, value: Any) -> float:
+    if _number(where, value) > 1:
+        raise _wrong(where, value, "a part from 0 to 1")
+    return float(value)
+
+
+def _above_zero(where: str, value: Any) -> float:
+    if _number(where, value) == 0:
+        raise _wrong(where, value, "a number above 0")
+    return float(value)
+
+
+def _wrong(where: str, value: Any, expected: str) -> SettingsError:
+    given = value.isoformat() if hasattr(value, "isoformat") else repr(value)
+    return SettingsError(f"{FILE}: {where} is {given}; expected {expected}")

@@ -1,0 +1,94 @@
+"""course.toml: every entry is read, and what is wrong with one is named."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from unrolled_grader import settings
+
+LESSONS = {"00_start_here", "02_convolution"}
+FULL = """
+[class]
+name = "Spring 2027"
+lessons = ["00_start_here", "02_convolution"]
+[variants]
+im2col = "nhwc"
+[thresholds]
+conv2d_gemm = 2
+[due]
+02_convolution = 2027-01-15T23:59:00+09:00
+[extensions.ada]
+02_convolution = 2027-01-18T23:59:00+09:00
+[late]
+grace_minutes = 15
+per_day = 0.1
+at_most = 0.5
+"""
+TOKYO = timezone(timedelta(hours=9))
+
+
+def test_everything_is_read(tmp_path: Path):
+    (tmp_path / "lessons").mkdir()
+    for lesson in LESSONS:
+        (tmp_path / "lessons" / f"{lesson}.py").touch()
+    (tmp_path / "course.toml").write_text(FULL, encoding="utf-8")
+    assert settings.read(tmp_path) == settings.Settings(
+        name="Spring 2027",
+        lessons=("00_start_here", "02_convolution"),
+        variants={"im2col": "nhwc"},
+        thresholds={"conv2d_gemm": 2.0},
+        due={"02_convolution": datetime(2027, 1, 15, 23, 59, tzinfo=TOKYO)},
+        extensions={"ada": {"02_convolution": datetime(2027, 1, 18, 23, 59, tzinfo=TOKYO)}},
+        late=settings.Late(15, 0.1, 0.5),
+    )
+
+
+def test_an_extension_goes_before_the_due_date():
+    found = settings.parse(FULL, LESSONS)
+    assert found.due_for("ada", "02_convolution") == datetime(2027, 1, 18, 23, 59, tzinfo=TOKYO)
+    assert found.due_for("ben", "02_convolution") == datetime(2027, 1, 15, 23, 59, tzinfo=TOKYO)
+    assert found.due_for("ada", "00_start_here") is None
+
+
+def test_without_the_file_and_in_an_empty_one_all_are_defaults(tmp_path: Path):
+    assert settings.read(tmp_path) == settings.parse("", set()) == settings.Settings()
+    assert settings.Settings().late == settings.Late(0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[klass]", "klass is unknown; there are class, variants"),
+        ("class = 3", "class is 3; expected a table"),
+        ("[class]\nprivate_seed = 3", "class.private_seed is unknown; there are name, lessons"),
+        ("[class]\nname = 3", "class.name is 3; expected a text"),
+        ('[class]\nlessons = "02_convolution"', "class.lessons is '02_convolution'; expected a list"),
+        ('[class]\nlessons = ["02"]', "class.lessons is '02'; expected one of 00_start_here, 02_convolution"),
+        ("[class]\nlessons = [[]]", r"class.lessons is \[\]; expected one of"),
+        ("[variants]\nim2col = 1", "variants.im2col is 1"),
+        ("[thresholds]\nconv2d_gemm = 0", "thresholds.conv2d_gemm is 0; expected a number above 0"),
+        ("[thresholds]\nconv2d_gemm = nan", "thresholds.conv2d_gemm is nan"),
+        ("[thresholds]\nconv2d_gemm = true", "thresholds.conv2d_gemm is True"),
+        ("[due]\n02_convolution = 2027-01-15T23:59:00", "due.02_convolution is 2027-01-15T23:59:00; .* with an offset"),
+        ("[due]\n02_convolution = 2027-01-15", "due.02_convolution is 2027-01-15; expected a date and time"),
+        ("[due]\n02_konvolution = 2027-01-15T23:59:00Z", "due is '02_konvolution'; expected one of"),
+        ("[extensions]\nada = 3", "extensions.ada is 3; expected a table"),
+        ('[extensions.ada]\n02_convolution = "soon"', "extensions.ada.02_convolution is 'soon'"),
+        ("[late]\nper_day = 10", "late.per_day is 10; expected a part from 0 to 1"),
+        ("[late]\ngrace_minutes = -1", "late.grace_minutes is -1; expected a number from 0 on"),
+        ("[late]\nper_week = 1", "late.per_week is unknown"),
+        ("[class", "course.toml is not TOML: "),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, says: str):
+    with pytest.raises(settings.SettingsError, match=says):
+        settings.parse(text, LESSONS)
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path):
+    (tmp_path / "course.toml").write_bytes(b"[class]\nname = '\xff'")
+    with pytest.raises(settings.SettingsError, match=r"course\.toml cannot be read"):
+        settings.read(tmp_path)
