@@ -12,7 +12,7 @@ import pytest
 LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "unrolled"
 FLOORS = (
     {"device", "simgpu"},
-    {"ops", "kernels", "data", "timing", "records"},
+    {"handin", "ops", "kernels", "data", "timing", "records"},
     {"nn", "show"},
     {"checks", "journal", "profile"},
     {"check", "notebooks", "doctor", "cli"},

@@ -1,0 +1,239 @@
+"""The file that a learner hands in: a small zip with the notebook, the journal, and who, what and when.
+
+`make` builds it, `read` opens one that came from anywhere: sizes are capped, nothing is written to disk, and what is
+wrong with it is said. It holds three files:
+
+    LESSON.ipynb   the notebook, without outputs over 1 MB
+    journal.json   predictions, findings and rungs
+    handin.json    {"format": "unrolled-handin", "version": 1, "course", "lesson", "student", "made", "nonce", "digest",
+                    "dropped"}
+
+The digest is the SHA-256 of the notebook's bytes. The nonce is drawn anew each time: a file with a nonce seen before is
+the same file again, one with a digest seen before holds the same notebook again. Neither proves who made it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+import json
+import re
+import secrets
+import unicodedata
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import unrolled
+
+FORMAT = "unrolled-handin"
+VERSION = 1
+ABOUT, JOURNAL = "handin.json", "journal.json"
+
+OUTPUT_BYTES = 1_000_000
+"""A cell's output above this is left out."""
+NOTEBOOK_BYTES = 10_000_000
+"""What the grader takes of a notebook."""
+JOURNAL_BYTES = 5_000_000
+ABOUT_BYTES = 100_000
+FILE_BYTES = 20_000_000
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+LESSON = re.compile(r"\w{1,80}")
+STUDENT = re.compile(r"\w(?:[\w.@-]{0,62}[\w-])?")
+RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+"""Names that Windows keeps for devices."""
+HEX = {"nonce": re.compile("[0-9a-f]{32}"), "digest": re.compile("[0-9a-f]{64}")}
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What a hand-in holds. All of it was written by the learner's machine: it says who, but does not prove it."""
+
+    lesson: str
+    student: str
+    course: str
+    """The version of the course."""
+    made: datetime.datetime
+    """With its time zone, by the learner's clock."""
+    nonce: str
+    digest: str
+    notebook: bytes
+    journal: Record
+    dropped: tuple[str, ...]
+    """Outputs that were too large to take along, in words."""
+
+
+def student_id(text: str) -> str:
+    """`text` as a student's id, in Unicode's composed form. It becomes the name of a folder.
+
+    Raises ValueError unless it is 1 to 64 letters, digits, and . @ - _ between them.
+    """
+    name = unicodedata.normalize("NFC", text).strip()
+    if not STUDENT.fullmatch(name) or RESERVED.fullmatch(name):
+        raise ValueError(
+            f"{text!r} cannot be a student's id: it must be 1 to 64 letters, digits, or . @ - _ between them, "
+            "such as s12345 or ada.lovelace"
+        )
+    return name
+
+
+def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -> bytes:
+    """The file to hand in. `notebook` is an .ipynb's bytes or its JSON; bytes without large outputs stay as they are.
+
+    Raises ValueError for an impossible id or lesson, and for a notebook that is none or is too large.
+    """
+    student = student_id(student)
+    if not LESSON.fullmatch(lesson):
+        raise ValueError(f"lesson must be a name such as 02_convolution, got {lesson!r}")
+    nb = _notebook(notebook) if isinstance(notebook, bytes) else notebook
+    dropped = large_outputs(nb)
+    data = notebook if isinstance(notebook, bytes) and not dropped else _json(without(nb, dropped))
+    if len(data) > NOTEBOOK_BYTES:
+        raise ValueError(
+            f"the notebook has {len(data) / 1e6:.1f} MB without its large outputs; at most {NOTEBOOK_BYTES / 1e6:.0f} "
+            "MB can be handed in: clear its outputs, and keep data out of its cells"
+        )
+    about = {
+        "format": FORMAT,
+        "version": VERSION,
+        "course": unrolled.__version__,
+        "lesson": lesson,
+        "student": student,
+        "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "nonce": secrets.token_hex(16),
+        "digest": hashlib.sha256(data).hexdigest(),
+        "dropped": [f"an output of cell {index + 1}, {size / 1e6:.1f} MB" for index, _, size in dropped],
+    }
+    return _zip({f"{lesson}.ipynb": data, JOURNAL: _json(journal), ABOUT: _json(about)})
+
+
+def read(data: bytes) -> HandIn:
+    """What the file holds. Raises ValueError, saying why, if it is no hand-in, damaged, changed, or too large."""
+    files = _unzip(data)
+    if ABOUT not in files:
+        raise ValueError(f"it is no hand-in of this course: {ABOUT} is missing")
+    about = _object(files[ABOUT], ABOUT)
+    _check(about)
+    name = f"{about['lesson']}.ipynb"
+    if set(files) != {ABOUT, JOURNAL, name}:
+        raise ValueError(f"it must hold {name}, {JOURNAL} and {ABOUT}, and holds {', '.join(sorted(files))}")
+    if hashlib.sha256(files[name]).hexdigest() != about["digest"]:
+        raise ValueError(f"{name} was changed after the hand-in was made")
+    return HandIn(
+        lesson=about["lesson"],
+        student=student_id(about["student"]),
+        course=about["course"],
+        made=datetime.datetime.fromisoformat(about["made"]),
+        nonce=about["nonce"],
+        digest=about["digest"],
+        notebook=files[name],
+        journal=_object(files[JOURNAL], JOURNAL),
+        dropped=tuple(map(str, about.get("dropped", ()))),
+    )
+
+
+def large_outputs(nb: Record) -> list[tuple[int, int, int]]:
+    """(cell, output, bytes) of every output over 1 MB."""
+    found = []
+    for index, cell in enumerate(nb["cells"]):
+        outputs = cell.get("outputs") if isinstance(cell, dict) else None
+        for number, output in enumerate(outputs if isinstance(outputs, list) else ()):
+            size = len(_json(output))
+            if size > OUTPUT_BYTES:
+                found.append((index, number, size))
+    return found
+
+
+def without(nb: Record, dropped: list[tuple[int, int, int]]) -> Record:
+    """The notebook with a line of text in place of each of these outputs."""
+    cells = list(nb["cells"])
+    for index, number, size in dropped:
+        note = {"output_type": "stream", "name": "stdout", "text": f"[an output of {size / 1e6:.1f} MB was left out]\n"}
+        outputs = list(cells[index]["outputs"])
+        outputs[number] = note
+        cells[index] = {**cells[index], "outputs": outputs}
+    return {**nb, "cells": cells}
+
+
+def _check(about: Record) -> None:
+    """Raise ValueError unless everything in handin.json is what `make` writes."""
+    if about.get("format") != FORMAT:
+        raise ValueError(f"it is no hand-in of this course: {ABOUT} says format {about.get('format')!r}")
+    if about.get("version") != VERSION:
+        raise ValueError(f"it is a hand-in of version {about.get('version')!r}, expected {VERSION}")
+    for key in ("course", "lesson", "student", "made", "nonce", "digest"):
+        if not isinstance(about.get(key), str) or len(about[key]) > 200:
+            raise ValueError(f"{ABOUT} gives no readable {key}")
+    if not LESSON.fullmatch(about["lesson"]):
+        raise ValueError(f"{ABOUT} names the lesson {about['lesson']!r}, which cannot be one")
+    for key, form in HEX.items():
+        if not form.fullmatch(about[key]):
+            raise ValueError(f"{ABOUT} gives no readable {key}")
+    try:
+        made = datetime.datetime.fromisoformat(about["made"])
+    except ValueError:
+        raise ValueError(f"{ABOUT} says it was made {about['made']!r}, which is no time") from None
+    if made.tzinfo is None:
+        raise ValueError(f"{ABOUT} says it was made {about['made']!r}, without a time zone")
+    if not isinstance(about.get("dropped", []), list):
+        raise ValueError(f"{ABOUT} gives no readable dropped")
+
+
+def _notebook(data: bytes) -> Record:
+    nb = _object(data, "the notebook")
+    if not isinstance(nb.get("cells"), list):
+        raise ValueError("the notebook holds no list of cells")
+    return nb
+
+
+def _object(data: bytes, name: str) -> Record:
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is not readable: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not readable: it holds no object")
+    return value
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+def _unzip(data: bytes) -> dict[str, bytes]:
+    """The files of a small zip, by name. What a header claims about a size is not believed."""
+    if len(data) > FILE_BYTES:
+        raise ValueError(f"it has {len(data) / 1e6:.1f} MB; a hand-in has at most {FILE_BYTES / 1e6:.0f}")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+            names = [entry.filename for entry in entries]
+            if len(entries) > 3 or len(set(names)) < len(names):
+                raise ValueError(f"a hand-in holds three files, and this holds {len(entries)}")
+            return {entry.filename: _entry(archive, entry) for entry in entries}
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, UnicodeError) as error:
+        raise ValueError(f"it is no readable zip file: {error}") from None
+
+
+def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    limit = {ABOUT: ABOUT_BYTES, JOURNAL: JOURNAL_BYTES}.get(entry.filename, NOTEBOOK_BYTES)
+    if entry.compress_type not in METHODS:
+        raise ValueError(f"{entry.filename!r} is packed in a way that a hand-in never is")
+    with archive.open(entry) as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"{entry.filename!r} unpacks to more than {limit / 1e6:g} MB")
+    return content
