@@ -42,7 +42,7 @@ INSTALL = """\
 try:
     import unrolled
 except ModuleNotFoundError:
-    %pip install -q "unrolled @ git+{repository}@{tag}\""""
+    %pip install -q "unrolled @ {wheel}\""""
 BADGE = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "(https://colab.research.google.com/github/{path}/blob/{tag}/{notebook})"
@@ -66,16 +66,28 @@ class Address:
         if self.repository and not self.repository.startswith("https://"):
             raise LessonError(f"pyproject.toml: repository must be an https:// address, got {self.repository!r}")
 
+    @property
+    def github(self) -> str:
+        """OWNER/NAME if the repository is on GitHub; else empty."""
+        found = re.fullmatch(r"https://github\.com/([^/]+/[^/]+?)(\.git)?/?", self.repository)
+        return found[1] if found else ""
+
     def badge(self, lesson: str) -> str:
         """Markdown that opens the lesson in Colab, which knows GitHub only; else empty."""
-        github = re.fullmatch(r"https://github\.com/([^/]+/[^/]+?)(\.git)?/?", self.repository)
-        if github is None:
+        if not self.github:
             return ""
-        return BADGE.format(path=github[1], tag=self.tag, notebook=f"{NOTEBOOKS}/{lesson}/{lesson}.ipynb")
+        return BADGE.format(path=self.github, tag=self.tag, notebook=f"{NOTEBOOKS}/{lesson}/{lesson}.ipynb")
+
+    def wheel(self) -> str:
+        """Where pip gets this version: on GitHub the wheel of the tag's release; elsewhere the tag, built on the spot."""
+        if not self.github:
+            return f"git+{self.repository}@{self.tag}"
+        file = f"unrolled-{unrolled.__version__}-py3-none-any.whl"
+        return f"https://github.com/{self.github}/releases/download/{self.tag}/{file}"
 
     def install(self) -> str:
-        """What the first code cell starts with."""
-        return INSTALL.format(repository=self.repository, tag=self.tag) if self.repository else NO_ADDRESS
+        """What the first code cell starts with. pip leaves alone what is there: NumPy and CuPy stay Colab's."""
+        return INSTALL.format(wheel=self.wheel()) if self.repository else NO_ADDRESS
 
 
 @dataclass(frozen=True)

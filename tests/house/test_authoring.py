@@ -96,13 +96,19 @@ def test_with_an_address_there_are_a_badge_and_a_tagged_install(tmp_path):
     title, _, badge, _, text = nb.cells[0].source.split("\n")
     assert (title, text) == ("# Doubling", "Ten minutes. You will double a number.")
     assert f"(https://colab.research.google.com/github/someone/unrolled/blob/v1.2.3/{NOTEBOOK})" in badge
-    assert '%pip install -q "unrolled @ git+https://github.com/someone/unrolled@v1.2.3"' in nb.cells[1].source
+    wheel = f"releases/download/v1.2.3/unrolled-{unrolled.__version__}-py3-none-any.whl"
+    assert f'%pip install -q "unrolled @ https://github.com/someone/unrolled/{wheel}"' in nb.cells[1].source
     assert nb.cells[1].source.index("%pip") < nb.cells[1].source.index("from unrolled import check")
 
 
 def test_colab_opens_github_only(tmp_path):
     assert "colab" not in notebook_of(tmp_path, LESSON, Address("https://gitlab.com/a/b", "v1")).cells[0].source
     assert "/github/a/b/blob/" in Address("https://github.com/a/b.git", "v1").badge("07_doubling")
+
+
+def test_elsewhere_than_on_github_the_tag_itself_is_installed():
+    assert Address("https://gitlab.com/a/b", "v1").wheel() == "git+https://gitlab.com/a/b@v1"
+    assert Address("https://github.com/a/b.git/", "v1").wheel().startswith("https://github.com/a/b/releases/download/v1/")
 
 
 def test_the_install_line_runs_only_where_the_course_is_missing(tmp_path):
