@@ -17,17 +17,22 @@ import re
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import unrolled
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.checks import choices
+from unrolled.cli import Subparsers, checkout
+from unrolled_grader.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 SOLUTIONS, NOTEBOOKS = "solutions", "notebooks"
+CHOICES = "lib/unrolled/checks/course.json"
 LESSON_NAME = re.compile(r"\d\d_[a-z0-9_]+")
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 START = re.compile(r"""check\.start\(\s*["'](?P<lesson>[^"']*)["']\s*(?:,\s*["'][^"']*["']\s*)?\)""")
@@ -47,10 +52,6 @@ BADGE = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "(https://colab.research.google.com/github/{path}/blob/{tag}/{notebook})"
 )
-
-
-class LessonError(CommandError):
-    """A lesson that cannot be built: which, where, and what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -138,20 +139,40 @@ def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
     return sorted(changes, key=lambda change: change.path)
 
 
-def make(root: Path) -> dict[str, bytes]:
-    """The bytes of every notebook of the course, by path relative to `root`, made in a temporary folder."""
-    lessons = find_lessons(root)
-    if not lessons:
+def make(
+    root: Path, variants: Mapping[str, str] | None = None, lessons: Iterable[str] | None = None
+) -> dict[str, bytes]:
+    """The bytes of the course's notebooks, by path relative to `root`, made in a temporary folder.
+
+    `variants` gives, for an exercise, the suffix of the variant that stands in its place, as in {"im2col": "nhwc"}, by
+    default what course.json in `root` chooses; `lessons` are those to make, by default all. Raises LessonError if one
+    cannot be made, or does not exist.
+    """
+    files = find_lessons(root)
+    wanted = _chosen(root) if variants is None else variants
+    require(root, wanted)
+    if unknown := [name for name in lessons or () if name not in files]:
+        raise LessonError(f"there is no lesson {unknown[0]}; there are {', '.join(files)}")
+    files = {name: file for name, file in files.items() if lessons is None or name in set(lessons)}
+    if not files:
         return {}
     address = read_address(root)
     with tempfile.TemporaryDirectory(prefix="unrolled-build-") as scratch:
-        for name, file in lessons.items():
-            _write(Path(scratch, SOLUTIONS, name, f"{name}.ipynb"), solution_notebook(file, address))
-        generate(Path(scratch), nbgrader_config(root), list(lessons))
+        for name, file in files.items():
+            _write(Path(scratch, SOLUTIONS, name, f"{name}.ipynb"), solution_notebook(file, address, wanted))
+        generate(Path(scratch), nbgrader_config(root), list(files))
         return {
             file.relative_to(scratch).as_posix(): file.read_bytes()
             for file in sorted(Path(scratch).glob("*/*/*.ipynb"))
         }
+
+
+def _chosen(root: Path) -> Mapping[str, str]:
+    """The variants that the class in `root` chose, none in the course itself."""
+    try:
+        return choices.read(root / CHOICES).variants
+    except ValueError as error:
+        raise LessonError(str(error)) from error
 
 
 def find_lessons(root: Path) -> dict[str, Path]:
@@ -170,13 +191,18 @@ def read_address(root: Path) -> Address:
     return Address(table.get("repository", ""), table.get("tag", ""))
 
 
-def solution_notebook(file: Path, address: Address) -> NotebookNode:
-    """The complete notebook of the lesson in `file`, without outputs. Raises LessonError if the lesson is malformed."""
+def solution_notebook(file: Path, address: Address, variants: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
+    """The complete notebook of the lesson in `file`, without outputs, with these variants in place of their exercises.
+
+    Raises LessonError if the lesson or a variant is malformed.
+    """
     import jupytext
     from nbformat import NotebookNode
 
     name = file.stem
     nb: NotebookNode = jupytext.reads(file.read_text(encoding="utf-8"), fmt="py:percent")
+    for exercise, variant in chosen(file, nb.cells, variants).items():
+        nb.cells = put(name, nb.cells, exercise, variant)
     for cell in nb.cells:
         cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_METADATA if key in cell.metadata})
         _check_regions(name, cell)

@@ -1,6 +1,7 @@
 """Specs of the exercises: declarations in one file a lesson (`lessonNN.py`), and what runs and compares them.
 
-A spec's name is the name of its variable: `checks.find("conv2d_gemm")` returns the spec that `lesson02` declares.
+A spec's name is the name of its variable: `checks.all_specs()["conv2d_gemm"]` is the spec that `lesson02` declares.
+Variants of exercises, which an instructor chooses among, are declared in `variantsNN.py`.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from types import MappingProxyType
+import re
+from types import MappingProxyType, ModuleType
 
+from . import choices
 from .report import MIME, Finding, Part, Report
 from .run import VISIBLE_SEED, run
 from .spec import Budget, Case, Draw, Mistake, Rung, Spec, Speed
@@ -30,26 +33,79 @@ __all__ = [
     "all_specs",
     "lessons",
     "run",
+    "variants",
 ]
 
-
-@functools.cache
-def lessons() -> MappingProxyType[str, MappingProxyType[str, Spec]]:
-    """Every lesson's specs, in the order they are declared: {"02_convolution": {"conv2d_gemm": Spec(…), …}, …}."""
-    found = {}
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name.startswith("lesson")):
-        loaded = importlib.import_module(f"{__name__}.{module}")
-        specs = {name: value for name, value in vars(loaded).items() if isinstance(value, Spec)}
-        found[loaded.LESSON] = MappingProxyType(specs)
-    return MappingProxyType(found)
+Specs = MappingProxyType[str, Spec]
 
 
 @functools.cache
-def all_specs() -> MappingProxyType[str, Spec]:
-    """Every spec by its name. Raises ValueError if two lessons use one name."""
+def lessons() -> MappingProxyType[str, Specs]:
+    """The course's lessons and their specs, in the order they are declared: {"02_convolution": {"conv2d_gemm": …}, …}.
+
+    Where the class has a `course.json`, its lessons, variants and thresholds are in force. Raises ValueError if it
+    names something that the course does not have.
+    """
+    chosen = choices.read()
+    declared, exist = _declared(), variants()
+    if problems := choices.problems(chosen, declared, _specs(), exist):
+        raise ValueError(f"{choices.FILE}: {'; '.join(problems)}")
+    return MappingProxyType(
+        {
+            lesson: MappingProxyType(
+                choices.with_thresholds(choices.with_variants(specs, exist, chosen.variants), chosen.thresholds)
+            )
+            for lesson, specs in declared.items()
+            if chosen.lessons is None or lesson in chosen.lessons
+        }
+    )
+
+
+@functools.cache
+def variants() -> MappingProxyType[str, Specs]:
+    """Every variant of every exercise, by exercise and suffix: {"im2col": {"nhwc": Spec(…)}, …}.
+
+    Raises ValueError where a variant is not named after its exercise.
+    """
+    found: dict[str, dict[str, Spec]] = {}
+    for module in _modules("variants"):
+        for name, exercise in module.OF.items():
+            if not name.startswith(f"{exercise}_") or not isinstance(getattr(module, name, None), Spec):
+                raise ValueError(f"{module.__name__}: {name} of {exercise} must be a Spec named {exercise}_SUFFIX")
+            found.setdefault(exercise, {})[name.removeprefix(f"{exercise}_")] = getattr(module, name)
+    return MappingProxyType({exercise: MappingProxyType(specs) for exercise, specs in found.items()})
+
+
+@functools.cache
+def all_specs() -> Specs:
+    """Every spec by its name, chosen or not, variants included. Raises ValueError if one name is used twice."""
+    return MappingProxyType(choices.with_thresholds(_specs(), choices.read().thresholds))
+
+
+@functools.cache
+def _declared() -> dict[str, Specs]:
+    """Every lesson's specs as its module declares them."""
+    return {
+        module.LESSON: MappingProxyType({n: value for n, value in vars(module).items() if isinstance(value, Spec)})
+        for module in _modules("lesson")
+    }
+
+
+@functools.cache
+def _specs() -> dict[str, Spec]:
     specs: dict[str, Spec] = {}
-    for lesson, declared in lessons().items():
+    others = {
+        exercise: {f"{exercise}_{suffix}": spec for suffix, spec in by_suffix.items()}
+        for exercise, by_suffix in variants().items()
+    }
+    for place, declared in (*_declared().items(), *((f"variants of {name}", specs) for name, specs in others.items())):
         if twice := specs.keys() & declared.keys():
-            raise ValueError(f"{lesson} declares {sorted(twice)}, which an earlier lesson has")
+            raise ValueError(f"{place} declares {sorted(twice)}, which an earlier lesson has")
         specs |= declared
-    return MappingProxyType(specs)
+    return specs
+
+
+def _modules(kind: str) -> list[ModuleType]:
+    """The modules `kindNN`, in order."""
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    return [importlib.import_module(f"{__name__}.{name}") for name in names if re.fullmatch(rf"{kind}\d\d", name)]

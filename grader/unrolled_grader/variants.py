@@ -1,0 +1,125 @@
+"""Variants of exercises: other cells for one exercise of a lesson, from `lessons/variants/NN_EXERCISE_SUFFIX.py`.
+
+The cells replace the lesson's own, from the heading of the exercise to its check. Text above the heading stays. Names
+of the exercise's check elsewhere in the lesson's code, as in `journal.predict("im2col", …)`, become the variant's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unrolled.cli import CommandError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+FOLDER = "variants"
+HEADING = re.compile(r"^### Exercise: (?P<name>\w+)$", re.MULTILINE)
+CORE = re.compile(r"^# ### Exercise: (\w+)\n#\n# \*\*Core\*\*", re.MULTILINE)
+
+
+class LessonError(CommandError):
+    """A lesson that cannot be built: which, where, and what is wrong with it."""
+
+
+def core(source: str) -> list[str]:
+    """The core exercises of a lesson, from the text of its script."""
+    return CORE.findall(source)
+
+
+def require(root: Path, wanted: Mapping[str, str]) -> None:
+    """Raise LessonError unless every wanted variant, {exercise: suffix}, has a file."""
+    there = {file.stem[3:] for file in (root / "lessons" / FOLDER).glob("*.py")}
+    for exercise, suffix in wanted.items():
+        if f"{exercise}_{suffix}" not in there:
+            known = ", ".join(sorted(name for name in there if name.startswith(f"{exercise}_"))) or "none"
+            raise LessonError(
+                f"there is no lessons/{FOLDER}/NN_{exercise}_{suffix}.py; variants of {exercise}: {known}"
+            )
+
+
+def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str]) -> dict[str, Path]:
+    """The files of those wanted variants, {exercise: suffix}, whose exercise is in the lesson lessons/NN_topic.py."""
+    exercises = {_grade_id(cell) for cell in cells}
+    return {
+        exercise: lesson.parent / FOLDER / f"{lesson.stem[:2]}_{exercise}_{suffix}.py"
+        for exercise, suffix in wanted.items()
+        if exercise in exercises
+    }
+
+
+def put(lesson: str, cells: list[NotebookNode], exercise: str, file: Path) -> list[NotebookNode]:
+    """The lesson's cells with this variant's in place of the exercise's. Raises LessonError, which names the file."""
+    variant, inside = file.stem[3:], _read(file)
+    _check(f"lessons/{FOLDER}/{file.name}", variant, inside, _points(cells, exercise))
+    first, last = _place(lesson, cells, exercise)
+    above = cells[:first]
+    kept, _, _ = cells[first].source.partition(f"### Exercise: {exercise}\n")
+    if kept.strip():
+        text = cells[first].copy()
+        text.source = kept.rstrip()
+        above.append(text)
+    return [
+        *(_renamed(cell, exercise, variant) for cell in above),
+        *inside,
+        *(_renamed(cell, exercise, variant) for cell in cells[last + 1 :]),
+    ]
+
+
+def _read(file: Path) -> list[NotebookNode]:
+    import jupytext
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LessonError(f"lessons/{FOLDER}/{file.name} cannot be read: {error.strerror}") from error
+    cells: list[NotebookNode] = jupytext.reads(text, fmt="py:percent").cells
+    return cells
+
+
+def _place(lesson: str, cells: list[NotebookNode], exercise: str) -> tuple[int, int]:
+    """The cell with the exercise's heading, and that of its check."""
+    ids = [_grade_id(cell) for cell in cells]
+    at = ids.index(exercise)
+    headings = [i for i in range(at) if cells[i].cell_type == "markdown" and HEADING.search(cells[i].source)]
+    if not headings or HEADING.findall(cells[headings[-1]].source)[-1] != exercise:
+        raise LessonError(f"{lesson}: no line '### Exercise: {exercise}' stands above the cell {exercise!r}")
+    if f"check_{exercise}" not in ids[at:]:
+        raise LessonError(f"{lesson}: no cell check_{exercise!s} follows the cell {exercise!r}")
+    return headings[-1], ids.index(f"check_{exercise}")
+
+
+def _points(cells: Sequence[NotebookNode], name: str) -> float | None:
+    """The points of the check, None if there is none."""
+    found = [cell for cell in cells if _grade_id(cell) == f"check_{name}"]
+    return found[0].metadata["nbgrader"]["points"] if found else None
+
+
+def _check(file: str, variant: str, cells: Sequence[NotebookNode], points: float | None) -> None:
+    """A variant begins with its heading, and holds its exercise and a check that is worth the same, in this order."""
+    heading = HEADING.match(cells[0].source) if cells and cells[0].cell_type == "markdown" else None
+    if heading is None or heading["name"] != variant:
+        raise LessonError(f"{file}: the first cell must be markdown and start with '### Exercise: {variant}'")
+    marked = [name for cell in cells if (name := _grade_id(cell))]
+    if marked != [variant, f"check_{variant}"]:
+        raise LessonError(f"{file}: the cells with a grade_id must be {variant}, check_{variant}, got {marked}")
+    if _points(cells, variant) != points:
+        raise LessonError(
+            f"{file}: check_{variant} is worth {_points(cells, variant)} points, the exercise's check {points}"
+        )
+
+
+def _renamed(cell: NotebookNode, exercise: str, variant: str) -> NotebookNode:
+    """The cell; in code, a text that is just the exercise's name is the name of its check, and so becomes the
+    variant's."""
+    if cell.cell_type == "code":
+        cell.source = re.sub(rf"""(["']){exercise}\1""", rf"\g<1>{variant}\g<1>", cell.source)
+    return cell
+
+
+def _grade_id(cell: NotebookNode) -> str | None:
+    name: str | None = cell.metadata.get("nbgrader", {}).get("grade_id")
+    return name

@@ -1,0 +1,91 @@
+"""What an instructor chose for a class: lessons, variants of exercises, thresholds, as `course.json` beside this file.
+
+There is no such file in the course itself, and then everything is as the lessons declare it. It travels with the
+library, so that a learner's check and the judge ask the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from .spec import Spec
+
+FILE = Path(__file__).with_name("course.json")
+
+Specs = Mapping[str, Spec]
+Variants = Mapping[str, Specs]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """`lessons` are the chosen ones, None for all; `variants` maps an exercise to the suffix of its variant."""
+
+    lessons: tuple[str, ...] | None = None
+    variants: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """By the name of a check, the T of its speed part; a variant has a name, and so a threshold, of its own."""
+
+
+def read(file: Path = FILE) -> Choices:
+    """The choices in this file; none where it is absent. Raises ValueError, with its name, for anything else."""
+    if not file.exists():
+        return Choices()
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{file} must hold an object, got {type(found).__name__}")
+    lessons, variants, thresholds = (found.get(key) for key in ("lessons", "variants", "thresholds"))
+    if strangers := found.keys() - {"lessons", "variants", "thresholds"}:
+        raise ValueError(f"{file} has {sorted(strangers)}; known are lessons, variants and thresholds")
+    if lessons is not None and not (isinstance(lessons, list) and all(isinstance(name, str) for name in lessons)):
+        raise ValueError(f"{file}: lessons must be a list of names, got {lessons!r}")
+    for key, value, kinds in (("variants", variants, str), ("thresholds", thresholds, (int, float))):
+        if value is not None and not (isinstance(value, dict) and all(_is(v, kinds) for v in value.values())):
+            raise ValueError(f"{file}: {key} must map names to {'suffixes' if kinds is str else 'numbers'}: {value!r}")
+    return Choices(None if lessons is None else tuple(lessons), variants or {}, thresholds or {})
+
+
+def _is(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def with_variants(declared: Specs, variants: Variants, chosen: Mapping[str, str]) -> dict[str, Spec]:
+    """A lesson's specs with the chosen variants in place of their exercises, under names of their own."""
+    specs = {}
+    for name, spec in declared.items():
+        suffix = chosen.get(name)
+        specs[name if suffix is None else f"{name}_{suffix}"] = spec if suffix is None else variants[name][suffix]
+    return specs
+
+
+def with_thresholds(specs: Specs, thresholds: Mapping[str, float]) -> dict[str, Spec]:
+    """The specs, with these T for their speed parts."""
+    return {name: _at_least(spec, thresholds.get(name)) for name, spec in specs.items()}
+
+
+def _at_least(spec: Spec, threshold: float | None) -> Spec:
+    if threshold is None or spec.speed is None:
+        return spec
+    return replace(spec, speed=replace(spec.speed, at_least=float(threshold)))
+
+
+def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: Variants) -> list[str]:
+    """What the choices name that the course does not have, in words."""
+    found = [f"there is no lesson {name!r}" for name in choices.lessons or () if name not in set(lessons)]
+    for exercise, suffix in choices.variants.items():
+        known = variants.get(exercise, {})
+        if suffix not in known:
+            have = f"it has {', '.join(known)}" if known else "it has none"
+            found.append(f"{exercise!r} has no variant {suffix!r}: {have}")
+    for name, threshold in choices.thresholds.items():
+        if name not in specs or specs[name].speed is None:
+            found.append(f"there is no speed part of {name!r} to set a threshold for")
+        elif not threshold > 0:
+            found.append(f"the threshold of {name!r} must be positive, got {threshold}")
+    return found
