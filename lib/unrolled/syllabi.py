@@ -41,4 +41,4 @@ SYLLABI = MappingProxyType(
         ),
     }
 )
-"""By name. Minutes stand in the lessons' first cells. The core exercises fit; the others are for the quick, or for home."""
+"""By name. Minutes stand in the lessons' first cells. Core exercises fit; the others are for the quick or for home."""
