@@ -27,7 +27,7 @@ def momentum_update(
     return parameters - learning_rate * velocity, velocity
 
 
-def _wrong_momentum(step: Function) -> Function:
+def wrong_momentum(step: Function) -> Function:
     """A mistake as a function of (p, g, v, rate, momentum, decay)."""
 
     def wrong(
@@ -57,45 +57,45 @@ def numbers(*values: float) -> Array:
 MOMENTUM_MISTAKES: Sequence[Mistake] = [
     Mistake(
         "the step goes uphill: subtract it",
-        _wrong_momentum(lambda p, g, v, r, m, d: (p + r * (m * v + g + d * p), m * v + g + d * p)),
+        wrong_momentum(lambda p, g, v, r, m, d: (p + r * (m * v + g + d * p), m * v + g + d * p)),
     ),
     Mistake(
         "the velocity points downhill already, so two signs cancel: gather gradients with +, step with -",
-        _wrong_momentum(lambda p, g, v, r, m, d: (p - r * (m * v - g - d * p), m * v - g - d * p)),
+        wrong_momentum(lambda p, g, v, r, m, d: (p - r * (m * v - g - d * p), m * v - g - d * p)),
     ),
     Mistake(
         "the learning rate is inside your velocity. Some books have it there; here the velocity gathers gradients, "
         "and the rate counts in the step",
-        _wrong_momentum(lambda p, g, v, r, m, d: (p - (m * v + r * (g + d * p)), m * v + r * (g + d * p))),
+        wrong_momentum(lambda p, g, v, r, m, d: (p - (m * v + r * (g + d * p)), m * v + r * (g + d * p))),
     ),
     Mistake(
         "the learning rate is inside your velocity (with a minus): here it counts in the step only",
-        _wrong_momentum(lambda p, g, v, r, m, d: (p + m * v - r * (g + d * p), m * v - r * (g + d * p))),
+        wrong_momentum(lambda p, g, v, r, m, d: (p + m * v - r * (g + d * p), m * v - r * (g + d * p))),
     ),
     Mistake(
         "the step takes the old velocity: first the velocity, then the step",
-        _wrong_momentum(lambda p, g, v, r, m, d: (p - r * v, m * v + g + d * p)),
+        wrong_momentum(lambda p, g, v, r, m, d: (p - r * v, m * v + g + d * p)),
     ),
     Mistake(
         "you return the old velocity: the next step needs the new one",
-        _wrong_momentum(lambda p, g, v, r, m, d: (p - r * (m * v + g + d * p), v)),
+        wrong_momentum(lambda p, g, v, r, m, d: (p - r * (m * v + g + d * p), v)),
     ),
     Mistake(
         "the gradient is weighed with 1 - momentum: here it counts in full",
-        _wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, (1 - m) * (g + d * p), v, r, m)),
+        wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, (1 - m) * (g + d * p), v, r, m)),
     ),
     Mistake(
         "momentum multiplies the gradient as well: it is for the old velocity",
-        _wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, m * (g + d * p), v, r, m)),
+        wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, m * (g + d * p), v, r, m)),
     ),
-    Mistake("the weight decay is missing", _wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, g, v, r, m))),
+    Mistake("the weight decay is missing", wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, g, v, r, m))),
     Mistake(
         "the weight decay has the wrong sign: it pulls the parameters towards 0",
-        _wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, g, v, r, m, -d)),
+        wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, g, v, r, m, -d)),
     ),
     Mistake(
         "you shrink the parameters beside the step; here weight decay is part of the gradient, and so of the velocity",
-        _wrong_momentum(lambda p, g, v, r, m, d: (p * (1 - r * d) - r * (m * v + g), m * v + g)),
+        wrong_momentum(lambda p, g, v, r, m, d: (p * (1 - r * d) - r * (m * v + g), m * v + g)),
     ),
 ]
 
@@ -118,7 +118,7 @@ def adam_update(
     return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v
 
 
-def _wrong_adam(step: Function) -> Function:
+def wrong_adam(step: Function) -> Function:
     """A mistake as a function of (p, g, m, v, t, rate, beta1, beta2, epsilon), m and v new and not yet corrected."""
 
     def wrong(
@@ -175,13 +175,13 @@ def any_adam(rng: np.random.Generator) -> Inputs:
 ADAM_MISTAKES: Sequence[Mistake] = [
     Mistake(
         "the bias correction is missing: divide by 1 - beta1**t and 1 - beta2**t",
-        _wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * m / (np.sqrt(v) + e), m, v)),
+        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * m / (np.sqrt(v) + e), m, v)),
     ),
     Mistake("you count t one too high: it is 1 in the first step already", _adam_counting(1)),
     Mistake("you count t from 0: in the first step it is 1", _adam_counting(-1)),
     Mistake(
         "you return the corrected means: the correction is for this step only, the next needs m and v themselves",
-        _wrong_adam(
+        wrong_adam(
             lambda p, g, m, v, t, r, b, c, e: (
                 p - r * (m / (1 - b**t)) / (np.sqrt(v / (1 - c**t)) + e),
                 m / (1 - b**t),
@@ -191,24 +191,24 @@ ADAM_MISTAKES: Sequence[Mistake] = [
     ),
     Mistake(
         "only m is corrected; v begins at 0, too",
-        _wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * m / (1 - b**t) / (np.sqrt(v) + e), m, v)),
+        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * m / (1 - b**t) / (np.sqrt(v) + e), m, v)),
     ),
     Mistake(
         "the square root is missing",
-        _wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * (m / (1 - b**t)) / (v / (1 - c**t) + e), m, v)),
+        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * (m / (1 - b**t)) / (v / (1 - c**t) + e), m, v)),
     ),
     Mistake(
         "epsilon is inside the square root: add it after",
-        _wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * (m / (1 - b**t)) / np.sqrt(v / (1 - c**t) + e), m, v)),
+        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * (m / (1 - b**t)) / np.sqrt(v / (1 - c**t) + e), m, v)),
     ),
     Mistake(
         "the step goes uphill: subtract it",
-        _wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p + r * (m / (1 - b**t)) / (np.sqrt(v / (1 - c**t)) + e), m, v)),
+        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p + r * (m / (1 - b**t)) / (np.sqrt(v / (1 - c**t)) + e), m, v)),
     ),
     Mistake("beta1 belongs to m and beta2 to v: yours are exchanged", _adam_with_swapped_betas),
     Mistake("v is the mean of the gradient's square", _adam_without_square),
     Mistake(
         "the step takes the gradient itself: m, its mean, belongs there",
-        _wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * g / (np.sqrt(v / (1 - c**t)) + e), m, v)),
+        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * g / (np.sqrt(v / (1 - c**t)) + e), m, v)),
     ),
 ]

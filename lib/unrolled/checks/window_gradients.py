@@ -11,13 +11,14 @@ from unrolled import ops
 from unrolled.device import Array
 
 from .dense_gradients import MEAN_TWICE
+from .dilation import col2im_dilated, padded_back, places
 from .gradients import with_item
 from .spec import Function, Inputs, Mistake
 
 # col2im
 
 
-def _windows(rng: np.random.Generator) -> dict[str, Any]:
+def any_windows(rng: np.random.Generator) -> dict[str, Any]:
     """x_shape, kernel_size, stride and padding that fit."""
     kernel_size = tuple(int(k) for k in rng.integers(1, 4, 2))
     stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
@@ -27,35 +28,18 @@ def _windows(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def any_columns(rng: np.random.Generator) -> Inputs:
-    windows = _windows(rng)
+    windows = any_windows(rng)
     shape = ops.im2col(np.zeros(windows["x_shape"]), *list(windows.values())[1:]).shape
     return {"columns": rng.standard_normal(shape).astype(np.float32), **windows}
-
-
-def _padded_back(
-    columns: Array, x_shape: Any, kernel_size: Any, stride: int, padding: int, overwrite: bool = False
-) -> Array:
-    """The image with its padding, window by window."""
-    (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
-    for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
-        place = (
-            image,
-            slice(None),
-            slice(row * stride, row * stride + kh),
-            slice(column * stride, column * stride + kw),
-        )
-        window = columns[:, at].reshape(c, kh, kw)
-        x[place] = window if overwrite else x[place] + window
-    return x
 
 
 def _after_folding(crop: Callable[[Array, int, int, int], Array], overwrite: bool = False) -> Function:
     """A mistake in what becomes of the padded image: crop(padded, padding, h, w)."""
 
-    def wrong(columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0) -> Array:
-        padded = _padded_back(columns, x_shape, kernel_size, stride, padding, overwrite)
+    def wrong(
+        columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
+    ) -> Array:
+        padded = padded_back(columns, x_shape, kernel_size, stride, padding, dilation, overwrite)
         return np.ascontiguousarray(crop(padded, padding, *x_shape[2:]))
 
     return wrong
@@ -68,39 +52,47 @@ def _cropped(padded: Array, p: int, h: int, w: int) -> Array:
 def _rearranged_columns(arrange: Callable[[Array], Array], *axes: int) -> Function:
     """A mistake in how the columns were read: `axes` is the order that (C, KH, KW, N, OH, OW) was taken for."""
 
-    def wrong(columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0) -> Array:
-        size = ops.conv2d_output_size(x_shape[2:], kernel_size, stride, padding)
-        six = (x_shape[1], *kernel_size, x_shape[0], *size)
+    def wrong(
+        columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
+    ) -> Array:
+        six = (x_shape[1], *kernel_size, x_shape[0], *places(x_shape[2:], kernel_size, stride, padding, dilation))
         taken = columns.reshape([six[axis] for axis in axes]).transpose(np.argsort(axes))
-        return ops.col2im(arrange(taken).reshape(columns.shape), x_shape, kernel_size, stride, padding)
+        mixed = arrange(taken).reshape(columns.shape)
+        return col2im_dilated(mixed, x_shape, kernel_size, stride, padding, dilation)
 
     return wrong
 
 
-def _mean_of_windows(columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0) -> Array:
-    total = ops.col2im(columns, x_shape, kernel_size, stride, padding)
-    windows = ops.col2im(np.ones_like(columns), x_shape, kernel_size, stride, padding)
-    return total / np.maximum(windows, 1)
+def _mean_of_windows(columns: Array, **windows: Any) -> Array:
+    total, count = (col2im_dilated(values, **windows) for values in (columns, np.ones_like(columns)))
+    return total / np.maximum(count, 1)
 
 
-def _stride_one(columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0) -> Array:
+def _stride_one(
+    columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
+) -> Array:
     """Windows placed side by side, whatever the stride."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
     for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
-        x[image, :, row : row + kh, column : column + kw] += columns[:, at].reshape(c, kh, kw)
+        x[image, :, row : row + dilation * kh : dilation, column : column + dilation * kw : dilation] += columns[
+            :, at
+        ].reshape(c, kh, kw)
     return x[:, :, padding : padding + h, padding : padding + w]
 
 
-def _overwritten_by_places(columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0) -> Array:
+def _overwritten_by_places(
+    columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
+) -> Array:
     """Place by place in the window, and the last one to come stays."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
     six = columns.reshape(c, kh, kw, n, oh, ow)
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
     for i, j in np.ndindex(kh, kw):
-        x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] = six[:, i, j].swapaxes(0, 1)
+        top, left = i * dilation, j * dilation
+        x[:, :, top : top + stride * oh : stride, left : left + stride * ow : stride] = six[:, i, j].swapaxes(0, 1)
     return x[:, :, padding : padding + h, padding : padding + w]
 
 
@@ -110,6 +102,7 @@ def _same(taken: Array) -> Array:
 
 OVERWRITES = "values are overwritten where windows overlap: add with += what lies there already"
 
+# For windows with a dilation as well.
 COL2IM_MISTAKES = (
     Mistake(OVERWRITES, _after_folding(_cropped, overwrite=True)),
     Mistake(OVERWRITES, _overwritten_by_places),
@@ -152,7 +145,7 @@ COL2IM_MISTAKES = (
 
 
 def any_convolution(rng: np.random.Generator) -> Inputs:
-    windows = _windows(rng)
+    windows = any_windows(rng)
     (n, c, h, w), kernel_size = windows.pop("x_shape"), windows.pop("kernel_size")
     o = int(rng.integers(1, 5))
     shapes = {
