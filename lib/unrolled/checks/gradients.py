@@ -86,6 +86,33 @@ def with_item(function: Function, index: int, change: Callable[..., Any]) -> Fun
     return wrong
 
 
+# Functions with known gradients.
+
+
+def _squares(x: Array) -> float:
+    return float((x**2).sum())
+
+
+def _growing(x: Array) -> float:
+    return float((np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape)).sum())
+
+
+SQUARES = Known(_squares, lambda x: 2 * x)
+GROWING = Known(_growing, lambda x: np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape))
+# With a step of 0.01 the kink at 0 lies between the two points, and the step can be read off the result.
+KINKED = Known(lambda x: float(np.abs(x).sum()), np.sign)
+
+
+def any_function(rng: np.random.Generator) -> Inputs:
+    """A smooth function of an array of any shape, of whole numbers now and then."""
+    shape = tuple(int(size) for size in rng.integers(1, 4, int(rng.integers(1, 4))))
+    weight = rng.standard_normal(shape)
+    known = Known(
+        lambda x: float(np.sin(weight * x).sum() + (x**3).sum()), lambda x: weight * np.cos(weight * x) + 3 * x**2
+    )
+    return {"function": known, "x": rng.integers(-2, 3, shape) if rng.random() < 0.3 else rng.standard_normal(shape)}
+
+
 # Five errors that people make in a gradient, each in a loss where it matters.
 
 

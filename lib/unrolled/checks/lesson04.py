@@ -13,8 +13,11 @@ from unrolled.ops import blocks
 from .dense_gradients import AFFINE_MISTAKES, LOSS_MISTAKES, any_affine, any_labelled
 from .gradients import (
     CLOSE,
+    GROWING,
+    KINKED,
     NUMERIC_MISTAKES,
-    Known,
+    SQUARES,
+    any_function,
     is_a_judge,
     mean_forgotten,
     named,
@@ -23,7 +26,7 @@ from .gradients import (
     sign_error,
     transposed_weight,
 )
-from .spec import Inputs, Rung, Spec, Speed, case, filters, images, normal, random_case
+from .spec import Rung, Spec, Speed, case, filters, images, normal, random_case
 from .window_gradients import (
     COL2IM_MISTAKES,
     CONVOLUTION_MISTAKES,
@@ -46,30 +49,6 @@ def _array(*rows: Any) -> Array:
 # numeric_gradient
 
 
-def _squares(x: Array) -> float:
-    return float((x**2).sum())
-
-
-def _growing(x: Array) -> float:
-    return float((np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape)).sum())
-
-
-SQUARES = Known(_squares, lambda x: 2 * x)
-GROWING = Known(_growing, lambda x: np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape))
-# With a step of 0.01 the kink at 0 lies between the two points, and the step can be read off the result.
-KINKED = Known(lambda x: float(np.abs(x).sum()), np.sign)
-
-
-def _any_function(rng: np.random.Generator) -> Inputs:
-    """A smooth function of an array of any shape, of whole numbers now and then."""
-    shape = tuple(int(size) for size in rng.integers(1, 4, int(rng.integers(1, 4))))
-    weight = rng.standard_normal(shape)
-    known = Known(
-        lambda x: float(np.sin(weight * x).sum() + (x**3).sum()), lambda x: weight * np.cos(weight * x) + 3 * x**2
-    )
-    return {"function": known, "x": rng.integers(-2, 3, shape) if rng.random() < 0.3 else rng.standard_normal(shape)}
-
-
 numeric_gradient = Spec(
     reference=ops.numeric_gradient,
     cases=[
@@ -82,7 +61,7 @@ numeric_gradient = Spec(
         random_case("catches: a transposed weight gradient", transposed_weight),
         random_case("catches: ReLU at negative inputs", relu_let_through),
         random_case("catches: one element off by 1 %", one_element_off),
-        random_case("shapes as they come", _any_function),
+        random_case("shapes as they come", any_function),
     ],
     points=3,
     hints=(
