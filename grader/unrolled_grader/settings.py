@@ -16,12 +16,14 @@
     per_day = 0.1                                       # part of the points that each day begun takes
     at_most = 0.5                                       # part of the points that lateness takes at most
 
-Lessons, variants and thresholds are also in course.json, which the learners' library reads (`unrolled.checks.course`).
+Lessons, variants and thresholds are also in course.json, which the learners' library reads (`checks/choices.py`).
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,9 +31,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from unrolled.checks import choices
 from unrolled.cli import CommandError
 
 FILE = "course.toml"
+CHOICES = "lib/unrolled/checks/course.json"
+BARE = re.compile(r"[A-Za-z0-9_-]+")
 Value = TypeVar("Value")
 
 
@@ -70,9 +75,12 @@ class Settings:
         return self.extensions.get(student, {}).get(lesson, self.due.get(lesson))
 
 
-def read(root: Path) -> Settings:
-    """The settings of the course in `root`. Raises SettingsError for unknown keys, lessons that are not there, and
-    values that are not what they should be."""
+def read(root: Path, *, agreeing: bool = True) -> Settings:
+    """The settings of the course in `root`.
+
+    Raises SettingsError for unknown keys, lessons that are not there, and values that are not what they should be;
+    and if `agreeing`, for lessons, variants or thresholds that the library's course.json has otherwise.
+    """
     file = root / FILE
     try:
         text = file.read_text(encoding="utf-8")
@@ -80,7 +88,27 @@ def read(root: Path) -> Settings:
         return Settings()
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"{FILE} cannot be read: {error}") from error
-    return parse(text, {lesson.stem for lesson in (root / "lessons").glob("*.py")})
+    found = parse(text, {lesson.stem for lesson in (root / "lessons").glob("*.py")})
+    if agreeing:
+        try:
+            _agree(found, choices.read(root / CHOICES))
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+    return found
+
+
+def _agree(found: Settings, given: choices.Choices) -> None:
+    """Raise SettingsError unless learners' checks ask what course.toml says."""
+    for name, ours, theirs in (
+        ("lessons", list(found.lessons), list(given.lessons or ())),
+        ("variants", dict(found.variants), dict(given.variants)),
+        ("thresholds", dict(found.thresholds), dict(given.thresholds)),
+    ):
+        if ours != theirs:
+            raise SettingsError(
+                f"{FILE} has the {name} {ours or 'of the course'}, but {CHOICES}, which learners' checks follow, has "
+                f"{theirs or 'none'}: undo the change, or run `unrolled class new` for new trees"
+            )
 
 
 def parse(text: str, lessons: set[str]) -> Settings:
@@ -113,6 +141,46 @@ def parse(text: str, lessons: set[str]) -> Settings:
             at_most=_part("late.at_most", late.get("at_most", 1)),
         ),
     )
+
+
+def written(settings: Settings) -> str:
+    """The settings as a course.toml with a word on each part; `parse` reads the same settings from it."""
+    late = settings.late
+    parts = {
+        "# Lessons, variants and thresholds hold through lib/unrolled/checks/course.json, which learners have too. To\n"
+        "# change them, edit them here and run `unrolled class new` in this folder for new trees.\n[class]": {
+            "name": _toml(settings.name),
+            **({"lessons": _toml(list(settings.lessons))} if settings.lessons else {}),
+        },
+        "[variants]": {name: _toml(suffix) for name, suffix in settings.variants.items()},
+        "[thresholds]": {name: f"{float(value)!r}" for name, value in settings.thresholds.items()},
+        "# When work is due, with the offset from UTC: 02_convolution = 2027-01-15T23:59:00+09:00\n[due]": {
+            lesson: when.isoformat() for lesson, when in settings.due.items()
+        },
+        "# More time for one student: a table [extensions.ID] with lines as above.\n[extensions]": {},
+        **{
+            f"[extensions.{_key(student)}]": {lesson: when.isoformat() for lesson, when in dates.items()}
+            for student, dates in settings.extensions.items()
+        },
+        "# The part of the points that each day begun takes, and that lateness takes at most.\n[late]": {
+            "grace_minutes": f"{late.grace_minutes!r}",
+            "per_day": f"{late.per_day!r}",
+            "at_most": f"{late.at_most!r}",
+        },
+    }
+    return "\n".join(
+        "\n".join([head, *(f"{_key(key)} = {value}" for key, value in lines.items())]) + "\n"
+        for head, lines in parts.items()
+    )
+
+
+def _key(name: str) -> str:
+    return name if BARE.fullmatch(name) else _toml(name)
+
+
+def _toml(value: str | list[str]) -> str:
+    """As TOML: JSON's form of a text, or of a list of texts, is TOML's."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _table(tables: Mapping[str, Any], name: str, above: str = "") -> Mapping[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +32,17 @@ at_most = 0.5
 TOKYO = timezone(timedelta(hours=9))
 
 
+CHOICES = {"lessons": ["00_start_here", "02_convolution"], "variants": {"im2col": "nhwc"}, "thresholds": {}}
+
+
+def write_choices(root: Path, **others: Any) -> None:
+    file = root / settings.CHOICES
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({**CHOICES, "thresholds": {"conv2d_gemm": 2.0}, **others}), encoding="utf-8")
+
+
 def test_everything_is_read(tmp_path: Path):
+    write_choices(tmp_path)
     (tmp_path / "lessons").mkdir()
     for lesson in LESSONS:
         (tmp_path / "lessons" / f"{lesson}.py").touch()
@@ -46,6 +58,15 @@ def test_everything_is_read(tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize("others", [{"thresholds": {}}, {"variants": {}}, {"lessons": ["00_start_here"]}])
+def test_what_learners_checks_ask_otherwise_is_named(tmp_path: Path, others: dict[str, Any]):
+    test_everything_is_read(tmp_path)
+    write_choices(tmp_path, **others)
+    with pytest.raises(settings.SettingsError, match=f"{next(iter(others))} .*, but lib/unrolled/checks/course.json"):
+        settings.read(tmp_path)
+    assert settings.read(tmp_path, agreeing=False).name == "Spring 2027"
+
+
 def test_an_extension_goes_before_the_due_date():
     found = settings.parse(FULL, LESSONS)
     assert found.due_for("ada", "02_convolution") == datetime(2027, 1, 18, 23, 59, tzinfo=TOKYO)
@@ -56,6 +77,12 @@ def test_an_extension_goes_before_the_due_date():
 def test_without_the_file_and_in_an_empty_one_all_are_defaults(tmp_path: Path):
     assert settings.read(tmp_path) == settings.parse("", set()) == settings.Settings()
     assert settings.Settings().late == settings.Late(0, 0, 1)
+
+
+@pytest.mark.parametrize("text", ["", FULL, '[class]\nname = "Größe \\"3\\"\\n"\n[extensions."a b.c"]\n'])
+def test_what_is_written_reads_the_same(text: str):
+    found = settings.parse(text, LESSONS)
+    assert settings.parse(settings.written(found), LESSONS) == found
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,191 @@
+"""What stands in a class's tree for learners beside library and notebooks: pure functions from plain data to text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+EXTRAS = ("lab", "gpu")
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#]+)(#[^)]*)?\)")
+
+MAKEFILE = """\
+# make lab              sets up .venv, copies the lessons to work/ if they are not there, opens JupyterLab
+# make lab LESSON=02    opens one lesson; LAB_ARGS='--no-open -- --port 9999' reaches `unrolled lab` and JupyterLab
+
+PYTHON ?= python3
+LESSON ?=
+LAB_ARGS ?=
+export PYTHON
+
+.PHONY: lab
+
+lab: .venv/.lab
+	@.venv/bin/unrolled lab $(LESSON) $(LAB_ARGS)
+
+.venv/.lab: pyproject.toml
+	@.ci/venv lab
+"""
+
+REQUIREMENTS = """\
+# `pip install -r requirements.txt` in this folder, then `unrolled lab`. pyproject.toml is where dependencies are kept.
+-e .[lab]
+"""
+
+GITIGNORE = """\
+.venv/
+__pycache__/
+*.egg-info/
+build/
+.ipynb_checkpoints/
+work/
+"""
+
+PYPROJECT = """\
+[build-system]
+requires = {build}
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "unrolled"
+description = {description}
+readme = "README.md"
+requires-python = {python}
+license = {license}
+license-files = ["LICENSE"]
+dynamic = ["version"]
+dependencies = {dependencies}
+
+[project.optional-dependencies]
+{extras}
+
+[project.scripts]
+unrolled = "unrolled.cli:main"
+
+[tool.setuptools]
+include-package-data = false
+
+[tool.setuptools.packages.find]
+where = ["lib"]
+include = ["unrolled*"]
+namespaces = false
+
+[tool.setuptools.package-data]
+unrolled = {data}
+
+[tool.setuptools.dynamic]
+version = {{ attr = "unrolled.__version__" }}
+
+# Where the notebooks' first cells fetch this class's course from.
+[tool.unrolled]
+repository = {repository}
+tag = {tag}
+"""
+
+README = """\
+# {title}
+
+Notebooks in which you make a neural network fast, one measured step at a time. You write a few lines, a check says at
+once what is right, what is not, and how fast it is.
+
+## Start
+
+On Linux or macOS with Python 3.10 or newer:
+
+```sh
+make lab
+```
+
+On Windows, or where there is no `make`:
+
+```sh
+python -m venv .venv
+.venv\\Scripts\\pip install -e .[lab]
+.venv\\Scripts\\unrolled lab
+```
+
+Your copies of the notebooks are in `work/`. Nothing but you changes them.
+
+## Lessons
+
+| lesson | minutes |
+| --- | --- |
+{lessons}
+
+## Commands
+
+In `.venv/bin/` (on Windows `.venv\\Scripts\\`), so that nothing else on your computer is touched:
+
+| command | what it does |
+| --- | --- |
+| `unrolled lab` | copies the lessons to `work/` if they are not there, and opens them |
+| `unrolled check work/LESSON.ipynb` | runs a notebook and says what its checks find |
+| `unrolled progress` | what you have passed, and what comes next |
+| `unrolled doctor` | what your computer has, and what it lacks |
+
+In a notebook, `check.NAME.hint()` helps in three steps. To hand in, follow your instructor; `unrolled --help` lists
+every command.
+
+`unrolled.ops` in `lib/` holds the course's own answers, because later lessons build on them. A function that calls
+them does not pass its check. Read them after you have written your own.
+{docs}
+## License and credits
+
+BSD-3-Clause, see [LICENSE](LICENSE). Made from Unrolled {version}. The course grew out of five texts by others; each
+lesson credits what it retells.
+"""
+
+
+def pyproject(ours: Mapping[str, Any], repository: str, tag: str) -> str:
+    """The learners' pyproject.toml, from the whole course's as parsed: the library and what it needs, nothing else."""
+    project, extras = ours["project"], ours["project"]["optional-dependencies"]
+    return PYPROJECT.format(
+        build=_toml(ours["build-system"]["requires"]),
+        description=_toml(project["description"].partition(", and an autograder")[0]),
+        python=_toml(project["requires-python"]),
+        license=_toml(project["license"]),
+        dependencies=_toml(project["dependencies"]),
+        extras="\n".join(f"{name} = {_toml(extras[name])}" for name in EXTRAS),
+        data=_toml(ours["tool"]["setuptools"]["package-data"]["unrolled"]),
+        repository=_toml(repository),
+        tag=_toml(tag),
+    )
+
+
+def readme(name: str, lessons: Mapping[str, str], docs: Mapping[str, str], version: str) -> str:
+    """The learners' README; `lessons` maps a name to the text of its first cell, `docs` a page to its text."""
+    rows = (
+        f"| [{lesson[:2]} {_title(text)}](notebooks/{lesson}/{lesson}.ipynb) | {_minutes(text)} |"
+        for lesson, text in lessons.items()
+    )
+    pages = "".join(f"- [{_title(text)}](docs/{page})\n" for page, text in docs.items())
+    return README.format(
+        title=name or "Unrolled",
+        lessons="\n".join(rows),
+        docs=f"\n## More\n\n{pages}" if pages else "",
+        version=version,
+    )
+
+
+def unlinked(text: str, there: Collection[str]) -> str:
+    """A page without links to pages that are not there; their words stay. `there` holds paths as links name them."""
+    return LINK.sub(lambda link: link[0] if _kept(link[2], there) else link[1], text)
+
+
+def _kept(target: str, there: Collection[str]) -> bool:
+    return "://" in target or target in there
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("# ").strip()
+
+
+def _minutes(text: str) -> str:
+    found = re.search(r"about (\d+) minutes", text)
+    return found[1] if found else "–"
+
+
+def _toml(value: Any) -> str:
+    """A text, or a list of texts, as TOML: JSON's form of both is TOML's."""
+    return json.dumps(value, ensure_ascii=False)
