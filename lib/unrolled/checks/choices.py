@@ -30,8 +30,12 @@ class Choices:
     """By the name of a check, the T of its speed part; a variant has a name, and so a threshold, of its own."""
 
 
-def read(file: Path = FILE) -> Choices:
-    """The choices in this file; none where it is absent. Raises ValueError, with its name, for anything else."""
+def read(file: Path | None = None) -> Choices:
+    """The choices in this file, by default the library's; none where it is absent.
+
+    Raises ValueError, with the file's name, for what is none.
+    """
+    file = file or FILE
     if not file.exists():
         return Choices()
     try:

@@ -64,7 +64,7 @@ def _random_sizes(rng: np.random.Generator) -> Inputs:
     return {"size": size, "kernel_size": kernel, "stride": stride, "padding": padding}
 
 
-def _random_images(rng: np.random.Generator, most: int) -> Inputs:
+def random_images(rng: np.random.Generator, most: int) -> Inputs:
     """x, kernel_size, stride, padding: 2 to `most` images and channels, sizes as they come."""
     sizes = _random_sizes(rng)
     n, c = rng.integers(2, most + 1, 2)
@@ -72,7 +72,7 @@ def _random_images(rng: np.random.Generator, most: int) -> Inputs:
 
 
 def _random_convolution(rng: np.random.Generator) -> Inputs:
-    inputs = _random_images(rng, 3)
+    inputs = random_images(rng, 3)
     channels, o = inputs["x"].shape[1], int(rng.integers(2, 5))
     weight = rng.standard_normal((o, channels, *inputs.pop("kernel_size"))).astype(np.float32)
     return {"weight": weight, "bias": rng.standard_normal(o).astype(np.float32), **inputs}
@@ -320,7 +320,7 @@ im2col = Spec(
         case("stride 3, padding 2", x=images(2, 2, 6, 5), kernel_size=(3, 3), stride=3, padding=2),
         case("a 1 x 1 kernel, float64", x=normal(2, 3, 2, 4, dtype=float), kernel_size=(1, 1)),
         case("the kernel covers the image", x=images(3, 2, 3, 4), kernel_size=(3, 4)),
-        random_case("sizes as they come", lambda rng: _random_images(rng, 4)),
+        random_case("sizes as they come", lambda rng: random_images(rng, 4)),
     ],
     points=3,
     hints=(

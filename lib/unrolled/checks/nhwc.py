@@ -1,0 +1,156 @@
+"""Convolution and im2col on images in the other order, NHWC: references, baselines and usual mistakes of variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.device import Array
+
+from .pooling import first_of
+from .spec import Function, Mistake
+
+Size = tuple[int, int]
+
+
+def pad(x: Array, padding: int) -> Array:
+    """x (N, H, W, C) with zeros on all four sides."""
+    return np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+
+
+def windows(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+    """Every window of x (N, H, W, C), with all axes apart: (N, OH, OW, KH, KW, C), a view."""
+    views = np.lib.stride_tricks.sliding_window_view(pad(x, padding), kernel_size, axis=(1, 2))
+    return views[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)
+
+
+def rows(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+    """Every window of x (N, H, W, C) as a row: (N*OH*OW, KH*KW*C)."""
+    cut = windows(x, kernel_size, stride, padding)
+    return np.ascontiguousarray(cut).reshape(-1, cut[0, 0, 0].size)
+
+
+def _rows_in_order(*axes: int) -> Function:
+    """A mistake in the order of the six axes; the last three still make a row."""
+
+    def wrong(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+        cut = windows(x, kernel_size, stride, padding)
+        return np.ascontiguousarray(cut.transpose(axes)).reshape(-1, cut[0, 0, 0].size)
+
+    return wrong
+
+
+def _rows_then(change: Callable[[Array], Array]) -> Function:
+    """A mistake after the right rows were made."""
+
+    def wrong(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+        return np.ascontiguousarray(change(rows(x, kernel_size, stride, padding)))
+
+    return wrong
+
+
+def _rows_of(change: Callable[..., tuple[Any, ...]]) -> Function:
+    """A mistake in what the rows were made of: `change(x, s, p)` is x, stride and padding as they were used."""
+
+    def wrong(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+        x, stride, padding = change(x, stride, padding)
+        return rows(x, kernel_size, stride, padding)
+
+    return wrong
+
+
+def _turned_windows(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+    cut = windows(x, kernel_size, stride, padding)[:, :, :, ::-1, ::-1]
+    return cut.reshape(-1, cut[0, 0, 0].size)
+
+
+def _whole_padding(x: Array, stride: int, padding: int) -> tuple[Array, int, int]:
+    """Padded as NCHW is: the last two axes."""
+    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding))), stride, 0
+
+
+STRIDE = "the stride is missing: window (row, column) begins at (row * stride, column * stride)"
+SIDES = "you padded columns and channels, as if x were NCHW: in NHWC the sides are axes 1 and 2"
+
+ROW_MISTAKES = (
+    Mistake("only the first row is written: is `return` inside a loop?", _rows_then(lambda r: first_of(r, 0))),
+    Mistake("each of your columns is a window: here windows stand in rows, so transpose", _rows_then(lambda r: r.T)),
+    Mistake(
+        "one window a column, reshaped, is not one window a row: transpose", _rows_then(lambda r: r.T.reshape(r.shape))
+    ),
+    Mistake(
+        "a row is out of order: it goes (KH, KW, C), since in NHWC the channels of a pixel are neighbours; yours goes "
+        "(C, KH, KW)",
+        _rows_in_order(0, 1, 2, 5, 3, 4),
+    ),
+    Mistake(
+        "a row is out of order: flatten each window row by row; yours go column by column",
+        _rows_in_order(0, 1, 2, 4, 3, 5),
+    ),
+    Mistake("rows out of order: they go (N, OH, OW); yours go (OH, OW, N)", _rows_in_order(1, 2, 0, 3, 4, 5)),
+    Mistake(
+        "rows out of order: the window moves row by row; yours moves column by column", _rows_in_order(0, 2, 1, 3, 4, 5)
+    ),
+    Mistake("your windows are turned by 180 degrees: read them as they lie in the image", _turned_windows),
+    Mistake(
+        "only the first channel is in your rows: a window has all of them", _rows_of(lambda x, s, p: (x[..., :1], s, p))
+    ),
+    Mistake(STRIDE, _rows_of(lambda x, s, p: (x, 1, p))),
+    Mistake("the padding is missing", _rows_of(lambda x, s, p: (x, s, 0))),
+    Mistake(SIDES, _rows_of(_whole_padding)),
+    Mistake(
+        "you read x as (N, C, H, W): here it is (N, H, W, C)",
+        lambda x, kernel_size, stride=1, padding=0: ops.im2col(x, kernel_size, stride, padding).T,
+    ),
+)
+
+
+# Convolution
+
+
+def to_nchw(x: Array) -> Array:
+    """(N, H, W, C) as (N, C, H, W)."""
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+
+
+def to_oihw(weight: Array) -> Array:
+    """(KH, KW, C, O) as (O, C, KH, KW)."""
+    return np.ascontiguousarray(weight.transpose(3, 2, 0, 1))
+
+
+def to_nhwc(y: Array) -> Array:
+    """(N, O, OH, OW) as (N, OH, OW, O)."""
+    return np.ascontiguousarray(y.transpose(0, 2, 3, 1))
+
+
+def conv2d(x: Array, weight: Array, bias: Array | None = None, stride: int = 1, padding: int = 0) -> Array:
+    """Convolve x (N, H, W, C) with weight (KH, KW, C, O), add bias (O,): (N, OH, OW, O)."""
+    return to_nhwc(ops.conv2d(to_nchw(x), to_oihw(weight), bias, stride, padding))
+
+
+def conv2d_positions(x: Array, weight: Array, bias: Array | None = None, stride: int = 1, padding: int = 0) -> Array:
+    """The same by a loop over output positions, with one small product at each: the baseline."""
+    (kh, kw), (n, o) = weight.shape[:2], (len(x), weight.shape[3])
+    oh, ow = ops.conv2d_output_size(x.shape[1:3], (kh, kw), stride, padding)
+    x, table = pad(x, padding), weight.reshape(-1, o)
+    y = np.zeros((n, oh, ow, o), x.dtype)
+    for row in range(oh):
+        for column in range(ow):
+            top, left = row * stride, column * stride
+            y[:, row, column] = x[:, top : top + kh, left : left + kw].reshape(n, -1) @ table
+    return y if bias is None else y + bias
+
+
+def in_nhwc(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
+    """Mistakes in a convolution of NCHW, made in NHWC."""
+    return tuple(Mistake(mistake.says, _between(mistake.function)) for mistake in mistakes)
+
+
+def _between(function: Function) -> Function:
+    def wrong(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
+        return to_nhwc(function(to_nchw(x), to_oihw(weight), bias, stride, padding))
+
+    return wrong

@@ -1,0 +1,51 @@
+"""What the facts about checks are judged with, for exercises and their variants."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from unrolled import checks, timing
+from unrolled.checks.run import HERE
+
+MARGIN = 1.5
+WITH_ANSWERS = dataclasses.replace(HERE, withhold=False)
+"""Where the library's answers may be called: the mutants here are made of them, for brevity."""
+ATTEMPTS = 4  # as when graded: an inconclusive verdict is measured again, up to three times
+
+
+def without_speed(spec: checks.Spec) -> checks.Spec:
+    return dataclasses.replace(spec, speed=None, rung=None)
+
+
+def settled(spec: checks.Spec, function, at_least: float) -> str:
+    """The outcome of the speed rule, measured again while it is inconclusive."""
+    outcome = "inconclusive"
+    for seed in range(ATTEMPTS):
+        inputs = spec.speed.draw_inputs(seed)
+        outcome = timing.compare(function, spec.speed.baseline, inputs=inputs, at_least=at_least).outcome
+        if outcome != "inconclusive":
+            break
+    return outcome
+
+
+def assert_rejected(name: str, spec: checks.Spec, mutant) -> None:
+    """Fact 3: the mutant earns nothing, and the check says why in the words that help."""
+    for seed in range(3):
+        report = checks.run(name, spec, mutant.function, seed=seed, climb=False, place=WITH_ANSWERS)
+        assert not report.passed
+        assert report.points == 0
+        assert mutant.says in str(report)
+
+
+def assert_honest(name: str, spec: checks.Spec, function) -> None:
+    """Fact 4: the function passes, at 1.5 T or nearly so."""
+    assert checks.run(name, without_speed(spec), function).passed
+    with_room = settled(spec, function, MARGIN * spec.speed.at_least)
+    assert with_room != "fail"
+    assert with_room == "pass" or settled(spec, function, spec.speed.at_least) == "pass"
+
+
+def assert_too_slow(name: str, spec: checks.Spec, loop) -> None:
+    """Fact 4: the loop is right, and does not pass, even at 0.67 T."""
+    assert checks.run(name, without_speed(spec), loop).passed
+    assert settled(spec, loop, spec.speed.at_least / MARGIN) != "pass"

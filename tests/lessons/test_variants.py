@@ -1,0 +1,223 @@
+"""Variants of exercises: as good as the exercises they stand for, and their lessons run with all of them.
+
+Every test here can run beside others but the timed ones, which are those of fact 4.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import jupytext
+import nbformat
+import pytest
+from facts import WITH_ANSWERS, assert_honest, assert_rejected, assert_too_slow, without_speed
+from lessons_found import LESSONS, ROOT
+
+from unrolled import checks, notebooks
+from unrolled.checks import choices
+from unrolled_grader import authoring, judge, sample, variants
+from unrolled_grader.judge import Options, Submission
+
+FOLDER = ROOT / "lessons" / variants.FOLDER
+SPECS = {f"{exercise}_{suffix}": spec for exercise, by in checks.variants().items() for suffix, spec in by.items()}
+BASES = {f"{exercise}_{suffix}": exercise for exercise, by in checks.variants().items() for suffix in by}
+LESSON_OF = {name: lesson for lesson, specs in checks.lessons().items() for name in specs}
+TIMED = [name for name, spec in SPECS.items() if spec.speed is not None]
+CORE = {
+    lesson.name: variants.core(lesson.source.read_text(encoding="utf-8"))
+    for lesson in LESSONS
+    if "02" <= lesson.name[:2] <= "05"
+}
+
+
+def answers(name: str):
+    return importlib.import_module(f"answers.variants{LESSON_OF[BASES[name]][:2]}")
+
+
+def first_variants(lesson: str, which: int = 0) -> dict[str, str]:
+    """For each exercise of the lesson that has variants, the suffix of one of them."""
+    chosen = {exercise: list(by) for exercise, by in checks.variants().items() if LESSON_OF[exercise] == lesson}
+    return {exercise: suffixes[min(which, len(suffixes) - 1)] for exercise, suffixes in chosen.items()}
+
+
+ROUNDS = [
+    (lesson, which)
+    for lesson in CORE
+    for which in range(max((len(checks.variants()[name]) for name in first_variants(lesson)), default=0))
+]
+"""Lessons with the first variant of every exercise, with the second where there is one, and so on."""
+
+
+def test_the_core_exercises_are_read_from_the_text():
+    assert CORE["02_convolution"] == ["conv2d_output_size", "conv2d_loops", "im2col", "conv2d_gemm"]
+    assert "max_pool2d_overlapping" not in CORE["03_pooling"]
+    assert all(set(names) <= set(checks.lessons()[lesson]) for lesson, names in CORE.items())
+
+
+@pytest.mark.parametrize("exercise", [name for names in CORE.values() for name in names])
+def test_every_core_exercise_has_a_variant(exercise):
+    assert checks.variants().get(exercise)
+
+
+def test_every_variant_has_its_cells_and_every_file_its_spec():
+    files = {file.stem for file in FOLDER.glob("*.py")}
+    assert files == {f"{LESSON_OF[base][:2]}_{name}" for name, base in BASES.items()}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_variant_is_worth_what_its_exercise_is(name):
+    assert SPECS[name].total_points == checks.all_specs()[BASES[name]].total_points
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_reference_passes_for_any_seed(name):
+    for seed in range(5):
+        report = checks.run(name, without_speed(SPECS[name]), SPECS[name].reference, seed=seed, place=WITH_ANSWERS)
+        assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_fact_3_at_least_three_mutants(name):
+    assert len(answers(name).MUTANTS[name]) >= 3
+
+
+MUTANTS = [
+    pytest.param(name, mutant, id=f"{name}-{index}")
+    for name in SPECS
+    for index, mutant in enumerate(answers(name).MUTANTS.get(name, ()))
+]
+
+
+@pytest.mark.parametrize(("name", "mutant"), MUTANTS)
+def test_fact_3_a_wrong_answer_is_rejected_in_words_that_help(name, mutant):
+    assert_rejected(name, SPECS[name], mutant)
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_fact_4_there_are_two_honest_answers(name):
+    assert len(answers(name).HONEST[name]) >= 2
+
+
+HONEST = [
+    pytest.param(name, function, id=f"{name}-{function.__name__}")
+    for name in TIMED
+    for function in answers(name).HONEST.get(name, ())
+]
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize(("name", "function"), HONEST)
+def test_fact_4_honest_answers_pass_with_room_to_spare(name, function):
+    assert_honest(name, SPECS[name], function)
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("name", TIMED)
+def test_fact_4_the_loop_does_not_pass(name):
+    assert_too_slow(name, SPECS[name], answers(name).LOOP[name])
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_the_baseline_is_correct(name):
+    spec = SPECS[name]
+    assert checks.run(name, without_speed(spec), spec.speed.baseline, place=WITH_ANSWERS).passed
+
+
+def built(lesson: str, chosen: dict[str, str], folder: str):
+    made = authoring.make(ROOT, chosen, [lesson])
+    return nbformat.reads(made[f"{folder}/{lesson}/{lesson}.ipynb"].decode(), as_version=4)
+
+
+@pytest.mark.parametrize(("lesson", "which"), ROUNDS)
+def test_a_lesson_with_all_its_variants_runs_and_earns_everything(lesson, which, tmp_path):
+    chosen = first_variants(lesson, which)
+    result = notebooks.run(built(lesson, chosen, "solutions"), cwd=tmp_path, cell_timeout=120)
+    assert [str(error) for error in result.errors] == []
+    declared = checks.lessons()[lesson]
+    assert set(result.reports) == {f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
+    for report in (found.report() for found in result.reports.values()):
+        assert report.points == report.max_points, str(report)
+
+
+@pytest.mark.parametrize(("lesson", "which"), ROUNDS)
+def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(lesson, which, tmp_path):
+    chosen = first_variants(lesson, which)
+    notebook = built(lesson, chosen, "notebooks")
+    assert "BEGIN SOLUTION" not in nbformat.writes(notebook)
+    texts = (FOLDER / f"{lesson[:2]}_{exercise}_{suffix}.py" for exercise, suffix in chosen.items())
+    ours = {cell.source for text in texts for cell in jupytext.read(text, fmt="py:percent").cells}
+
+    def others(cell):
+        answer = (notebooks.grade_id(cell) or "") in SPECS
+        return cell.source not in ours and not answer and "check.start(" not in cell.source
+
+    result = notebooks.run(notebook, cwd=tmp_path, cell_timeout=120, skip=others)
+    assert [str(error) for error in result.errors] == []
+    assert {name: found.report().points for name, found in result.reports.items()} == dict.fromkeys(
+        (f"{exercise}_{suffix}" for exercise, suffix in chosen.items()), 0
+    )
+
+
+@pytest.fixture
+def chosen_by_the_class(tmp_path, monkeypatch):
+    """A function that puts a course.json in force."""
+    functions = (checks.lessons, checks.all_specs)
+
+    def choose(**content):
+        file = tmp_path / "course.json"
+        file.write_text(json.dumps(content), encoding="utf-8")
+        monkeypatch.setattr(choices, "FILE", file)
+        for function in functions:
+            function.cache_clear()
+
+    yield choose
+    monkeypatch.undo()
+    for function in functions:
+        function.cache_clear()
+
+
+def test_course_json_chooses_lessons_variants_and_thresholds(chosen_by_the_class):
+    chosen_by_the_class(
+        lessons=["02_convolution"], variants={"im2col": "nhwc"}, thresholds={"conv2d_gemm": 2, "conv2d_gemm_nhwc": 3}
+    )
+    assert list(checks.lessons()) == ["02_convolution"]
+    specs = checks.lessons()["02_convolution"]
+    assert list(specs) == ["conv2d_output_size", "conv2d_loops", "im2col_nhwc", "conv2d_gemm"]
+    assert specs["conv2d_gemm"].speed.at_least == checks.all_specs()["conv2d_gemm"].speed.at_least == 2
+    assert checks.all_specs()["conv2d_gemm_nhwc"].speed.at_least == 3
+    assert "im2col" in checks.all_specs()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"variants": {"im2col": "nchw"}}, "'im2col' has no variant 'nchw': it has nhwc"),
+        ({"variants": {"ink": "nhwc"}}, "'ink' has no variant 'nhwc': it has none"),
+        ({"lessons": ["99_more"]}, "no lesson '99_more'"),
+        ({"thresholds": {"im2col": 2}}, "no speed part of 'im2col'"),
+        ({"thresholds": {"conv2d_gemm": 0}}, "must be positive, got 0"),
+        ({"thresholds": {"conv2d_gemm": "fast"}}, "thresholds must map names to numbers"),
+        ({"variants": ["im2col"]}, "variants must map names to suffixes"),
+        ({"variant": {}}, r"has \['variant'\]"),
+    ],
+)
+def test_a_course_json_that_names_what_is_not_there_is_refused(chosen_by_the_class, content, message):
+    chosen_by_the_class(**content)
+    with pytest.raises(ValueError, match=message):
+        checks.lessons()
+
+
+def test_a_class_that_chose_a_variant_grades_it(chosen_by_the_class):
+    """Built with the variant, handed in by a learner who answered it and nothing else, judged."""
+    chosen_by_the_class(variants={"im2col": "nhwc"})
+    lesson = "02_convolution"
+    notebook = built(lesson, {"im2col": "nhwc"}, "notebooks")
+    solved = sample._solved(built(lesson, {"im2col": "nhwc"}, "solutions"))
+    for cell in notebook.cells:
+        if notebooks.grade_id(cell) == "im2col_nhwc":
+            cell.source = solved["im2col_nhwc"]
+    verdicts = judge.judge(Submission("ada", lesson, notebook, checks.lessons()[lesson]), Options(timing=False))
+    points = {score.part: score.points for score in verdicts.scores}
+    assert points["im2col_nhwc"] == 3
+    assert sum(points.values()) == 3
