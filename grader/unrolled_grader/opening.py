@@ -26,7 +26,7 @@ KINDS: dict[str, Callable[..., NotebookNode]] = {
     "markdown": new_markdown_cell,
     "raw": new_raw_cell,
 }
-START = re.compile(r"""^[ \t]*check\.start\(\s*["']([^"']*)["']""", re.MULTILINE)
+START = re.compile(r"""^[ \t]*check\.start\(\s*["']([^"']*)["'](?:\s*,\s*["']([^"']*)["'])?""", re.MULTILINE)
 ESCAPE = re.compile(r"^(?P<indent>[ \t]*)(?P<name>[\w, ]+=[ \t]*)?(?:[%!?].*|[\w.]+\?{1,2})$", re.MULTILINE)
 """A line that only IPython understands: a magic, a shell command, a question."""
 SHARED_MAGICS = ("%%time", "%%capture")
@@ -51,6 +51,19 @@ def opened(data: bytes, lesson: str, checks: Collection[str]) -> NotebookNode:
     except nbformat.ValidationError as error:
         raise RefusedError(f"the notebook is not valid: {error.message[:200]}") from None
     return nb
+
+
+def claimed(data: bytes) -> tuple[str, str]:
+    """The lesson and the version that the notebook in a file's bytes claims to be of; empty where it does not say.
+
+    By what the build wrote into its metadata, else by what its `check.start` says. Raises RefusedError.
+    """
+    try:
+        content = _parsed(data)
+        lesson, version = _claimed(content, _clean(content))
+        return _plain(lesson), _plain(version)
+    except RecursionError:
+        raise RefusedError("the file is not a notebook: it is nested too deeply") from None
 
 
 def bound(source: str) -> set[str]:
@@ -153,19 +166,31 @@ def _kernel(metadata: dict[str, Any]) -> tuple[str, str]:
 
 def _refuse_other_lessons(content: dict[str, Any], nb: NotebookNode, lesson: str, checks: Collection[str]) -> None:
     """By the lesson that the build wrote into the notebook, else by what its cells start, carry or define."""
-    about = content["metadata"].get("unrolled")
-    code = [cell.source for cell in nb.cells if cell.cell_type == "code"]
-    started = next((found[1] for source in code if (found := START.search(source))), None)
-    claimed = about.get("lesson") if isinstance(about, dict) else started
-    if claimed == lesson:
+    claim, _ = _claimed(content, nb)
+    if claim == lesson:
         return
-    if isinstance(claimed, str):
-        raise RefusedError(f"the notebook is of another lesson: {_plain(claimed[:60])}")
+    if claim:
+        raise RefusedError(f"the notebook is of another lesson: {_plain(claim[:60])}")
+    code = [cell.source for cell in nb.cells if cell.cell_type == "code"]
     known = {*checks, *(CELL + check for check in checks)}
     if any(cell.metadata.get("nbgrader", {}).get("grade_id") in known for cell in nb.cells):
         return
     if not any(bound(source) & set(checks) for source in code):
         raise RefusedError(f"the notebook holds none of the exercises of {lesson}")
+
+
+def _claimed(content: dict[str, Any], nb: NotebookNode) -> tuple[str, str]:
+    """Lesson and version, each from the metadata or else from the first `check.start`."""
+    started = next(
+        (found for cell in nb.cells if cell.cell_type == "code" and (found := START.search(cell.source))), None
+    )
+    lesson, version = (started[1], started[2] or "") if started else ("", "")
+    about = content["metadata"].get("unrolled")
+    if isinstance(about, dict):
+        named = about.get("lesson")
+        lesson = named if isinstance(named, str) else lesson
+        version = nb.metadata.get("unrolled", {}).get("version", version)
+    return lesson, version
 
 
 def _tree(source: str) -> ast.Module:
