@@ -90,7 +90,7 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
     student = student_id(student)
     if not LESSON.fullmatch(lesson):
         raise ValueError(f"lesson must be a name such as 02_convolution, got {lesson!r}")
-    nb = _notebook(notebook) if isinstance(notebook, bytes) else notebook
+    nb = notebook_of(notebook) if isinstance(notebook, bytes) else notebook
     dropped = large_outputs(nb)
     data = notebook if isinstance(notebook, bytes) and not dropped else _json(without(nb, dropped))
     if len(data) > NOTEBOOK_BYTES:
@@ -137,11 +137,22 @@ def read(data: bytes) -> HandIn:
     )
 
 
+def notebook_of(data: bytes) -> Record:
+    """The JSON of an .ipynb. Raises ValueError if it holds no cells."""
+    nb = _object(data, "the notebook")
+    cells = nb.get("cells")
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise ValueError("the notebook holds no list of cells")
+    if not isinstance(nb.get("metadata", {}), dict):
+        raise ValueError("the notebook's metadata is not readable")
+    return nb
+
+
 def large_outputs(nb: Record) -> list[tuple[int, int, int]]:
     """(cell, output, bytes) of every output over 1 MB."""
     found = []
     for index, cell in enumerate(nb["cells"]):
-        outputs = cell.get("outputs") if isinstance(cell, dict) else None
+        outputs = cell.get("outputs")
         for number, output in enumerate(outputs if isinstance(outputs, list) else ()):
             size = len(_json(output))
             if size > OUTPUT_BYTES:
@@ -182,13 +193,6 @@ def _check(about: Record) -> None:
         raise ValueError(f"{ABOUT} says it was made {about['made']!r}, without a time zone")
     if not isinstance(about.get("dropped", []), list):
         raise ValueError(f"{ABOUT} gives no readable dropped")
-
-
-def _notebook(data: bytes) -> Record:
-    nb = _object(data, "the notebook")
-    if not isinstance(nb.get("cells"), list):
-        raise ValueError("the notebook holds no list of cells")
-    return nb
 
 
 def _object(data: bytes, name: str) -> Record:

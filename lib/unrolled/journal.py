@@ -3,6 +3,7 @@
 The file is `$UNROLLED_JOURNAL`, or `journal.json` in the folder where the notebook runs. It is read afresh before each
 change and replaced as a whole, so that a crash never leaves half a file. A broken or foreign file is put aside under
 another name and said so; nothing is lost. Where the folder cannot be written the record lives as long as the kernel.
+Beside its parts it may hold "student", the learner's id, once it was given.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled import device
+from unrolled import device, handin
 
 if TYPE_CHECKING:
     from unrolled.checks.report import Report
@@ -59,8 +60,45 @@ def restore(file: str | Path) -> None:
         for key, entry in theirs[part].items():
             if key not in ours[part] or ours[part][key]["date"] < entry["date"]:
                 ours[part][key] = entry
+    if "student" in theirs:
+        ours.setdefault("student", theirs["student"])
     _save(ours)
     print(f"Restored from {file}: {_summary(ours)}.")
+
+
+def student(name: str | None = None) -> str:
+    """The learner's id, as the course gave it; "" if none is known. A `name` that is given is remembered from now on.
+
+    Raises ValueError for a name that cannot be an id.
+    """
+    record = read()
+    if name is not None:
+        record["student"] = handin.student_id(name)
+        _save(record)
+    known = record.get("student")
+    return known if isinstance(known, str) else ""
+
+
+def submit(student: str | None = None, notebook: str | Path | None = None, to: str | Path | None = None) -> None:
+    """Make the file to hand in from the notebook that is running: on Colab, in JupyterLab and in VS Code.
+
+    `student` is your id in the course, asked for once. `notebook` names the file where it is not found by itself, `to`
+    the folder for the new file. It says what is missing and what the journal knows of the checks, and never raises.
+    """
+    from unrolled import submission
+
+    try:
+        name = _identify(student)
+        submission.submit_here(read(), name, Path(notebook) if notebook else None, Path(to) if to else None, path())
+    except (submission.NotReadyError, ValueError) as error:
+        print(f"Nothing was handed in: {error}.")
+
+
+def _identify(name: str | None) -> str:
+    known = student(name)
+    if not known:
+        raise ValueError('say once who you are, by the id that your course gave you: journal.submit("ID")')
+    return handin.student_id(known)
 
 
 def predict(name: str, times: Any) -> None:

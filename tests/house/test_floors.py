@@ -12,17 +12,19 @@ import pytest
 LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "unrolled"
 FLOORS = (
     {"device", "simgpu", "syllabi"},
-    {"handin", "ops", "kernels", "data", "timing", "records"},
+    {"frontend", "handin", "ops", "kernels", "data", "timing", "records"},
     {"nn", "show"},
-    {"checks", "journal", "profile"},
+    {"checks", "journal", "profile", "submission"},
     {"check", "notebooks", "doctor", "cli"},
 )
 # On one floor, and one-way: the simulated GPU registers itself; operations have kernels of their own on a GPU; the
-# journal keeps reports of checks; the command uses all of its floor.
+# journal keeps reports of checks and hands in; the command uses all of its floor.
 BESIDE = {
     ("simgpu", "device"),
     ("ops", "kernels"),
     ("journal", "checks"),
+    ("journal", "submission"),
+    ("submission", "checks"),
     ("cli", "check"),
     ("cli", "notebooks"),
     ("cli", "doctor"),

@@ -27,25 +27,30 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    text, passed = findings(execute(arguments.notebook, arguments.timeout))
+    print(text)
+    return 0 if passed else 1
+
+
+def execute(file: Path, timeout: float) -> Executed:
+    """Run a notebook where it lies, in a fresh kernel, with a bar. Raises CommandError if it is none."""
     from tqdm import tqdm
 
-    from unrolled import notebooks
+    from unrolled import notebooks, submission
 
     try:
-        nb = notebooks.read(arguments.notebook)
+        nb = notebooks.read(file)
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
     cells = sum(cell.cell_type == "code" for cell in nb.cells)
-    with tqdm(total=cells, desc=arguments.notebook.name, unit="cell", leave=False) as bar:
-        executed = notebooks.run(
+    with tqdm(total=cells, desc=file.name, unit="cell", leave=False) as bar:
+        return notebooks.run(
             nb,
-            cwd=arguments.notebook.absolute().parent,
-            cell_timeout=arguments.timeout,
+            cwd=file.absolute().parent,
+            env={submission.REHEARSAL: "1"},
+            cell_timeout=timeout,
             on_cell=lambda index, cell: bar.update(),
         )
-    text, passed = findings(executed)
-    print(text)
-    return 0 if passed else 1
 
 
 def findings(executed: Executed) -> tuple[str, bool]:

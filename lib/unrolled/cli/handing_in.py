@@ -1,0 +1,147 @@
+"""`unrolled submit`: look a notebook over, run its checks once more, and make the file to hand in."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import checkout, lab, learner
+from .common import CommandError, Subparsers
+
+if TYPE_CHECKING:
+    from unrolled.submission import Outcome
+
+ERRORS = 5
+"""Errors of other cells that are told."""
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "submit",
+        help="check a lesson and make the file to hand in",
+        description="Look whether every exercise is there, run the notebook's checks in a fresh kernel, and make one "
+        "small file to hand in. Nothing is overwritten.",
+    )
+    parser.add_argument("lesson", help="its name or its number, such as 02")
+    parser.add_argument("--student", metavar="ID", help="your id in the course; asked for once, kept in the journal")
+    parser.add_argument("--notebook", type=Path, metavar="FILE", help="default: LESSON.ipynb here, else in work/")
+    parser.add_argument("--to", type=Path, metavar="DIR", help="where to put it (default: beside the notebook)")
+    parser.add_argument("--no-run", action="store_true", help="do not run the notebook first")
+    parser.add_argument("--anyway", action="store_true", help="even if the file is older than your last check")
+    parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="per cell (default: 120)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from unrolled import submission
+
+    try:
+        return _submit(arguments)
+    except submission.NotReadyError as error:
+        raise CommandError(str(error)) from error
+
+
+def _submit(arguments: argparse.Namespace) -> int:
+    from unrolled import checks, journal, submission
+
+    lesson = lab.choose(arguments.lesson, list(checks.lessons()))
+    exercises = checks.lessons()[lesson]
+    file = arguments.notebook or find(lesson)
+    content, nb = _read(file)
+    submission.lesson_of(nb, lesson)
+    os.environ.setdefault("UNROLLED_JOURNAL", str(file.absolute().parent / "journal.json"))
+    student = _identify(arguments.student)
+    known = journal.read()
+    if not arguments.anyway:
+        _stop_if_older(file, [known["checks"][name]["date"] for name in exercises if name in known["checks"]])
+    print(f"{lesson}: {file}", flush=True)
+    before = submission.remembered(known, exercises)
+    outcomes = before if arguments.no_run else run(file, arguments.timeout)
+    print("By your journal:" if arguments.no_run else "By a run from top to bottom:")
+    print(submission.table(exercises, submission.problems(nb, exercises), outcomes))
+    print("\n".join(lost(before, outcomes)), end="")
+    packed = submission.pack(content, known, student, lesson, arguments.to or file.parent)
+    print("\n".join(filter(None, [submission.note_on_version(nb), submission.made(packed)])))
+    return 0
+
+
+def find(lesson: str) -> Path:
+    """The learner's notebook of a lesson: here, else in the course's work/."""
+    file = Path(f"{lesson}.ipynb")
+    if file.is_file():
+        return file
+    with contextlib.suppress(checkout.NotACheckoutError):
+        file = checkout.find() / "work" / file
+    if not file.is_file():
+        raise CommandError(f"{file} is not there; open the lesson with `unrolled lab`, or name it with --notebook FILE")
+    return Path(os.path.relpath(file)) if file.is_relative_to(Path.cwd()) else file
+
+
+def run(file: Path, timeout: float) -> dict[str, Outcome]:
+    """What each check of the notebook says, in a fresh kernel."""
+    from unrolled import submission
+
+    executed = learner.execute(file, timeout)
+    for error in executed.errors[:ERRORS]:
+        print(f"  {error}")
+    outcomes = {}
+    for name, found in executed.reports.items():
+        try:
+            outcomes[name] = submission.outcome(found.report())
+        except ValueError as error:
+            outcomes[name] = submission.Outcome(False, 0, 0, str(error))
+    return outcomes
+
+
+def lost(before: Mapping[str, Outcome], now: Mapping[str, Outcome]) -> list[str]:
+    """A line for each check that passed in the learner's notebook and does not in this run."""
+    return [
+        f"{name} passed in your notebook and does not here: is the file saved, and does it run from top to bottom?\n"
+        for name, outcome in before.items()
+        if outcome.passed and not (name in now and now[name].passed)
+    ]
+
+
+def _identify(name: str | None) -> str:
+    from unrolled import handin, journal
+
+    try:
+        known = journal.student(name)
+        if not known:
+            raise CommandError("say once who you are, by the id that your course gave you: --student ID")
+        return handin.student_id(known)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+def _read(file: Path) -> tuple[bytes, dict[str, Any]]:
+    from unrolled import handin
+
+    try:
+        content = file.read_bytes()
+        return content, handin.notebook_of(content)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file} cannot be handed in: {error}") from error
+
+
+def _stop_if_older(file: Path, checked: list[str]) -> None:
+    """Stop if a check ran after the file was saved: what it judged may not be in the file."""
+    try:
+        last = max(map(datetime.datetime.fromisoformat, checked), default=None)
+    except ValueError:
+        return  # a date that somebody else wrote
+    saved = datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.timezone.utc)
+    if last is not None and saved < last:
+        raise CommandError(
+            f"{file.name} was saved at {_clock(saved)}, and your last check of it ran later, at {_clock(last)}: "
+            "save the notebook first, or hand in the file as it is with --anyway"
+        )
+
+
+def _clock(time: datetime.datetime) -> str:
+    return f"{time.astimezone():%H:%M:%S on %d %B}"

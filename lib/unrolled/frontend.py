@@ -1,0 +1,73 @@
+"""What the front end knows of the notebook that is running: Colab, JupyterLab, VS Code. Everything may be unknown."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+STARTED = re.compile(r"""check\.start\(\s*["'](\w+)["']""")
+COLAB_SECONDS = 60
+"""Colab's page sends the whole notebook, with its outputs, to the kernel."""
+DRIVE = Path("/content/drive/MyDrive")
+"""Where `drive.mount("/content/drive")` puts a person's Drive."""
+
+
+def on_colab() -> bool:
+    """Whether this kernel is Colab's, which imports its own package before anything else."""
+    return "google.colab" in sys.modules
+
+
+def colab_notebook() -> dict[str, Any] | None:
+    """The notebook as it stands in Colab's page, saved or not; None if the page does not answer."""
+    from google.colab import _message  # type: ignore[import-not-found]  # there is no public way
+
+    reply = _message.blocking_request("get_ipynb", request="", timeout_sec=COLAB_SECONDS)
+    notebook = reply.get("ipynb") if isinstance(reply, dict) else None
+    return notebook if isinstance(notebook, dict) else None
+
+
+def notebook_file() -> Path | None:
+    """The file of the running notebook: as VS Code or Jupyter's server says, else the started lesson's, in this folder.
+
+    Jupyter's word is of the moment when the kernel started, so a renamed notebook is not found by it.
+    """
+    here = Path.cwd()
+    told = [_namespace().get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")]
+    started = STARTED.findall("\n".join(inputs()))
+    for name in [*told, *(f"{lesson}.ipynb" for lesson in started[-1:])]:
+        if isinstance(name, str) and name.endswith(".ipynb"):
+            for file in (here / name, here / Path(name).name):
+                if file.is_file():
+                    return file
+    return None
+
+
+def inputs() -> list[str]:
+    """The cells that this kernel has run, in order; the last is the one that is running."""
+    history = getattr(_shell(), "history_manager", None)
+    return [str(text) for text in getattr(history, "input_hist_raw", [])]
+
+
+def offer(file: Path) -> bool:
+    """Let the browser download a file, where the front end is Colab. Whether that was possible."""
+    if not on_colab():
+        return False
+    from google.colab import files
+
+    files.download(str(file))
+    return True
+
+
+def _namespace() -> dict[str, Any]:
+    return getattr(_shell(), "user_ns", None) or {}
+
+
+def _shell() -> Any:
+    try:
+        from IPython.core.getipython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()

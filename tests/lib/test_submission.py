@@ -1,0 +1,409 @@
+"""Handing in, from a notebook and from the command: what is missing is said, what is unsafe is stopped."""
+
+import io
+import json
+import os
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from unrolled import cli, frontend, handin, journal, submission
+from unrolled.checks.report import MIME, Finding, Part, Report
+
+LESSON = "02_convolution"
+NAMES = ("conv2d_output_size", "conv2d_loops", "im2col", "conv2d_gemm")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
+    monkeypatch.setattr(journal, "_chosen", None)
+    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def code(text, grade_id=None, **mark):
+    metadata = {"nbgrader": {"grade_id": grade_id, "solution": True, **mark}} if grade_id else {}
+    return {"cell_type": "code", "source": text, "metadata": metadata, "outputs": [], "execution_count": None}
+
+
+def answer(text="Because of the product.", grade_id="explain_gemm"):
+    mark = {"nbgrader": {"grade_id": grade_id, "grade": True, "solution": True}} if grade_id else {}
+    return {"cell_type": "markdown", "source": text, "metadata": mark}
+
+
+def exercise(name):
+    return code(f"def {name}(x):\n    return x", name)
+
+
+def notebook(*cells, lesson=LESSON, version="0.1.0"):
+    metadata = {"unrolled": {"lesson": lesson, "version": version}} if lesson else {}
+    return {"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": list(cells)}
+
+
+def whole(**of):
+    return notebook(*map(exercise, NAMES), answer(), **of)
+
+
+def note(name, word="pass"):
+    journal.note(Report(name, "1", (Finding("a case", word),), (Part(name, word, 2 * (word == "pass"), 2, ""),)))
+
+
+# What is missing
+
+
+def test_nothing_is_missing_from_a_whole_notebook():
+    assert submission.problems(whole(), NAMES) == {}
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (None, "missing: no cell defines im2col"),
+        (code("def im2col(x):\n    # your code here\n    raise NotImplementedError", "im2col"), "not written yet"),
+        (code("def im2col_mine(x):\n    return x", "im2col"), "its cell does not define im2col"),
+        (code("    def im2col(x): pass", "im2col"), "its cell does not define im2col"),
+        (code("im2col == 3"), "missing: no cell defines im2col"),
+    ],
+)
+def test_an_exercise_that_is_not_there_or_not_written(cell, words):
+    nb = notebook(*filter(None, [cell]), answer())
+    assert submission.problems(nb, ["im2col"]) == {"im2col": words}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def im2col(x):\n    return x",
+        "%timeit 3\ndef im2col(x):\n    return x",
+        "async def im2col(x): ...",
+        "im2col = helper",
+        "im2col: object = helper",
+        "class im2col: ...",
+    ],
+)
+def test_an_exercise_without_its_mark_is_found_by_its_name(text):
+    assert submission.problems(notebook(code(text), answer()), ["im2col"]) == {}
+
+
+def test_a_copy_that_is_written_counts_before_one_that_is_not():
+    stub = code("def im2col(x):\n    raise NotImplementedError", "im2col")
+    assert submission.problems(notebook(stub, exercise("im2col"), stub, answer()), ["im2col"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (answer("Your answer here."), "not answered yet"),
+        (answer("  "), "not answered yet"),
+        (answer("Your answer here.", None), "not answered yet"),
+        (answer("Something", None), "lost its mark"),
+    ],
+)
+def test_an_answer_in_words_that_is_not_there(cell, words):
+    assert words in submission.problems(notebook(cell), [])[submission.WORDS]
+
+
+def test_colabs_lists_of_lines_are_text():
+    cell = {"cell_type": "code", "source": ["def im2col(x):\n", "    return x"], "metadata": {"id": "abc"}}
+    assert submission.problems(notebook(cell, answer()), ["im2col"]) == {}
+
+
+def test_a_line_for_each_exercise_with_what_the_check_says():
+    found = {"conv2d_loops": "not written yet", "in your own words": "not answered yet"}
+    failed = Report(
+        "im2col", "1", (Finding("a case", "fail", ("shape (2,)", "more")),), (Part("im2col", "fail", 0, 3, ""),)
+    )
+    outcomes = {"conv2d_output_size": submission.Outcome(True, 1, 1), "im2col": submission.outcome(failed)}
+    assert submission.table(NAMES, found, outcomes).splitlines() == [
+        "  ✓ conv2d_output_size   1 of 1 points",
+        "  – conv2d_loops         not written yet",
+        "  ✗ im2col               0 of 3 points   a case: shape (2,)",
+        "  – conv2d_gemm          not checked yet",
+        "  – in your own words    not answered yet",
+        "1 of 4 checks pass.",
+    ]
+
+
+# Whose notebook, of which lesson and version
+
+
+def test_the_lesson_is_what_the_notebook_says():
+    assert submission.lesson_of(whole()) == LESSON
+    started = notebook(code('check.start("02_convolution", "0.0.9")'), lesson=None)
+    assert submission.claims(started) == (LESSON, "0.0.9")
+    assert submission.lesson_of(started, LESSON) == LESSON
+    assert submission.lesson_of(notebook(exercise("im2col"), lesson=None), LESSON) == LESSON
+
+
+@pytest.mark.parametrize(
+    ("nb", "wanted", "words"),
+    [
+        (notebook(lesson="03_pooling"), LESSON, "the notebook of 03_pooling, not of 02_convolution"),
+        (notebook(lesson="99_other"), LESSON, "says it is lesson '99_other'"),
+        (notebook(code("1"), lesson=None), LESSON, "does not say which lesson it is"),
+        (notebook(lesson=None), None, "does not say which lesson it is"),
+    ],
+)
+def test_another_lessons_notebook_is_not_handed_in(nb, wanted, words):
+    with pytest.raises(submission.NotReadyError, match=words):
+        submission.lesson_of(nb, wanted)
+
+
+def test_another_version_is_said():
+    assert submission.note_on_version(whole()) == ""
+    assert "version 0.0.9 of the course" in submission.note_on_version(whole(version="0.0.9"))
+
+
+# The command
+
+
+def saved(home, nb=None, name=f"{LESSON}.ipynb"):
+    file = home / name
+    file.write_text(json.dumps(nb or whole()), encoding="utf-8")
+    return file
+
+
+def submit(*words):
+    return cli.main(["submit", "2", "--student", "ada", *words])
+
+
+def test_the_command_makes_the_file_and_remembers_who(home, capsys):
+    note("im2col")
+    file = saved(home)
+    assert submit("--no-run") == 0
+    out = capsys.readouterr().out
+    assert "✓ im2col               2 of 2 points" in out
+    assert "Made 02_convolution.ada.zip" in out
+    read = handin.read((home / f"{LESSON}.ada.zip").read_bytes())
+    assert (read.student, read.lesson, read.notebook) == ("ada", LESSON, file.read_bytes())
+    assert read.journal["checks"]["im2col"]["passed"]
+    assert cli.main(["submit", "02_convolution", "--no-run"]) == 0, "asked for once"
+
+
+def test_nothing_is_overwritten(home):
+    saved(home)
+    for _ in range(3):
+        assert submit("--no-run") == 0
+    names = ["02_convolution.ada.2.zip", "02_convolution.ada.3.zip", "02_convolution.ada.zip"]
+    assert sorted(file.name for file in home.glob("*.zip")) == names
+    assert len({handin.read((home / name).read_bytes()).nonce for name in names}) == 3
+
+
+def test_who_is_asked_for(home, capsys):
+    saved(home)
+    assert cli.main(["submit", "2", "--no-run"]) == 1
+    assert "--student ID" in capsys.readouterr().err
+    for odd in ("", "a/b", ".."):
+        assert cli.main(["submit", "2", "--no-run", "--student", odd]) == 1
+        assert "cannot be a student's id" in capsys.readouterr().err
+    assert list(home.glob("*.zip")) == []
+
+
+def test_no_notebook_another_lessons_or_none_at_all(home, capsys):
+    assert submit() == 1
+    assert "is not there; open the lesson with `unrolled lab`" in capsys.readouterr().err
+    (home / "x.ipynb").write_text("{")
+    assert submit("--notebook", "x.ipynb") == 1
+    assert "x.ipynb cannot be handed in" in capsys.readouterr().err
+    saved(home, whole(lesson="03_pooling"))
+    assert submit() == 1
+    assert "the notebook of 03_pooling" in capsys.readouterr().err
+    assert list(home.glob("*.zip")) == []
+
+
+def test_the_notebook_and_the_journal_are_those_in_work(home, monkeypatch):
+    (home / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
+    (home / "work").mkdir()
+    saved(home / "work")
+    monkeypatch.setenv("UNROLLED_JOURNAL", "later undone")  # the command sets it for this process
+    monkeypatch.delenv("UNROLLED_JOURNAL")
+    assert submit("--no-run") == 0
+    assert sorted(file.name for file in (home / "work").glob("*.*")) == [
+        "02_convolution.ada.zip",
+        "02_convolution.ipynb",
+        "journal.json",
+    ]
+
+
+def test_a_file_older_than_the_last_check_is_not_handed_in(home, capsys):
+    file = saved(home)
+    note("im2col")
+    os.utime(file, (1_600_000_000, 1_600_000_000))
+    assert submit("--no-run") == 1
+    assert "save the notebook first" in capsys.readouterr().err
+    assert list(home.glob("*.zip")) == []
+    assert submit("--no-run", "--anyway") == 0
+
+
+def test_a_folder_that_cannot_be_written(home, capsys):
+    saved(home)
+    assert submit("--no-run", "--to", str(home / f"{LESSON}.ipynb" / "x")) == 1
+    assert "name another folder" in capsys.readouterr().err
+    assert submit("--no-run", "--to", str(home / "new" / "folder")) == 0
+    assert (home / "new" / "folder" / "02_convolution.ada.zip").is_file()
+
+
+class FullDisk(io.BytesIO):
+    def write(self, data):
+        raise OSError(28, "No space left on device")
+
+
+def test_a_half_written_file_does_not_stay(home, monkeypatch):
+    def opened(path, mode):
+        path.touch(exist_ok=False)
+        return FullDisk()
+
+    monkeypatch.setattr(Path, "open", opened)
+    with pytest.raises(submission.NotReadyError, match="No space left"):
+        submission.pack(whole(), {}, "ada", LESSON, home)
+    assert list(home.glob("*.zip")) == []
+
+
+def test_the_command_runs_the_notebook_and_submits_nothing_from_inside(home, capsys):
+    shown = Report("im2col", "1", (Finding("a case", "fail", ("off by one",)),), (Part("im2col", "fail", 0, 2, ""),))
+    shows = f"from IPython.display import display\ndisplay({ {MIME: shown.to_dict()}!r}, raw=True)"
+    inside = 'from unrolled import journal\njournal.submit("eve")'
+    saved(home, notebook(*map(exercise, NAMES), code(shows), code(inside), answer()))
+    note("im2col")
+    assert submit("--anyway") == 0
+    out = capsys.readouterr().out
+    assert "✗ im2col               0 of 2 points   a case: off by one" in out
+    assert "im2col passed in your notebook and does not here" in out
+    assert [file.name for file in home.glob("*.zip")] == ["02_convolution.ada.zip"]
+    assert journal.student() == "ada"
+
+
+# Inside a notebook
+
+
+class Shell:
+    """As much of IPython as the front end looks at."""
+
+    def __init__(self, *inputs, **names):
+        self.user_ns = names
+        self.history_manager = types.SimpleNamespace(input_hist_raw=["", *inputs])
+
+
+def inside(monkeypatch, *inputs, **names):
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: Shell(*inputs, **names))
+
+
+SUBMIT = 'journal.submit("ada")'
+
+
+@pytest.mark.parametrize("how", ["jupyter", "vscode", "started"])
+def test_the_notebook_finds_itself(home, monkeypatch, capsys, how):
+    name = f"{LESSON}.ipynb" if how == "started" else "mine.ipynb"
+    file = saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()), name)
+    names = {"__vsc_ipynb_file__": str(file)} if how == "vscode" else {}
+    if how == "jupyter":
+        monkeypatch.setenv("JPY_SESSION_NAME", str(file))
+    inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', SUBMIT, **names)
+    note("im2col")
+    journal.submit("ada")
+    out = capsys.readouterr().out
+    assert "by your journal" in out
+    assert "✓ im2col" in out
+    assert handin.read((home / f"{LESSON}.ada.zip").read_bytes()).notebook == file.read_bytes()
+
+
+def test_a_notebook_that_is_not_found_can_be_named(home, monkeypatch, capsys):
+    inside(monkeypatch, SUBMIT)
+    monkeypatch.setenv("JPY_SESSION_NAME", "renamed since.ipynb")
+    journal.submit("ada")
+    assert "Nothing was handed in: the notebook's file is not known here; name it" in capsys.readouterr().out
+    file = saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()), "mine.ipynb")
+    journal.submit(notebook=file)
+    assert (home / f"{LESSON}.ada.zip").is_file()
+
+
+@pytest.mark.parametrize(
+    ("ran", "words"),
+    [
+        (["def im2col(x):\n    return 2 * x", SUBMIT], "not saved since you ran im2col."),
+        (["def im2col(x):\n    return x", "journal.submit('ada') "], "since you ran the cell that you just ran"),
+    ],
+)
+def test_a_notebook_that_was_not_saved_is_not_handed_in(home, monkeypatch, capsys, ran, words):
+    saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()))
+    inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', *ran)
+    journal.submit("ada")
+    out = capsys.readouterr().out
+    assert words in out
+    assert "Save first" in out
+    assert list(home.glob("*.zip")) == []
+
+
+def test_submit_asks_once_who_it_is_and_never_raises(home, monkeypatch, capsys):
+    saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()))
+    inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', SUBMIT)
+    journal.submit()
+    assert 'journal.submit("ID")' in capsys.readouterr().out
+    journal.submit("..")
+    assert "cannot be a student's id" in capsys.readouterr().out
+    journal.submit("ada")
+    journal.submit()
+    assert len(list(home.glob("*.zip"))) == 2
+
+
+def test_a_run_that_is_not_the_learners_hands_nothing_in(home, monkeypatch, capsys):
+    saved(home, notebook(*map(exercise, NAMES), code(SUBMIT), answer()))
+    for name in (submission.REHEARSAL, "NBGRADER_EXECUTION"):
+        monkeypatch.setenv(name, "1")
+        inside(monkeypatch, f'check.start("{LESSON}", "0.1.0")', SUBMIT)
+        journal.submit("ada")
+        monkeypatch.delenv(name)
+    assert capsys.readouterr().out.count("Nothing is handed in here") == 2
+    assert list(home.glob("*.zip")) == []
+
+
+@pytest.fixture
+def colab(monkeypatch, home):
+    """Colab's page, as far as it is asked; its reply and the files it offered for download."""
+    page = types.SimpleNamespace(reply={"ipynb": whole()}, offered=[], asked=[])
+
+    def blocking_request(kind, request="", timeout_sec=5):
+        page.asked.append(kind)
+        return page.reply
+
+    message = types.SimpleNamespace(blocking_request=blocking_request)
+    files = types.SimpleNamespace(download=page.offered.append)
+    package = types.ModuleType("google.colab")
+    package._message, package.files = message, files
+    monkeypatch.setitem(sys.modules, "google", types.ModuleType("google"))
+    monkeypatch.setitem(sys.modules, "google.colab", package)
+    monkeypatch.setattr(frontend, "DRIVE", home / "drive" / "MyDrive")
+    return page
+
+
+def test_colab_hands_in_what_its_page_shows_and_offers_it(home, colab, monkeypatch):
+    inside(monkeypatch, "def im2col(x):\n    return 3", SUBMIT)
+    journal.submit("ada")
+    (offered,) = colab.offered
+    assert colab.asked == ["get_ipynb"]
+    assert offered == str(home / f"{LESSON}.ada.zip")
+    assert json.loads(handin.read((home / f"{LESSON}.ada.zip").read_bytes()).notebook) == whole()
+
+
+def test_colab_saves_it_to_drive_where_that_is_mounted(home, colab):
+    frontend.DRIVE.mkdir(parents=True)
+    journal.submit("ada")
+    assert (frontend.DRIVE / f"{LESSON}.ada.zip").is_file()
+    journal.use(frontend.DRIVE / "course" / "journal.json")
+    journal.submit("ada")
+    assert (frontend.DRIVE / "course" / f"{LESSON}.ada.zip").is_file(), "beside the journal"
+    journal.submit("ada", to=home / "here")
+    assert (home / "here" / f"{LESSON}.ada.zip").is_file()
+    assert len(colab.offered) == 3
+
+
+@pytest.mark.parametrize("reply", [None, {}, {"ipynb": "?"}, {"ipynb": {}}, "?"])
+def test_a_colab_page_that_does_not_answer_is_said(colab, capsys, reply):
+    colab.reply = reply
+    journal.submit("ada")
+    assert "Nothing was handed in" in capsys.readouterr().out
