@@ -15,19 +15,20 @@ export PYTHON
 
 BIN := .venv/bin
 
-.PHONY: help lab demo build build-check test test-colab bench clean
+.PHONY: help lab demo build build-check site test test-colab bench clean
 
 help:
 	@echo 'make lab          copy the lessons to work/ if they are not there, and open JupyterLab'
 	@echo 'make demo         make a sample class, grade it from end to end, print the scores'
 	@echo 'make build        make solutions/ and notebooks/ from lessons/'
 	@echo 'make build-check  fail if they are not what lessons/ makes of them'
+	@echo 'make site         a web site of all lessons, executed, in build/site'
 	@echo 'make test         lint, types, build-check, all tests'
 	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
 	@echo 'make bench        the CPU benchmarks, with records in $(BENCH_DIR)/'
 	@echo 'make clean        remove environments, caches and build products; never anyone'\''s work'
 
-.venv/.lab .venv/.grading .venv/.dev: pyproject.toml
+.venv/.lab .venv/.grading .venv/.site .venv/.dev: pyproject.toml
 	@.ci/venv $(patsubst .%,%,$(notdir $@))
 
 lab: .venv/.lab
@@ -41,6 +42,9 @@ build: .venv/.grading
 
 build-check: .venv/.grading
 	@$(BIN)/unrolled build --check
+
+site: .venv/.site
+	@$(BIN)/unrolled site
 
 # Tests that time something, or that drive a browser, run one after the other; the others on two cores.
 test: .venv/.dev

@@ -1,0 +1,112 @@
+"""Links from the first use of a term on each page to the glossary: a small Sphinx extension.
+
+Pages of docs/ are left alone: networks and hosts are other things there.
+
+The terms are those of the `glossary` directive in glossary.md: each entry is one or more lines of names (English, an
+abbreviation, Japanese), then an indented explanation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+PAGE = "glossary"
+OPEN, CLOSE = ":::{glossary}", ":::"
+NOT_INSIDE = (nodes.literal, nodes.FixedTextElement, nodes.title, nodes.reference, nodes.raw, pending_xref)
+"""Code, headings and links; in these nothing is linked."""
+
+
+def entries(source: str) -> list[tuple[str, ...]]:
+    """The names of each entry of a glossary.md, in order: `("im2col", "image to column", "…")`."""
+    found: list[tuple[str, ...]] = []
+    names: list[str] = []
+    inside = False
+    for line in source.splitlines():
+        if line.strip() in (OPEN, CLOSE):
+            inside = line.strip() == OPEN
+        elif inside and line and not line.startswith((" ", ":")):
+            names.append(line.strip())
+        elif inside and names:
+            found.append(tuple(names))
+            names = []
+    return found
+
+
+def pattern(names: list[str]) -> re.Pattern[str]:
+    """Finds any of the names as whole words, capitalized or in the plural too; longer names before shorter ones."""
+    longest = sorted(names, key=len, reverse=True)
+    words = "|".join(r"[ \n-]".join(map(re.escape, re.split("[ -]", name))) for name in longest)
+    return re.compile(rf"(?<![\w-])({words})(?:s|es)?(?![\w-])", re.IGNORECASE)
+
+
+def name_of(found: str, names: Mapping[str, str]) -> str:
+    """The name in `names` (by its lower case, with spaces for hyphens) that was found, perhaps in the plural."""
+    plain = _plain(found)
+    return next(names[form] for form in (plain, plain[:-1], plain[:-2]) if form in names)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]", " ", name.lower())
+
+
+class LinkFirstUse(SphinxTransform):
+    """Turns the first use of each entry on a page into a link to the glossary."""
+
+    default_priority = 700  # after the text is parsed, before links are resolved
+
+    def apply(self, **kwargs: Any) -> None:
+        if self.env.docname == PAGE or self.env.docname.startswith("docs/"):
+            return
+        left = {name: entry for entry in self.app.config.glossary_entries for name in entry}
+        for text in list(self.document.findall(nodes.Text)):
+            if left and not _inside(text):
+                pieces = list(_pieces(str(text), left))
+                if len(pieces) > 1:
+                    text.parent.replace(text, pieces)
+
+
+def _inside(node: nodes.Node) -> bool:
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, NOT_INSIDE):
+            return True
+    return False
+
+
+def _pieces(text: str, left: dict[str, tuple[str, ...]]) -> Iterator[nodes.Node]:
+    """The text cut at first uses. Entries that were found are taken out of `left` (name -> its entry)."""
+    start = 0
+    while left and (found := pattern(list(left)).search(text, start)):
+        name = name_of(found[0], {_plain(each): each for each in left})
+        for each in left[name]:
+            left.pop(each, None)
+        yield nodes.Text(text[start : found.start()])
+        yield _link(name, found[0])
+        start = found.end()
+    yield nodes.Text(text[start:])
+
+
+def _link(name: str, shown: str) -> nodes.Node:
+    link: nodes.Node = pending_xref("", refdomain="std", reftype="term", reftarget=name, refexplicit=True, refwarn=True)
+    link += nodes.inline("", shown, classes=["xref", "std", "std-term"])
+    return link
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Sphinx calls this."""
+    app.add_config_value("glossary_entries", [], "env", types=frozenset({list}))
+    app.add_transform(LinkFirstUse)
+    app.connect("config-inited", _read_glossary, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _read_glossary(app: Sphinx, config: Any) -> None:
+    config.glossary_entries = entries(Path(app.srcdir, f"{PAGE}.md").read_text(encoding="utf-8"))
