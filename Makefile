@@ -2,6 +2,7 @@
 #
 # make PYTHON=python3.12 ...    another interpreter for .venv
 # make lab LESSON=02            open one lesson; LAB_ARGS='--no-open -- --port 9999' reaches `unrolled lab` and JupyterLab
+# make wheelhouse WHEELHOUSE_ARGS='--python 3.12 --data mnist'
 # make bench QUICK=1            a short run; BENCH_DIR says where the records go
 #
 # On Linux, PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu spares `make test` several GB of CUDA packages.
@@ -9,6 +10,7 @@
 PYTHON ?= python3
 LESSON ?=
 LAB_ARGS ?=
+WHEELHOUSE_ARGS ?=
 BENCHMARKS ?= cpu pooling mnist_cnn cifar_cnn
 BENCH_DIR ?= artifacts/benchmarks
 export PYTHON
@@ -23,6 +25,8 @@ help:
 	@echo 'make build        make solutions/ and notebooks/ from lessons/'
 	@echo 'make build-check  fail if they are not what lessons/ makes of them'
 	@echo 'make site         a web site of all lessons, executed, in build/site'
+	@echo 'make wheel        the course'\''s wheel in dist/, with its sha256'
+	@echo 'make wheelhouse   everything for a classroom without network, in dist/wheelhouse/'
 	@echo 'make test         lint, types, build-check, all tests'
 	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
 	@echo 'make bench        the CPU benchmarks, with records in $(BENCH_DIR)/'
@@ -45,6 +49,13 @@ build-check: .venv/.grading
 
 site: .venv/.site
 	@$(BIN)/unrolled site
+
+.PHONY: wheel wheelhouse
+wheel: .venv/.grading
+	@$(BIN)/unrolled wheel
+
+wheelhouse: .venv/.grading
+	@$(BIN)/unrolled wheelhouse $(WHEELHOUSE_ARGS)
 
 # Tests that time something, or that drive a browser, run one after the other; the others on two cores.
 test: .venv/.dev

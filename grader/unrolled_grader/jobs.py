@@ -34,7 +34,7 @@ REPAIRS = "unrolled_repairs"
 """In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
 NOT_JUDGING = (
     *("authoring", "commands", "course", "door", "explain", "export", "feedback", "figures", "gradebook", "lease"),
-    *("plugin", "queue", "record", "refusal", "report", "sample", "tally"),
+    *("plugin", "queue", "record", "refusal", "report", "sample", "tally", "wheelhouse"),
 )
 """The grader's modules that have no part in a verdict. When another one changes, everything is judged again."""
 
