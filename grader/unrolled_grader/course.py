@@ -19,14 +19,14 @@ from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled import checks
-from unrolled_grader import authoring, gradebook, jobs, record, refusal, sandbox
+from unrolled_grader import authoring, gradebook, jobs, record, refusal, sandbox, seeds
 from unrolled_grader.intake import Handed
 from unrolled_grader.judge import Options
 from unrolled_grader.lease import lease
 from unrolled_grader.plugin import STAMP, Judge
 from unrolled_grader.record import Key, Record
 
-OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "SandboxError", "ZygoteError")
+OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "SandboxError", "SeedError", "ZygoteError")
 """How errors begin that are the gradebook's, the disk's or the machine's, not a submission's."""
 
 
@@ -145,7 +145,8 @@ class Course:
 
     def order(self, handed: Handed) -> dict[str, Any]:
         """The order for `jobs.perform` to judge a submission."""
-        return jobs.order_for(handed, self._released(handed.lesson), self.grades / "jobs", self.options)
+        seed = seeds.seed_for(Path(self.directory.root), handed.student, handed.lesson, handed.digest)
+        return jobs.order_for(handed, self._released(handed.lesson), self.grades / "jobs", self.options, seed)
 
     def take(self, answer: Mapping[str, Any]) -> str:
         """Keep what came of an order. Returns why the submission could not be judged; empty if it was.

@@ -7,6 +7,7 @@ back, and finds what the learner's own check would find, in the same words.
 
 from __future__ import annotations
 
+import secrets
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from unrolled_grader.embedded import embedded
 from unrolled_grader.evidence import Score
 from unrolled_grader.lease import lease
 from unrolled_grader.outputs import MARK
+from unrolled_grader.race import derived
 from unrolled_grader.walk import Walk, check_of
 
 REPEATS = 3
@@ -36,6 +38,8 @@ class Submission:
     lesson: str
     notebook: NotebookNode
     specs: Mapping[str, Spec]
+    seed: int | None = None
+    """What its hidden inputs follow from; None leaves them to chance."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,13 @@ def judge(submission: Submission, options: Options = Options()) -> Verdicts:
 
 def _judge(submission: Submission, options: Options) -> Verdicts:
     started = time.monotonic()
+    seed = secrets.randbits(63) if submission.seed is None else submission.seed
     walk = partial(Walk, submission.notebook, submission.specs, boxed=options.sandbox, timed=options.timing)
-    first = walk()
+    first = walk(seed=derived(seed, 0))
     walks = [first]
     seen = {name: [first.scores[name]] for name in submission.specs}
     while again := [name for name, scores in seen.items() if settle(_speeds(scores)) is None]:
-        walks.append(walk(only=again))
+        walks.append(walk(only=again, seed=derived(seed, len(walks))))
         for name in again:
             seen[name].append(walks[-1].scores[name])
     scores = {name: tuple(_stamped(score, options) for score in _conclude(parts)) for name, parts in seen.items()}

@@ -18,7 +18,7 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Unicode
 
 from unrolled import checks
-from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record, sandbox
+from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record, sandbox, seeds
 from unrolled_grader.record import Key, Record
 
 STAMP = "unrolled_grading"
@@ -79,7 +79,8 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         key = Key(jobs.submission_hash(submission.notebook), specs, jobs.environment(options))
         kept, executed = record.finished(grades, student, lesson), record.notebook(grades, student, lesson)
         if kept is None or executed is None or not jobs.holds(kept, key, options):
-            kept, executed = jobs.judged(submission, options, key, digest)
+            seed = seeds.seed_for(Path(directory.root), student, lesson, digest)
+            kept, executed = jobs.judged(replace(submission, seed=seed), options, key, digest)
             record.save(grades, kept, executed)
         elif kept.digest != digest:  # the same notebook, handed in again
             kept = replace(kept, digest=digest)

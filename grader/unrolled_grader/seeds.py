@@ -12,8 +12,14 @@ import os
 import secrets
 from pathlib import Path
 
+from unrolled.cli import CommandError
+
 FILE = "grader/private_seed"
 BITS = 63
+
+
+class SeedError(CommandError):
+    """The private seed cannot be used: why not."""
 
 
 def write(root: Path) -> Path:
@@ -29,13 +35,15 @@ def write(root: Path) -> Path:
 def seed_for(root: Path, *submission: str) -> int:
     """The seed for this submission (student, lesson, what it holds); drawn by chance where there is no private seed.
 
-    Raises OSError if there is one that cannot be read, and ValueError if it is too short to be secret.
+    Raises SeedError if there is one that cannot be read, or that is too short to be secret.
     """
     try:
         private = (root / FILE).read_bytes().strip()
     except FileNotFoundError:
         return secrets.randbits(BITS)
+    except OSError as error:
+        raise SeedError(f"{root / FILE} cannot be read: {error.strerror}") from error
     if len(private) < 32:
-        raise ValueError(f"{root / FILE} holds {len(private)} characters, expected 64: it would not be secret")
+        raise SeedError(f"{root / FILE} holds {len(private)} characters, expected 64: it would not be secret")
     told = repr(submission).encode("utf-8", "backslashreplace")
     return int.from_bytes(hmac.digest(private, told, "sha256")[:8], "big") >> (64 - BITS)

@@ -65,10 +65,11 @@ class Walk:
         *,
         boxed: bool,
         timed: bool,
+        seed: int | None = None,
         only: Collection[str] | None = None,
     ) -> None:
         self.notebook = copy.deepcopy(notebook)
-        self.seed = secrets.randbits(63)
+        self.seed = secrets.randbits(63) if seed is None else seed
         self.scores: dict[str, tuple[Score, ...]] = {}
         self.reports: dict[str, Report] = {}
         self.held = sandbox.UNSAFE
