@@ -257,10 +257,10 @@ def _stop_if_unsaved(nb: Record, exercises: Iterable[str], file: Path) -> None:
     inputs = frontend.inputs()
     older = unsaved(nb, inputs, exercises)
     if inputs and inputs[-1].strip() not in {source(cell).strip() for cell in nb["cells"]}:
-        older.append("the cell that you just ran")
+        older.append("this very cell")
     if older:
         raise NotReadyError(
-            f"{file.name} was not saved since you ran {', '.join(older)}. Save first, then run this again"
+            f"{file.name} on disk is older than {' and '.join(older)}. Save it first, then run this again"
         )
 
 

@@ -325,8 +325,8 @@ def test_a_notebook_that_is_not_found_can_be_named(home, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("ran", "words"),
     [
-        (["def im2col(x):\n    return 2 * x", SUBMIT], "not saved since you ran im2col."),
-        (["def im2col(x):\n    return x", "journal.submit('ada') "], "since you ran the cell that you just ran"),
+        (["def im2col(x):\n    return 2 * x", SUBMIT], "on disk is older than im2col."),
+        (["def im2col(x):\n    return x", "journal.submit('ada') "], "on disk is older than this very cell."),
     ],
 )
 def test_a_notebook_that_was_not_saved_is_not_handed_in(home, monkeypatch, capsys, ran, words):
@@ -335,7 +335,7 @@ def test_a_notebook_that_was_not_saved_is_not_handed_in(home, monkeypatch, capsy
     journal.submit("ada")
     out = capsys.readouterr().out
     assert words in out
-    assert "Save first" in out
+    assert "Save it first" in out
     assert list(home.glob("*.zip")) == []
 
 
