@@ -26,6 +26,7 @@ EXTRAS = {
     "jupyterlab": "lab",
     "nbclient": "lab",
     "nbformat": "lab",
+    "copydetect": "grading",
     "jupytext": "grading",
     "nbconvert": "grading",
     "nbgrader": "grading",
