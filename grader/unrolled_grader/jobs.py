@@ -33,7 +33,8 @@ from unrolled_grader.zygote import ZygoteError
 REPAIRS = "unrolled_repairs"
 """In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
 NOT_JUDGING = (
-    *("authoring", "commands", "course", "door", "explain", "export", "feedback", "figures", "gradebook", "lease"),
+    *("authoring", "classroom", "commands", "course", "door", "explain", "export", "feedback", "figures", "gradebook"),
+    *("learners", "lease", "seeds", "settings", "similar", "similar_page"),
     *("plugin", "queue", "record", "refusal", "report", "sample", "tally", "wheelhouse"),
 )
 """The grader's modules that have no part in a verdict. When another one changes, everything is judged again."""
@@ -64,15 +65,17 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
         problem = f"it cannot be repaired: {type(error).__name__}: {error}"
         found = Record(student, lesson, order["digest"], (), problem), None
     else:
-        submission = judge.Submission(student, lesson, nb, specs)
+        submission = judge.Submission(student, lesson, nb, specs, order["seed"])
         key = Key(submission_hash(nb), order["specs"], environment(options))
         found = judged(submission, options, key, order["digest"])
     record.replace_file(Path(order["result"]), _written(*found))
     return {"result": order["result"]}
 
 
-def order_for(handed: intake.Handed, released: Path, folder: Path, options: judge.Options) -> dict[str, Any]:
-    """The order to judge what was handed in, with its result in `folder`."""
+def order_for(
+    handed: intake.Handed, released: Path, folder: Path, options: judge.Options, seed: int | None = None
+) -> dict[str, Any]:
+    """The order to judge what was handed in, with its result in `folder`, and its hidden inputs from `seed`."""
     name = hashlib.sha256(f"{handed.student}/{handed.lesson}".encode()).hexdigest()
     return {
         "student": handed.student,
@@ -81,6 +84,7 @@ def order_for(handed: intake.Handed, released: Path, folder: Path, options: judg
         "digest": handed.digest,
         "released": str(released.absolute()),
         "specs": specs_hash(released),
+        "seed": seed,
         # A name of its own: a process that a lost run left behind may still write its result.
         "result": str(folder.absolute() / f"{name}-{secrets.token_hex(8)}.json"),
         "options": {"timing": options.timing, "sandbox": options.sandbox},
