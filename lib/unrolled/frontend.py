@@ -21,12 +21,15 @@ def on_colab() -> bool:
 
 
 def colab_notebook() -> dict[str, Any] | None:
-    """The notebook as it stands in Colab's page, saved or not; None if the page does not answer."""
-    from google.colab import _message  # type: ignore[import-not-found]  # there is no public way
+    """The notebook as it stands in Colab's page, saved or not; None if the page does not send it."""
+    try:
+        from google.colab import _message  # type: ignore[import-not-found]  # there is no public way
 
-    reply = _message.blocking_request("get_ipynb", request="", timeout_sec=COLAB_SECONDS)
+        reply = _message.blocking_request("get_ipynb", request="", timeout_sec=COLAB_SECONDS)
+    except Exception:  # it is Colab's own affair, and may change or be gone
+        return None
     notebook = reply.get("ipynb") if isinstance(reply, dict) else None
-    return notebook if isinstance(notebook, dict) else None
+    return notebook if isinstance(notebook, dict) and isinstance(notebook.get("cells"), list) else None
 
 
 def notebook_file() -> Path | None:
@@ -51,14 +54,15 @@ def inputs() -> list[str]:
     return [str(text) for text in getattr(history, "input_hist_raw", [])]
 
 
-def offer(file: Path) -> bool:
-    """Let the browser download a file, where the front end is Colab. Whether that was possible."""
-    if not on_colab():
-        return False
-    from google.colab import files
+def offer(file: Path) -> None:
+    """Let the browser download a file, where the front end is Colab."""
+    if on_colab():
+        from google.colab import files
 
-    files.download(str(file))
-    return True
+        try:
+            files.download(str(file))
+        except Exception as error:  # the file is made already
+            print(f"The browser could not download it ({error}); find it in the folder on the left.")
 
 
 def _namespace() -> dict[str, Any]:

@@ -239,8 +239,11 @@ def _running(notebook: Path | None) -> tuple[bytes | Record, Path | None]:
     """The content of the running notebook, and its file if it came from one."""
     if notebook is None and frontend.on_colab():
         page = frontend.colab_notebook()
-        if page is not None and isinstance(page.get("cells"), list):
-            return page, None
+        if page is None:
+            raise NotReadyError(
+                "Colab did not send the notebook. Choose File, Download, Download .ipynb, and hand in that"
+            )
+        return page, None
     file = notebook or frontend.notebook_file()
     if file is None:
         raise NotReadyError('the notebook\'s file is not known here; name it: journal.submit(notebook="FILE.ipynb")')

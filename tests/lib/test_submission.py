@@ -406,4 +406,17 @@ def test_colab_saves_it_to_drive_where_that_is_mounted(home, colab):
 def test_a_colab_page_that_does_not_answer_is_said(colab, capsys, reply):
     colab.reply = reply
     journal.submit("ada")
-    assert "Nothing was handed in" in capsys.readouterr().out
+    assert "Nothing was handed in: Colab did not send the notebook. Choose File" in capsys.readouterr().out
+
+
+def test_a_colab_that_changed_is_said(home, colab, capsys, monkeypatch):
+    def gone(file):
+        raise RuntimeError("no such message")
+
+    monkeypatch.setattr(sys.modules["google.colab"].files, "download", gone)
+    journal.submit("ada")
+    assert "find it in the folder on the left" in capsys.readouterr().out
+    assert len(list(home.glob("*.zip"))) == 1
+    monkeypatch.delattr(sys.modules["google.colab"], "_message")
+    journal.submit("ada")
+    assert "Colab did not send the notebook" in capsys.readouterr().out
