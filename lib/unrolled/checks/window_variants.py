@@ -37,45 +37,23 @@ def any_dilated_columns(rng: np.random.Generator) -> Inputs:
     }
 
 
-def _with_steps(offset: Callable[[int, int], int], step: Callable[[int, int], int]) -> Function:
-    """A mistake in the slices: where place i begins, offset(i, dilation), and how far apart windows stand."""
-
-    def wrong(
-        columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int = 1, padding: int = 0, dilation: int = 1
-    ) -> Array:
-        (n, c, h, w), (kh, kw) = x_shape, kernel_size
-        oh, ow = places((h, w), kernel_size, stride, padding, dilation)
-        x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-        six, apart = columns.reshape(c, kh, kw, n, oh, ow), step(stride, dilation)
-        for i, j in np.ndindex(kh, kw):
-            top, left = offset(i, dilation), offset(j, dilation)
-            x[:, :, top : top + apart * oh : apart, left : left + apart * ow : apart] += six[:, i, j].swapaxes(0, 1)
-        return x[:, :, padding : padding + h, padding : padding + w]
-
-    return wrong
+def _without_gaps(
+    columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int = 1, padding: int = 0, dilation: int = 1
+) -> Array:
+    """As many windows as there are with the dilation, and none inside of them."""
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
+    six = columns.reshape(c, kh, kw, n, oh, ow)
+    for i, j in np.ndindex(kh, kw):
+        x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] += six[:, i, j].swapaxes(0, 1)
+    return x[:, :, padding : padding + h, padding : padding + w]
 
 
 DILATED_MISTAKES = (
     Mistake(
         "the dilation is missing: place (i, j) of a window lies i * dilation rows and j * dilation columns into it",
-        _with_steps(lambda i, d: i, lambda s, d: s),
-    ),
-    Mistake(
-        "place i begins at row i * stride: the dilation says how far apart the places of one window lie, the stride "
-        "how far apart the windows",
-        lambda stride=1, **given: _with_steps(lambda i, d: i * stride, lambda s, d: s)(stride=stride, **given),
-    ),
-    Mistake(
-        "there are `dilation` zeros between your pixels: they lie `dilation` apart, so dilation 1 has no gap",
-        _with_steps(lambda i, d: i * (d + 1), lambda s, d: s),
-    ),
-    Mistake(
-        "windows stand `dilation` apart in yours: they stand `stride` apart",
-        _with_steps(lambda i, d: i * d, lambda s, d: d),
-    ),
-    Mistake(
-        "windows stand stride * dilation apart in yours: the dilation moves places inside the window only",
-        _with_steps(lambda i, d: i * d, lambda s, d: s * d),
+        _without_gaps,
     ),
     *COL2IM_MISTAKES,
 )
