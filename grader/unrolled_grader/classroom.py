@@ -27,7 +27,7 @@ from unrolled_grader.settings import Settings
 WHOLE = (
     *(".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),
     *("grader/sample_class", "grader/unrolled_grader", "lessons", "lib", "nbgrader_config.py", "pyproject.toml"),
-    *("requirements.txt", "tests"),
+    *("requirements.txt", "site", "tests"),
 )
 """The course's own files. What people made (submissions, gradebook, grades, work) is never copied."""
 SHARED = (".ci/venv", "LICENSE", "lib/unrolled")
@@ -169,7 +169,7 @@ def pairs(option: str, words: Sequence[str], kind: Callable[[str], Value]) -> di
             found[name] = kind(value)
         except ValueError:
             value = ""
-        if not name or not value:
+        if not name or value in ("", "inf"):
             raise CommandError(f"{option} {word}: expected NAME={'NUMBER' if kind is float else 'SUFFIX'}")
     return found
 

@@ -121,11 +121,11 @@ In `.venv/bin/` (on Windows `.venv\\Scripts\\`), so that nothing else on your co
 | --- | --- |
 | `unrolled lab` | copies the lessons to `work/` if they are not there, and opens them |
 | `unrolled check work/LESSON.ipynb` | runs a notebook and says what its checks find |
+| `unrolled submit LESSON` | makes the file that you hand in |
 | `unrolled progress` | what you have passed, and what comes next |
 | `unrolled doctor` | what your computer has, and what it lacks |
 
-In a notebook, `check.NAME.hint()` helps in three steps. To hand in, follow your instructor; `unrolled --help` lists
-every command.
+In a notebook, `check.NAME.hint()` helps in three steps. `unrolled --help` lists every command.
 
 `unrolled.ops` in `lib/` holds the course's own answers, because later lessons build on them. A function that calls
 them does not pass its check. Read them after you have written your own.
@@ -142,7 +142,7 @@ def pyproject(ours: Mapping[str, Any], repository: str, tag: str) -> str:
     project, extras = ours["project"], ours["project"]["optional-dependencies"]
     return PYPROJECT.format(
         build=_toml(ours["build-system"]["requires"]),
-        description=_toml(project["description"].partition(", and an autograder")[0]),
+        description=_toml(project["description"].partition(" and an autograder")[0]),
         python=_toml(project["requires-python"]),
         license=_toml(project["license"]),
         dependencies=_toml(project["dependencies"]),
