@@ -56,7 +56,7 @@ def _work() -> dict[str, Any]:
     return {"x": images(BATCH, 1, 28, 28), "weight": filters(10, 1, 3, 3), "bias": vector(10), "padding": 1}
 
 
-def _random_sizes(rng: np.random.Generator) -> Inputs:
+def random_sizes(rng: np.random.Generator) -> Inputs:
     """Size, kernel, stride and padding that fit, for one image."""
     kernel = tuple(int(k) for k in rng.integers(1, 5, 2))
     stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
@@ -66,12 +66,12 @@ def _random_sizes(rng: np.random.Generator) -> Inputs:
 
 def random_images(rng: np.random.Generator, most: int) -> Inputs:
     """x, kernel_size, stride, padding: 2 to `most` images and channels, sizes as they come."""
-    sizes = _random_sizes(rng)
+    sizes = random_sizes(rng)
     n, c = rng.integers(2, most + 1, 2)
     return {"x": rng.standard_normal((n, c, *sizes.pop("size"))).astype(np.float32), **sizes}
 
 
-def _random_convolution(rng: np.random.Generator) -> Inputs:
+def random_convolution(rng: np.random.Generator) -> Inputs:
     inputs = random_images(rng, 3)
     channels, o = inputs["x"].shape[1], int(rng.integers(2, 5))
     weight = rng.standard_normal((o, channels, *inputs.pop("kernel_size"))).astype(np.float32)
@@ -91,6 +91,16 @@ def _sizes(formula: Any) -> Function:
     return wrong
 
 
+SIZE_MISTAKES = (
+    Mistake("divide by the stride before you add 1", _sizes(lambda s, k, t, p: (s + 2 * p - k + 1) // t)),
+    Mistake("the padding seems to be missing", _sizes(lambda s, k, t, p: (s - k) // t + 1)),
+    Mistake("padding counts twice: it is added at both ends", _sizes(lambda s, k, t, p: (s + p - k) // t + 1)),
+    Mistake("you rounded: part of a step does not count", _sizes(lambda s, k, t, p: round((s + 2 * p - k) / t) + 1)),
+    Mistake("the stride seems to be missing", _sizes(lambda s, k, t, p: s + 2 * p - k + 1)),
+    Mistake("you rounded up: part of a step does not count", _sizes(lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1)),
+    Mistake("one is missing: count the positions, not the steps", _sizes(lambda s, k, t, p: (s + 2 * p - k) // t)),
+)
+
 conv2d_output_size = Spec(
     reference=ops.conv2d_output_size,
     answers=(*CONVOLUTIONS, ops.im2col, Windows.over),
@@ -103,7 +113,7 @@ conv2d_output_size = Spec(
         case("stride 3, padding 1", size=(9, 15), kernel_size=(4, 3), stride=3, padding=1),
         case("a 1 x 1 kernel, stride 2", size=(7, 5), kernel_size=(1, 1), stride=2),
         case("the kernel covers the image", size=(5, 6), kernel_size=(5, 6)),
-        random_case("sizes as they come", _random_sizes),
+        random_case("sizes as they come", random_sizes),
     ],
     points=1,
     hints=(
@@ -113,19 +123,7 @@ conv2d_output_size = Spec(
         "minus the kernel. Steps that fit: the free way // stride. Positions: one more than steps.",
         "oh = (size[0] + 2 * padding - kernel_size[0]) // stride + 1\now = (the same with [1])\nreturn oh, ow",
     ),
-    mistakes=[
-        Mistake("divide by the stride before you add 1", _sizes(lambda s, k, t, p: (s + 2 * p - k + 1) // t)),
-        Mistake("the padding seems to be missing", _sizes(lambda s, k, t, p: (s - k) // t + 1)),
-        Mistake("padding counts twice: it is added at both ends", _sizes(lambda s, k, t, p: (s + p - k) // t + 1)),
-        Mistake(
-            "you rounded: part of a step does not count", _sizes(lambda s, k, t, p: round((s + 2 * p - k) / t) + 1)
-        ),
-        Mistake("the stride seems to be missing", _sizes(lambda s, k, t, p: s + 2 * p - k + 1)),
-        Mistake(
-            "you rounded up: part of a step does not count", _sizes(lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1)
-        ),
-        Mistake("one is missing: count the positions, not the steps", _sizes(lambda s, k, t, p: (s + 2 * p - k) // t)),
-    ],
+    mistakes=SIZE_MISTAKES,
 )
 
 
@@ -229,7 +227,7 @@ CONVOLUTION_CASES = (
         "a 1 x 1 kernel, float64", x=normal(2, 5, 4, 3, dtype=float), weight=normal(2, 5, 1, 1, dtype=float), bias=None
     ),
     case("the kernel covers the image", x=images(3, 2, 4, 5), weight=filters(2, 2, 4, 5), bias=vector(2)),
-    random_case("sizes as they come", _random_convolution),
+    random_case("sizes as they come", random_convolution),
 )
 
 conv2d_loops = Spec(

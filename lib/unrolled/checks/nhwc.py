@@ -144,13 +144,48 @@ def conv2d_positions(x: Array, weight: Array, bias: Array | None = None, stride:
     return y if bias is None else y + bias
 
 
-def in_nhwc(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
-    """Mistakes in a convolution of NCHW, made in NHWC."""
-    return tuple(Mistake(mistake.says, _between(mistake.function)) for mistake in mistakes)
-
-
 def _between(function: Function) -> Function:
+    """A mistake in a convolution of NCHW, made in NHWC."""
+
     def wrong(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
         return to_nhwc(function(to_nchw(x), to_oihw(weight), bias, stride, padding))
 
     return wrong
+
+
+def _torn_weight(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
+    """weight.reshape(-1, O) beside columns that go (C, KH, KW)."""
+    kh, kw, c, o = weight.shape
+    return conv2d(x, weight.reshape(c, kh, kw, o).transpose(1, 2, 0, 3), bias, stride, padding)
+
+
+def _torn_images(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
+    n, h, w, c = x.shape
+    return to_nhwc(ops.conv2d(x.reshape(n, c, h, w), to_oihw(weight), bias, stride, padding))
+
+
+def _filters_first(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
+    y = conv2d(x, weight, bias, stride, padding)
+    return np.ascontiguousarray(y.transpose(3, 0, 1, 2)).reshape(y.shape)
+
+
+def _in_nchw(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
+    return to_nchw(conv2d(x, weight, bias, stride, padding))
+
+
+def convolution_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
+    """Mistakes in the order of axes, and after them those of a convolution of NCHW, made in NHWC."""
+    return (
+        Mistake(
+            "weight and columns are in different orders: the rows of ops.im2col go (C, KH, KW), those of "
+            "weight.reshape(-1, O) go (KH, KW, C). Transpose weight first: weight.transpose(2, 0, 1, 3)",
+            _torn_weight,
+        ),
+        Mistake("a reshape tears the pixels of x apart: x.transpose(0, 3, 1, 2) gives NCHW", _torn_images),
+        Mistake(
+            "your product is right, but its filters come first: turn it to (N*OH*OW, O) before the reshape",
+            _filters_first,
+        ),
+        Mistake("yours is (N, O, OH, OW): the result is NHWC, as x is", _in_nchw),
+        *(Mistake(mistake.says, _between(mistake.function)) for mistake in mistakes),
+    )
