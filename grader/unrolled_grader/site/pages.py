@@ -82,7 +82,8 @@ def _output(output: NotebookNode, figures: Path) -> NotebookNode | None:
 
 def _printed(text: str) -> NotebookNode:
     """Printed text without the folders of the machine that ran it."""
-    return new_output("stream", name="stdout", text=JOURNAL.sub("The journal is journal.json", text))
+    shown: NotebookNode = new_output("stream", name="stdout", text=JOURNAL.sub("The journal is journal.json", text))
+    return shown
 
 
 def _html(source: str, figures: Path, *, moving: bool) -> str:
