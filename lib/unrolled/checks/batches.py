@@ -35,7 +35,12 @@ def each_once_and_shuffled(got: Any, expected: Any, inputs: Inputs) -> Mismatch 
         lines = _form(batches, inputs) or _contents(batches, inputs)
         if lines:
             return Mismatch(lines)
-    first, again, other = (np.concatenate([images[:, 0, 0, 0] for images, _ in batches]) for batches in got)
+    return decided_by_seed(got)
+
+
+def decided_by_seed(epochs: Any) -> Mismatch | None:
+    """Whether two epochs with one seed are alike, and the third, with another, is not."""
+    first, again, other = (numbers_of(batches) for batches in epochs)
     if not np.array_equal(first, again):
         return Mismatch(("the same seed gave two different orders: draw from np.random.default_rng(seed) alone",))
     if np.array_equal(first, other):
@@ -43,8 +48,8 @@ def each_once_and_shuffled(got: Any, expected: Any, inputs: Inputs) -> Mismatch 
     return None
 
 
-def _form(batches: Any, inputs: Inputs) -> tuple[str, ...]:
-    """What is wrong with the form of an epoch's batches, in words."""
+def no_pairs(batches: Any, inputs: Inputs) -> tuple[str, ...]:
+    """Why these are not pairs of images and labels, shaped as the data set's, in words."""
     if not isinstance(batches, list):
         return (f"expected mini-batches to loop over, got {type(batches).__name__}: `yield` each of them",)
     for place, batch in enumerate(batches):
@@ -59,6 +64,13 @@ def _form(batches: Any, inputs: Inputs) -> tuple[str, ...]:
                 f"images and labels came as {inputs['images'].dtype} and {inputs['labels'].dtype}; batch {place} "
                 f"has {images.dtype} and {labels.dtype}",
             )
+    return ()
+
+
+def _form(batches: Any, inputs: Inputs) -> tuple[str, ...]:
+    """What is wrong with the form of an epoch's batches, in words."""
+    if lines := no_pairs(batches, inputs):
+        return lines
     sizes, size, count = [len(labels) for _, labels in batches], inputs["batch_size"], len(inputs["labels"])
     expected = [min(size, count - start) for start in range(0, count, size)]
     if sizes == expected:
@@ -68,15 +80,34 @@ def _form(batches: Any, inputs: Inputs) -> tuple[str, ...]:
     return (f"your batches hold {_short(sizes)} images; expected {_short(expected)}",)
 
 
-def _contents(batches: Any, inputs: Inputs) -> tuple[str, ...]:
-    """What is wrong with what an epoch's batches hold. The first pixel of an image is its number."""
-    found = np.concatenate([images for images, _ in batches])
+def numbers_of(batches: Any) -> Array:
+    """The numbers of all images of these batches, in order: the first pixel of an image is its number."""
+    return np.concatenate([images[:, 0, 0, 0] for images, _ in batches])
+
+
+def strangers(batches: Any, inputs: Inputs) -> tuple[str, ...]:
+    """Whether some of the images are none of the data set's, in words."""
+    numbers = numbers_of(batches)
+    if np.isin(numbers, np.arange(len(inputs["labels"]))).all():
+        found = np.concatenate([images for images, _ in batches])
+        if np.array_equal(found, inputs["images"][numbers.astype(np.int64)]):
+            return ()
+    return ("some of your images are none of the data set: take them as they are, images[...]",)
+
+
+def strange_labels(batches: Any, inputs: Inputs) -> tuple[str, ...]:
+    """Whether some images have labels of others, in words."""
     labels = np.concatenate([labels for _, labels in batches])
-    count = len(inputs["labels"])
-    numbers = found[:, 0, 0, 0]
-    known = np.isin(numbers, np.arange(count))
-    if not known.all() or not np.array_equal(found, inputs["images"][numbers.astype(np.int64)]):
-        return ("some of your images are none of the data set: take them as they are, images[...]",)
+    if (labels == inputs["labels"][numbers_of(batches).astype(np.int64)]).all():
+        return ()
+    return ("labels and images come apart: take both with the same indices",)
+
+
+def _contents(batches: Any, inputs: Inputs) -> tuple[str, ...]:
+    """What is wrong with what an epoch's batches hold."""
+    if lines := strangers(batches, inputs):
+        return lines
+    count, numbers = len(inputs["labels"]), numbers_of(batches)
     times = np.bincount(numbers.astype(np.int64), minlength=count)
     if (times != 1).any():
         never, often = int((times == 0).sum()), int((times > 1).sum())
@@ -84,8 +115,8 @@ def _contents(batches: Any, inputs: Inputs) -> tuple[str, ...]:
             f"{never} of {count} images never come and {often} come more than once",
             "each must come once an epoch: draw an order (rng.permutation), not each batch on its own",
         )
-    if (labels != inputs["labels"][numbers.astype(np.int64)]).any():
-        return ("labels and images come apart: take both with the same indices",)
+    if lines := strange_labels(batches, inputs):
+        return lines
     if np.array_equal(numbers, np.arange(count)):
         return ("the images come in the order of the data set: shuffle them",)
     steps = np.diff(numbers[: inputs["batch_size"]])

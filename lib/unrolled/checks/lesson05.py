@@ -69,11 +69,11 @@ STEPS = ([[2, 0], [0, 3]], [[1, 1], [0, 1]], [[0, 1], [1, 0]])
 BY_HAND = "three layers: times (2, 3), add the first to the second, exchange"
 
 
-def _small_layers(rng: np.random.Generator) -> tuple[Any, ...]:
+def small_layers(rng: np.random.Generator) -> tuple[Any, ...]:
     return tuple(Matrix(weight) for weight in STEPS)
 
 
-def _ready_layers(count: int) -> Function:
+def ready_layers(count: int) -> Function:
     """Draws layers that have been through a forward pass, and a gradient of the right shape."""
 
     def draw(rng: np.random.Generator) -> Inputs:
@@ -85,7 +85,7 @@ def _ready_layers(count: int) -> Function:
     return draw
 
 
-def _layers_and_x(count: int, training: bool | None) -> Function:
+def layers_and_x(count: int, training: bool | None) -> Function:
     def draw(rng: np.random.Generator) -> Inputs:
         n, size = (int(value) for value in rng.integers(2, 6, 2))
         inputs = {"layers": random_layers(rng, size, count), "x": rng.standard_normal((n, size)).astype(np.float32)}
@@ -100,13 +100,13 @@ sequential_forward = Spec(
     cases=[
         case(
             BY_HAND,
-            layers=Draw(_small_layers),
+            layers=Draw(small_layers),
             x=np.array([[1, 1]], np.float32),
         ),
-        random_case("matrix, tanh, matrix", _layers_and_x(2, None)),
-        random_case("matrix, tanh, matrix; in training", _layers_and_x(2, True)),
+        random_case("matrix, tanh, matrix", layers_and_x(2, None)),
+        random_case("matrix, tanh, matrix; in training", layers_and_x(2, True)),
         case("one layer", layers=(Bend(),), x=normal(3, 4), training=False),
-        random_case("nine layers; in training", _layers_and_x(5, True)),
+        random_case("nine layers; in training", layers_and_x(5, True)),
     ],
     points=1,
     hints=(
@@ -141,12 +141,12 @@ sequential_backward = Spec(
     cases=[
         case(
             BY_HAND,
-            layers=Draw(_small_layers),
+            layers=Draw(small_layers),
             grad=np.array([[3, 1]], np.float32),
         ),
-        random_case("matrix, tanh, matrix", _ready_layers(2)),
-        random_case("one layer", _ready_layers(1)),
-        random_case("nine layers", _ready_layers(5)),
+        random_case("matrix, tanh, matrix", ready_layers(2)),
+        random_case("one layer", ready_layers(1)),
+        random_case("nine layers", ready_layers(5)),
     ],
     points=2,
     hints=(

@@ -114,8 +114,14 @@ def nearest_neighbour(images: Array, labels: Array, test_images: Array, seed: in
     return np.asarray(labels[distances.argmin(axis=1)])
 
 
-def median_accuracy(at_least: float) -> Function:
-    """Judge predictions by the median of their accuracies: `compare` of a Spec."""
+TOO_LITTLE = (
+    "it learns, but not far enough: does each epoch visit all images, is the optimizer made once, before the "
+    "loops, and the return after them? If so: more epochs, or another learning rate"
+)
+
+
+def median_accuracy(at_least: float, advice: str = TOO_LITTLE) -> Function:
+    """Judge predictions by the median of their accuracies: `compare` of a Spec. `advice` is for what learned a bit."""
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         truth = inputs["test_labels"]
@@ -129,7 +135,7 @@ def median_accuracy(at_least: float) -> Function:
             return None
         each = ", ".join(f"{accuracy:.1%}" for accuracy in accuracies)
         line = f"right with three seeds: {each}. The median is {median:.1%}; at least {at_least:.0%} are asked"
-        return Mismatch((line, _advice(got[0], median, inputs)))
+        return Mismatch((line, _seen(got[0], median, inputs) or advice))
 
     return compare
 
@@ -150,8 +156,8 @@ def _no_labels(predictions: Any, count: int) -> tuple[str, ...]:
     return ()
 
 
-def _advice(predictions: Array, median: float, inputs: Inputs) -> str:
-    """What the predictions look like."""
+def _seen(predictions: Array, median: float, inputs: Inputs) -> str | None:
+    """What the predictions look like, if they look like something known."""
     if (predictions == predictions[0]).all():
         return f"every image is called {predictions[0]}: is the step taken, does the loss fall, or did it become NaN?"
     if (predictions == inputs["usual_labels"]).mean() > 0.5:
@@ -161,7 +167,4 @@ def _advice(predictions: Array, median: float, inputs: Inputs) -> str:
             "hardly better than guessing: is the optimizer's step taken for every batch, and do a batch's images and "
             "labels belong together?"
         )
-    return (
-        "it learns, but not far enough: does each epoch visit all images, is the optimizer made once, before the "
-        "loops, and the return after them? If so: more epochs, or another learning rate"
-    )
+    return None
