@@ -25,6 +25,9 @@ FORMAT = "unrolled-journal"
 VERSION = 1
 PARTS = ("predictions", "measurements", "checks", "rungs")
 Record = dict[str, Any]
+AGAIN = (
+    "Run your notebooks again from top to bottom: your guesses and answers stand there, and the journal fills itself."
+)
 
 _chosen: Path | None = None
 _memory: Record | None = None
@@ -201,7 +204,7 @@ def read() -> Record:
     except (FileNotFoundError, NotADirectoryError):
         return _empty()
     except (OSError, ValueError) as error:
-        print(f"{error}. {_put_aside(file)} A new journal is begun.")
+        print(f"{error}. {_put_aside(file)} A new journal is begun. {AGAIN}")
         return _empty()
 
 

@@ -1,13 +1,11 @@
-"""`unrolled check` and `unrolled progress`: what a notebook's checks find, and how far the learner has come."""
+"""`unrolled check`: what a notebook's checks find."""
 
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from . import checkout
 from .common import CommandError, Subparsers
 
 if TYPE_CHECKING:
@@ -19,11 +17,6 @@ def add(subparsers: Subparsers) -> None:
     check.add_argument("notebook", type=Path)
     check.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="per cell (default: 120)")
     check.set_defaults(run=_check)
-    progress = subparsers.add_parser("progress", help="what you have passed, and what comes next")
-    progress.add_argument(
-        "--journal", type=Path, metavar="FILE", help="default: ./journal.json, else work/journal.json"
-    )
-    progress.set_defaults(run=_progress)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -89,42 +82,3 @@ def _silent_checks(executed: Executed) -> list[str]:
         if cell.cell_type == "code" and meta.get("grade") and not meta.get("solution") and index not in spoken:
             silent.append(str(meta.get("grade_id")))
     return silent
-
-
-def _progress(arguments: argparse.Namespace) -> int:
-    from unrolled import checks, journal
-
-    file = _journal(arguments.journal)
-    if file is not None:
-        os.environ["UNROLLED_JOURNAL"] = str(file)
-    print(f"journal: {journal.path()}")
-    print(progress({lesson: list(specs) for lesson, specs in checks.lessons().items()}, journal.read()["checks"]))
-    return 0
-
-
-def _journal(chosen: Path | None) -> Path | None:
-    """The journal to read; None leaves it to `journal.path()`."""
-    if chosen is not None and not chosen.is_file():
-        raise CommandError(f"{chosen} is not there")
-    if chosen is not None or "UNROLLED_JOURNAL" in os.environ or Path("journal.json").is_file():
-        return chosen
-    try:
-        return checkout.find() / "work" / "journal.json"
-    except checkout.NotACheckoutError:
-        return None
-
-
-def progress(lessons: dict[str, list[str]], passed: dict[str, dict[str, Any]]) -> str:
-    """One line a lesson, one an exercise, and the first that is not passed yet."""
-    lines, following = [], None
-    for lesson, names in lessons.items():
-        done = [name for name in names if passed.get(name, {}).get("ever_passed")]
-        lines.append(f"{lesson}   {len(done)} of {len(names)} passed")
-        for name in names:
-            entry = passed.get(name)
-            mark = "✓" if name in done else "✗" if entry else "–"
-            points = f"   {entry['points']:g} of {entry['max_points']:g} points" if entry else ""
-            lines.append(f"  {mark} {name}{points}")
-            if following is None and name not in done:
-                following = f"next: {name} in {lesson}"
-    return "\n".join([*lines, following or "nothing is left: every exercise passed"])

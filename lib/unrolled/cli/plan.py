@@ -1,0 +1,76 @@
+"""What the lessons say of themselves: titles, minutes, and which exercises are core.
+
+It stands in the text of the notebooks: "Lesson 02, about 90 minutes." at the top, "**Core**, about 8 minutes." below
+the heading of an exercise. Where no notebook is found, or its text says otherwise, it is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+WHOLE = re.compile(r"^Lesson \d+, about (\d+) minutes", re.MULTILINE)
+EXERCISE = re.compile(r"^### Exercise: (\w+)\s+^\*\*(Core|More)\*\*, about (\d+) minutes", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise; `core` is None and `minutes` 0 where they are not known."""
+
+    name: str
+    core: bool | None = None
+    minutes: int = 0
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson with its exercises; `minutes` is 0 where it is not known. The exercises take a part of them."""
+
+    name: str
+    title: str
+    minutes: int
+    exercises: tuple[Exercise, ...]
+
+    def left(self, passed: Iterable[str]) -> float:
+        """About how many minutes are left, if these exercises passed: reading goes along with them."""
+        done = set(passed)
+        whole = sum(exercise.minutes for exercise in self.exercises)
+        todo = sum(exercise.minutes for exercise in self.exercises if exercise.name not in done)
+        if all(exercise.name in done for exercise in self.exercises):
+            return 0
+        return self.minutes * todo / whole if whole else self.minutes
+
+
+def read(lessons: Mapping[str, Iterable[str]], folders: Iterable[Path]) -> list[Lesson]:
+    """The lessons (name -> names of exercises), with what FOLDER/NAME/NAME.ipynb or FOLDER/NAME.ipynb say of them."""
+    places = list(folders)
+    plan = []
+    for name, exercises in lessons.items():
+        files = [file for folder in places for file in (folder / name / f"{name}.ipynb", folder / f"{name}.ipynb")]
+        plan.append(parse(name, exercises, next(filter(None, map(text, files)), "")))
+    return plan
+
+
+def parse(name: str, exercises: Iterable[str], prose: str) -> Lesson:
+    """A lesson by the text of its notebook."""
+    said = {found[0]: Exercise(found[0], found[1] == "Core", int(found[2])) for found in EXERCISE.findall(prose)}
+    title, whole = TITLE.search(prose), WHOLE.search(prose)
+    return Lesson(
+        name,
+        title[1] if title else name.partition("_")[2].replace("_", " ").capitalize(),
+        int(whole[1]) if whole else 0,
+        tuple(said.get(exercise, Exercise(exercise)) for exercise in exercises),
+    )
+
+
+def text(file: Path) -> str:
+    """The text cells of a notebook; "" if there is none."""
+    try:
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+        return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

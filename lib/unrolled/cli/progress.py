@@ -1,0 +1,146 @@
+"""`unrolled progress`: what passed, what is next, how long it takes, and a record to print."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import checkout, plan
+from .common import CommandError, Subparsers
+
+Entries = Mapping[str, Mapping[str, Any]]
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "progress",
+        help="what you have passed, and what comes next",
+        description="What you have passed by your journal, what comes next, and how many minutes are left.",
+    )
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="default: ./journal.json, else work/journal.json")
+    parser.add_argument("--record", type=Path, metavar="FILE.html", help="write a page to print, self-checked")
+    parser.add_argument("--name", default="", help="the name on the record (default: your id, if you gave one)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from unrolled import checks, journal
+
+    file = _journal(arguments.journal)
+    if file is not None:
+        os.environ["UNROLLED_JOURNAL"] = str(file)
+    kept = journal.read()
+    lessons = plan.read(checks.lessons(), _folders(journal.path().parent))
+    if arguments.record:
+        _write(arguments.record, lessons, kept, arguments.name or journal.student())
+        print(f"Your record is {arguments.record}. Open it in a browser to print it.")
+        return 0
+    print(f"journal: {journal.path()}")
+    print(progress(lessons, kept["checks"]))
+    return 0
+
+
+def _journal(chosen: Path | None) -> Path | None:
+    """The journal to read; None leaves it to `journal.path()`."""
+    if chosen is not None and not chosen.is_file():
+        raise CommandError(f"{chosen} is not there")
+    if chosen is not None or "UNROLLED_JOURNAL" in os.environ or Path("journal.json").is_file():
+        return chosen
+    try:
+        return checkout.find() / "work" / "journal.json"
+    except checkout.NotACheckoutError:
+        return None
+
+
+def _folders(beside: Path) -> list[Path]:
+    """Where notebooks may be: the course's own, else the learner's."""
+    try:
+        return [checkout.find() / "notebooks", beside]
+    except checkout.NotACheckoutError:
+        return [beside]
+
+
+def _write(file: Path, lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str) -> None:
+    from . import record
+
+    if file.exists():
+        raise CommandError(f"{file} is there already; nothing is overwritten. Name another file")
+    page = record.page(lessons, kept, name, datetime.date.today())
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error}") from error
+
+
+def progress(lessons: list[plan.Lesson], kept: Entries) -> str:
+    """A line a lesson, a line an exercise, then what is next, how long all of it takes, and what else there is."""
+    done = passed(kept)
+    width = max((len(exercise.name) for lesson in lessons for exercise in lesson.exercises), default=0)
+    lines = []
+    for lesson in lessons:
+        count = sum(exercise.name in done for exercise in lesson.exercises)
+        left = f", about {clock(lesson.left(done))} left" if lesson.left(done) else ""
+        lines.append(f"{lesson.name}   {count} of {len(lesson.exercises)} passed{left}")
+        lines += [_line(exercise, width, kept.get(exercise.name, {}), done) for exercise in lesson.exercises]
+    return "\n".join([*lines, "", *_next(lessons, done), *_others(lessons, kept), *_last(kept)])
+
+
+def passed(kept: Entries) -> set[str]:
+    """The exercises that passed at least once."""
+    return {name for name, entry in kept.items() if entry.get("ever_passed")}
+
+
+def _line(exercise: plan.Exercise, width: int, entry: Mapping[str, Any], done: set[str]) -> str:
+    mark = "✓" if exercise.name in done else "✗" if entry else "–"
+    kind = {True: "core", False: "more", None: ""}[exercise.core]
+    minutes = f"{exercise.minutes} min" if exercise.minutes else ""
+    points = f"{entry['points']:g} of {entry['max_points']:g} points" if "points" in entry else ""
+    since = " (passed before)" if entry and exercise.name in done and not entry.get("passed") else ""
+    return f"  {mark} {exercise.name:<{width}}   {kind:<4}  {minutes:>6}   {points}{since}".rstrip()
+
+
+def _next(lessons: list[plan.Lesson], done: set[str]) -> list[str]:
+    """What to do next: the first core exercise that is not passed, else the first of all; and the minutes left."""
+    todo = [(lesson, one) for lesson in lessons for one in lesson.exercises if one.name not in done]
+    if not todo:
+        return ["nothing is left: every exercise passed"]
+    lesson, exercise = next((pair for pair in todo if pair[1].core is not False), todo[0])
+    minutes = f", about {exercise.minutes} minutes" if exercise.minutes else ""
+    lines = [f"next: {exercise.name} in {lesson.name}{minutes}   (unrolled lab {lesson.name.partition('_')[0]})"]
+    if whole := sum(lesson.left(done) for lesson in lessons):
+        more = {one.name for _, one in todo if one.core is False}
+        core = sum(lesson.left(done | more) for lesson in lessons)
+        lines.append(f"left: about {clock(whole)} for all of it, {clock(core)} for what is core")
+    return lines
+
+
+def _others(lessons: list[plan.Lesson], kept: Entries) -> list[str]:
+    """What the journal knows beside these lessons: from another version of the course, or another choice of lessons."""
+    known = {exercise.name for lesson in lessons for exercise in lesson.exercises}
+    others = sorted(passed(kept) - known)
+    return [f"also passed, from another version or choice of lessons: {', '.join(others)}"] if others else []
+
+
+def _last(kept: Entries) -> list[str]:
+    dated = [(str(entry["date"]), name) for name, entry in kept.items() if "date" in entry]
+    if not dated:
+        return ["your journal is empty: open the first lesson with `unrolled lab 00`"]
+    when, name = max(dated)
+    try:
+        day = datetime.datetime.fromisoformat(when).astimezone()
+    except ValueError:
+        return []
+    return [f"last checked: {name}, on {day.day} {day:%B %Y}"]
+
+
+def clock(minutes: float) -> str:
+    """Minutes in words, to the nearest five from half an hour on."""
+    rounded = round(minutes) if minutes < 30 else 5 * round(minutes / 5)
+    hours, rest = divmod(rounded, 60)
+    parts = [f"{hours} h"] if hours else []
+    return " ".join(parts + ([f"{rest} min"] if rest or not hours else []))

@@ -1,0 +1,138 @@
+"""The record: one A4 page that says what passed, when, and what was measured. It loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import datetime
+import html
+from collections.abc import Mapping
+from string import Template
+from typing import Any
+
+import unrolled
+
+from . import plan
+
+STYLE = Template("""
+@page { size: A4; margin: 13mm 15mm; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 180mm; padding: 8mm 0; color: $ink; background: white;
+  font: 9.2pt/1.34 "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif; }
+header { border-bottom: 2.2pt solid $blue; padding-bottom: 3.5mm; display: flex; justify-content: space-between;
+  align-items: flex-end; }
+h1 { font-size: 23pt; line-height: 1.1; margin: 0; letter-spacing: -0.3pt; font-weight: 650; }
+header p { margin: 0.8mm 0 0; color: $grey; }
+.name { font-size: 15pt; text-align: right; line-height: 1.2; }
+.name small { display: block; font-size: 9pt; color: $grey; }
+.sum { display: flex; gap: 11mm; margin: 4.5mm 0 3.5mm; padding: 0; list-style: none; }
+.sum b { display: block; font-size: 18pt; line-height: 1.1; color: $blue; font-weight: 650; }
+.sum span { color: $grey; }
+.lessons { columns: 2; column-gap: 9mm; }
+section { break-inside: avoid; margin: 0 0 3mm; }
+h2 { font-size: 10.2pt; margin: 0; padding-bottom: 0.6mm; border-bottom: 0.7pt solid $pale; display: flex;
+  justify-content: space-between; }
+h2 span { font-weight: normal; color: $grey; font-size: 8.6pt; }
+table { border-collapse: collapse; width: 100%; }
+td { padding: 0.35mm 0; vertical-align: baseline; white-space: nowrap; }
+td.mark { width: 4.5mm; color: $green; font-weight: bold; }
+td.times, td.day { text-align: right; color: $grey; font-size: 8.2pt; font-variant-numeric: tabular-nums; }
+td.day { width: 21mm; }
+tr.open td { color: $grey; }
+figure { margin: 1mm 0 0; break-inside: avoid; }
+figure img { display: block; width: auto !important; max-width: 100% !important; max-height: 78mm; margin: 0 auto; }
+figcaption { font-size: 10.2pt; font-weight: bold; border-bottom: 0.7pt solid $pale; margin-bottom: 1.5mm; }
+footer { margin-top: 3.5mm; padding: 2.2mm 3mm; border-left: 2.2pt solid $blue; background: #F5F8FA; font-size: 8.6pt;
+  -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+@media print { body { padding: 0; } }
+""")
+DARK_GREEN, DARK_GREY = "#00694c", "#6a6a6a"
+"""The pictures' green and grey, darker for small type."""
+
+SELF_CHECKED = (
+    "<b>Self-checked.</b> The learner's own computer ran these checks, and the learner's own files made this page. "
+    "Nobody watched, and nothing proves who wrote the code or that these files were left as they were. "
+    "The page says what somebody worked through; it is no examination, no grade and no certificate."
+)
+
+
+def page(lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str, today: datetime.date) -> str:
+    """The record as HTML. `kept` is a journal; lessons with nothing passed are named in a line at the end."""
+    entries = kept["checks"]
+    begun = [lesson for lesson in lessons if any(_passed(entries, one) for one in lesson.exercises)]
+    blocks = "".join(_lesson(lesson, kept) for lesson in begun)
+    others = [lesson.title for lesson in lessons if lesson not in begun]
+    rest = f"<p>Not begun: {html.escape(', '.join(others))}.</p>" if others else ""
+    who = f'<div class="name">{html.escape(name)}<small>{_day(today)}</small></div>' if name else _day(today)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Unrolled: a self-checked record</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_css()}</style></head><body>\n'
+        f"<header><div><h1>Unrolled</h1><p>From Python loops to GPU speed: a self-checked record</p></div>{who}"
+        "</header>\n"
+        f"{_sum(lessons, kept)}\n<main><div class='lessons'>{blocks}</div>{rest}{_ladder(kept)}</main>\n"
+        f"<footer>{SELF_CHECKED} Course version {unrolled.__version__}.</footer>\n</body></html>\n"
+    )
+
+
+def _css() -> str:
+    from unrolled.show import style
+
+    colours = {"ink": style.INK, "blue": style.BLUE, "pale": style.PALE, "green": DARK_GREEN, "grey": DARK_GREY}
+    return STYLE.substitute(colours)
+
+
+def _sum(lessons: list[plan.Lesson], kept: Mapping[str, Any]) -> str:
+    entries = kept["checks"]
+    exercises = [one for lesson in lessons for one in lesson.exercises]
+    passed = sum(_passed(entries, one) for one in exercises)
+    done = {one.name for one in exercises if _passed(entries, one)}
+    minutes = sum(lesson.minutes - lesson.left(done) for lesson in lessons)
+    facts = [(f"{passed} of {len(exercises)}", "exercises passed")]
+    facts += [(f"about {round(minutes / 60)} h", "of lessons")] if minutes >= 45 else []
+    facts += [(f"{len(kept['predictions'])}", "guesses written down")] if kept["predictions"] else []
+    facts += [(f"{len(kept['rungs'])}", "rungs of the ladder")] if kept["rungs"] else []
+    return f'<ul class="sum">{"".join(f"<li><b>{number}</b><span>{what}</span></li>" for number, what in facts)}</ul>'
+
+
+def _lesson(lesson: plan.Lesson, kept: Mapping[str, Any]) -> str:
+    passed = sum(_passed(kept["checks"], one) for one in lesson.exercises)
+    rows = "".join(_row(one, kept) for one in lesson.exercises)
+    count = f"{passed} of {len(lesson.exercises)}"
+    return f"<section><h2>{html.escape(lesson.title)}<span>{count}</span></h2><table>{rows}</table></section>"
+
+
+def _row(exercise: plan.Exercise, kept: Mapping[str, Any]) -> str:
+    entry = kept["checks"].get(exercise.name, {})
+    done = _passed(kept["checks"], exercise)
+    measured = kept["measurements"].get(exercise.name, {}).get("times")
+    times = f"{measured:,.0f}×" if isinstance(measured, (int, float)) and measured >= 10 else ""
+    times = times or (f"{measured:.1f}×" if isinstance(measured, (int, float)) else "")
+    mark = '<span role="img" aria-label="passed">✓</span>' if done else ""
+    row = "" if done else ' class="open"'
+    return (
+        f'<tr{row}><td class="mark">{mark}</td><td>{html.escape(exercise.name)}</td>'
+        f'<td class="times">{times if done else ""}</td><td class="day">{_entry_day(entry) if done else ""}</td></tr>'
+    )
+
+
+def _ladder(kept: Mapping[str, Any]) -> str:
+    """The ladder as a picture; nothing while it has no rung."""
+    rungs = sorted(kept["rungs"].values(), key=lambda rung: -rung["seconds"])
+    if not rungs:
+        return ""
+    from unrolled import show
+
+    return f"<figure><figcaption>The ladder</figcaption>{show.ladder(rungs, references=()).html()}</figure>"
+
+
+def _passed(entries: Mapping[str, Any], exercise: plan.Exercise) -> bool:
+    return bool(entries.get(exercise.name, {}).get("ever_passed"))
+
+
+def _entry_day(entry: Mapping[str, Any]) -> str:
+    try:
+        return _day(datetime.datetime.fromisoformat(str(entry.get("date"))).astimezone().date(), short=True)
+    except ValueError:
+        return ""
+
+
+def _day(day: datetime.date, short: bool = False) -> str:
+    return f"{day.day} {day:%b %Y}" if short else f"{day.day} {day:%B %Y}"
