@@ -80,7 +80,7 @@ class Address:
         return BADGE.format(path=self.github, tag=self.tag, notebook=f"{NOTEBOOKS}/{lesson}/{lesson}.ipynb")
 
     def wheel(self) -> str:
-        """Where pip gets this version: on GitHub the wheel of the tag's release; elsewhere the tag, built on the spot."""
+        """Where pip gets this version: on GitHub the wheel of the tag's release, elsewhere the tag itself."""
         if not self.github:
             return f"git+{self.repository}@{self.tag}"
         file = f"unrolled-{unrolled.__version__}-py3-none-any.whl"
