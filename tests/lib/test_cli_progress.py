@@ -214,15 +214,39 @@ def test_the_record_says_what_passed_and_that_nobody_watched():
     assert "im2col" not in read.text, "what is not passed in a lesson that is not begun"
 
 
+def rung(label, seconds, what="work", hardware="a laptop"):
+    return {"label": label, "what": what, "seconds": seconds, "batch": 8, "hardware": hardware, "date": DONE["date"]}
+
+
 def test_the_record_loads_nothing_from_elsewhere():
     entries = kept(matmul=DONE)
-    rung = {"label": "loops", "what": "work", "seconds": 9.0, "batch": 8, "precision": "float32", "hardware": "x"}
-    entries["rungs"] = {"loops": {**rung, "date": DONE["date"]}}
+    entries["rungs"] = {"loops": rung("loops", 9.0)}
     entries["measurements"] = {"matmul": {"times": 41.3, "date": DONE["date"]}}
     written = page(entries)
-    assert [load[:22] for load in Page(written).loads] == ["data:image/png;base64,"]
-    assert not re.search(r"url\(|@import|<script|<link", written)
+    assert Page(written).loads == []
+    assert not re.search(r"url\(|@import|<script|<link|https?:", written)
     assert "41×" in written
+
+
+def test_the_ladder_goes_from_the_slowest_to_the_fastest_of_each_work():
+    entries = kept(matmul=DONE)
+    rungs = [
+        rung("loops", 100.0),
+        rung("<middle>", 10.0),
+        rung("product", 1.0),
+        rung("alone", 10.0, "more", "T4, modelled"),
+    ]
+    entries["rungs"] = {one["label"]: one for one in rungs}
+    written = page(entries)
+    text = Page(written).text
+    assert "loops: 100 s → product: 1 s" in text
+    assert "100 times" in text
+    assert "middle" not in text
+    assert "alone: 10 s" in text
+    assert "a laptop; T4, modelled" in text
+    assert written.count("left:0.0%") == 2
+    assert written.count("left:100.0%") == 1
+    assert written.count("left:50.0%") == 2, "the lone rung: a dot, and a line of no length"
 
 
 def test_names_are_text():

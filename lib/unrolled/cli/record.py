@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import html
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from string import Template
 from typing import Any
 
@@ -37,9 +38,19 @@ td.mark { width: 4.5mm; color: $green; font-weight: bold; }
 td.times, td.day { text-align: right; color: $grey; font-size: 8.2pt; font-variant-numeric: tabular-nums; }
 td.day { width: 21mm; }
 tr.open td { color: $grey; }
-figure { margin: 1mm 0 0; break-inside: avoid; }
-figure img { display: block; width: auto !important; max-width: 100% !important; max-height: 78mm; margin: 0 auto; }
-figcaption { font-size: 10.2pt; font-weight: bold; border-bottom: 0.7pt solid $pale; margin-bottom: 1.5mm; }
+h2.wide { margin-top: 1mm; }
+.ladder td { padding: 1.1mm 0; vertical-align: middle; }
+.ladder .work { width: 96mm; white-space: normal; }
+.ladder .work b { font-weight: 600; }
+.ladder small { display: block; color: $grey; font-size: 8.2pt; }
+.ladder .track div { position: relative; height: 3mm; margin: 0 5mm 0 3mm; }
+.ladder .track i { position: absolute; top: 1.3mm; height: 0.5mm; background: $blue; }
+.ladder .track b { position: absolute; top: 0.2mm; width: 2.6mm; height: 2.6mm; margin-left: -1.3mm; border-radius: 50%;
+  background: $blue; border: 0.5mm solid $blue; }
+.ladder .track b.slow { background: white; }
+.ladder .track i, .ladder .track b { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+.ladder .ratio { width: 17mm; text-align: right; color: $blue; font-weight: 650; }
+.note { color: $grey; font-size: 8.2pt; margin: 1mm 0 0; }
 footer { margin-top: 3.5mm; padding: 2.2mm 3mm; border-left: 2.2pt solid $blue; background: #F5F8FA; font-size: 8.6pt;
   -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 @media print { body { padding: 0; } }
@@ -60,14 +71,15 @@ def page(lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str, today: 
     begun = [lesson for lesson in lessons if any(_passed(entries, one) for one in lesson.exercises)]
     blocks = "".join(_lesson(lesson, kept) for lesson in begun)
     others = [lesson.title for lesson in lessons if lesson not in begun]
-    rest = f"<p>Not begun: {html.escape(', '.join(others))}.</p>" if others else ""
+    rest = f"<p class='note'>Not begun: {html.escape(', '.join(others))}.</p>" if others else ""
     who = f'<div class="name">{html.escape(name)}<small>{_day(today)}</small></div>' if name else _day(today)
+    legend = "<p class='note'>× says how many times as fast as the slow version that the check compares with.</p>"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Unrolled: a self-checked record</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_css()}</style></head><body>\n'
         f"<header><div><h1>Unrolled</h1><p>From Python loops to GPU speed: a self-checked record</p></div>{who}"
         "</header>\n"
-        f"{_sum(lessons, kept)}\n<main><div class='lessons'>{blocks}</div>{rest}{_ladder(kept)}</main>\n"
+        f"{_sum(lessons, kept)}\n<main><div class='lessons'>{blocks}</div>{legend}{rest}{_ladder(kept)}</main>\n"
         f"<footer>{SELF_CHECKED} Course version {unrolled.__version__}.</footer>\n</body></html>\n"
     )
 
@@ -114,13 +126,43 @@ def _row(exercise: plan.Exercise, kept: Mapping[str, Any]) -> str:
 
 
 def _ladder(kept: Mapping[str, Any]) -> str:
-    """The ladder as a picture; nothing while it has no rung."""
-    rungs = sorted(kept["rungs"].values(), key=lambda rung: -rung["seconds"])
+    """From the slowest rung to the fastest, a row for each kind of work, on one log scale; nothing without rungs."""
+    from unrolled.show.ladder import grouped
+
+    rungs = [rung for rung in kept["rungs"].values() if rung["seconds"] > 0]
     if not rungs:
         return ""
-    from unrolled import show
+    works = [sorted(group, key=lambda rung: -rung["seconds"]) for group in grouped(rungs).values()]
+    works.sort(key=lambda group: group[-1]["seconds"] / group[0]["seconds"])
+    low, high = min(rung["seconds"] for rung in rungs), max(rung["seconds"] for rung in rungs)
 
-    return f"<figure><figcaption>The ladder</figcaption>{show.ladder(rungs, references=()).html()}</figure>"
+    def place(seconds: float) -> float:
+        return 100 * math.log(seconds / low) / math.log(high / low) if high > low else 0
+
+    rows = "".join(_climb(str(group[0]["what"]), group[0], group[-1], place) for group in works)
+    where = html.escape("; ".join(sorted({str(rung.get("hardware", "")) for rung in rungs} - {""})))
+    return (
+        f'<h2 class="wide">The ladder<span>from the slowest way to the fastest, log scale</span></h2>'
+        f'<table class="ladder">{rows}</table><p class="note">Measured on: {where}.</p>'
+    )
+
+
+def _climb(what: str, slow: Mapping[str, Any], fast: Mapping[str, Any], place: Callable[[float], float]) -> str:
+    """One kind of work: where its slowest and its fastest rung stand, and how far they are apart."""
+    from unrolled.show.words import seconds, times
+
+    left, right = place(fast["seconds"]), place(slow["seconds"])
+    dots = f'<i class="line" style="left:{left:.1f}%;width:{right - left:.1f}%"></i><b style="left:{left:.1f}%"></b>'
+    words = f"{html.escape(str(fast['label']))}: {seconds(fast['seconds'])}"
+    ratio = ""
+    if slow is not fast:
+        dots += f'<b class="slow" style="left:{right:.1f}%"></b>'
+        words = f"{html.escape(str(slow['label']))}: {seconds(slow['seconds'])} → {words}"
+        ratio = times(slow["seconds"] / fast["seconds"])
+    return (
+        f'<tr><td class="work"><b>{html.escape(what)}</b><small>{words}</small></td>'
+        f'<td class="track"><div>{dots}</div></td><td class="ratio">{ratio}</td></tr>'
+    )
 
 
 def _passed(entries: Mapping[str, Any], exercise: plan.Exercise) -> bool:
