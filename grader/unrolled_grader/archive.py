@@ -48,17 +48,18 @@ class Limits:
 
     members: int = 10_000
     member: int = 50_000_000
-    total: int = 2_000_000_000
+    total: int = 1_000_000_000
     small: int = 10_000_000
     ratio: int = 100
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file in a zip. `names`: all readings of its name, the likeliest first. `problem`: why `data` is empty."""
+    """A file in a zip. `names`: all readings of its name, the likeliest first. `problem`: why it cannot be taken."""
 
     names: tuple[str, ...]
     data: bytes
+    """Empty where it could not be read; a link's target."""
     when: datetime | None
     """With a time zone; None if the zip gives no real time. Without a zone in the zip it is this machine's."""
     problem: str = ""
@@ -74,10 +75,11 @@ def members(file: BinaryIO, limits: Limits | None = None) -> Iterator[Member]:
         names = [readings(entry) for entry in entries]
         left = limits.total
         for entry, found in zip(entries, names, strict=True):
-            data, problem = b"", _problem(entry, found, limits, left)
+            data, problem = b"", _unreadable(entry, limits, left)
             if not problem:
                 data, problem = _content(archive, entry, limits)
             left -= len(data)
+            problem = problem or _unwanted(entry, found)
             yield Member(found, data, time_of(entry), problem, names.count(found) > 1)
 
 
@@ -119,7 +121,7 @@ def time_of(entry: zipfile.ZipInfo) -> datetime | None:
 
 @contextmanager
 def _opened(file: BinaryIO, limits: Limits) -> Iterator[zipfile.ZipFile]:
-    _refuse_no_zip(file, limits)
+    refuse_no_zip(file, limits)
     try:
         archive = zipfile.ZipFile(file)
     except WHAT_READING_RAISES as error:
@@ -130,7 +132,7 @@ def _opened(file: BinaryIO, limits: Limits) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
-def _refuse_no_zip(file: BinaryIO, limits: Limits) -> None:
+def refuse_no_zip(file: BinaryIO, limits: Limits) -> None:
     """Raise ArchiveError for what is no zip, and for a table of contents too long to be read at all."""
     file.seek(0)
     start = file.read(4)
@@ -152,15 +154,8 @@ def _too_many(count: int, limits: Limits) -> str:
     return f"the zip holds {count:,} files or more, at most {limits.members:,} are taken"
 
 
-def _problem(entry: zipfile.ZipInfo, names: tuple[str, ...], limits: Limits, left: int) -> str:
+def _unreadable(entry: zipfile.ZipInfo, limits: Limits, left: int) -> str:
     """Why a member is not even opened, or an empty string."""
-    if any(_leads_out(name) for name in names):
-        return "its name leads out of the folder"
-    mode = entry.external_attr >> 16
-    if stat.S_ISLNK(mode):
-        return "it is a link, not a file"
-    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        return "it is a device or pipe, not a file"
     if entry.flag_bits & ENCRYPTED_FLAG:
         return "it is encrypted"
     if entry.file_size > limits.member:
@@ -170,6 +165,18 @@ def _problem(entry: zipfile.ZipInfo, names: tuple[str, ...], limits: Limits, lef
         return f"it unpacks to {times:,.0f} times its size, as a zip bomb does"
     if entry.file_size > left:
         return f"the zip unpacks to more than {limits.total / 1e6:,.0f} MB"
+    return ""
+
+
+def _unwanted(entry: zipfile.ZipInfo, names: tuple[str, ...]) -> str:
+    """Why a member that can be read is no upload, or an empty string."""
+    if any(_leads_out(name) for name in names):
+        return "its name leads out of the folder"
+    mode = entry.external_attr >> 16
+    if stat.S_ISLNK(mode):
+        return "it is a link, not a file"
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        return "it is a device or pipe, not a file"
     return ""
 
 

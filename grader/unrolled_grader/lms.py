@@ -7,7 +7,8 @@ Canvas, "Download Submissions" (canvas-lms, lib/content_zipper.rb):
     anon_x7Yz2_4567_02_convolution.ipynb             anonymous: an id of this assignment alone
     lovelaceada_123_text.html, ..._link.html         text or an address in place of a file
 
-Moodle, "Download all submissions" (mod/assign/classes/downloader.php); the number is of this assignment alone:
+Moodle, "Download all submissions" (mod/assign/classes/downloader.php); the number is of this assignment alone, and
+underscores in names become spaces:
 
     Ada Lovelace_123_assignsubmission_file/02_convolution.ipynb    in folders; older releases end the folder with "_"
     Ada Lovelace_123_assignsubmission_file_02_convolution.ipynb    without folders
@@ -35,7 +36,7 @@ CANVAS = re.compile(
 CANVAS_TEXT = re.compile(
     r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d+|anon_[A-Za-z0-9]+)_(?P<file_id>(?:text|link)\.html)"
 )
-MOODLE = re.compile(r"(?P<name>.+?)_(?P<student_id>\d+)_assignsubmission_(?P<plugin>[a-z]+)(?:_?$|_(?P<file_id>.+))")
+MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<student_id>\d+)_assignsubmission_(?P<plugin>[a-z]+)(?:_?$|_(?P<file_id>.+))")
 BLIND = ("participant",)
 """What Moodle writes in place of a name when marking is blind."""
 NOISE = re.compile(
@@ -63,7 +64,9 @@ class Upload:
     anonymous: bool = False
 
     def __str__(self) -> str:
-        return (self.who[0] if self.who else "") or self.number or "nobody"
+        if self.platform:
+            return self.who[0] if self.who else self.number
+        return " or ".join(self.who) or "named in its path"
 
 
 def upload(names: Sequence[str], lessons: Iterable[str]) -> Upload:
@@ -83,11 +86,16 @@ def uploader(found: Upload, roster: Roster) -> Person:
     if found.platform == "canvas":
         fitting = _by_canvas(found, roster)
     elif found.platform == "moodle":
-        named = roster.with_lms_id(found.number) if found.anonymous else roster.with_name(found.who)
-        fitting = named & roster.with_lms_id(found.number) or named
+        people = roster.with_lms_id(found.number) if found.anonymous else roster.with_name(found.who)
+        fitting = people & roster.with_lms_id(found.number) or people
     else:
-        fitting = {person for word in found.who for person in roster.with_id(word) or roster.with_name([word])}
+        fitting = named(found, roster)
     return certain(fitting, roster, str(found))
+
+
+def named(found: Upload, roster: Roster) -> set[Person]:
+    """Everyone whom a plain path names by id, email or name."""
+    return {person for word in found.who for person in roster.with_id(word) or roster.with_name([word])}
 
 
 def certain(fitting: set[Person], roster: Roster, called: str) -> Person:

@@ -1,0 +1,316 @@
+"""Taking in what students handed in: whose it is, which lesson, when; kept as it came; the newest placed for grading.
+
+`take` reads what was given (uploads), finds out whose each upload is (lms, roster), keeps it (received), and places
+the newest notebook of each student and lesson where nbgrader looks for it. What is not certain is set aside with the
+reason.
+Nothing is deleted, and nothing that a person put or changed in grader/submitted is overwritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import unrolled
+from unrolled_grader import intake, lms, opening, uploads
+from unrolled_grader.lms import UnmatchedError, Upload
+from unrolled_grader.opening import RefusedError
+from unrolled_grader.received import Entry, Received, put
+from unrolled_grader.roster import Person, Roster
+from unrolled_grader.uploads import Item, Piece
+
+JOURNAL = "journal.json"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one upload."""
+
+    entry: Entry
+    outcome: str
+    """"newest", "earlier", "the same again", or "set aside"."""
+    new: bool
+    """Whether this run found out something that was not known."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a run: a row an upload, what is wrong with the roster, what could not be placed or read."""
+
+    rows: tuple[Row, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def new(self) -> int:
+        return sum(row.new for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Classroom:
+    """What uploads are compared with."""
+
+    roster: Roster
+    lessons: Mapping[str, Collection[str]]
+    """The lessons of this course, with the names of their checks."""
+    lesson: str = ""
+    """The only lesson that is taken; empty: all."""
+
+
+def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
+    """Take in these files and folders for the course whose submissions lie in `submitted`."""
+    received = Received(home(submitted))
+    problems = [f"roster: {problem}" for problem in room.roster.problems]
+    seen: dict[str, bool] = {}
+    for file in files:
+        try:
+            seen.update(_take_one(received, file, room))
+        except OSError as error:
+            problems.append(f"{file}: it cannot be read: {error.strerror or error}")
+    found = [received.entries[one] for one in seen]
+    placed = sorted({(entry.student, entry.lesson) for entry in found if not entry.problem})
+    for student, lesson in placed:
+        if problem := place(received, submitted, student, lesson):
+            problems.append(problem)
+    rows = [Row(entry, outcome(received, entry), seen[entry.id]) for entry in found]
+    return Report(tuple(rows), tuple(problems))
+
+
+def home(submitted: Path) -> Path:
+    """Where what was received lies: beside what is graded."""
+    return submitted.parent / "received"
+
+
+def outcome(received: Received, entry: Entry) -> str:
+    """What an upload is to its student and lesson, in a word or three."""
+    if entry.problem:
+        return "set aside"
+    attempts = received.attempts(entry.student, entry.lesson)
+    if entry == attempts[-1]:
+        return "newest"
+    return "earlier" if entry in attempts else "the same again"
+
+
+def place(received: Received, submitted: Path, student: str, lesson: str) -> str:
+    """Let the student's newest notebook of the lesson lie in `submitted`. Returns what stands against it, if anything.
+
+    What lay there before stays in `received`: the notebook is there already, time stamp and journal move there.
+    """
+    attempts, folder = received.attempts(student, lesson), submitted / student / lesson
+    newest, target = attempts[-1], folder / f"{lesson}.ipynb"
+    if any(path.is_symlink() for path in (folder.parent, folder, target)):
+        return f"{student}, {lesson}: not placed: a link lies in the way in {folder}"
+    if target.exists():
+        digest = hashlib.sha256(target.read_bytes()).hexdigest()
+        if digest == newest.notebook and intake.time_stamp(folder) not in _earlier_stamps(attempts):
+            return ""  # it lies there; if a person corrected its time, that stays
+        before = [entry for entry in received.entries.values() if entry.student == student and entry.notebook == digest]
+        if not before:
+            return f"{student}, {lesson}: not placed: {target} was put there or changed by hand; move it away first"
+        for name in (intake.TIME_STAMP, JOURNAL):
+            _retire(folder / name, received.folder(before[0]))
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = received.folder(newest)
+    if (kept / JOURNAL).is_file():
+        put(folder / JOURNAL, (kept / JOURNAL).read_bytes())
+    if newest.when:
+        put(folder / intake.TIME_STAMP, _stamp(newest).encode())
+    put(target, _notebook(kept, newest.notebook), replacing=True)
+    return ""
+
+
+def _earlier_stamps(attempts: Sequence[Entry]) -> set[str]:
+    """The time stamps of the newest notebook from when it was handed in before, with another in between."""
+    newest = attempts[-1]
+    return {_stamp(entry) for entry in attempts[:-1] if entry.notebook == newest.notebook} - {_stamp(newest)}
+
+
+def _stamp(entry: Entry) -> str:
+    """What timestamp.txt says of it, as nbgrader reads it; empty if its time is not known."""
+    return datetime.fromisoformat(entry.when).strftime("%Y-%m-%d %H:%M:%S UTC") if entry.when else ""
+
+
+def _retire(file: Path, folder: Path) -> None:
+    """Move what goes with an earlier notebook to where that is kept; a person may have changed it."""
+    if not file.exists():
+        return
+    number = 0
+    while (kept := folder / f"placed{number or ''}-{file.name}").exists():
+        number += 1
+    folder.mkdir(parents=True, exist_ok=True)
+    os.replace(file, kept)
+
+
+def _notebook(folder: Path, digest: str) -> bytes:
+    """The notebook with this digest in a folder of `received`. Raises OSError if somebody took it away."""
+    for file in sorted(folder.iterdir()):
+        data = file.read_bytes() if file.is_file() else b""
+        if hashlib.sha256(data).hexdigest() == digest:
+            return data
+    raise FileNotFoundError(2, "the notebook that the index names is gone", str(folder))
+
+
+def _take_one(received: Received, file: Path, room: Classroom) -> Iterator[tuple[str, bool]]:
+    """Take in one file or folder. Gives each upload's id, and whether it brought anything new."""
+    found = [(item, lms.upload(item.names, room.lessons)) for item in uploads.items(file)]
+    downloaded = max((item.when for item, upload in found if upload.platform and item.when), default=None)
+    for position, (item, upload) in enumerate(found):
+        for entry, piece in _entries(item, upload, room):
+            moment = downloaded if upload.platform else piece.handed.made if piece.handed else item.when
+            made = piece.handed.made.timestamp() if piece.handed else 0.0
+            order = (moment.timestamp() if moment else 0.0, upload.file, made, position)
+            entry = _compared(received, replace(entry, source=file.name, order=order))
+            known = received.entries.get(entry.id)
+            news = known is None or _fact(known) != _fact(entry)
+            if news:
+                received.keep(entry, item, _extras(entry, item, piece))
+            yield entry.id, news
+
+
+def _fact(entry: Entry) -> tuple[str, ...]:
+    """What must change for an upload to be news."""
+    return entry.student, entry.lesson, entry.problem, entry.notebook
+
+
+def _extras(entry: Entry, item: Item, piece: Piece) -> dict[str, bytes]:
+    """The files to keep beside an upload that is not the notebook itself."""
+    more = {}
+    if not entry.problem and piece.notebook != item.data:
+        more[f"{entry.lesson}.ipynb"] = piece.notebook
+    if not entry.problem and piece.handed:
+        more[JOURNAL] = json.dumps(piece.handed.journal, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    return more
+
+
+def _entries(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, Piece]]:
+    """What is known of an upload from itself and the roster: an entry for each notebook in it."""
+    found = []
+    for piece in uploads.pieces(item):
+        entry = Entry(_id(item, piece), "", item.name, late=upload.late, note=item.note, whole=item.whole)
+        try:
+            entry = replace(entry, student=_student(upload, piece, room).id)
+            if lms.NOISE.search(item.name):
+                raise RefusedError("it was left by the system or by Jupyter, not by a person")
+            if piece.problem:
+                raise RefusedError(piece.problem)
+            lesson, version = _lesson(piece.notebook, room)
+            entry = replace(entry, lesson=lesson, version=version)
+            _check_version(version)
+        except (UnmatchedError, RefusedError) as reason:
+            entry = replace(entry, problem=_reason(reason, piece, item))
+        found.append((_timed(entry, item, upload, piece), piece))
+    return _without_rivals(found)
+
+
+def _reason(reason: Exception, piece: Piece, item: Item) -> str:
+    """Why an upload is set aside: of a file that is no hand-in anyway, that comes before whose it is."""
+    if lms.NOISE.search(item.name):
+        return "it was left by the system or by Jupyter, not by a person"
+    return piece.problem or str(reason)
+
+
+def _without_rivals(found: list[tuple[Entry, Piece]]) -> list[tuple[Entry, Piece]]:
+    """Set aside what one upload holds two different notebooks of: nobody knows which is meant."""
+    lessons = [(entry.lesson, entry.notebook) for entry, _ in found if not entry.problem]
+    rivals = {lesson for lesson, notebook in lessons if any(o == lesson and n != notebook for o, n in lessons)}
+    return [
+        (replace(entry, problem=f"the upload holds several notebooks of {entry.lesson}"), piece)
+        if not entry.problem and entry.lesson in rivals
+        else (entry, piece)
+        for entry, piece in found
+    ]
+
+
+def _student(upload: Upload, piece: Piece, room: Classroom) -> Person:
+    """Whose an upload is: the platform's word, else the path's, else the hand-in's own. Raises UnmatchedError.
+
+    A hand-in says what its maker typed. It is enough where nobody else says anything, and never against the others.
+    """
+    if piece.handed is None:
+        return lms.uploader(upload, room.roster)
+    claimed = room.roster.with_id(piece.handed.student)
+    silent = upload.anonymous or (not upload.platform and not lms.named(upload, room.roster))
+    if silent:
+        return lms.certain(claimed, room.roster, f"the hand-in's {piece.handed.student}")
+    try:
+        person = lms.uploader(upload, room.roster)
+    except UnmatchedError as reason:
+        if not upload.platform and claimed & lms.named(upload, room.roster):
+            return lms.certain(claimed, room.roster, f"the hand-in's {piece.handed.student}")
+        raise UnmatchedError(f"{reason} (the hand-in says {piece.handed.student})") from None
+    if claimed and person not in claimed:
+        raise UnmatchedError(f"{person.id} handed in what says it is {piece.handed.student}'s")
+    return person
+
+
+def _lesson(notebook: bytes, room: Classroom) -> tuple[str, str]:
+    """The lesson and version of a notebook. Raises RefusedError if it is none, of another lesson, or does not say."""
+    if len(notebook) > intake.MAX_BYTES:
+        raise RefusedError(
+            f"the notebook has {len(notebook) / 1e6:.0f} MB, at most {intake.MAX_BYTES / 1e6:.0f} MB are taken"
+        )
+    lesson, version = opening.claimed(notebook)
+    if not lesson and not room.lesson:
+        raise RefusedError("the notebook does not say which lesson it is: if it is certain, add --lesson LESSON")
+    lesson = lesson or room.lesson
+    if lesson not in room.lessons:
+        raise RefusedError(f"the notebook is of {lesson}, which is no lesson of this course")
+    if room.lesson and lesson != room.lesson:
+        raise RefusedError(f"the notebook is of another lesson: {lesson}")
+    opening.opened(notebook, lesson, room.lessons[lesson])
+    return lesson, version
+
+
+def _check_version(version: str) -> None:
+    """Raise RefusedError for a notebook newer than this course. An older one is graded, by what it was made with."""
+    if version and _numbers(version) > _numbers(unrolled.__version__):
+        raise RefusedError(
+            f"the notebook is of version {version}, newer than this course, {unrolled.__version__}: update the course"
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:4])
+
+
+def _timed(entry: Entry, item: Item, upload: Upload, piece: Piece) -> Entry:
+    """The entry with its time, as far as anything tells it, its digest, and what an instructor should know of both."""
+    when, clock = item.when, "file"
+    if piece.handed:
+        when, clock = piece.handed.made, "hand-in"
+    elif upload.platform:  # its zip has the time of the download
+        when, clock = (item.when, "download") if upload.late else (None, "")
+    notes = [entry.note, "the platform marks it LATE" if upload.late else ""]
+    if upload.platform and not entry.problem:
+        notes.append("it was handed in before that download" if clock == "download" else "")
+        notes.append("Moodle tells no time" if not clock and upload.platform == "moodle" else "")
+    if not entry.problem and entry.version not in ("", unrolled.__version__):
+        notes.append(f"made with version {entry.version}")
+    return replace(
+        entry,
+        when=when.astimezone(timezone.utc).isoformat(timespec="seconds") if when else "",
+        clock=clock,
+        note="; ".join(note for note in notes if note),
+        notebook=hashlib.sha256(piece.notebook).hexdigest() if piece.notebook else "",
+        nonce=piece.handed.nonce if piece.handed else "",
+    )
+
+
+def _compared(received: Received, entry: Entry) -> Entry:
+    """The entry, with a note if it is what somebody else handed in."""
+    others = sorted({other.student for other in received.same_for(entry)}) if entry.student else []
+    note = f"the same notebook as {', '.join(others)}" if others else ""
+    return replace(entry, note="; ".join(text for text in (entry.note, note) if text))
+
+
+def _id(item: Item, piece: Piece) -> str:
+    """The same for the same bytes under the same name, in whatever zip or folder they came."""
+    names = (item.name.split("/", 1)[-1], piece.inner, item.whole)
+    seen = hashlib.sha256(item.data)
+    seen.update("\0".join(("", *names)).encode("utf-8", "replace"))
+    return seen.hexdigest()

@@ -1,0 +1,139 @@
+"""`unrolled collect` takes in what students handed in, from a learning platform's download or a folder."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unrolled.cli import CommandError, Subparsers, checkout
+
+if TYPE_CHECKING:
+    from unrolled_grader import collect
+    from unrolled_grader.collect import Report, Row
+    from unrolled_grader.course import Course
+    from unrolled_grader.received import Received
+
+ROSTER, TABLE = "roster.csv", "collected.csv"
+COLUMNS = (
+    "outcome",
+    "student",
+    "lesson",
+    "when",
+    "clock",
+    "late",
+    "version",
+    "note",
+    "problem",
+    "source",
+    "path",
+    "kept",
+)
+
+
+def add(subparsers: Subparsers) -> None:
+    """The entry point through which the `unrolled` command finds this."""
+    parser = subparsers.add_parser("collect", help="take in what students handed in: Canvas, Moodle, folders, files")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
+    parser.add_argument(
+        "--roster", type=Path, metavar="CSV", help="who takes the course: id,name,email,lms_id (default: roster.csv)"
+    )
+    parser.add_argument("--lesson", metavar="L", help="take only this lesson, such as 02_convolution or 02")
+    parser.set_defaults(run=_collect)
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    from unrolled_grader import collect, record
+    from unrolled_grader.course import Course, CourseError
+
+    root = checkout.find()
+    try:
+        course = Course.at(root)
+        room = classroom(course, arguments.roster or root / ROSTER, arguments.lesson)
+        for file in arguments.files:
+            if not file.exists():
+                raise CommandError(f"there is no file {file}")
+        with record.alone(course.grades):
+            report = collect.take(course.submitted, arguments.files, room)
+            table = write_table(course)
+    except (CourseError, record.RecordError) as error:
+        raise CommandError(str(error)) from error
+    print("\n".join(record.one_line(line) for line in lines(report)))
+    print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
+    return 1 if report.problems or any(aside(report)) else 0
+
+
+def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> collect.Classroom:
+    """What uploads are compared with. Raises CommandError if there is no roster, CourseError for an unknown lesson."""
+    from unrolled import checks
+    from unrolled_grader import collect, roster
+
+    try:
+        people = roster.read(roster_file.read_bytes())
+    except OSError as error:
+        raise CommandError(
+            f"the roster {roster_file} cannot be read ({error.strerror}): it is a CSV file with the header "
+            "id,name,email,lms_id, named by --roster"
+        ) from error
+    lessons = {name: tuple(checks.lessons()[name]) for name in course.choose([])}
+    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "")
+
+
+def lines(report: Report) -> list[str]:
+    """A report in words: what needs a person first, then what to know, then the sum."""
+    said = [*report.problems, *(f"set aside: {row.entry.path}: {row.entry.problem}" for row in aside(report))]
+    placed = [row for row in report.rows if not row.entry.problem and (row.new or row.outcome == "newest")]
+    said += [f"{row.entry.student}, {row.entry.lesson}: {row.entry.note}" for row in placed if row.entry.note]
+    if noise := sum(row.outcome == "set aside" for row in report.rows) - len(aside(report)):
+        said.append(f"set aside: {noise} files that the system or Jupyter left")
+    counts = Counter(row.outcome for row in report.rows)
+    total = ", ".join(f"{counts[name]} {name}" for name in ("newest", "earlier", "the same again", "set aside"))
+    said.append(f"{len(report.rows)} received: {total}" if report.rows else "There is nothing in it.")
+    if report.rows and not report.new:
+        said.append("Nothing new: all of this was received before, and nothing was changed.")
+    return said
+
+
+def aside(report: Report) -> list[Row]:
+    """What was set aside and may be somebody's work."""
+    from unrolled_grader import lms
+
+    return [row for row in report.rows if row.entry.problem and not lms.NOISE.search(row.entry.path)]
+
+
+def write_table(course: Course) -> Path:
+    """Make grades/collected.csv from everything ever received: a row an upload."""
+    from unrolled_grader import collect, record
+    from unrolled_grader.received import Received
+
+    received = Received(collect.home(course.submitted))
+    file = course.grades / TABLE
+    record.replace_file(file, table(received))
+    return file
+
+
+def table(received: Received) -> str:
+    """The content of collected.csv, by student, lesson and age."""
+    from unrolled_grader import collect
+    from unrolled_grader.record import one_line
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for entry in sorted(received.entries.values(), key=lambda one: (one.student, one.lesson, one.order, one.path)):
+        cells = {**vars(entry), "outcome": collect.outcome(received, entry), "late": "late" if entry.late else ""}
+        writer.writerow([one_line(str(cells[name])) for name in COLUMNS])
+    return buffer.getvalue()
+
+
+def waiting(course: Course) -> str:
+    """A line about what was received and is set aside, for `unrolled grade`; empty if there is nothing."""
+    from unrolled_grader import collect, lms
+    from unrolled_grader.received import Received
+
+    entries = Received(collect.home(course.submitted)).entries.values()
+    count = sum(bool(entry.problem) and not lms.NOISE.search(entry.path) for entry in entries)
+    return f"received but set aside, and not graded: {count}; why stands in {course.grades / TABLE}" if count else ""

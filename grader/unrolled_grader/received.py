@@ -1,0 +1,175 @@
+"""Everything that was taken in, as it came, and an index of it.
+
+    grader/received/students/STUDENT/LESSON/ID/   the upload; where that is not the notebook itself, LESSON.ipynb and
+                                                  journal.json out of it
+    grader/received/set_aside/ID/                 what has no place yet
+    grader/received/index.jsonl                   a line for each upload and for each change of what is known of it
+
+Nothing here is overwritten or deleted, but by `forget`. What is set aside moves to its student once that is known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from unrolled import handin
+from unrolled_grader.uploads import Item
+
+INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A notebook that was taken in, or an upload without a usable one: then `problem` says why it was set aside."""
+
+    id: str
+    """Made from what came and from its name: the same upload in another zip has the same."""
+    source: str
+    """The file given to `unrolled collect`."""
+    path: str
+    """The upload's path in it."""
+    student: str = ""
+    lesson: str = ""
+    problem: str = ""
+    note: str = ""
+    when: str = ""
+    """ISO 8601 in UTC; empty if unknown."""
+    clock: str = ""
+    """Whose time that is: "hand-in" (the learner's), "file" (the zip's or the disk's), "download" (the platform's)."""
+    late: bool = False
+    """Whether the platform marks it late."""
+    version: str = ""
+    notebook: str = ""
+    """The SHA-256 of the notebook's bytes."""
+    nonce: str = ""
+    order: tuple[float, ...] = ()
+    """Of a student's notebooks of one lesson, the one with the highest is the newest."""
+    whole: str = ""
+    """The SHA-256 of the file that holds it, where that was kept whole because this could not be taken out of it."""
+    kept: str = ""
+    """The folder it lies in, within grader/received."""
+
+
+class Received:
+    """The folder of everything received. `entries` has the last word on each, by id."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.entries: dict[str, Entry] = {}
+        for line in _lines(root / INDEX):
+            entry = _entry(line)
+            self.entries[entry.id] = entry
+
+    def attempts(self, student: str, lesson: str) -> list[Entry]:
+        """A student's notebooks of a lesson, oldest first. The same one handed in again at once stays the earlier."""
+        mine = [entry for entry in self.entries.values() if (entry.student, entry.lesson) == (student, lesson)]
+        found: list[Entry] = []
+        for entry in sorted((entry for entry in mine if not entry.problem), key=lambda entry: entry.order):
+            if not found or entry.notebook != found[-1].notebook:
+                found.append(entry)
+        return found
+
+    def keep(self, entry: Entry, item: Item, more: dict[str, bytes]) -> None:
+        """Keep an upload under a safe form of its name, and files made from it beside it; note it in the index."""
+        place = f"{STUDENTS}/{entry.student}/{entry.lesson}" if not entry.problem else SET_ASIDE
+        kept = f"{place}/{(entry.whole or entry.id)[:16]}"
+        folder, before = self.root / kept, self.entries.get(entry.id)
+        if before is not None and before.kept != kept and self.folder(before).is_dir() and not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            self.folder(before).rename(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        put(folder / safe_name(item.outer.name if item.outer else item.name), item.outer or item.data)
+        for extra, data in more.items():
+            put(folder / extra, data)
+        self.note(replace(entry, kept=kept))
+
+    def note(self, entry: Entry) -> None:
+        """Append an entry to the index."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / INDEX).open("a+b") as stream:
+            whole = stream.seek(0, os.SEEK_END) == 0 or (stream.seek(-1, os.SEEK_END) and stream.read() == b"\n")
+            line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
+            stream.write(("" if whole else "\n").encode() + line.encode("utf-8", "replace"))
+        self.entries[entry.id] = entry
+
+    def same_for(self, entry: Entry) -> list[Entry]:
+        """What other students handed in that is the same notebook or the same hand-in."""
+        return [
+            other
+            for other in self.entries.values()
+            if other.student not in ("", entry.student)
+            and ((entry.notebook and other.notebook == entry.notebook) or (entry.nonce and other.nonce == entry.nonce))
+        ]
+
+    def folder(self, entry: Entry) -> Path:
+        return self.root / entry.kept
+
+
+def forget(root: Path, student: str) -> list[Path]:
+    """Delete all that is known to be a student's, and its lines in the index. Returns the folders that were deleted.
+
+    A zip that was kept whole goes too if the student had anything in it: it holds that as well.
+    """
+    entries = Received(root).entries.values()
+    mine = {entry.id for entry in entries if entry.student == student}
+    sources = {entry.source for entry in entries if entry.id in mine}
+    kept = {entry.kept for entry in entries if entry.id in mine or (entry.whole and entry.source in sources)}
+    gone = []
+    for folder in (root / STUDENTS / student, *(root / one for one in sorted(kept))):
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            gone.append(folder)
+    lines = _lines(root / INDEX)
+    left = [line for line in lines if line["id"] not in mine and line.get("student") != student]
+    if len(left) < len(lines):
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in left)
+        put(root / INDEX, text.encode(), replacing=True)
+    return gone
+
+
+def safe_name(name: str) -> str:
+    """A name for a file on any system, made from the last part of any path."""
+    plain = re.sub(r"[^\w.@ ()-]", "_", name.replace("\\", "/").split("/")[-1]).strip(" .")
+    plain = plain if len(plain.encode()) <= 120 else "_" + plain[-40:]
+    return f"_{plain}" if not plain or handin.RESERVED.fullmatch(plain) else plain
+
+
+def put(file: Path, content: bytes | Path, *, replacing: bool = False) -> None:
+    """Write a file that is not there yet, whole or not at all; `content` is bytes, or a file to copy."""
+    if file.exists() and not replacing:
+        return
+    part = file.with_name(f".{file.name[:60]}.part")
+    if isinstance(content, Path):
+        shutil.copyfile(content, part)
+    else:
+        part.write_bytes(content)
+    os.replace(part, file)
+
+
+def _lines(file: Path) -> list[dict[str, object]]:
+    """The readable lines of the index; a line that was cut off when the machine stopped is passed over."""
+    if not file.exists():
+        return []
+    found = []
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and {"id", "source", "path"} <= set(value):
+            found.append(value)
+    return found
+
+
+def _entry(line: dict[str, object]) -> Entry:
+    known = {field.name for field in fields(Entry)}
+    values = {key: value for key, value in line.items() if key in known}
+    order = values.get("order")
+    values["order"] = tuple(order) if isinstance(order, Iterable) else ()
+    return Entry(**values)  # type: ignore[arg-type]
