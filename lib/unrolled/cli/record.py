@@ -17,7 +17,7 @@ STYLE = Template("""
 @page { size: A4; margin: 13mm 15mm; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 180mm; padding: 8mm 0; color: $ink; background: white;
-  font: 9.2pt/1.34 "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif; }
+  font: 8.8pt/1.28 "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif; }
 header { border-bottom: 2.2pt solid $blue; padding-bottom: 3.5mm; display: flex; justify-content: space-between;
   align-items: flex-end; }
 h1 { font-size: 23pt; line-height: 1.1; margin: 0; letter-spacing: -0.3pt; font-weight: 650; }
@@ -28,19 +28,19 @@ header p { margin: 0.8mm 0 0; color: $grey; }
 .sum b { display: block; font-size: 18pt; line-height: 1.1; color: $blue; font-weight: 650; }
 .sum span { color: $grey; }
 .lessons { columns: 2; column-gap: 9mm; }
-section { break-inside: avoid; margin: 0 0 3mm; }
+section { break-inside: avoid; margin: 0 0 2.4mm; }
 h2 { font-size: 10.2pt; margin: 0; padding-bottom: 0.6mm; border-bottom: 0.7pt solid $pale; display: flex;
   justify-content: space-between; }
 h2 span { font-weight: normal; color: $grey; font-size: 8.6pt; }
 table { border-collapse: collapse; width: 100%; }
-td { padding: 0.35mm 0; vertical-align: baseline; white-space: nowrap; }
+td { padding: 0.25mm 0; vertical-align: baseline; white-space: nowrap; }
 td.mark { width: 4.5mm; color: $green; font-weight: bold; }
 td.times, td.day { text-align: right; color: $grey; font-size: 8.2pt; font-variant-numeric: tabular-nums; }
 td.day { width: 21mm; }
 tr.open td { color: $grey; }
-h2.wide { margin-top: 1mm; }
-.ladder td { padding: 1.1mm 0; vertical-align: middle; }
-.ladder .work { width: 96mm; white-space: normal; }
+h2.wide { margin-top: 2mm; }
+.ladder td { padding: 0.8mm 0; vertical-align: middle; }
+.ladder .work { width: 112mm; white-space: normal; }
 .ladder .work b { font-weight: 600; }
 .ladder small { display: block; color: $grey; font-size: 8.2pt; }
 .ladder .track div { position: relative; height: 3mm; margin: 0 5mm 0 3mm; }
@@ -51,7 +51,7 @@ h2.wide { margin-top: 1mm; }
 .ladder .track i, .ladder .track b { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 .ladder .ratio { width: 17mm; text-align: right; color: $blue; font-weight: 650; }
 .note { color: $grey; font-size: 8.2pt; margin: 1mm 0 0; }
-footer { margin-top: 3.5mm; padding: 2.2mm 3mm; border-left: 2.2pt solid $blue; background: #F5F8FA; font-size: 8.6pt;
+footer { margin-top: 3mm; padding: 1.8mm 3mm; border-left: 2.2pt solid $blue; background: #F5F8FA; font-size: 8.4pt;
   -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 @media print { body { padding: 0; } }
 """)
