@@ -3,7 +3,7 @@
 The file is `$UNROLLED_JOURNAL`, or `journal.json` in the folder where the notebook runs. It is read afresh before each
 change and replaced as a whole, so that a crash never leaves half a file. A broken or foreign file is put aside under
 another name and said so; nothing is lost. Where the folder cannot be written the record lives as long as the kernel.
-Beside its parts it may hold "student", the learner's id, once it was given.
+Beside its parts it may hold "student", the learner's id, and "gallery", the key of a ladder that was given to others.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import secrets
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled import device, handin
+from unrolled import gallery as gallery_file
 
 if TYPE_CHECKING:
     from unrolled.checks.report import Report
@@ -63,8 +65,9 @@ def restore(file: str | Path) -> None:
         for key, entry in theirs[part].items():
             if key not in ours[part] or ours[part][key]["date"] < entry["date"]:
                 ours[part][key] = entry
-    if "student" in theirs:
-        ours.setdefault("student", theirs["student"])
+    for key in ("student", "gallery"):
+        if key in theirs:
+            ours.setdefault(key, theirs[key])
     _save(ours)
     print(f"Restored from {file}: {_summary(ours)}.")
 
@@ -192,6 +195,36 @@ def guesses() -> Picture | None:
         print("No guess has a measurement beside it yet. Write one down with journal.predict, then measure.")
         return None
     return show.guesses(pairs)
+
+
+def give(file: str | Path, name: str) -> None:
+    """Put your ladder into a gallery's file, under a name of your choice, beside those of others.
+
+    Only this call gives anything, and it gives the rungs alone: what, how long, batch, precision, hardware. What you
+    gave before is replaced by what you have now. Raises ValueError for a name that is taken or none, or a file that is
+    no gallery; the file is then as it was.
+    """
+    record = read()
+    if not record["rungs"]:
+        raise ValueError("your ladder has no rung to give yet; the first ones come in lessons 01 and 02")
+    target = Path(file).expanduser().absolute()
+    if "gallery" not in record:
+        record["gallery"] = secrets.token_hex(8)
+        _save(record)
+    mine = gallery_file.ladder(gallery_file.pseudonym(name), str(record["gallery"]), record["rungs"].values())
+    given = gallery_file.read(target) if target.exists() else []
+    _write(target, gallery_file.document(gallery_file.added(given, mine)))
+    print(f"Given to {target}: {len(mine['rungs'])} rungs, as {mine['name']}. Nothing else went along.")
+
+
+def gallery(*files: str | Path) -> Picture:
+    """The ladders in one or several galleries' files, side by side.
+
+    Raises ValueError if a file is no gallery, FileNotFoundError if it is not there.
+    """
+    from unrolled import show
+
+    return show.gallery(gallery_file.merged(gallery_file.read(Path(file).expanduser()) for file in files))
 
 
 def read() -> Record:

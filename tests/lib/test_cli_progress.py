@@ -243,7 +243,7 @@ def test_the_ladder_goes_from_the_slowest_to_the_fastest_of_each_work():
     assert "100 times" in text
     assert "<middle>" not in text
     assert "alone: 10 s" in text
-    assert "a laptop; T4, modelled" in text
+    assert "T4, modelled; a laptop" in text
     assert written.count("left:0.0%") == 2
     assert written.count("left:100.0%") == 1
     assert written.count("left:50.0%") == 2, "the lone rung: a dot, and a line of no length"

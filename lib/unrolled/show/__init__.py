@@ -12,6 +12,7 @@ from unrolled.show.convolution import convolution
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.filters import filters
 from unrolled.show.folding import col2im
+from unrolled.show.gallery import gallery
 from unrolled.show.graph import computation_graph
 from unrolled.show.growth import growth
 from unrolled.show.guesses import guesses
@@ -45,6 +46,7 @@ __all__ = [
     "convolution",
     "difference",
     "filters",
+    "gallery",
     "growth",
     "guesses",
     "im2col",

@@ -89,14 +89,17 @@ def _axis(axes: Axes, values: list[float], height: float) -> None:
         low, high = low / 4, high * 4
     axes.set(xscale="log", xlim=(low, high), ylim=(height, 0), yticks=[])
     ticks = [tick for tick in TICKS if low <= tick <= high]
-    axes.set_xticks(ticks, [seconds(tick) if tick < 60 else _clock(tick) for tick in ticks])
+    axes.set_xticks(ticks, [tick_words(tick) for tick in ticks])
     axes.minorticks_off()
     axes.spines["left"].set_visible(False)
     axes.grid(True, axis="x")
     axes.set_xlabel("time for an epoch of MNIST (60,000 images), log scale")
 
 
-def _clock(tick: float) -> str:
+def tick_words(tick: float) -> str:
+    """A tick of the axis of times: 1 s, 10 min, 1 h."""
+    if tick < 60:
+        return seconds(tick)
     return f"{tick / 60:.0f} min" if tick < 3600 else f"{tick / 3600:.0f} h"
 
 

@@ -1,0 +1,119 @@
+"""A gallery: ladders that learners gave by choice, under names that they chose, in one JSON file to compare.
+
+A ladder goes in only by `journal.give`, and nothing goes with it but its rungs: what was measured, how long it took, in
+which batches and precision, and on which hardware. No ids, no dates, no answers. Files of several people are merged by
+naming them together.
+
+    {"format": "unrolled-gallery", "version": 1, "ladders": [{"name", "key", "rungs": [{"label", "what", …}, …]}, …]}
+
+The key is drawn once for each journal. It tells whose ladder it is when one is given again, and says nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+FORMAT = "unrolled-gallery"
+VERSION = 1
+KEPT = ("label", "what", "seconds", "batch", "precision", "hardware")
+"""What of a rung is given."""
+NAME = 40
+"""Characters that a name may have."""
+
+Ladder = dict[str, Any]
+
+
+def pseudonym(name: str) -> str:
+    """A name for a ladder, trimmed. Raises ValueError unless it is 1 to 40 printable characters."""
+    trimmed = name.strip()
+    if not 1 <= len(trimmed) <= NAME or not trimmed.isprintable():
+        raise ValueError(f"name must be 1 to {NAME} printable characters, got {name!r}")
+    return trimmed
+
+
+def ladder(name: str, key: str, rungs: Iterable[Ladder]) -> Ladder:
+    """What is given: the rungs without anything that is not about the measurement."""
+    return {"name": name, "key": key, "rungs": [{part: rung[part] for part in KEPT if part in rung} for rung in rungs]}
+
+
+def added(ladders: list[Ladder], mine: Ladder) -> list[Ladder]:
+    """The ladders with `mine` among them, in place of one that was given from the same journal before.
+
+    Raises ValueError if somebody else has the name.
+    """
+    others = [one for one in ladders if one["key"] != mine["key"]]
+    if any(one["name"] == mine["name"] for one in others):
+        raise ValueError(f"somebody gave a ladder as {mine['name']!r} already; choose another name")
+    return [*others, mine]
+
+
+def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
+    """All ladders of several files. Of one journal's the one with more rungs counts, else the later file's.
+
+    Where two people took the same name, the second is called "name (2)".
+    """
+    newest: dict[str, Ladder] = {}
+    for ladders in galleries:
+        for one in ladders:
+            before = newest.get(one["key"])
+            if before is None or len(one["rungs"]) >= len(before["rungs"]):
+                newest[one["key"]] = one
+    taken: set[str] = set()
+    result = []
+    for one in newest.values():
+        name, number = one["name"], 1
+        while name in taken:
+            number += 1
+            name = f"{one['name']} ({number})"
+        taken.add(name)
+        result.append({**one, "name": name})
+    return result
+
+
+def read(file: Path) -> list[Ladder]:
+    """The ladders in a file. Raises FileNotFoundError, or ValueError, naming the file, if it is no gallery."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} is not a gallery: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{file} is not a gallery of this course")
+    if content.get("version") != VERSION:
+        raise ValueError(f"{file} is a gallery of version {content.get('version')}, expected {VERSION}")
+    ladders = content.get("ladders")
+    if not isinstance(ladders, list) or not all(map(_is_ladder, ladders)):
+        raise ValueError(f"{file} is a damaged gallery: its ladders are not readable")
+    return ladders
+
+
+def document(ladders: list[Ladder]) -> dict[str, Any]:
+    """What a gallery's file holds."""
+    return {"format": FORMAT, "version": VERSION, "ladders": ladders}
+
+
+def _is_ladder(one: Any) -> bool:
+    return (
+        isinstance(one, dict)
+        and isinstance(one.get("key"), str)
+        and isinstance(one.get("name"), str)
+        and _is_name(one["name"])
+        and isinstance(one.get("rungs"), list)
+        and all(map(_is_rung, one["rungs"]))
+    )
+
+
+def _is_rung(rung: Any) -> bool:
+    if not isinstance(rung, dict) or not all(isinstance(rung.get(key), str) for key in ("label", "what")):
+        return False
+    seconds = rung.get("seconds")
+    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < float("inf")
+
+
+def _is_name(name: str) -> bool:
+    try:
+        return bool(pseudonym(name))
+    except ValueError:
+        return False

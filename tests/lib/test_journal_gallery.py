@@ -1,0 +1,173 @@
+"""Ladders given by choice: only the rungs go, nobody's is lost, and they can be compared."""
+
+import json
+
+import pytest
+
+from unrolled import cli, gallery, journal, show
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(journal, "_chosen", None)
+    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
+    return tmp_path
+
+
+@pytest.fixture
+def learner(home, monkeypatch):
+    """Become somebody with a ladder of one's own."""
+
+    def become(name, *rungs):
+        monkeypatch.setenv("UNROLLED_JOURNAL", str(home / f"{name}.json"))
+        for label, seconds in rungs:
+            journal.rung(label, "convolution", seconds, batch=8)
+
+    return become
+
+
+LOOPS, PRODUCT = ("plain loops", 90.0), ("one product", 0.5)
+
+
+def test_only_the_rungs_are_given(home, learner):
+    learner("ada", LOOPS, PRODUCT)
+    journal.student("s12345")
+    journal.predict("conv2d_gemm", 40)
+    journal.give("gallery.json", name="moss")
+    written = json.loads((home / "gallery.json").read_text())
+    (ladder,) = written["ladders"]
+    assert set(ladder) == {"name", "key", "rungs"}
+    assert ladder["name"] == "moss"
+    assert all(set(rung) == {"label", "what", "seconds", "batch", "precision", "hardware"} for rung in ladder["rungs"])
+    text = (home / "gallery.json").read_text()
+    assert "s12345" not in text
+    assert "conv2d_gemm" not in text
+    assert "ada" not in text
+
+
+def test_nothing_is_given_without_the_call(home, learner):
+    learner("ada", LOOPS)
+    journal.ladder()
+    assert sorted(file.name for file in home.iterdir()) == ["ada.json"]
+
+
+def test_several_people_share_a_file_and_each_may_give_again(home, learner):
+    learner("ada", LOOPS)
+    journal.give("gallery.json", name="moss")
+    learner("bob", LOOPS)
+    with pytest.raises(ValueError, match="somebody gave a ladder as 'moss' already"):
+        journal.give("gallery.json", name="moss")
+    journal.give("gallery.json", name="fern")
+    learner("ada", PRODUCT)
+    journal.give("gallery.json", name="lichen")
+    ladders = gallery.read(home / "gallery.json")
+    assert [(one["name"], len(one["rungs"])) for one in ladders] == [("fern", 1), ("lichen", 2)]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 41, "a\nb", "a\x00"])
+def test_a_name_that_is_none(learner, name):
+    learner("ada", LOOPS)
+    with pytest.raises(ValueError, match="name must be"):
+        journal.give("gallery.json", name=name)
+
+
+def test_an_empty_ladder_is_not_given(home):
+    with pytest.raises(ValueError, match="no rung to give yet"):
+        journal.give("gallery.json", name="moss")
+    assert not (home / "gallery.json").exists()
+
+
+RUNG = {"label": "loops", "what": "work", "seconds": 1.0}
+LADDER = {"name": "moss", "key": "1", "rungs": [RUNG]}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not a gallery"),
+        ("[]", "not a gallery of this course"),
+        ('{"format": "unrolled-journal"}', "not a gallery of this course"),
+        (json.dumps({**gallery.document([]), "version": 2}), "version 2, expected 1"),
+        *[
+            (json.dumps(gallery.document([bad])), "damaged gallery")
+            for bad in (
+                3,
+                {**LADDER, "name": ""},
+                {**LADDER, "key": None},
+                {**LADDER, "rungs": [{**RUNG, "seconds": 0}]},
+                {**LADDER, "rungs": [{**RUNG, "seconds": "1"}]},
+                {**LADDER, "rungs": [{"seconds": 1.0}]},
+            )
+        ],
+    ],
+)
+def test_a_file_that_is_no_gallery_stays_as_it_is(home, learner, content, words):
+    (home / "other.json").write_text(content, encoding="utf-8")
+    learner("ada", LOOPS)
+    with pytest.raises(ValueError, match=words):
+        journal.give("other.json", name="moss")
+    assert (home / "other.json").read_text(encoding="utf-8") == content
+
+
+def test_files_are_merged_by_whose_ladder_it_is():
+    old = {**LADDER, "name": "moss"}
+    new = {**LADDER, "name": "lichen", "rungs": [RUNG, {**RUNG, "label": "product"}]}
+    other = {**LADDER, "key": "2", "name": "lichen"}
+    for files in ([[old], [new, other]], [[new, other], [old]]):
+        assert [(one["name"], len(one["rungs"])) for one in gallery.merged(files)] == [("lichen", 2), ("lichen (2)", 1)]
+
+
+def test_a_restored_journal_is_still_the_same_persons(home, learner):
+    learner("ada", LOOPS)
+    journal.give("gallery.json", name="moss")
+    learner("elsewhere", PRODUCT)
+    journal.restore(home / "ada.json")
+    journal.give("gallery.json", name="moss")
+    (ladder,) = gallery.read(home / "gallery.json")
+    assert len(ladder["rungs"]) == 2
+
+
+def test_the_fastest_is_on_top_and_the_picture_says_so(learner):
+    learner("ada", LOOPS, ("one product", 0.9))
+    journal.give("a.json", name="moss")
+    learner("bob", ("plain loops", 50.0), PRODUCT)
+    journal.give("b.json", name="fern")
+    assert str(journal.gallery("a.json", "b.json")) == (
+        "Several learners' ladders, seconds on a log scale. Convolution, 2 ladders: fern: one product 500 ms, "
+        "100 times from slowest to fastest; moss: one product 900 ms, 100 times from slowest to fastest."
+    )
+    with pytest.raises(ValueError, match="nothing to draw"):
+        show.gallery([])
+
+
+def test_a_picture_of_many_ways_has_a_marker_for_each():
+    rungs = [{"label": f"way number {n}", "what": "work", "seconds": 10.0**-n} for n in range(7)]
+    picture = show.gallery([{"name": "n" * 40, "rungs": rungs}])
+    assert len({(line.get_marker(), line.get_color()) for line in picture.figure.axes[0].lines}) == 7
+    assert picture.png().startswith(b"\x89PNG")
+
+
+def test_the_command_compares_merges_and_names_what_it_left_out(home, learner, capsys):
+    learner("ada", LOOPS, PRODUCT)
+    journal.give("a.json", name="moss")
+    learner("bob", LOOPS)
+    journal.give("b.json", name="fern")
+    (home / "c.json").write_text("{")
+    assert (
+        cli.main(["gallery", "a.json", "b.json", "c.json", "d.json", "--to", "all.json", "--picture", "all.png"]) == 0
+    )
+    out = capsys.readouterr().out.splitlines()
+    start = out.index("convolution")
+    assert out[start : start + 3] == [
+        "convolution",
+        "  moss     500 ms  one product   180 times from slowest to fastest",
+        "  fern       90 s  plain loops",
+    ]
+    assert sum(line.startswith("left out: ") for line in out) == 2
+    assert len(gallery.read(home / "all.json")) == 2
+    assert (home / "all.png").read_bytes().startswith(b"\x89PNG")
+    assert cli.main(["gallery", "a.json", "--to", "all.json"]) == 1
+    assert "nothing is overwritten" in capsys.readouterr().err
+    assert cli.main(["gallery", "c.json"]) == 1
