@@ -160,13 +160,15 @@ def grade_class(
 def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list[Handed]:
     """What was handed in of these lessons; what is passed over is named."""
     from unrolled import checks
-    from unrolled_grader import intake, record
+    from unrolled_grader import collecting, intake, record
 
     found = intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
     nameless = {item.student for item in found if item.student.encode("utf-8", "replace").decode() != item.student}
     strangers = intake.strangers(course.submitted, course.lessons())
     for stranger in [*strangers, *sorted(f"{name} (its name is not UTF-8)" for name in nameless)]:
         print(f"passed over: {record.one_line(stranger)}")
+    if waiting := collecting.waiting(course):
+        print(waiting)
     return [item for item in found if item.student not in nameless]
 
 
