@@ -60,6 +60,8 @@ class Classroom:
     """The lessons of this course, with the names of their checks."""
     lesson: str = ""
     """The only lesson that is taken; empty: all."""
+    versions: Collection[str] = ()
+    """Other versions whose notebooks can be judged here."""
 
 
 def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
@@ -200,7 +202,7 @@ def _entries(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, P
                 raise RefusedError(piece.problem)
             lesson, version = _lesson(piece.notebook, room)
             entry = replace(entry, lesson=lesson, version=version)
-            _check_version(version)
+            _check_version(version, room.versions)
         except (UnmatchedError, RefusedError) as reason:
             entry = replace(entry, problem=_reason(reason, piece, item))
         found.append((_timed(entry, item, upload, piece), piece))
@@ -266,9 +268,9 @@ def _lesson(notebook: bytes, room: Classroom) -> tuple[str, str]:
     return lesson, version
 
 
-def _check_version(version: str) -> None:
-    """Raise RefusedError for a notebook newer than this course. An older one is graded, by what it was made with."""
-    if version and _numbers(version) > _numbers(unrolled.__version__):
+def _check_version(version: str, known: Collection[str]) -> None:
+    """Raise RefusedError for a notebook newer than this course, unless that version is here too. Older ones pass."""
+    if version and version not in known and _numbers(version) > _numbers(unrolled.__version__):
         raise RefusedError(
             f"the notebook is of version {version}, newer than this course, {unrolled.__version__}: update the course"
         )

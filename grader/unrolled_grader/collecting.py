@@ -79,7 +79,9 @@ def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> c
             "id,name,email,lms_id, named by --roster"
         ) from error
     lessons = {name: tuple(checks.lessons()[name]) for name in course.choose([])}
-    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "")
+    versions = Path(course.directory.root, "grader", "versions")
+    known = [folder.name for folder in versions.iterdir()] if versions.is_dir() else []
+    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "", known)
 
 
 def lines(report: Report) -> list[str]:

@@ -385,3 +385,10 @@ def test_names_on_disk_are_safe(name: str, safe: str) -> None:
 
 def test_the_limits_suit_a_class() -> None:
     assert Limits().total >= 30 * 10_000_000
+
+
+def test_a_newer_version_that_is_here_too_is_taken(desk: Desk) -> None:
+    file = desk.file(f"{ADA.id}/x.ipynb", notebook("", LESSON, "99.0"))
+    assert "newer than this course" in problems(desk.take(file))[0]
+    room = Classroom(desk.people, LESSONS, versions=["99.0"])
+    assert the(collect.take(desk.submitted, [file], room)).entry.note == "made with version 99.0"

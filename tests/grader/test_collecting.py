@@ -1,0 +1,74 @@
+"""`unrolled collect` as an instructor types it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import nbformat
+import pytest
+from lms_exports import CLASS, Upload, canvas_zip, roster_csv
+from small_course import GOOD, LESSON, answered
+
+from unrolled.cli import main
+from unrolled_grader import collecting
+from unrolled_grader.course import Course
+
+ADA, ALAN, GRACE, SEAN = CLASS[:4]
+
+
+@pytest.fixture
+def export(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Canvas's download of the small course, and a roster without Seán."""
+    monkeypatch.chdir(root)
+    data = nbformat.writes(answered(root, GOOD)).encode()
+    name = f"{LESSON}.ipynb"
+    uploads = [Upload(ADA, data, name), Upload(ALAN, data + b" ", name, late=True), Upload(GRACE, b"PK\3\4", "x.zip")]
+    more = {"__MACOSX/._x": b"\0", "=cmd()|'\x1b[2J.pdf": b"%PDF"}
+    file = root / "export.zip"
+    file.write_bytes(canvas_zip([*uploads, Upload(SEAN, data + b"  ", name)], more=more))
+    (root / "roster.csv").write_text(roster_csv(CLASS[:3]), encoding="utf-8-sig")
+    return file
+
+
+def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
+    root: Path, export: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["collect", str(export)]) == 1
+    said = capsys.readouterr().out
+    assert "set aside: export.zip/hoppergrace_70111_970111_x.zip: the zip is cut off: its end is missing\n" in said
+    assert "nobody in the roster is obrienseán" in said
+    assert f"{ALAN.id}, {LESSON}: the platform marks it LATE" in said
+    assert "set aside: 1 files that the system or Jupyter left\n" in said
+    assert "6 received: 2 newest, 0 earlier, 0 the same again, 4 set aside\n" in said
+    assert "\x1b" not in said
+    with (root / "grades" / "collected.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["student"], row["outcome"], row["late"]) for row in rows if row["lesson"]] == [
+        (ADA.id, "newest", ""),
+        (ALAN.id, "newest", "late"),
+    ]
+    table = (root / "grades" / "collected.csv").read_bytes()
+    assert main(["collect", "export.zip", "--lesson", "07"]) == 1
+    assert "Nothing new: all of this was received before, and nothing was changed.\n" in capsys.readouterr().out
+    assert (root / "grades" / "collected.csv").read_bytes() == table
+    assert collecting.waiting(Course.at(root)).startswith("received but set aside, and not graded: 3; why stands in ")
+    (root / "roster.csv").write_text(roster_csv(), encoding="utf-8")
+    good = root / "good.zip"
+    good.write_bytes(canvas_zip([Upload(ADA, nbformat.writes(answered(root, GOOD)).encode(), f"{LESSON}.ipynb")]))
+    assert main(["collect", "good.zip"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["missing.zip"], "there is no file missing.zip"),
+        (["export.zip", "--roster", "people.csv"], "the roster people.csv cannot be read (No such file or directory)"),
+        (["export.zip", "--lesson", "99"], "99 names 0 lessons"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_in_words(
+    words: list[str], said: str, export: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["collect", *words]) == 1
+    assert said in capsys.readouterr().err
