@@ -39,12 +39,12 @@ PEAK = np.array([[0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0]], np.flo
 FOUR_OTHERS = np.array([[1, 2], [3, 5]], np.float32)[None, None]
 
 
-def _small_integers(*shape: int) -> Draw:
+def small_integers(*shape: int) -> Draw:
     """Images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
     return Draw(lambda rng: rng.integers(-1, 3, shape).astype(np.float32))
 
 
-def _some_images(rng: np.random.Generator, kernel_size: int) -> Array:
+def some_images(rng: np.random.Generator, kernel_size: int) -> Array:
     """One to three images and channels, at least as large as the window; often with ties."""
     n, c = rng.integers(1, 4, 2)
     h, w = kernel_size + rng.integers(0, 8, 2)
@@ -52,35 +52,35 @@ def _some_images(rng: np.random.Generator, kernel_size: int) -> Array:
     return x if rng.random() < 0.5 else np.round(x)
 
 
-def _normal_like(rng: np.random.Generator, x: Array) -> Array:
+def normal_like(rng: np.random.Generator, x: Array) -> Array:
     return rng.standard_normal(x.shape).astype(x.dtype)
 
 
-def _any_pooling(rng: np.random.Generator) -> Inputs:
+def any_pooling(rng: np.random.Generator) -> Inputs:
     kernel_size = int(rng.integers(1, 5))
-    return {"x": _some_images(rng, kernel_size), "kernel_size": kernel_size}
+    return {"x": some_images(rng, kernel_size), "kernel_size": kernel_size}
 
 
-def _any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
+def any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
     kernel_size = int(rng.integers(2, 5))
     return {
-        "x": _some_images(rng, kernel_size),
+        "x": some_images(rng, kernel_size),
         "kernel_size": kernel_size,
         "stride": int(rng.integers(1, kernel_size)),
     }
 
 
-def _with_values(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
+def with_values(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
     """The inputs of a pooling, and values for its outputs."""
 
     def drawn(rng: np.random.Generator) -> Inputs:
         inputs = draw(rng)
-        return {"values": _normal_like(rng, ops.max_pool2d(**inputs)), **inputs}
+        return {"values": normal_like(rng, ops.max_pool2d(**inputs)), **inputs}
 
     return drawn
 
 
-def _positive(*shape: int) -> Draw:
+def positive(*shape: int) -> Draw:
     return Draw(lambda rng: rng.uniform(1, 5, shape).astype(np.float32))
 
 
@@ -99,7 +99,7 @@ max_pool2d = Spec(
         case("5 rows of 7, window 2: an edge is left over", x=images(1, 1, 5, 7), kernel_size=2),
         case("window 1, float64", x=normal(2, 3, 2, 4, dtype=float), kernel_size=1),
         case("the window covers the image", x=images(3, 2, 4, 4), kernel_size=4),
-        random_case("sizes as they come", _any_pooling),
+        random_case("sizes as they come", any_pooling),
     ],
     points=2,
     hints=(
@@ -120,14 +120,14 @@ max_pool2d = Spec(
 # max_unpool2d
 
 
-def _by_index(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
+def by_index(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
     """Values, indices and size: what is known after a pooling without overlap."""
 
     def drawn(rng: np.random.Generator) -> Inputs:
         inputs = draw(rng)
         indices = ops.max_pool2d_indices(**inputs)
         return {
-            "values": _normal_like(rng, ops.max_pool2d(**inputs)),
+            "values": normal_like(rng, ops.max_pool2d(**inputs)),
             "indices": indices,
             "size": inputs["x"].shape[2:],
         }
@@ -135,7 +135,7 @@ def _by_index(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.ran
     return drawn
 
 
-def _pooling_of(*shape: int, kernel_size: int) -> Callable[[np.random.Generator], Inputs]:
+def pooling_of(*shape: int, kernel_size: int) -> Callable[[np.random.Generator], Inputs]:
     return lambda rng: {"x": rng.standard_normal(shape).astype(np.float32), "kernel_size": kernel_size}
 
 
@@ -149,12 +149,12 @@ max_unpool2d = Spec(
             indices=ops.max_pool2d_indices(SEMINAR_X, 2),
             size=(4, 4),
         ),
-        random_case("4 rows of 6", _by_index(_pooling_of(1, 1, 4, 6, kernel_size=2))),
-        random_case("four images", _by_index(_pooling_of(4, 1, 6, 3, kernel_size=3))),
-        random_case("three channels", _by_index(_pooling_of(1, 3, 4, 6, kernel_size=2))),
-        random_case("two images, three channels, window 3", _by_index(_pooling_of(2, 3, 6, 9, kernel_size=3))),
-        random_case("5 rows of 7: an edge is left over", _by_index(_pooling_of(2, 2, 5, 7, kernel_size=2))),
-        random_case("sizes as they come", _by_index(_any_pooling)),
+        random_case("4 rows of 6", by_index(pooling_of(1, 1, 4, 6, kernel_size=2))),
+        random_case("four images", by_index(pooling_of(4, 1, 6, 3, kernel_size=3))),
+        random_case("three channels", by_index(pooling_of(1, 3, 4, 6, kernel_size=2))),
+        random_case("two images, three channels, window 3", by_index(pooling_of(2, 3, 6, 9, kernel_size=3))),
+        random_case("5 rows of 7: an edge is left over", by_index(pooling_of(2, 2, 5, 7, kernel_size=2))),
+        random_case("sizes as they come", by_index(any_pooling)),
     ],
     points=2,
     hints=(
@@ -181,12 +181,12 @@ max_unpool2d_mask = Spec(
         case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=2),
         case("ties, as after a ReLU", values=FOUR_VALUES, x=TIED, kernel_size=2),
         case("4 rows of 6", values=normal(1, 1, 2, 3), x=images(1, 1, 4, 6), kernel_size=2),
-        case("all pixels equal", values=_positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
-        case("many ties", values=normal(2, 1, 4, 6), x=_small_integers(2, 1, 8, 12), kernel_size=2),
+        case("all pixels equal", values=positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
+        case("many ties", values=normal(2, 1, 4, 6), x=small_integers(2, 1, 8, 12), kernel_size=2),
         case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
         case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
         case("float64", values=normal(1, 2, 2, 2, dtype=float), x=normal(1, 2, 4, 4, dtype=float), kernel_size=2),
-        random_case("sizes as they come", _with_values(_any_pooling)),
+        random_case("sizes as they come", with_values(any_pooling)),
     ],
     points=2,
     hints=(
@@ -229,7 +229,7 @@ max_pool2d_overlapping = Spec(
         case("two images, three channels", x=images(2, 3, 7, 9), kernel_size=3, stride=2),
         case("6 rows of 9, window 3, stride 2: an edge is left over", x=images(1, 1, 6, 9), kernel_size=3, stride=2),
         case("no overlap, float64", x=normal(1, 2, 6, 4, dtype=float), kernel_size=2, stride=2),
-        random_case("sizes as they come", _any_overlapping_pooling),
+        random_case("sizes as they come", any_overlapping_pooling),
     ],
     points=1,
     hints=(
@@ -259,11 +259,11 @@ max_unpool2d_overlapping = Spec(
     answers=UNPOOLINGS,
     cases=[
         case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
-        case("many ties", values=normal(2, 1, 4, 7), x=_small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
+        case("many ties", values=normal(2, 1, 4, 7), x=small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
         case("the seminar's 4 x 4 image, window 3, stride 1", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=3, stride=1),
         case(
             "all pixels equal",
-            values=_positive(1, 1, 3, 3),
+            values=positive(1, 1, 3, 3),
             x=np.ones((1, 1, 4, 4), np.float32),
             kernel_size=2,
             stride=1,
@@ -277,7 +277,7 @@ max_unpool2d_overlapping = Spec(
         ),
         case("two images, three channels", values=normal(2, 3, 3, 4), x=images(2, 3, 7, 9), kernel_size=3, stride=2),
         case("an edge is left over", values=normal(2, 2, 2, 4), x=images(2, 2, 6, 10), kernel_size=3, stride=2),
-        random_case("sizes as they come", _with_values(_any_overlapping_pooling)),
+        random_case("sizes as they come", with_values(any_overlapping_pooling)),
     ],
     points=2,
     hints=(

@@ -189,3 +189,62 @@ def convolution_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
         Mistake("yours is (N, O, OH, OW): the result is NHWC, as x is", _in_nchw),
         *(Mistake(mistake.says, _between(mistake.function)) for mistake in mistakes),
     )
+
+
+# The way back from max-pooling, by index
+
+
+def max_unpool2d(values: Array, indices: Array, size: Size) -> Array:
+    """Put values (N, OH, OW, C) at indices (the same shape), row * W + column, of images (N, H, W, C)."""
+    return to_nhwc(ops.max_unpool2d(to_nchw(values), to_nchw(indices), size))
+
+
+def _unpooled_between(function: Function) -> Function:
+    def wrong(values: Array, indices: Array, size: Size) -> Array:
+        return to_nhwc(function(to_nchw(values), to_nchw(indices), size))
+
+    return wrong
+
+
+def _images_not_named(values: Array, indices: Array, size: Size) -> Array:
+    n, c = len(values), values.shape[3]
+    result = np.zeros((n, size[0] * size[1], c), values.dtype)
+    result[:, indices.reshape(n, -1, c), np.arange(c)] = values.reshape(n, -1, c)
+    return result.reshape(n, *size, c)
+
+
+def _channels_not_named(values: Array, indices: Array, size: Size) -> Array:
+    n, c = len(values), values.shape[3]
+    result = np.zeros((n, size[0] * size[1], c), values.dtype)
+    result[np.arange(n)[:, None, None], indices.reshape(n, -1, c)] = values.reshape(n, -1, c, 1)
+    return result.reshape(n, *size, c)
+
+
+def _not_transposed_back(values: Array, indices: Array, size: Size) -> Array:
+    back = ops.max_unpool2d(to_nchw(values), to_nchw(indices), size)
+    return back.reshape(len(values), *size, values.shape[3])
+
+
+def _read_as_nchw(values: Array, indices: Array, size: Size) -> Array:
+    return ops.max_unpool2d(values, indices, size)
+
+
+def unpooling_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
+    """Mistakes in the axes, and after them those of NCHW, made in NHWC."""
+    return (
+        Mistake(
+            "each image got the values of all images: result[:, indices, channels] pairs every image with every index. "
+            "Name the images: np.arange(N)[:, None, None]",
+            _images_not_named,
+        ),
+        Mistake(
+            "all channels of a pixel got the value: name the channel of each index as well, np.arange(C)",
+            _channels_not_named,
+        ),
+        Mistake(
+            "your images are NCHW at the end: bring C behind H and W with a transpose, not with a reshape",
+            _not_transposed_back,
+        ),
+        Mistake("you read values as (N, C, OH, OW): here they are (N, OH, OW, C)", _read_as_nchw),
+        *(Mistake(mistake.says, _unpooled_between(mistake.function)) for mistake in mistakes),
+    )

@@ -83,13 +83,13 @@ BY_INDEX_MISTAKES = (
 # By mask
 
 
-def _by_rule(rule: Callable[[Array], Shares]) -> Function:
+def by_rule(rule: Callable[[Array], Shares]) -> Function:
     """Another rule for where in its window a value goes."""
 
     def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
         result = np.zeros(x.shape, values.dtype)
-        for place, corner in _windows(values, kernel_size, stride):
-            pixels, inside = _cut(x, corner, kernel_size), _cut(result, corner, kernel_size)
+        for place, corner in windows_of(values, kernel_size, stride):
+            pixels, inside = cut(x, corner, kernel_size), cut(result, corner, kernel_size)
             for i, j, share in rule(pixels):
                 inside[i, j] += share * values[place]
         return result
@@ -97,43 +97,45 @@ def _by_rule(rule: Callable[[Array], Shares]) -> Function:
     return wrong
 
 
-def _windows(values: Array, kernel_size: int, stride: int | None) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def windows_of(
+    values: Array, kernel_size: int, stride: int | None
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The place of every output, and the upper left pixel of its window."""
     stride = stride or kernel_size
     for image, channel, row, column in np.ndindex(values.shape):
         yield (image, channel, row, column), (image, channel, row * stride, column * stride)
 
 
-def _cut(x: Array, corner: tuple[int, ...], kernel_size: int) -> Array:
+def cut(x: Array, corner: tuple[int, ...], kernel_size: int) -> Array:
     image, channel, top, left = corner
     window: Array = x[image, channel, top : top + kernel_size, left : left + kernel_size]
     return window
 
 
-def _largest(pixels: Array) -> list[tuple[int, int]]:
+def largest_places(pixels: Array) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in np.argwhere(pixels == pixels.max())]
 
 
-def _all(pixels: Array) -> Shares:
-    return [(i, j, 1.0) for i, j in _largest(pixels)]
+def to_all(pixels: Array) -> Shares:
+    return [(i, j, 1.0) for i, j in largest_places(pixels)]
 
 
-def _shared(pixels: Array) -> Shares:
-    places = _largest(pixels)
+def shared_among_all(pixels: Array) -> Shares:
+    places = largest_places(pixels)
     return [(i, j, 1 / len(places)) for i, j in places]
 
 
-def _last(pixels: Array) -> Shares:
-    return [(*_largest(pixels)[-1], 1.0)]
+def to_the_last(pixels: Array) -> Shares:
+    return [(*largest_places(pixels)[-1], 1.0)]
 
 
-def _first_down_the_columns(pixels: Array) -> Shares:
-    j, i = _largest(pixels.T)[0]
+def down_the_columns(pixels: Array) -> Shares:
+    j, i = largest_places(pixels.T)[0]
     return [(i, j, 1.0)]
 
 
 def _smallest(pixels: Array) -> Shares:
-    return [(*_largest(-pixels)[0], 1.0)]
+    return [(*largest_places(-pixels)[0], 1.0)]
 
 
 def _corner(pixels: Array) -> Shares:
@@ -144,34 +146,40 @@ def _everywhere(pixels: Array) -> Shares:
     return [(int(i), int(j), 1.0) for i, j in np.ndindex(pixels.shape)]
 
 
-def _instead(change: Callable[[Array, Array], Array]) -> Function:
+def _instead(unpool: Function, change: Callable[[Array, Array], Array]) -> Function:
     """Something else is put back: change(values, maxima)."""
 
     def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
         maxima = ops.max_pool2d(x, kernel_size, stride)
-        return ops.max_unpool2d_mask(change(values, maxima), x, kernel_size, stride)
+        back: Array = unpool(change(values, maxima), x, kernel_size, stride)
+        return back
 
     return wrong
 
 
-def _only(axis: int) -> Function:
+def _only(unpool: Function, axis: int) -> Function:
     """The rest is left at zero along this axis."""
 
     def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-        result = ops.max_unpool2d_mask(values, x, kernel_size, stride)
+        result: Array = unpool(values, x, kernel_size, stride)
         result.swapaxes(0, axis)[1:] = 0
         return result
 
     return wrong
 
 
-def _without_the_edge(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+def _without_the_edge(unpool: Function) -> Function:
     """As large as the pixels that whole windows cover."""
-    height, width = ((size - 1) * (stride or kernel_size) + kernel_size for size in values.shape[2:])
-    return ops.max_unpool2d_mask(values, x, kernel_size, stride)[:, :, :height, :width]
+
+    def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+        height, width = ((size - 1) * (stride or kernel_size) + kernel_size for size in values.shape[2:])
+        result: Array = unpool(values, x, kernel_size, stride)
+        return result[:, :, :height, :width]
+
+    return wrong
 
 
-def _forgetting_the_winners(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+def forgetting_the_winners(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
     """`waiting = ~here`: only the place before is remembered."""
     stride, (oh, ow) = stride or kernel_size, values.shape[2:]
     largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
@@ -217,24 +225,40 @@ def _still_rows(values: Array, x: Array, kernel_size: int) -> Array:
 
 FIRST = "of equal maxima the first, row by row, gets the value; "
 
+FORGETTING = (
+    "waiting = ~here forgets the places before: a window is done once and for all, so waiting = waiting & ~here"
+)
+
+
+def mistakes_beside_ties(unpool: Function) -> tuple[Mistake, ...]:
+    """Mistakes that have nothing to do with ties, where `unpool` is the right way back."""
+    return (
+        Mistake("nothing arrived: the result is all zeros", _instead(unpool, lambda v, m: np.zeros_like(v))),
+        Mistake("you put the values where the smallest pixels are", by_rule(_smallest)),
+        Mistake("you put the values into the upper left corners of the windows: find the maxima", by_rule(_corner)),
+        Mistake("every pixel of a window got its value: only the maximum does", by_rule(_everywhere)),
+        Mistake(
+            "you put the maxima back, not the values: x says where, values say what", _instead(unpool, lambda v, m: m)
+        ),
+        Mistake(
+            "you put 1 where the value belongs: the mask times the values",
+            _instead(unpool, lambda v, m: np.ones_like(v)),
+        ),
+        Mistake("only the first image is filled: is `return` inside a loop?", _only(unpool, 0)),
+        Mistake("only the first channel is filled: each has its own maxima", _only(unpool, 1)),
+        Mistake(
+            "pixels at the edge that no window covers stay 0: the result is as large as x", _without_the_edge(unpool)
+        ),
+    )
+
+
 UNPOOLING_MISTAKES = (
-    Mistake(FIRST + "yours gives all of it to each of them, so the sum grows", _by_rule(_all)),
-    Mistake(FIRST + "yours shares it between them", _by_rule(_shared)),
-    Mistake(FIRST + "yours gives it to the last", _by_rule(_last)),
-    Mistake(FIRST + "yours goes down the columns first", _by_rule(_first_down_the_columns)),
-    Mistake(
-        "waiting = ~here forgets the places before: a window is done once and for all, so waiting = waiting & ~here",
-        _forgetting_the_winners,
-    ),
-    Mistake("nothing arrived: the result is all zeros", _instead(lambda v, m: np.zeros_like(v))),
-    Mistake("you put the values where the smallest pixels are", _by_rule(_smallest)),
-    Mistake("you put the values into the upper left corners of the windows: find the maxima", _by_rule(_corner)),
-    Mistake("every pixel of a window got its value: only the maximum does", _by_rule(_everywhere)),
-    Mistake("you put the maxima back, not the values: x says where, values say what", _instead(lambda v, m: m)),
-    Mistake("you put 1 where the value belongs: the mask times the values", _instead(lambda v, m: np.ones_like(v))),
-    Mistake("only the first image is filled: is `return` inside a loop?", _only(0)),
-    Mistake("only the first channel is filled: each has its own maxima", _only(1)),
-    Mistake("pixels at the edge that no window covers stay 0: the result is as large as x", _without_the_edge),
+    Mistake(FIRST + "yours gives all of it to each of them, so the sum grows", by_rule(to_all)),
+    Mistake(FIRST + "yours shares it between them", by_rule(shared_among_all)),
+    Mistake(FIRST + "yours gives it to the last", by_rule(to_the_last)),
+    Mistake(FIRST + "yours goes down the columns first", by_rule(down_the_columns)),
+    Mistake(FORGETTING, forgetting_the_winners),
+    *mistakes_beside_ties(ops.max_unpool2d_mask),
 )
 
 ROW_MISTAKES = (
@@ -254,7 +278,7 @@ ROW_MISTAKES = (
 # Overlap
 
 
-def _place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
+def place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
     """For each place in the window, what becomes of the pixels there: put(before, here, values)."""
 
     def wrong(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
@@ -274,13 +298,13 @@ def _place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
 def _last_window_wins(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
     """What `result[place] = value` leaves, window by window, and `+=` with repeated indices as well."""
     result = np.zeros(x.shape, values.dtype)
-    for place, corner in _windows(values, kernel_size, stride):
-        (i, j), *_ = _largest(_cut(x, corner, kernel_size))
-        _cut(result, corner, kernel_size)[i, j] = values[place]
+    for place, corner in windows_of(values, kernel_size, stride):
+        (i, j), *_ = largest_places(cut(x, corner, kernel_size))
+        cut(result, corner, kernel_size)[i, j] = values[place]
     return result
 
 
-def _averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
+def averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
     """What meets is averaged."""
     arrived = ops.max_unpool2d_mask(np.ones_like(values), x, kernel_size, stride)
     return ops.max_unpool2d_mask(values, x, kernel_size, stride) / np.maximum(arrived, 1)
@@ -294,7 +318,7 @@ OVERLAP_MISTAKES = (
         MEET + "yours keeps one of them. (= overwrites; so does += with an array of indices that repeats one)",
         _last_window_wins,
     ),
-    Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, before))),
-    Mistake(ONE_IS_LEFT, _place_by_place(lambda before, here, values: np.where(here, values, 0))),
-    Mistake(MEET + "yours takes their mean", _averaged),
+    Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, before))),
+    Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, 0))),
+    Mistake(MEET + "yours takes their mean", averaged),
 )
