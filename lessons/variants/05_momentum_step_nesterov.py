@@ -33,9 +33,6 @@ def momentum_step_nesterov(parameters, gradient, velocity, learning_rate, moment
 check.momentum_step_nesterov(momentum_step_nesterov)
 
 # %% [markdown]
-# Does the ball brake in the valley of before? The best rate of plain momentum 0.9, and of Nesterov's:
-
-# %%
-for name, nesterov in {"momentum 0.9": False, "Nesterov's, 0.9": True}.items():
-    steps, rate = steps_until(0.001, lambda rate, n=nesterov: nn.SGD(rate, momentum=0.9, nesterov=n))
-    print(f"{name:16} {steps:3} steps, at the rate {rate:.2f}")
+# Does the ball brake in the valley of before? Add `"Nesterov": {rate: path(nn.SGD(rate, momentum=0.9, nesterov=True))
+# for rate in rates}` to `paths` above, and compare it with plain momentum 0.9: at the rate 0.1, its loss after 60 steps
+# is less than a tenth.
