@@ -181,7 +181,7 @@ batch_affine = Spec(
         random_case("shapes drawn at random", _a_layer),
     ],
     mistakes=[
-        Mistake("the bias is missing", lambda x, weight, bias: x @ weight.T),
+        Mistake("the bias is missing: add it to every row of the product", lambda x, weight, bias: x @ weight.T),
         Mistake(
             "the bias is added along the wrong axis: bias (M,) lines up with the last axis of (N, M) by itself, "
             "so add it as it is",
@@ -191,7 +191,7 @@ batch_affine = Spec(
             "the weight is not transposed: its rows belong to the outputs, so the product is x @ weight.T",
             lambda x, weight, bias: x @ weight + bias,
         ),
-        Mistake("the bias is subtracted", lambda x, weight, bias: x @ weight.T - bias),
+        Mistake("the bias is subtracted: add it", lambda x, weight, bias: x @ weight.T - bias),
         Mistake("this is only the first sample", lambda x, weight, bias: weight @ x[0] + bias),
         Mistake("this is only the last sample", lambda x, weight, bias: weight @ x[-1] + bias),
     ],

@@ -194,7 +194,10 @@ CONVOLUTION_MISTAKES = (
     Mistake(STRIDE, _of(lambda x, w, b, s, p: (x, w, b, 1, p))),
     Mistake("the stride counts for columns, too", _of(lambda x, w, b, s, p: (x, w, b, (s, 1), p))),
     Mistake("the stride counts for rows, too", _of(lambda x, w, b, s, p: (x, w, b, (1, s), p))),
-    Mistake("the padding is missing", _of(lambda x, w, b, s, p: (x, w, b, s, 0))),
+    Mistake(
+        "the padding is missing: put zeros on all four sides of each image first",
+        _of(lambda x, w, b, s, p: (x, w, b, s, 0)),
+    ),
     Mistake(
         "the padding repeats the edge: pad with zeros", _of(lambda x, w, b, s, p: (_stretched_edges(x, p), w, b, s))
     ),
@@ -355,7 +358,8 @@ im2col = Spec(
         Mistake("your windows are turned by 180 degrees: read them as they lie in the image", _turned_windows),
         Mistake(STRIDE, lambda x, kernel_size, stride=1, padding=0: ops.im2col(x, kernel_size, 1, padding)),
         Mistake(
-            "the padding is missing", lambda x, kernel_size, stride=1, padding=0: ops.im2col(x, kernel_size, stride)
+            "the padding is missing: put zeros on all four sides before you cut the windows",
+            lambda x, kernel_size, stride=1, padding=0: ops.im2col(x, kernel_size, stride),
         ),
     ],
 )

@@ -143,14 +143,14 @@ softmax_cross_entropy = Spec(
         "shifted (N, M) = scores minus the maximum of each row (keepdims=True keeps the axis). exponentials (N, M), "
         "sums (N,). shifted[np.arange(n), labels] picks the score of the right class of each row: (N,). The gradient "
         "is (probabilities - 1 at the right classes) / N.",
-        "shifted = scores - scores.max(axis=1, keepdims=True)\n"
+        "shifted = scores - (the largest of each row, as a column)\n"
         "exponentials = np.exp(shifted)\n"
         "sums = exponentials.sum(axis=1)\n"
         "rows = np.arange(len(scores))\n"
-        "loss = (np.log(sums) - shifted[rows, labels]).mean()\n"
+        "loss = (np.log(sums) - (shifted, at the right class of each row)).mean()\n"
         "grad = exponentials / sums[:, None]\n"
         "grad[rows, labels] -= 1\n"
-        "return loss, grad / len(scores)",
+        "return loss, (grad, divided by what the mean divided by)",
     ),
     mistakes=LOSS_MISTAKES,
     compare=named("loss", "grad"),
@@ -311,7 +311,7 @@ max_pool2d_backward = Spec(
         "ops.max_pool2d_indices(x, kernel_size, stride, padding) says where the maxima are: (N, C, OH, OW), as grad. "
         "ops.max_unpool2d(values, indices, size) puts values there and adds up what meets; size is (H, W).",
         "indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)\n"
-        "return ops.max_unpool2d(grad, indices, x.shape[2:])",
+        "return ops.max_unpool2d(what is put back, indices, the size of an image of x)",
     ),
     mistakes=POOLING_MISTAKES,
 )

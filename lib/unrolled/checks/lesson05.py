@@ -113,7 +113,7 @@ sequential_forward = Spec(
         "What leaves one layer enters the next. Keep one variable for it, and let each layer replace it.",
         "layer.forward(x, training) takes a batch and returns a batch, of another shape perhaps. There is no need to "
         "know the shapes. Dropout must know whether this is training, so pass that on.",
-        "for layer in layers:\n    x = layer.forward(x, training)\nreturn x",
+        "for layer in layers:\n    x = (what this layer makes of x, told whether this is training)\nreturn x",
     ),
     mistakes=[
         Mistake(
@@ -153,7 +153,7 @@ sequential_backward = Spec(
         "The chain rule goes the other way: the last layer was closest to the loss, so it is the first to be asked.",
         "layer.backward(grad) takes the gradient by what left the layer and returns that by what came in: the very "
         "thing that the layer before it needs.",
-        "for layer in reversed(layers):\n    grad = layer.backward(grad)\nreturn grad",
+        "for layer in (the layers, the last one first):\n    grad = layer.backward(grad)\nreturn grad",
     ),
     mistakes=[
         Mistake(
@@ -195,8 +195,8 @@ minibatches = Spec(
         "a slice that reaches past the end is shorter by itself.",
         "order = np.random.default_rng(seed).permutation(len(images))\n"
         "for start in range(0, len(images), batch_size):\n"
-        "    chosen = order[start : start + batch_size]\n"
-        "    yield images[chosen], labels[chosen]",
+        "    chosen = (the slice of order that begins at start)\n"
+        "    yield images[chosen], (their labels)",
     ),
     compare=each_once_and_shuffled,
     call=three_epochs,
@@ -240,9 +240,9 @@ momentum_step = Spec(
         "A ball that rolls: it keeps part of its velocity, and the gradient changes the velocity, not the place.",
         "First the gradient: weight decay adds weight_decay times the parameters to it. Then the new velocity from "
         "the old one. Then the step, with the new velocity. All are arrays of one shape; make new ones.",
-        "gradient = gradient + weight_decay * parameters\n"
+        "gradient = gradient + (the part for weight decay)\n"
         "velocity = momentum * velocity + gradient\n"
-        "return parameters - learning_rate * velocity, velocity",
+        "return (the parameters after a step against the new velocity), velocity",
     ),
     mistakes=MOMENTUM_MISTAKES,
 )
@@ -289,8 +289,8 @@ adam_step = Spec(
         "m becomes beta1 * m + (1 - beta1) * gradient, and v the same with beta2 and gradient**2. For the step alone "
         "divide them by 1 - beta1**t and 1 - beta2**t; what you return is m and v without that.",
         "m = beta1 * m + (1 - beta1) * gradient\n"
-        "v = beta2 * v + (1 - beta2) * gradient**2\n"
-        "m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)\n"
+        "v = (the same with beta2 and the square)\n"
+        "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
         "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
     ),
     mistakes=ADAM_MISTAKES,

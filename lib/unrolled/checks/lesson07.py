@@ -59,7 +59,7 @@ find_bottleneck = Spec(
         "seconds = {}\n"
         "for event in trace:\n"
         "    line = event['line']\n"
-        "    seconds[line] = seconds.get(line, 0) + event['end'] - event['start']\n"
+        "    seconds[line] = seconds.get(line, 0) + (how long this event worked)\n"
         "line = max(seconds, key=seconds.get)\n"
         "return line, seconds[line]",
     ),
@@ -154,7 +154,7 @@ roofline_bound = Spec(
         "of which is good for a certain number of flops.",
         "The intensity is flops / nbytes, in flops a byte. Times the bandwidth, in bytes a second, that is flop/s. The "
         "lower of the two ceilings holds.",
-        "from_memory = flops / nbytes * bandwidth\n"
+        "from_memory = (flops a byte) * bandwidth\n"
         "if from_memory < peak:\n"
         '    return from_memory, "memory"\n'
         'return peak, "arithmetic"',
