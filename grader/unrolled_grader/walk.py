@@ -246,6 +246,7 @@ class Walk:
             measured if self._timed else None,
             simulated=stand_in.simulated,
             ported=stand_in.ported if self._wants_gpu else lambda function: None,
+            apart=True,
         )
         kind = found.get("bound")
         function = stand_in if found.get("callable") else alien(kind if isinstance(kind, str) else "object")

@@ -74,6 +74,26 @@ def test_the_judge_finds_what_the_learner_finds_in_the_same_words(monkeypatch: p
             assert points(verdicts)[name] == report.points
 
 
+def test_a_real_gpu_gets_the_cases_whose_inputs_can_go_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the judge keeps, such as the work to be timed, takes no arrays of a GPU that only the worker reaches."""
+    monkeypatch.setattr(walk.Walk, "_wants_gpu", True)  # the worker's own simulated GPU stands for a real one
+    assert points(judged(gpu_specs.GPU_TIME, {"a": gpu_specs.HONEST_TIME})) == {"a": 1}
+    assert points(judged(gpu_specs.LAYER, {"a": gpu_specs.RIGHT})) == {"a": 2}
+    wrong = judged(gpu_specs.LAYER, {"a": gpu_specs.RIGHT + MEETS_ITS_OWN})
+    assert "right on the simulated GPU, but on this machine's own:" in wrong.scores[0].detail
+
+
+MEETS_ITS_OWN = """
+
+_answer, _calls = answer, []
+
+def answer(*positional, **named):
+    _calls.append(1)
+    return _answer(*positional, **named) * (1 if len(_calls) < 3 else 2)
+"""
+"""A layer that is right in NumPy and on the simulated GPU, and wrong after that."""
+
+
 def test_the_real_clock_is_no_clock_of_the_gpu() -> None:
     assert points(judged(gpu_specs.GPU_TIME, {"a": gpu_specs.TIMED["the real clock"][0]})) == {"a": 0}
 

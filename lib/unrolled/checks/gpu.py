@@ -93,6 +93,11 @@ def fetched(value: Any) -> Any:
     return _changed(value, lambda leaf: device.to_host(leaf) if _on_device(leaf) else leaf)
 
 
+def functions_in(value: Any) -> bool:
+    """Whether there is something to be called in nested lists, tuples and dictionaries."""
+    return any(map(callable, _leaves(value)))
+
+
 @contextmanager
 def traced(module: device.Module) -> Iterator[Trace | None]:
     """What the simulated GPU does in the block; None for NumPy. It is complete when the block is left."""

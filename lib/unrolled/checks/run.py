@@ -63,7 +63,8 @@ class Place:
     for a function in this process. One that stands for a function elsewhere raises AnswerUsedError by itself.
 
     `simulated()` is the simulated GPU's module, connected to a machine for one case. `ported(function)` runs the
-    function on a real GPU and takes and returns NumPy arrays; it is None where there is no such GPU.
+    function on a real GPU and takes and returns NumPy arrays; it is None where there is no such GPU. With `apart` the
+    function's real GPU is out of this process's reach: a case whose inputs hold functions stays on the simulated one.
     """
 
     limiter: Callable[[float], AbstractContextManager[None]]
@@ -71,6 +72,7 @@ class Place:
     withhold: bool = False
     simulated: Callable[[], AbstractContextManager[device.Module]] = gpu.connected
     ported: Callable[[Function], Function | None] = lambda function: None
+    apart: bool = False
 
 
 def _race_here(function: Function, speed: Speed, seed: int, announce: Announce | None) -> timing.Verdict:
@@ -169,7 +171,8 @@ def _check_case(
         return _check_call(spec, function, case, seed, limit, place, earlier, np)
     with place.simulated() as module:
         finding = _check_call(spec, function, case, seed, limit, place, earlier, module)
-    on_gpu = place.ported(function) if finding.verdict == "pass" else None
+    reached = finding.verdict == "pass" and not (place.apart and gpu.functions_in(case.inputs(seed)))
+    on_gpu = place.ported(function) if reached else None
     if on_gpu is None:
         return finding
     again = _check_call(spec, on_gpu, case, seed, limit, place, earlier, np)
