@@ -12,7 +12,7 @@ import pytest
 LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "unrolled"
 FLOORS = (
     {"device", "simgpu", "syllabi"},
-    {"frontend", "gallery", "handin", "ops", "kernels", "data", "timing", "records"},
+    {"frontend", "gallery", "handin", "ops", "kernels", "data", "timing", "records", "upgrade"},
     {"nn", "show"},
     {"checks", "journal", "profile", "submission"},
     {"check", "notebooks", "doctor", "cli"},

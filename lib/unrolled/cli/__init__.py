@@ -14,7 +14,7 @@ from importlib import metadata
 
 import unrolled
 
-from . import gallery, handing_in, lab, learner, machine, progress
+from . import gallery, handing_in, lab, learner, machine, progress, upgrade
 from .common import CommandError, Subparsers
 
 __all__ = ["CommandError", "Subparsers", "main"]
@@ -67,7 +67,7 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
     parser.add_argument("--version", action="version", version=f"unrolled {unrolled.__version__}")
     parser.set_defaults(hands_on=False)
     subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for add in (machine.add, lab.add, learner.add, handing_in.add, progress.add, gallery.add):
+    for add in (machine.add, lab.add, learner.add, handing_in.add, progress.add, gallery.add, upgrade.add):
         add(subparsers)
     absent, added = {}, set()
     for entry in metadata.entry_points(group=GROUP):

@@ -1,0 +1,136 @@
+"""`unrolled upgrade`: move your answers from an older copy of a lesson into the newer release of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import checkout, lab
+from .common import CommandError, Subparsers
+
+if TYPE_CHECKING:
+    from unrolled.upgrade import Upgrade
+
+OLDER = "older"
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "upgrade",
+        help="move your answers from an older copy of a lesson into the newer one",
+        description="Move your answers, your predictions and your own cells from work/LESSON.ipynb into the newer "
+        "release of the lesson. Your copy is kept as work/older/LESSON.VERSION.ipynb.",
+    )
+    parser.add_argument("lesson", help="its name, its number such as 02, or all")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="the folder with your copies (default: work/)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    work = (arguments.work or root / "work").absolute()
+    names = sorted(file.stem for file in (root / "notebooks").glob("*/*.ipynb") if file.stem == file.parent.name)
+    if arguments.lesson == "all":
+        chosen = [name for name in names if (work / f"{name}.ipynb").is_file()]
+    else:
+        chosen = [lab.choose(arguments.lesson, names)]
+    if not chosen:
+        raise CommandError(f"{work} holds no copy of a lesson: nothing to upgrade")
+    failed = False
+    for name in chosen:
+        try:
+            print(one(work / f"{name}.ipynb", root / "notebooks" / name / f"{name}.ipynb", write=not arguments.dry_run))
+        except (OSError, ValueError) as error:
+            failed = True
+            print(f"{name}: not upgraded, and left as it is: {error}")
+    return 1 if failed else 0
+
+
+def one(mine: Path, released: Path, *, write: bool = True) -> str:
+    """Upgrade one copy; what came of it, in words. Raises OSError, and ValueError for what is no older copy."""
+    from unrolled import upgrade
+
+    name = released.stem
+    older, newer = _read(mine), _read(released)
+    lesson, before = upgrade.lesson_of(older)
+    after = upgrade.lesson_of(newer)[1]
+    if lesson not in ("", name):
+        raise ValueError(f"{mine} is a notebook of {lesson}")
+    if before == after:
+        return f"{name}: is of version {after} already"
+    if _numbers(before) > _numbers(after):
+        raise ValueError(f"it is of version {before}, newer than this course ({after}): update the course first")
+    found = upgrade.merged(older, newer)
+    kept = _free(mine.parent / OLDER, f"{name}.{before or 'unknown'}")
+    if write:
+        _put(mine, kept, found.notebook)
+    said = told(name, found, kept, _passed(mine.parent / "journal.json"))
+    return said if write else f"This is what would be done; nothing is changed.\n{said}"
+
+
+def _put(mine: Path, kept: Path, notebook: dict[str, Any]) -> None:
+    """Keep the older copy under its new name, then let the newer notebook take its place."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    half = mine.with_name(f".{mine.name}.part")
+    half.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+    with kept.open("xb") as stream, mine.open("rb") as source:  # "x": never over what is there
+        shutil.copyfileobj(source, stream)
+    os.replace(half, mine)
+
+
+def _free(folder: Path, stem: str) -> Path:
+    """A name that nothing has: STEM.ipynb, STEM-2.ipynb, …"""
+    number, file = 1, folder / f"{stem}.ipynb"
+    while os.path.lexists(file):
+        number += 1
+        file = folder / f"{stem}-{number}.ipynb"
+    return file
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise ValueError(f"{file} is no notebook: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{file} is no notebook")
+    return content
+
+
+def _passed(journal: Path) -> set[str]:
+    """The checks that the journal notes as passed; none where there is no journal that can be read."""
+    try:
+        noted = json.loads(journal.read_text(encoding="utf-8"))["checks"]
+        return {name for name, entry in noted.items() if entry.get("ever_passed")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+
+
+def told(name: str, found: Upgrade, kept: Path, passed: set[str]) -> str:
+    """What an upgrade did, for its learner."""
+    lines = [f"{name}: from version {found.before or 'unknown'} to {found.after}; your older copy is {kept}"]
+    counts = (
+        ("answers moved", found.moved),
+        ("predictions moved", found.guesses),
+        ("new exercises", found.fresh),
+        ("no longer asked; your answer is now a cell of your own", found.gone),
+    )
+    lines += [f"  {what}: {', '.join(names)}" for what, names in counts if names]
+    if found.own:
+        lines.append(f"  cells of your own that came along: {found.own}")
+    for exercise, difference in found.changed.items():
+        lines.append(f"  {exercise} asks something else now. Your answer is in its cell; look it over:")
+        lines += [f"    {line}" for line in difference]
+        if exercise in passed:
+            lines.append(f"    The journal says that {exercise} passed: that was the earlier check. Run it again.")
+    lines.append("  Run All, and every check again: checks may ask more than before.")
+    return "\n".join(lines)

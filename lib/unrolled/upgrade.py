@@ -1,0 +1,258 @@
+"""Moving a learner's answers from a copy of an older lesson into the newer release of it.
+
+`merged` is the whole of it: two notebooks as plain JSON go in, the newer one with the learner's work comes out, with
+what a person should know. Exercises and answers in words are found by their grade_id, else by the function's name;
+predictions by their name. Whatever else the learner wrote or changed stays as a cell of its own, below the cell that it
+stood below. `unrolled upgrade` reads and writes the files.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Cell = dict[str, Any]
+Notebook = dict[str, Any]
+
+DEFINED = re.compile(r"^(?:async +)?(?:def|class) +(\w+)", re.MULTILINE)
+SIGNATURE = re.compile(
+    r"^((?:async +)?def +\w+\((?:[^()]|\([^()]*\))*\)[^:\n]*:)(?:\s*(\"{3}.*?\"{3}))?", re.MULTILINE | re.DOTALL
+)
+"""A function's first lines, and its docstring if it has one."""
+PREDICTION = re.compile(r"""(journal\.predict\(\s*["'](\w+)["']\s*,\s*)([^)\n]*?)(\s*\))""")
+NO_GUESS = "..."
+COURSES_ID = re.compile(r"[0-9a-f]{12}")
+"""What the build calls a cell without a grade_id: a hash of its source."""
+START = "check.start("
+COPIES = 5
+"""How often a source may occur in one lesson."""
+
+
+@dataclass
+class Upgrade:
+    """The newer notebook with the learner's work in it, and what a person should know. Names are exercises'."""
+
+    notebook: Notebook
+    before: str
+    after: str
+    """The versions."""
+    moved: list[str] = field(default_factory=list)
+    guesses: list[str] = field(default_factory=list)
+    changed: dict[str, list[str]] = field(default_factory=dict)
+    """Exercises whose text, signature or docstring is another now, with the differing lines."""
+    fresh: list[str] = field(default_factory=list)
+    """Exercises that the older notebook did not have."""
+    gone: list[str] = field(default_factory=list)
+    """Answers to exercises that the newer one does not have; they stay as cells of the learner's own."""
+    own: int = 0
+    """Cells of the learner's own that came along."""
+
+
+def lesson_of(notebook: Mapping[str, Any]) -> tuple[str, str]:
+    """The lesson and the version of a notebook, as the build wrote them; empty where it does not say."""
+    about = notebook.get("metadata", {}).get("unrolled", {})
+    lesson, version = (about.get(key) for key in ("lesson", "version")) if isinstance(about, dict) else ("", "")
+    return lesson if isinstance(lesson, str) else "", version if isinstance(version, str) else ""
+
+
+def merged(older: Notebook, newer: Notebook) -> Upgrade:
+    """`newer` with what the learner did in `older`. Neither is changed. ValueError for what is no notebook."""
+    old, nb = _cells(older), copy.deepcopy(newer)
+    new = _cells(nb)
+    upgrade = Upgrade(nb, lesson_of(older)[1], lesson_of(newer)[1])
+    used: set[int] = set()
+    for cell in new:
+        if _is_answer(cell):
+            _answer(cell, old, new, used, upgrade)
+    _guesses(old, new, upgrade)
+    nb["cells"] = _with_own(old, new, used, upgrade)
+    return upgrade
+
+
+def _answer(cell: Cell, old: Sequence[Cell], new: Sequence[Cell], used: set[int], upgrade: Upgrade) -> None:
+    """Put the learner's answer into its cell of the newer notebook, and note what became of the question."""
+    name = grade_id(cell)
+    index = _found(cell, old)
+    if index is None:
+        upgrade.fresh.append(name)
+        return
+    theirs = old[index]
+    used.add(index)
+    if not _untouched(theirs):
+        documented = any(found[2] for found in SIGNATURE.finditer(theirs["source"]))  # else it was taken out
+        before = _question(old, index, theirs["source"], documented)
+        after = _question(new, new.index(cell), cell["source"], documented)
+        if before != after:
+            names = (f"{name}, {upgrade.before or 'before'}", f"{name}, {upgrade.after}")
+            upgrade.changed[name] = list(difflib.unified_diff(before, after, *names, lineterm="", n=1))
+        cell["source"] = theirs["source"]
+        if "attachments" in theirs:
+            cell["attachments"] = theirs["attachments"]
+        upgrade.moved.append(name)
+
+
+def _found(cell: Cell, old: Sequence[Cell]) -> int | None:
+    """Where the learner's answer is: the last cell with this grade_id that defines the function; else see below.
+
+    A cell with the grade_id; a cell without one that defines the function (Colab drops grade_ids).
+    """
+    functions = set(DEFINED.findall(cell["source"])) if cell["cell_type"] == "code" else set()
+    defining = [index for index, other in enumerate(old) if functions & set(DEFINED.findall(_code(other)))]
+    carriers = [index for index, other in enumerate(old) if grade_id(other) == grade_id(cell)]
+    strays = [index for index in defining if not grade_id(old[index])]
+    choices = [index for index in carriers if index in defining] or carriers or strays
+    touched = [index for index in choices if not _untouched(old[index])]
+    best = touched or choices
+    return best[-1] if best else None
+
+
+def _question(cells: Sequence[Cell], index: int, source: str, documented: bool) -> list[str]:
+    """What an exercise asks, in lines: the text above its cell, its signature, and its docstring if `documented`."""
+    text: list[str] = []
+    for cell in reversed(cells[:index]):
+        if cell["cell_type"] != "markdown" or grade_id(cell):
+            break
+        text = cell["source"].splitlines() + text
+        if cell["source"].startswith("#"):
+            break
+    found = SIGNATURE.search(source)
+    head = "" if found is None else found[0] if documented else found[1]
+    return [line.rstrip() for line in [*text, *head.splitlines()]]
+
+
+def _guesses(old: Sequence[Cell], new: Sequence[Cell], upgrade: Upgrade) -> None:
+    """Put the learner's predictions where the newer notebook asks for them."""
+    guessed = {
+        name: value for cell in old for _, name, value, _ in PREDICTION.findall(_code(cell)) if value != NO_GUESS
+    }
+
+    def put(match: re.Match[str]) -> str:
+        if match[2] not in guessed or match[3] != NO_GUESS:
+            return match[0]
+        upgrade.guesses.append(match[2])
+        return f"{match[1]}{guessed[match[2]]}{match[4]}"
+
+    for cell in new:
+        if cell["cell_type"] == "code" and not _is_answer(cell):
+            cell["source"] = PREDICTION.sub(put, cell["source"])
+
+
+def _with_own(old: Sequence[Cell], new: Sequence[Cell], used: set[int], upgrade: Upgrade) -> list[Cell]:
+    """The newer cells, with the learner's own below those that they stood below."""
+    places = {key: place for place, cell in reversed([*enumerate(new)]) for key in _keys(cell)}
+    below: dict[int, list[Cell]] = {}
+    place, taken = 0, {str(cell["id"]) for cell in new if cell.get("id")}
+    for index, cell in enumerate(old):
+        known = next((places[key] for key in _keys(cell) if key in places), None)
+        place = place if known is None else known
+        if index in used or _is_courses(cell, known is not None) or not cell["source"].strip():
+            continue
+        if grade_id(cell):
+            upgrade.gone.append(grade_id(cell))
+        upgrade.own += 1
+        below.setdefault(place, []).append(_plain(cell, taken))
+    return [each for place, cell in enumerate(new) for each in (cell, *below.get(place, ()))]
+
+
+def _keys(cell: Cell) -> Iterator[str]:
+    """What a cell is known by in another release: its grade_id, its id, its source but for the guesses."""
+    if grade_id(cell):
+        yield f"grade {grade_id(cell)}"
+    if identity := _id(cell):
+        yield f"id {identity}"
+    if START in _code(cell):
+        yield "start"
+    yield f"source {cell['cell_type']} {PREDICTION.sub(_no_guess, cell['source']).strip()}"
+
+
+def _is_courses(cell: Cell, is_there: bool) -> bool:
+    """Whether a cell is as the course handed it out, but for a guess. `is_there`: the newer notebook has it, too."""
+    if grade_id(cell):
+        return not cell["metadata"]["nbgrader"].get("solution") or _untouched(cell)
+    if START in _code(cell) or (cell["cell_type"] == "markdown" and cell["source"].startswith("# ")):
+        return is_there or bool(COURSES_ID.fullmatch(_id(cell)))  # the build writes into these two
+    source = PREDICTION.sub(_no_guess, cell["source"])
+    made = (f"{cell['cell_type']}\n{source}\n{copy}" for copy in range(1, COPIES + 1))
+    return _id(cell) in {hashlib.sha256(text.encode()).hexdigest()[:12] for text in made} or (
+        is_there and not COURSES_ID.fullmatch(_id(cell))
+    )
+
+
+def _no_guess(match: re.Match[str]) -> str:
+    return f"{match[1]}{NO_GUESS}{match[4]}"
+
+
+def _untouched(cell: Cell) -> bool:
+    """Whether an answer's cell is as it was handed out, by nbgrader's checksum."""
+    mark = cell["metadata"].get("nbgrader")
+    if not isinstance(mark, dict) or "checksum" not in mark:
+        return False
+    graded, solution = bool(mark.get("grade")), bool(mark.get("solution"))
+    locked = not solution and (graded or bool(mark.get("locked")))
+    parts = [cell["source"], cell["cell_type"], str(graded), str(solution), str(locked), str(mark.get("grade_id"))]
+    if graded:
+        parts.append(str(float(mark.get("points", 0))))
+    return bool(mark["checksum"] == hashlib.md5("".join(parts).encode(), usedforsecurity=False).hexdigest())
+
+
+def _plain(cell: Cell, taken: set[str]) -> Cell:
+    """A cell of the learner's own: no mark of the course's on it, and an id that no other cell has."""
+    own = copy.deepcopy(cell)
+    own["metadata"] = {
+        key: value for key, value in own["metadata"].items() if key not in ("nbgrader", "editable", "deletable")
+    }
+    identity, number = _id(cell) or hashlib.sha256(cell["source"].encode()).hexdigest()[:8], 1
+    own["id"] = identity
+    while own["id"] in taken:
+        number += 1
+        own["id"] = f"{identity[:56]}-own-{number}"
+    taken.add(own["id"])
+    if own["cell_type"] == "code":
+        own.setdefault("outputs", [])
+        own.setdefault("execution_count", None)
+    return own
+
+
+def _is_answer(cell: Cell) -> bool:
+    mark = cell["metadata"].get("nbgrader")
+    return isinstance(mark, dict) and bool(mark.get("solution"))
+
+
+def grade_id(cell: Cell) -> str:
+    """A cell's nbgrader id; empty if it has none."""
+    mark = cell["metadata"].get("nbgrader")
+    name = mark.get("grade_id") if isinstance(mark, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _id(cell: Cell) -> str:
+    """A cell's id; Colab keeps it in the metadata."""
+    identity = cell.get("id") or cell["metadata"].get("id")
+    return identity if isinstance(identity, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", identity) else ""
+
+
+def _code(cell: Cell) -> str:
+    return str(cell["source"]) if cell["cell_type"] == "code" else ""
+
+
+def _cells(notebook: Notebook) -> list[Cell]:
+    cells = notebook.get("cells")
+    if not isinstance(cells, list) or notebook.get("nbformat") != 4:
+        raise ValueError("it is no notebook of format 4: open it in Jupyter and save it again")
+    return [_checked(cell) for cell in cells]
+
+
+def _checked(cell: Any) -> Cell:
+    """A cell as it came, with its source in one piece. Raises ValueError."""
+    source = cell.get("source") if isinstance(cell, dict) else None
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str) or cell.get("cell_type") not in ("code", "markdown", "raw"):
+        raise ValueError("it is no notebook: a cell has no text or no type")
+    metadata = cell.get("metadata")
+    return {**cell, "source": source, "metadata": metadata if isinstance(metadata, dict) else {}}

@@ -1,0 +1,200 @@
+"""`unrolled upgrade`: what a learner did in an older copy stands in the newer notebook, and nothing is lost."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from unrolled import cli, upgrade
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSON = "02_convolution"
+ANSWER = "def im2col(x, kernel_size, stride=1, padding=0):\n    return 'mine'"
+CHANGED = "### Exercise: im2col\n\nThe question as it was before."
+
+
+def released() -> dict:
+    return json.loads((ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb").read_text(encoding="utf-8"))
+
+
+def name_of(cell: dict) -> str:
+    return upgrade.grade_id(cell)
+
+
+def cell_of(notebook: dict, name: str) -> dict:
+    (found,) = (cell for cell in notebook["cells"] if name_of(cell) == name)
+    return found
+
+
+def source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def course_id(kind: str, text: str) -> str:
+    return hashlib.sha256(f"{kind}\n{text}\n1".encode()).hexdigest()[:12]
+
+
+@pytest.fixture
+def older() -> dict:
+    """An untouched copy of an older release: the text above im2col was another one."""
+    notebook = released()
+    notebook["metadata"]["unrolled"]["version"] = "0.0.9"
+    place = notebook["cells"].index(cell_of(notebook, "im2col"))
+    question = max(i for i in range(place) if source(notebook["cells"][i]).startswith("### Exercise"))
+    notebook["cells"][question].update(source=CHANGED, id=course_id("markdown", CHANGED))
+    return notebook
+
+
+@pytest.fixture
+def worked(older: dict) -> dict:
+    """The same after a learner's work: an answer, words, a guess, an own cell and a changed one of the course's."""
+    cell_of(older, "im2col")["source"] = ANSWER.splitlines(keepends=True)
+    words = next(c for c in older["cells"] if c["cell_type"] == "markdown" and upgrade._is_answer(c))
+    words["source"] = "Because memory."
+    for cell in older["cells"]:
+        cell["source"] = source(cell).replace(
+            'journal.predict("conv2d_gemm", ...)', 'journal.predict("conv2d_gemm", 40)'
+        )
+    place = older["cells"].index(cell_of(older, "check_im2col"))
+    own = {"cell_type": "code", "id": "8f3a2b1c", "metadata": {}, "source": "mine = 1", "outputs": []}
+    older["cells"].insert(place + 1, own | {"execution_count": 3})
+    changed = next(c for c in older["cells"] if c["cell_type"] == "code" and "show." in c["source"] and not name_of(c))
+    changed["source"] += "\n# I changed this"
+    return older
+
+
+def test_an_untouched_copy_becomes_the_newer_notebook(older: dict) -> None:
+    found = upgrade.merged(older, released())
+    assert [source(cell) for cell in found.notebook["cells"]] == [source(cell) for cell in released()["cells"]]
+    assert (found.moved, found.guesses, found.changed, found.own) == ([], [], {}, 0)
+
+
+def test_everything_that_is_the_learners_comes_along(worked: dict) -> None:
+    before = copy.deepcopy(worked)
+    found = upgrade.merged(worked, released())
+    assert worked == before
+    nb = found.notebook
+    nbformat.validate(nbformat.from_dict(nb))
+    assert cell_of(nb, "im2col")["source"] == ANSWER
+    assert "Because memory." in [cell["source"] for cell in nb["cells"]]
+    assert sum('journal.predict("conv2d_gemm", 40)' in cell["source"] for cell in nb["cells"]) == 1
+    assert found.guesses == ["conv2d_gemm"]
+    texts = [cell["source"] for cell in nb["cells"]]
+    assert texts[texts.index("mine = 1") - 1] == source(cell_of(released(), "check_im2col"))
+    assert found.own == 2
+    (changed,) = (cell for cell in nb["cells"] if cell["source"].endswith("# I changed this"))
+    assert "nbgrader" not in changed["metadata"]
+    assert [source(cell) for cell in released()["cells"] if name_of(cell).startswith("check_")] == [
+        cell["source"] for cell in nb["cells"] if name_of(cell).startswith("check_")
+    ]
+    assert CHANGED not in texts
+
+
+def test_what_is_asked_differently_is_named_with_the_lines(worked: dict) -> None:
+    found = upgrade.merged(worked, released())
+    assert list(found.changed) == ["im2col"]
+    assert "-The question as it was before." in found.changed["im2col"]
+    assert not any("def im2col" in line for line in found.changed["im2col"] if line[0] in "+-")
+    answer = 'def im2col(x, size):\n    """As it was."""\n    return \'mine\''
+    cell_of(worked, "im2col")["source"] = answer
+    changed = upgrade.merged(worked, released()).changed["im2col"]
+    assert "-def im2col(x, size):" in changed
+    assert '-    """As it was."""' in changed
+
+
+def test_without_ids_and_grade_ids_answers_are_found_by_the_functions_name(worked: dict) -> None:
+    for cell in worked["cells"]:
+        cell.pop("id", None)
+        cell["metadata"] = {}
+    found = upgrade.merged(worked, released())
+    assert cell_of(found.notebook, "im2col")["source"] == ANSWER
+    assert "mine = 1" in [cell["source"] for cell in found.notebook["cells"]]
+    assert "Because memory." in [cell["source"] for cell in found.notebook["cells"]]
+    assert len({cell["id"] for cell in found.notebook["cells"]}) == len(found.notebook["cells"])
+
+
+def test_a_doubled_exercise_keeps_the_last_and_an_exercise_that_is_gone_stays(worked: dict) -> None:
+    copied = copy.deepcopy(cell_of(worked, "im2col")) | {"source": ANSWER.replace("mine", "later"), "id": "copy"}
+    place = worked["cells"].index(cell_of(worked, "im2col"))
+    worked["cells"].insert(place + 1, copied)
+    mark = {"grade_id": "gone", "solution": True, "grade": False, "locked": False, "checksum": "x"}
+    gone = {"cell_type": "code", "id": "gone", "metadata": {"nbgrader": mark}, "source": "def gone(): ..."}
+    worked["cells"].append(gone | {"outputs": [], "execution_count": None})
+    found = upgrade.merged(worked, released())
+    texts = [cell["source"] for cell in found.notebook["cells"]]
+    assert cell_of(found.notebook, "im2col")["source"] == copied["source"]
+    assert ANSWER in texts
+    assert texts[-1] == "def gone(): ..."
+    assert sorted(found.gone) == ["gone", "im2col"]
+
+
+@pytest.fixture
+def course(tmp_path: Path, worked: dict, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "pyproject.toml").write_text("[tool.unrolled]\n", encoding="utf-8")
+    for folder in (tmp_path / "notebooks" / LESSON, tmp_path / "work"):
+        folder.mkdir(parents=True)
+    (tmp_path / "notebooks" / LESSON / f"{LESSON}.ipynb").write_text(json.dumps(released()), encoding="utf-8")
+    (tmp_path / "work" / f"{LESSON}.ipynb").write_text(json.dumps(worked), encoding="utf-8")
+    passed = {"checks": {"im2col": {"ever_passed": True}}}
+    (tmp_path / "work" / "journal.json").write_text(json.dumps(passed), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(course: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(course)): f.read_bytes() for f in course.rglob("*") if f.is_file()}
+
+
+def test_the_command_keeps_the_older_copy_and_twice_is_harmless(
+    course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(course)
+    assert cli.main(["upgrade", "02", "--dry-run"]) == 0
+    assert files(course) == before
+    capsys.readouterr()
+    assert cli.main(["upgrade", "02"]) == 0
+    said = capsys.readouterr().out
+    assert "answers moved: im2col" in said
+    assert "-The question as it was before." in said
+    assert "The journal says that im2col passed: that was the earlier check." in said
+    after = files(course)
+    mine, kept = f"work/{LESSON}.ipynb", f"work/older/{LESSON}.0.0.9.ipynb"
+    assert after.keys() - before.keys() == {kept}
+    assert after[kept] == before[mine]
+    assert {name for name in before if before[name] != after[name]} == {mine}
+    assert cli.main(["upgrade", "all"]) == 0
+    assert "already" in capsys.readouterr().out
+    assert files(course) == after
+    (course / mine).write_bytes(before[mine])
+    assert cli.main(["upgrade", "02"]) == 0
+    assert files(course)[f"work/older/{LESSON}.0.0.9-2.ipynb"] == before[mine]
+    assert files(course)[kept] == before[mine]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is no notebook"),
+        ("[]", "is no notebook"),
+        ('{"nbformat": 3, "cells": []}', "no notebook of format 4"),
+        ('{"nbformat": 4, "cells": [1]}', "a cell has no text"),
+        (
+            '{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"lesson": "03_pooling"}}}',
+            "a notebook of 03_pooling",
+        ),
+        ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"version": "99.0"}}}', "newer than this course"),
+    ],
+)
+def test_what_cannot_be_upgraded_is_named_and_left_alone(
+    course: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
+) -> None:
+    (course / "work" / f"{LESSON}.ipynb").write_text(content, encoding="utf-8")
+    before = files(course)
+    assert cli.main(["upgrade", "all"]) == 1
+    assert said in capsys.readouterr().out
+    assert files(course) == before
