@@ -54,8 +54,8 @@ def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str
 def put(lesson: str, cells: list[NotebookNode], exercise: str, file: Path) -> list[NotebookNode]:
     """The lesson's cells with this variant's in place of the exercise's. Raises LessonError, which names the file."""
     variant, inside = file.stem[3:], _read(file)
-    _check(f"lessons/{FOLDER}/{file.name}", variant, inside, _points(cells, exercise))
     first, last = _place(lesson, cells, exercise)
+    _check(f"lessons/{FOLDER}/{file.name}", variant, inside, _points(cells, exercise))
     above = cells[:first]
     kept, _, _ = cells[first].source.partition(f"### Exercise: {exercise}\n")
     if kept.strip():
@@ -88,7 +88,7 @@ def _place(lesson: str, cells: list[NotebookNode], exercise: str) -> tuple[int, 
     if not headings or HEADING.findall(cells[headings[-1]].source)[-1] != exercise:
         raise LessonError(f"{lesson}: no line '### Exercise: {exercise}' stands above the cell {exercise!r}")
     if f"check_{exercise}" not in ids[at:]:
-        raise LessonError(f"{lesson}: no cell check_{exercise!s} follows the cell {exercise!r}")
+        raise LessonError(f"{lesson}: no cell check_{exercise} follows the cell {exercise!r}")
     return headings[-1], ids.index(f"check_{exercise}")
 
 

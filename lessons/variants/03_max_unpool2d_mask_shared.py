@@ -3,8 +3,8 @@
 #
 # **Core**, about 15 minutes.
 #
-# There is another fair rule: equal maxima **share** the value, each an equal part. It keeps the sum as well. (PyTorch's
-# `torch.amax` sends its gradient back like that.) For the windows of the picture above, and the values 10, 20, 30 and 40,
+# There is another fair rule: equal maxima **share** the value, each an equal part. It keeps the sum as well.
+# (Pooling layers seldom do it. The gradient of `torch.amax` in PyTorch does.) For the windows of the picture above, and the values 10, 20, 30 and 40,
 # it gives
 #
 # ```
@@ -16,10 +16,10 @@
 # ```
 #
 # Put values back by masks and by this rule, without indices and without a loop over windows. A loop over the *places
-# inside* a window is fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2, `x[:, :,
-# 0::2, 1::2]` holds the upper right pixel of all windows at once. Where an edge is left over, that is one too many:
-# `i : i + OH * step : step` takes just OH of them. How many share must be known before the first part is given out. The
-# check asks for 8 times the speed of plain loops. What will you get?
+# inside* a window is fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2,
+# `x[:, :, 0::2, 1::2]` holds the upper right pixel of all windows at once. Where an edge is left over, that is one too
+# many: `i : i + OH * step : step` takes just OH of them. How many share must be known before the first part is given
+# out. The check asks for 8 times the speed of plain loops. What will you get?
 
 # %%
 journal.predict("max_unpool2d_mask_shared", ...)  # your guess: how many times faster?
@@ -54,6 +54,6 @@ def max_unpool2d_mask_shared(values, x, kernel_size):
 check.max_unpool2d_mask_shared(max_unpool2d_mask_shared)
 
 # %% [markdown]
-# The rest of the lesson, and the library, follow the first rule again: of equal maxima the first gets the value. For that,
-# a mask remembers which windows still *wait* for their winner: `here = waiting & (pixel == largest)`, and after each place
-# `waiting = waiting & ~here`. One pass through the places is then enough.
+# You went through the places twice. The rest of the lesson, and the library, follow the first rule again, and for that
+# once is enough: of equal maxima the first gets the value. A mask remembers which windows still *wait* for their winner:
+# `here = waiting & (pixel == largest)`, and after each place `waiting = waiting & ~here`.

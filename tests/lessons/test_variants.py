@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 
 import jupytext
 import nbformat
@@ -157,6 +158,74 @@ def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(l
     assert {name: found.report().points for name, found in result.reports.items()} == dict.fromkeys(
         (f"{exercise}_{suffix}" for exercise, suffix in chosen.items()), 0
     )
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A checkout with lesson 02 and one of its variants, to be spoilt."""
+    for file in ("pyproject.toml", "nbgrader_config.py", "grader/nbgrader_config.py", SOURCE, VARIANT):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    return tmp_path
+
+
+SOURCE, VARIANT = "lessons/02_convolution.py", "lessons/variants/02_im2col_nhwc.py"
+
+
+def test_other_text_stays_and_the_guess_is_noted_for_the_variant():
+    notebook = built("02_convolution", {"conv2d_loops": "dilated", "conv2d_gemm": "nhwc"}, "solutions")
+    sources = [cell.source for cell in notebook.cells]
+    assert 'journal.predict("conv2d_gemm_nhwc", ...)  # your guess' in sources
+    heading = next(i for i, text in enumerate(sources) if text.startswith("### Exercise: conv2d_loops_dilated"))
+    assert sources[heading - 1].startswith("(Another order in use is NHWC")
+    assert "### Exercise: conv2d_loops\n" not in "\n".join(sources)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        (
+            VARIANT,
+            "# ### Exercise: im2col_nhwc",
+            "# ### im2col",
+            r"02_im2col_nhwc\.py: the first cell must be markdown",
+        ),
+        (VARIANT, '"check_im2col_nhwc"', '"check_im2col"', r"02_im2col_nhwc\.py: the cells with a grade_id must be"),
+        (VARIANT, '"points": 3', '"points": 2', r"02_im2col_nhwc\.py: check_im2col_nhwc is worth 2 points, .* check 3"),
+        (VARIANT, "### END SOLUTION", "", r"do not pair up in the cell that starts with 'def im2col_nhwc"),
+        (
+            SOURCE,
+            "# ### Exercise: im2col\n",
+            "# ### im2col\n",
+            r"02_convolution: no line '### Exercise: im2col' stands",
+        ),
+        (SOURCE, '"check_im2col"', '"check_im2cols"', r"02_convolution: no cell check_im2col follows"),
+    ],
+)
+def test_a_variant_that_does_not_fit_is_refused_with_its_file_and_cell(course, file, old, new, message):
+    text = (course / file).read_text(encoding="utf-8")
+    assert old in text
+    (course / file).write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(authoring.LessonError, match=message):
+        authoring.make(course, {"im2col": "nhwc"})
+
+
+@pytest.mark.parametrize("wanted", [{"im2col": "nchw"}, {"ink": "nhwc"}])
+def test_a_variant_that_does_not_exist_is_refused(course, wanted):
+    with pytest.raises(authoring.LessonError, match="there is no lessons/variants/NN_"):
+        authoring.make(course, wanted)
+
+
+def test_a_class_builds_what_its_course_json_chooses(course):
+    file = course / authoring.CHOICES
+    file.parent.mkdir(parents=True)
+    file.write_text('{"variants": {"im2col": "nhwc"}}', encoding="utf-8")
+    notebook = authoring.make(course)["notebooks/02_convolution/02_convolution.ipynb"].decode()
+    assert "check.im2col_nhwc(im2col_nhwc)" in notebook
+    assert "check.im2col(im2col)" not in notebook
+    file.write_text("{", encoding="utf-8")
+    with pytest.raises(authoring.LessonError, match=r"course\.json is not JSON"):
+        authoring.make(course)
 
 
 @pytest.fixture
