@@ -36,14 +36,14 @@ MIXES: list[Callable[[Any], Any]] = [
     lambda x: cp.add(x, x, out=HOST.copy()),
     lambda x: cp.where(x > 0, HOST, x),
     lambda x: cp.exp(HOST),
-    lambda x: cp.sum(HOST),
     lambda x: cp.concatenate([x, HOST]),
     lambda x: cp.matmul(x, HOST.T),
-    lambda x: cp.reshape(HOST, 6),
 ]
+STRICTER: list[Callable[[Any], Any]] = [lambda x: cp.sum(HOST), lambda x: cp.reshape(HOST, 6)]
+"""CuPy calls the argument's own method here, so that a host array stays on the host."""
 
 
-@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("mix", MIXES + STRICTER)
 def test_arrays_of_host_and_device_do_not_mix(mix: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match=UNSUPPORTED):
         mix(cp.asarray(HOST))
@@ -51,11 +51,9 @@ def test_arrays_of_host_and_device_do_not_mix(mix: Callable[[Any], Any]) -> None
 
 def test_the_host_cannot_take_a_device_array_by_itself() -> None:
     x = cp.asarray(HOST)
-    for take in (np.asarray, np.array, lambda x: np.concatenate([x, x]), lambda x: np.dot(HOST, x)):
-        with pytest.raises(TypeError, match=IMPLICIT):
+    for take in (np.asarray, np.array, lambda x: np.dot(HOST, x)):
+        with pytest.raises(TypeError, match=rf"{IMPLICIT}|{UNSUPPORTED}"):
             take(x)
-    with pytest.raises(TypeError):
-        np.exp(x)  # __array_ufunc__ is None
     host = HOST.copy()
     with pytest.raises(TypeError):
         host += x
@@ -67,6 +65,23 @@ def test_the_host_cannot_take_a_device_array_by_itself() -> None:
         x[0] = [1, 2, 3]
     with pytest.raises(TypeError, match="Unsupported type <class 'list'>"):
         cp.add(x, [1, 2, 3])
+
+
+def test_functions_of_numpy_take_no_device_array() -> None:
+    """CuPy hands them to its own function of the name; here the mistake shows."""
+    x = cp.asarray(HOST)
+    with pytest.raises(TypeError, match=IMPLICIT):
+        np.concatenate([x, x])
+    with pytest.raises(TypeError):
+        np.exp(x)  # __array_ufunc__ is None
+
+
+def test_only_some_types_can_be_added_to_from_many_threads() -> None:
+    counts = cp.zeros(3, "uint8")
+    with pytest.raises(TypeError, match=r"add\.at only supports int32"):
+        cp.add.at(counts, cp.asarray([0, 0, 2]), 1)
+    cp.add.at(counts, slice(0, 2), 1)
+    assert counts.tolist() == [1, 1, 0]
 
 
 def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
@@ -122,7 +137,6 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: cp.array([object()]), ValueError, "Unsupported dtype object"),
         (lambda x: bool(x), ValueError, "truth value of an array with more than one element is ambiguous"),
         (lambda x: float(x), TypeError, "only length-1 arrays"),
-        (lambda x: range(3)[x[0, 0]], TypeError, "only integer scalar arrays"),
         (lambda x: iter(x.sum()), TypeError, "iteration over a 0-d array"),
         (lambda x: len(x.sum()), TypeError, "unsized"),
         (lambda x: hash(x), TypeError, "unhashable"),

@@ -224,11 +224,6 @@ class ndarray:  # noqa: N801 (CuPy's name)
     def __complex__(self) -> complex:
         return complex(self._one().get().item())
 
-    def __index__(self) -> int:
-        if self.ndim or self.dtype.kind not in "iu":
-            raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self.get().item())
-
     def _one(self) -> ndarray:
         if self.size != 1:
             raise TypeError("only length-1 arrays can be converted to Python scalars")

@@ -47,6 +47,10 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
     launch("setitem", [value, *indices], [seen], {"axes": _axes(start, indices)})
 
 
+ATOMIC_ADD = ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64")
+"""What threads of a GPU can add to one place without losing one another's additions, as in CuPy."""
+
+
 def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
     """x[key] = function(x[key], values), one index after the other."""
     keys = key if isinstance(key, tuple) else (key,)
@@ -54,6 +58,8 @@ def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
         seen = _view(x, keys)
         function(seen, values, out=seen)
         return
+    if function.__name__ == "add" and x.dtype.name not in ATOMIC_ADD:
+        raise TypeError(f"cupy.add.at only supports {', '.join(ATOMIC_ADD)} as data type")
     seen, start, indices = _advanced(x, keys)
     values = _fitting(values, _picked(seen, start, indices))
     launch(f"{function.__name__}.at", [values, *indices], [seen], {"axes": _axes(start, indices)})
