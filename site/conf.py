@@ -9,7 +9,8 @@ html_title = "Unrolled"
 copyright = "the authors of Unrolled, BSD-3-Clause"
 
 extensions = ["myst_nb", "unrolled_grader.site.glossary"]
-exclude_patterns = ["extra", "lessons/*.learner.ipynb"]
+exclude_patterns = ["_templates", "extra", "lessons/*.learner.ipynb"]
+templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # lessons and docs choose their own levels
@@ -19,6 +20,7 @@ nb_execution_mode = "off"  # the lessons were executed before, by unrolled_grade
 html_theme = "furo"
 html_extra_path = ["extra"]
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_copy_source = False

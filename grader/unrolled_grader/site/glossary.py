@@ -65,12 +65,17 @@ class LinkFirstUse(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         if self.env.docname == PAGE or self.env.docname.startswith("docs/"):
             return
-        left = {name: entry for entry in self.app.config.glossary_entries for name in entry}
-        for text in list(self.document.findall(nodes.Text)):
-            if left and not _inside(text):
-                pieces = list(_pieces(str(text), left))
-                if len(pieces) > 1:
-                    text.parent.replace(text, pieces)
+        link_first_uses(self.document, self.app.config.glossary_entries)
+
+
+def link_first_uses(document: nodes.Node, entries: list[tuple[str, ...]]) -> None:
+    """Put a link to the glossary around the first use of each entry, under any of its names, in the document."""
+    left = {name: entry for entry in entries for name in entry}
+    for text in list(document.findall(nodes.Text)):
+        if left and not _inside(text):
+            pieces = list(_pieces(str(text), left))
+            if len(pieces) > 1:
+                text.parent.replace(text, pieces)
 
 
 def _inside(node: nodes.Node) -> bool:
