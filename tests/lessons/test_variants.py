@@ -282,6 +282,7 @@ def test_a_class_that_chose_a_variant_grades_it(chosen_by_the_class):
     chosen_by_the_class(variants={"im2col": "nhwc"})
     lesson = "02_convolution"
     notebook = built(lesson, {"im2col": "nhwc"}, "notebooks")
+    notebook.cells = [cell for cell in notebook.cells if notebooks.grade_id(cell) or "check.start(" in cell.source]
     solved = sample._solved(built(lesson, {"im2col": "nhwc"}, "solutions"))
     for cell in notebook.cells:
         if notebooks.grade_id(cell) == "im2col_nhwc":
