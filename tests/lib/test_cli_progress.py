@@ -98,6 +98,16 @@ def test_progress_marks_what_passed_and_names_what_is_next():
     ]
 
 
+def test_lessons_not_begun_take_a_line_each():
+    said = progress.progress([FIRST, SECOND], {"merge": DONE}).splitlines()
+    assert said[3] == "02_second   0 of 1 passed, about 40 min left"
+    assert not any("im2col" in line for line in said)
+    assert any("im2col" in line for line in progress.progress([FIRST, SECOND], {"merge": DONE}, True).splitlines())
+    assert any("matmul" in line for line in progress.progress([FIRST, SECOND], {}).splitlines()), (
+        "the next one's lesson"
+    )
+
+
 def test_what_is_more_comes_next_when_the_core_is_done():
     said = progress.progress([FIRST, SECOND], {"matmul": DONE, "im2col": DONE})
     assert "next: merge in 01_first, about 10 minutes" in said
@@ -135,7 +145,7 @@ def test_the_command_prints_the_learners_own(home, monkeypatch, capsys):
     journal.note(report("merge"))
     assert cli.main(["progress"]) == 0
     out = capsys.readouterr().out
-    assert f"journal: {home / 'mine.json'}\n" in out
+    assert "journal: mine.json\n" in out
     assert "✓ merge" in out
 
 
@@ -154,6 +164,20 @@ def test_a_damaged_journal_is_kept_and_the_way_back_said(home, capsys):
 def test_what_an_update_renamed_or_left_out_is_still_there(home):
     said = progress.progress([SECOND], {"im2col": DONE, "fold": DONE, "old": TRIED})
     assert "also passed, from another version or choice of lessons: fold" in said
+
+
+def test_a_notebook_of_an_older_version_is_named_and_left_alone(home, capsys):
+    metadata = {"unrolled": {"lesson": "02_convolution", "version": "0.0.9"}}
+    file = home / "work" / "02_convolution.ipynb"
+    file.write_text(json.dumps({"metadata": metadata, "cells": []}), encoding="utf-8")
+    (home / "work" / "03_pooling.ipynb").write_text("{", encoding="utf-8")
+    before = file.read_bytes()
+    assert cli.main(["progress"]) == 0
+    out = capsys.readouterr().out
+    assert "02_convolution.ipynb is of version 0.0.9" in out
+    assert "unrolled upgrade 02" in out
+    assert "03_pooling.ipynb" not in out
+    assert file.read_bytes() == before
 
 
 def test_entries_of_another_version_do_not_stop_the_command():

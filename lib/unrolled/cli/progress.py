@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import unrolled
+from unrolled import handin
+
 from . import checkout, plan
 from .common import CommandError, Subparsers
 
@@ -22,6 +25,7 @@ def add(subparsers: Subparsers) -> None:
         description="What you have passed by your journal, what comes next, and how many minutes are left.",
     )
     parser.add_argument("--journal", type=Path, metavar="FILE", help="default: ./journal.json, else work/journal.json")
+    parser.add_argument("--all", action="store_true", help="the exercises of lessons not begun, too")
     parser.add_argument("--record", type=Path, metavar="FILE.html", help="write a page to print, self-checked")
     parser.add_argument("--name", default="", help="the name on the record (default: your id, if you gave one)")
     parser.set_defaults(run=_run)
@@ -39,8 +43,9 @@ def _run(arguments: argparse.Namespace) -> int:
         _write(arguments.record, lessons, kept, arguments.name or journal.student())
         print(f"Your record is {arguments.record}. Open it in a browser to print it.")
         return 0
-    print(f"journal: {journal.path()}")
-    print(progress(lessons, kept["checks"]))
+    print(f"journal: {_short(journal.path())}")
+    print(progress(lessons, kept["checks"], arguments.all))
+    print("".join(older([lesson.name for lesson in lessons], journal.path().parent)), end="")
     return 0
 
 
@@ -77,17 +82,54 @@ def _write(file: Path, lessons: list[plan.Lesson], kept: Mapping[str, Any], name
         raise CommandError(f"{file} cannot be written: {error}") from error
 
 
-def progress(lessons: list[plan.Lesson], kept: Entries) -> str:
-    """A line a lesson, a line an exercise, then what is next, how long all of it takes, and what else there is."""
+def progress(lessons: list[plan.Lesson], kept: Entries, every: bool = False) -> str:
+    """A line a lesson, a line an exercise, then what is next, how long all of it takes, and what else there is.
+
+    The exercises of lessons that are not begun are left out, but for the next one's, unless `every` is true.
+    """
     done = passed(kept)
     width = max((len(exercise.name) for lesson in lessons for exercise in lesson.exercises), default=0)
+    following = _following(lessons, done)
     lines = []
     for lesson in lessons:
         count = sum(exercise.name in done for exercise in lesson.exercises)
         left = f", about {clock(lesson.left(done))} left" if lesson.left(done) else ""
         lines.append(f"{lesson.name}   {count} of {len(lesson.exercises)} passed{left}")
-        lines += [_line(exercise, width, kept.get(exercise.name, {}), done) for exercise in lesson.exercises]
+        begun = any(exercise.name in kept for exercise in lesson.exercises)
+        if every or begun or (following and following[0] is lesson):
+            lines += [_line(exercise, width, kept.get(exercise.name, {}), done) for exercise in lesson.exercises]
     return "\n".join([*lines, "", *_next(lessons, done), *_others(lessons, kept), *_last(kept)])
+
+
+def _following(lessons: list[plan.Lesson], done: set[str]) -> tuple[plan.Lesson, plan.Exercise] | None:
+    """The first core exercise that is not passed, else the first of all."""
+    todo = [(lesson, one) for lesson in lessons for one in lesson.exercises if one.name not in done]
+    return next((pair for pair in todo if pair[1].core is not False), todo[0] if todo else None)
+
+
+def older(lessons: list[str], work: Path) -> list[str]:
+    """A line for each of the learner's notebooks that belongs to another version of the course than the library."""
+    from unrolled import submission
+
+    lines = []
+    for name in lessons:
+        try:
+            nb = handin.notebook_of((work / f"{name}.ipynb").read_bytes())
+        except (OSError, ValueError):
+            continue
+        version = submission.claims(nb)[1]
+        if version and version != unrolled.__version__:
+            number = name.partition("_")[0]
+            lines.append(
+                f"{name}.ipynb is of version {version}, the course is {unrolled.__version__}: it goes on as it is, or "
+                f"`unrolled upgrade {number}` moves your answers into the newer one\n"
+            )
+    return lines
+
+
+def _short(path: Path) -> Path:
+    """The path as seen from here, if it lies below."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def passed(kept: Entries) -> set[str]:
@@ -105,15 +147,15 @@ def _line(exercise: plan.Exercise, width: int, entry: Mapping[str, Any], done: s
 
 
 def _next(lessons: list[plan.Lesson], done: set[str]) -> list[str]:
-    """What to do next: the first core exercise that is not passed, else the first of all; and the minutes left."""
-    todo = [(lesson, one) for lesson in lessons for one in lesson.exercises if one.name not in done]
-    if not todo:
+    """What to do next, and the minutes left."""
+    following = _following(lessons, done)
+    if following is None:
         return ["nothing is left: every exercise passed"]
-    lesson, exercise = next((pair for pair in todo if pair[1].core is not False), todo[0])
+    lesson, exercise = following
     minutes = f", about {exercise.minutes} minutes" if exercise.minutes else ""
     lines = [f"next: {exercise.name} in {lesson.name}{minutes}   (unrolled lab {lesson.name.partition('_')[0]})"]
     if whole := sum(lesson.left(done) for lesson in lessons):
-        more = {one.name for _, one in todo if one.core is False}
+        more = {one.name for lesson in lessons for one in lesson.exercises if one.core is False}
         core = sum(lesson.left(done | more) for lesson in lessons)
         lines.append(f"left: about {clock(whole)} for all of it, {clock(core)} for what is core")
     return lines
