@@ -24,7 +24,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import unrolled
-from unrolled.checks import choices
 from unrolled.cli import Subparsers, checkout
 from unrolled_grader.variants import LessonError, chosen, put, require
 
@@ -169,6 +168,8 @@ def make(
 
 def _chosen(root: Path) -> Mapping[str, str]:
     """The variants that the class in `root` chose, none in the course itself."""
+    from unrolled.checks import choices  # and with it NumPy, which the command line does without
+
     try:
         return choices.read(root / CHOICES).variants
     except ValueError as error:
