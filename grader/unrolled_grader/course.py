@@ -26,7 +26,7 @@ from unrolled_grader.lease import lease
 from unrolled_grader.plugin import STAMP, Judge
 from unrolled_grader.record import Key, Record
 
-OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "SandboxError", "SeedError", "ZygoteError")
+OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "ReleaseError", "SandboxError", "SeedError", "ZygoteError")
 """How errors begin that are the gradebook's, the disk's or the machine's, not a submission's."""
 
 
@@ -135,7 +135,7 @@ class Course:
         """The record of this very submission, if it need not be judged again; None if it must be."""
         kept = record.finished(self.grades, handed.student, handed.lesson)
         released = self._released(handed.lesson)
-        if kept is None or kept.key.specs != jobs.specs_hash(released):
+        if kept is None or kept.key.specs != jobs.judging_hash(kept.version, released):
             return None
         if kept.problem or handed.problem:  # a problem that only repair or nbgrader had is perhaps gone
             return kept if kept.problem and handed.problem and kept.digest == handed.digest else None

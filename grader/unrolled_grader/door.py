@@ -45,6 +45,7 @@ class Door(NotebookExporter):
         specs: Mapping[str, checks.Spec] = checks.lessons().get(path.stem, {})
         try:
             nb = opening.opened(intake.taken(path), path.stem, specs)
+            refusal.need_release(directory, nb, path.stem)
         except opening.RefusedError as reason:
             judge = Judge(parent=self)
             refusal.refuse(directory, judge.grades(directory), intake.handed(path.parent, specs), str(reason))

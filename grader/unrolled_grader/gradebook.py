@@ -110,14 +110,17 @@ def save(
         gradebook.db.commit()
 
 
-def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str) -> None:
-    """Write 0 for every cell of a submission that could not be graded at all, with the reason as comment."""
+def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str, *, waits: bool = False) -> None:
+    """Write 0 for every cell of a submission that could not be graded at all, with the reason as comment.
+
+    With `waits`, the cells are marked for a person: 0 is not the last word.
+    """
     with opened(directory) as gradebook:
         gradebook.update_or_create_student(student)
         gradebook.update_or_create_submission(lesson, student)
         submitted: SubmittedNotebook = gradebook.find_submission_notebook(lesson, lesson, student)
         for grade in submitted.grades:
-            _set(grade, 0.0)
+            _set(grade, 0.0, waits=waits)
         for comment in submitted.comments:
             comment.auto_comment = f"Not graded: {reason}."
         gradebook.db.commit()

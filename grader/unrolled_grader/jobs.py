@@ -24,7 +24,7 @@ from nbgrader.utils import is_locked
 import unrolled
 from unrolled import checks, notebooks
 from unrolled.notebooks import grade_id
-from unrolled_grader import evidence, intake, judge, opening, record, repair
+from unrolled_grader import evidence, intake, judge, opening, record, repair, versions
 from unrolled_grader.queue import NEEDS
 from unrolled_grader.record import Key, Record
 from unrolled_grader.sandbox import SandboxError
@@ -48,7 +48,7 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
     """Judge the submission that `order` names, write what came of it to a file, and say where.
 
     `order` is as `order_for` makes it. Nothing that a submission does raises. What is our fault does: no sandbox, a
-    full disk, another version of the course.
+    full disk, another version of the course. A notebook of another version is judged by that release.
     """
     student, lesson, released = order["student"], order["lesson"], Path(order["released"])
     if order["specs"] != specs_hash(released):
@@ -58,7 +58,9 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
     options = judge.Options(**order["options"])
     specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
     try:
-        nb = sanitized(opening.opened(intake.taken(Path(order["notebook"])), lesson, specs), handed_out)
+        nb = opening.opened(intake.taken(Path(order["notebook"])), lesson, specs)
+        release = versions.release_for(versions.version_of(nb), released)
+        nb = nb if release else sanitized(nb, handed_out)
     except opening.RefusedError as reason:
         found = Record(student, lesson, order["digest"], (), str(reason)), None
     except Exception as error:  # a notebook that repair did not foresee
@@ -66,8 +68,11 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
         found = Record(student, lesson, order["digest"], (), problem), None
     else:
         submission = judge.Submission(student, lesson, nb, specs, order["seed"])
-        key = Key(submission_hash(nb), order["specs"], environment(options))
-        found = judged(submission, options, key, order["digest"])
+        key = Key(submission_hash(nb), release.hash(lesson) if release else order["specs"], environment(options))
+        if release:
+            found = versions.performed(order, release, key, versions.worth(handed_out))
+        else:
+            found = judged(submission, options, key, order["digest"])
     record.replace_file(Path(order["result"]), _written(*found))
     return {"result": order["result"]}
 
@@ -97,6 +102,16 @@ def _resources(options: judge.Options) -> dict[str, Any]:
     if not options.timing:
         return {"resources": {}}  # any will do
     return {"resources": {**NEEDS, "GPU": 1}} if options.gpu else {}
+
+
+def performed(order: Mapping[str, Any]) -> tuple[Record, NotebookNode]:
+    """The record and the executed notebook of an order that is performed at once. Raises RefusedError as well."""
+    answer = perform(order)
+    found, notebook = result_of(answer)
+    Path(answer["result"]).unlink(missing_ok=True)
+    if notebook is None:
+        raise opening.RefusedError(found.problem)
+    return found, notebook
 
 
 def result_of(answer: Mapping[str, Any]) -> tuple[Record, NotebookNode | None]:
@@ -170,7 +185,8 @@ def could_settle(kept: Record, options: judge.Options) -> bool:
 def submission_hash(nb: NotebookNode) -> str:
     """A hash of what is judged of a sanitized notebook. Cell ids do not count: many tools invent them anew."""
     cells = [[cell.cell_type, grade_id(cell), cell.source, cell.get("attachments")] for cell in nb.cells]
-    return hashlib.sha256(json.dumps([cells, nb.metadata.get(REPAIRS)], sort_keys=True).encode()).hexdigest()
+    judged = [cells, nb.metadata.get(REPAIRS), versions.version_of(nb)]
+    return hashlib.sha256(json.dumps(judged, sort_keys=True).encode()).hexdigest()
 
 
 def hash_of(handed: intake.Handed, released: Path) -> str:
@@ -178,6 +194,8 @@ def hash_of(handed: intake.Handed, released: Path) -> str:
     specs: Mapping[str, checks.Spec] = checks.lessons().get(handed.lesson, {})
     try:
         nb = opening.opened(intake.taken(handed.path), handed.lesson, specs)
+        if versions.release_for(versions.version_of(nb), released):
+            return submission_hash(nb)
         return submission_hash(sanitized(nb, notebooks.read(released)))
     except Exception:  # `perform` says why
         return ""
@@ -186,6 +204,11 @@ def hash_of(handed: intake.Handed, released: Path) -> str:
 def specs_hash(released: Path) -> str:
     """A hash of what judges a lesson: the library with its specs, the judge, and the notebook that was handed out."""
     return hashlib.sha256(_code() + released.read_bytes()).hexdigest()
+
+
+def judging_hash(version: str, released: Path) -> str:
+    """A hash of what judges notebooks of this version of the course; empty where its release is not here."""
+    return versions.hash_for(version, released, specs_hash(released))
 
 
 def environment(options: judge.Options) -> str:

@@ -46,6 +46,8 @@ def opened(data: bytes, lesson: str, checks: Collection[str]) -> NotebookNode:
         nb = _clean(content)
         nbformat.validate(nb)
         _refuse_other_lessons(content, nb, lesson, checks)
+        if version := _plain(_claimed(content, nb)[1]):
+            nb.metadata.unrolled = {**nb.metadata.get("unrolled", {}), "version": version}
     except RecursionError:
         raise RefusedError("the file is not a notebook: it is nested too deeply") from None
     except nbformat.ValidationError as error:

@@ -17,9 +17,11 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Unicode
 
+import unrolled
 from unrolled import checks
 from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record, sandbox, seeds
 from unrolled_grader.record import Key, Record
+from unrolled_grader.versions import brought, fitted, release_for, version_of, worth
 
 STAMP = "unrolled_grading"
 """In an autograded notebook's metadata: the date of the record that belongs to it. Written last, so it means done."""
@@ -53,9 +55,15 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
             cell = evidence.CELL + score.check
             points[cell] = points.get(cell, 0.0) + score.points
         deferred = {evidence.CELL + score.check for score in kept.scores if score.verdict == "deferred"}
+        released = gradebook.released(directory, lesson)
+        if kept.version != unrolled.__version__:
+            points, absent = brought(kept.scores, worth(released))
+            deferred |= absent
         gradebook.save(directory, student, lesson, executed, points, deferred)
         if self.writes_scores:
             record.write_scores(self.grades(directory))
+        if kept.version != unrolled.__version__:
+            executed = fitted(executed, released)
         executed.metadata[STAMP] = kept.date
         return executed, resources
 
@@ -72,15 +80,19 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         """The finished job of this very notebook; judged now if there is none."""
         grades, options = self.grades(directory), self.options()
         student, lesson = submission.student, submission.lesson
-        digest = intake.digest(
-            Path(directory.format_path(directory.submitted_directory, student, lesson), f"{lesson}.ipynb")
-        )
-        specs = jobs.specs_hash(gradebook.released_file(directory, lesson))
-        key = Key(jobs.submission_hash(submission.notebook), specs, jobs.environment(options))
+        folder = Path(directory.format_path(directory.submitted_directory, student, lesson))
+        handed, released = intake.handed(folder, submission.specs), gradebook.released_file(directory, lesson)
+        digest, version = handed.digest, version_of(submission.notebook)
+        release = release_for(version, released)
+        held = jobs.hash_of(handed, released) if release else jobs.submission_hash(submission.notebook)
+        key = Key(held, jobs.judging_hash(version, released), jobs.environment(options))
         kept, executed = record.finished(grades, student, lesson), record.notebook(grades, student, lesson)
         if kept is None or executed is None or not jobs.holds(kept, key, options):
             seed = seeds.seed_for(Path(directory.root), student, lesson, digest)
-            kept, executed = jobs.judged(replace(submission, seed=seed), options, key, digest)
+            if release:
+                kept, executed = jobs.performed(jobs.order_for(handed, released, grades / "jobs", options, seed))
+            else:
+                kept, executed = jobs.judged(replace(submission, seed=seed), options, key, digest)
             record.save(grades, kept, executed)
         elif kept.digest != digest:  # the same notebook, handed in again
             kept = replace(kept, digest=digest)

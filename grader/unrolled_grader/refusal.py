@@ -5,22 +5,33 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 
 from unrolled import checks
-from unrolled_grader import evidence, gradebook, jobs, record
+from unrolled_grader import evidence, gradebook, jobs, record, versions
 from unrolled_grader.intake import Handed
 from unrolled_grader.record import Key, Record
 
 
+def need_release(directory: CourseDirectory, nb: NotebookNode, lesson: str) -> None:
+    """Raise RefusedError for an opened notebook of a version of the course that is not here."""
+    versions.release_for(versions.version_of(nb), gradebook.released_file(directory, lesson))
+
+
 def refuse(directory: CourseDirectory, grades: Path, handed: Handed, problem: str) -> Record:
-    """Write zeros to gradebook and record, and take away what an earlier submission left."""
+    """Write zeros to gradebook and record, and take away what an earlier submission left.
+
+    Where the submission waits for another release of the course, its points are withheld: a person's mark, or none.
+    """
     student, lesson = handed.student, handed.lesson
-    gradebook.save_zero(directory, student, lesson, problem)
+    waits = problem.startswith(versions.SET_ASIDE)
+    gradebook.save_zero(directory, student, lesson, problem, waits=waits)
     for step in (directory.autograded_directory, directory.feedback_directory):
         shutil.rmtree(directory.format_path(step, student, lesson), ignore_errors=True)
     specs = checks.lessons().get(lesson, {}).items()
-    parts = [evidence.without(name, spec, "missing", f"not graded: {problem}") for name, spec in specs]
+    verdict = "deferred" if waits else "missing"
+    parts = [evidence.without(name, spec, verdict, f"not graded: {problem}") for name, spec in specs]
     scores = tuple(score for part in parts for score in part)
     key = Key(specs=jobs.specs_hash(gradebook.released_file(directory, lesson)))
     kept = Record(student, lesson, handed.digest, scores, problem, key=key)

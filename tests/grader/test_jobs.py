@@ -332,7 +332,7 @@ def test_a_result_that_cannot_be_read_grades_nobody(
 def test_a_gradebook_that_cannot_be_written_grades_nobody(
     course: Course, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def locked(*arguments: Any) -> None:
+    def locked(*arguments: Any, **options: Any) -> None:
         raise SQLAlchemyError("database is locked")
 
     hand_in(root, "kim", answered(root, GOOD)).write_bytes(b"\0")

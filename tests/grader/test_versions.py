@@ -1,0 +1,255 @@
+"""A notebook of another version is judged by that release, at every door; one whose release is not here waits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+import small_course
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from nbgrader.converters import Autograde
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
+from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, rows
+
+from unrolled.cli import CommandError
+from unrolled_grader import authoring, commands, jobs, judge, queue, record, releases, versions
+from unrolled_grader.course import Course
+from unrolled_grader.evidence import Score, without
+from unrolled_grader.record import Record
+
+OLDER = "0.0.9"
+TRIPLES = "def double(number):\n    return 3 * number"
+SPEC = f'''
+"""Declared in the older release alone: there, `double` triples, and there is no `total`."""
+from .spec import Spec, case
+
+LESSON = "{LESSON}"
+double = Spec(lambda number: 3 * number, [case("two", number=2)], 3, ("a", "b", "c"))
+extra = Spec(lambda number: number, [case("two", number=2)], 1, ("a", "b", "c"))
+'''
+
+
+def older_course(root: Path, made: Path) -> Path:
+    """A checkout of an older release: other checks, other points, no `total`."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.ipynb", "site")
+    shutil.copytree(small_course.ROOT / "lib", made / "lib", ignore=ignored)
+    shutil.copytree(
+        small_course.ROOT / "grader" / "unrolled_grader", made / "grader" / "unrolled_grader", ignore=ignored
+    )
+    package = made / "lib" / "unrolled" / "__init__.py"
+    text = package.read_text(encoding="utf-8")
+    package.write_text(releases.VERSION.sub(f'__version__ = "{OLDER}"', text), encoding="utf-8")
+    (made / "lib" / "unrolled" / "checks" / "lesson99.py").write_text(SPEC, encoding="utf-8")
+    notebook = made / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    notebook.parent.mkdir(parents=True)
+    nbformat.write(of_version(OLDER, older_notebook(root)), notebook)
+    return made
+
+
+def older_notebook(root: Path) -> NotebookNode:
+    """What its learners got: a check more and an exercise less than now."""
+    nb = small_course.released(root)
+    nb.cells = [cell for cell in nb.cells if "total" not in str(cell.metadata) or "explain" in str(cell.metadata)]
+    for cell in nb.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "check_double":
+            cell.metadata.nbgrader.points = 3
+    more = json.loads(small_course.CHECK % ("extra", 1))
+    nb.cells.append(nbformat.v4.new_code_cell("check.extra(extra)", metadata={"nbgrader": more}))
+    return nb
+
+
+def of_version(version: str, nb: NotebookNode) -> NotebookNode:
+    nb.metadata.unrolled.version = version
+    return nb
+
+
+def handed_in_older(root: Path, student: str, double: str) -> Path:
+    nb = of_version(OLDER, older_notebook(root))
+    for cell in nb.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "double":
+            cell.source = double
+    return hand_in(root, student, nb)
+
+
+@pytest.fixture(scope="module")
+def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
+    """The small course with the older release beside it. Without sandbox or timing: neither is in question here."""
+    made = older_course(root, tmp_path_factory.mktemp("older") / "checkout")
+    release, lessons = releases.add_release(root, str(made))
+    assert (release.version, LESSON in lessons) == (OLDER, True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue, "run", perform_here)
+        patch.setenv("UNROLLED_UNSAFE_NO_SANDBOX", "1")
+        course = Course.at(root)
+        course.judge_with(timing=False, sandbox=False)
+        yield course
+
+
+def grades(course: Course, student: str) -> dict[str, tuple[float | None, bool]]:
+    with Gradebook(course.directory.db_url, course.directory.course_id) as found:
+        submitted = found.find_submission_notebook(LESSON, LESSON, student)
+        return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}
+
+
+def graded(course: Course, student: str) -> Record:
+    commands.grade_class(course, student=student)
+    kept = record.load(course.grades, student, LESSON)
+    assert kept is not None
+    return kept
+
+
+def autograde(root: Path, student: str) -> dict[str, object]:
+    config = authoring.nbgrader_config(root)
+    config.Judge.timing = False
+    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id=student)
+    result: dict[str, object] = capture_log(Autograde(coursedir=directory, config=config, force=True))
+    return result
+
+
+def test_it_is_judged_by_its_own_specs_and_cells(course: Course, root: Path) -> None:
+    handed_in_older(root, "ann", TRIPLES)
+    kept = graded(course, "ann")
+    assert kept.problem == ""
+    assert (kept.version, kept.max_points) == (OLDER, 4)
+    assert rows(kept.scores) == {"double": ("pass", 3.0), "extra": ("missing", 0.0)}
+    (flag,) = kept.flags
+    assert flag == (
+        f"of version {OLDER}, and judged by its checks; worth something else: double (3 there, 2 here); "
+        "not in that version: total; in that version alone: extra"
+    )
+    assert grades(course, "ann") == {  # the same share of what a check is worth here; what it does not have waits
+        "check_double": (2.0, False),
+        "check_total": (0.0, True),
+        "explain_total": (0.0, False),
+    }
+    page = course.feedback / "ann" / LESSON / f"{LESSON}.html"
+    assert "double: 3 of 3 points, pass" in page.read_text(encoding="utf-8")
+
+
+def test_what_one_door_judged_no_other_judges_again(
+    course: Course, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_in_older(root, "cem", GOOD["double"])  # right today, and wrong there
+    assert autograde(root, "cem")["success"]
+    first = record.load(course.grades, "cem", LESSON)
+    assert first is not None
+    assert rows(first.scores) == {"double": ("fail", 0.0), "extra": ("missing", 0.0)}
+    monkeypatch.setattr(versions, "performed", lambda *arguments: pytest.fail("judged again"))
+    assert graded(course, "cem") == first
+    assert autograde(root, "cem")["success"]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("0.0.8", "it is of version 0.0.8, older than this course"),
+        ("99.1", "it is of version 99.1, newer than this course"),
+        ("../../x", "it says that it is of version '../../x', which is none"),
+    ],
+)
+def test_one_whose_release_is_not_here_waits(course: Course, root: Path, version: str, said: str) -> None:
+    student = f"w{len(said)}"
+    hand_in(root, student, of_version(version, answered(root, GOOD)))
+    kept = graded(course, student)
+    assert kept.problem.startswith(f"{versions.SET_ASIDE}{said}")
+    assert ("unrolled version add" in kept.problem) is (version != "../../x")
+    assert {score.verdict for score in kept.scores} == {"deferred"}
+    assert set(grades(course, student).values()) == {(0.0, True)}  # withheld: a person's, or the next run's
+    result = autograde(root, student)
+    assert not result["success"]
+    assert said in str(result["log"])
+
+
+def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course: Course, root: Path) -> None:
+    nb = answered(root, GOOD)
+    del nb.metadata["unrolled"]
+    for cell in nb.cells:
+        cell.source = cell.source.replace(f'"{versions.unrolled.__version__}")', '"0.0.7")')
+    hand_in(root, "dan", nb)
+    assert "version 0.0.7" in graded(course, "dan").problem
+
+
+def test_a_release_that_asks_the_same_needs_no_judge_of_its_own(
+    course: Course, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = root / releases.FOLDER / OLDER / "lib"
+    monkeypatch.setattr(releases.unrolled, "__file__", str(here / "unrolled" / "__init__.py"))
+    checkout = tmp_path / "checkout"
+    shutil.copytree(root / "notebooks", checkout / "notebooks")
+    same = checkout / releases.FOLDER / "0.0.6"
+    shutil.copytree(here, same / "lib")
+    shutil.copytree(root / "notebooks", same / "notebooks")
+    (same / "lib" / "unrolled" / "cli" / "new.py").touch()
+    released = checkout / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    assert versions.release_for("0.0.6", released) is None
+    releases._asked.cache_clear()
+    (same / "lib" / "unrolled" / "ops" / "new.py").touch()
+    assert versions.release_for("0.0.6", released) == releases.Release("0.0.6", same)
+
+
+def test_a_release_that_fails_grades_nobody(
+    course: Course, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_in_older(root, "eve", TRIPLES)
+    monkeypatch.setattr(versions, "PERFORM", "raise SystemExit('no NumPy there')")
+    assert commands.grade_class(course, student="eve") == 1
+    assert f"not graded: version {OLDER} cannot grade here: no NumPy there" in capsys.readouterr().out
+    monkeypatch.setattr(versions, "PERFORM", versions.PERFORM.replace("raise", ""))
+    assert record.load(course.grades, "eve", LESSON) is None
+
+
+def test_a_record_of_a_later_format_is_not_guessed_at() -> None:
+    found = Record("ann", LESSON, "d", without("double", SPECS["double"], "fail", "why"))
+    data = json.loads(json.dumps(record.to_dict(found)))
+    data["new"], data["scores"][0]["new"] = 1, 2
+    assert versions.adopted(data).scores == found.scores
+    with pytest.raises(ValueError, match="its record has format 2, expected one of"):
+        versions.adopted({**data, "format": 2})
+
+
+def test_points_are_brought_by_share() -> None:
+    scores = [Score("a", "pass", 2, 2, ""), Score("a/speed", "fail", 0, 2, ""), Score("gone", "pass", 1, 1, "")]
+    assert versions.brought(scores, {"a": 3.0, "new": 2.0}) == ({"check_a": 1.5, "check_new": 0.0}, {"check_new"})
+
+
+def test_what_is_no_release_is_named_and_leaves_nothing(course: Course, root: Path, tmp_path: Path) -> None:
+    before = sorted((root / releases.FOLDER).iterdir())
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    wheel = tmp_path / "a.whl"
+    wheel.write_text("no zip")
+    same = tmp_path / "same"
+    shutil.copytree(root / releases.FOLDER / OLDER, same)
+    init = same / "lib" / "unrolled" / "__init__.py"
+    for source, said in (
+        (str(empty), "a release holds lib, grader/unrolled_grader, notebooks"),
+        (str(wheel), "cannot be unpacked"),
+        ("v9", "no tag here"),
+        ("--output=x", "expected a tag"),
+        (str(same), "is there already"),
+    ):
+        with pytest.raises(CommandError, match=said):
+            releases.add_release(root, source)
+    init.write_text(f'__version__ = "{versions.unrolled.__version__}"\n', encoding="utf-8")
+    with pytest.raises(CommandError, match="its notebooks are judged here"):
+        releases.add_release(root, str(same))
+    init.write_text('__version__ = "0.0.5"\n1 / 0\n', encoding="utf-8")
+    with pytest.raises(CommandError, match=r"version 0\.0\.5 does not run with this Python: ZeroDivisionError"):
+        releases.add_release(root, str(same))
+    assert sorted((root / releases.FOLDER).iterdir()) == before
+
+
+def test_options_of_an_order_are_those_that_every_release_knows() -> None:
+    """An order goes to older releases, which build their own Options from it."""
+    assert set(jobs._resources(judge.Options())) <= {"resources"}
+    known = {"timing", "sandbox"}
+    handed = jobs.intake.Handed("a", LESSON, Path("x"), "d")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "specs_hash", lambda released: "")
+        assert set(jobs.order_for(handed, Path("r"), Path("f"), judge.Options())["options"]) == known
