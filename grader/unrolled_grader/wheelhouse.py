@@ -132,6 +132,8 @@ def collect(
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".wheelhouse-", dir=into.parent) as scratch:
         house = Path(scratch, "house")
+        for name in data:  # first: a mirror that does not answer must not cost the wheels
+            _bring(name, house / "data")
         lacking = {}
         for target in targets:
             try:
@@ -140,8 +142,6 @@ def collect(
                 lacking[target] = str(reason)
         _copy(root / "notebooks", house / "course" / "notebooks")
         _copy(root / "pyproject.toml", house / "course" / "pyproject.toml")
-        for name in data:
-            _bring(name, house / "data")
         served = [target for target in targets if target not in lacking]
         (house / "README.txt").write_text(readme(served, lacking, data), encoding="utf-8", newline="\n")
         (house / SUMS).write_text(sums(house), encoding="utf-8", newline="\n")
