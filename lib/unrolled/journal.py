@@ -214,7 +214,7 @@ def give(file: str | Path, name: str) -> None:
     mine = gallery_file.ladder(gallery_file.pseudonym(name), str(record["gallery"]), record["rungs"].values())
     given = gallery_file.read(target) if target.exists() else []
     _write(target, gallery_file.document(gallery_file.added(given, mine)))
-    print(f"Given to {target}: {len(mine['rungs'])} rungs, as {mine['name']}. Nothing else went along.")
+    print(f"Given to {file}: {len(mine['rungs'])} rungs, as {mine['name']}. Nothing else went along.")
 
 
 def gallery(*files: str | Path) -> Picture:

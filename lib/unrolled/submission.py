@@ -134,9 +134,9 @@ def outcome(report: Report) -> Outcome:
     return Outcome(report.passed, report.points, report.max_points, why)
 
 
-def remembered(record: Record, exercises: Collection[str]) -> dict[str, Outcome]:
-    """What the journal knows of these exercises' last checks."""
-    entries = {name: record["checks"][name] for name in exercises if name in record["checks"]}
+def remembered(record: Record, exercises: Collection[str], found: Collection[str] = ()) -> dict[str, Outcome]:
+    """What the journal knows of these exercises' last checks, but for those that are `found` missing or not written."""
+    entries = {name: record["checks"][name] for name in exercises if name in record["checks"] and name not in found}
     return {
         name: Outcome(bool(entry.get("passed")), entry.get("points", 0), entry.get("max_points", 0))
         for name, entry in entries.items()
@@ -228,7 +228,8 @@ def submit_here(record: Record, student: str, notebook: Path | None, to: Path | 
     if file is not None:
         _stop_if_unsaved(nb, exercises, file)
     print(f"{lesson}, by your journal:")
-    print(table(exercises, problems(nb, exercises), remembered(record, exercises)))
+    found = problems(nb, exercises)
+    print(table(exercises, found, remembered(record, exercises, found)))
     folder = to or _folder(file, beside)
     packed = pack(content, record, student, lesson, folder)
     print("\n".join(filter(None, [note_on_version(nb), made(packed)])))

@@ -185,6 +185,13 @@ def test_the_command_makes_the_file_and_remembers_who(home, capsys):
     assert cli.main(["submit", "02_convolution", "--no-run"]) == 0, "asked for once"
 
 
+def test_the_journal_does_not_vouch_for_what_is_not_in_the_notebook(home, capsys):
+    note("im2col")
+    saved(home, notebook(code("def im2col(x):\n    raise NotImplementedError", "im2col"), answer()))
+    assert submit("--no-run", "--anyway") == 0
+    assert "– im2col               not written yet" in capsys.readouterr().out
+
+
 def test_nothing_is_overwritten(home):
     saved(home)
     for _ in range(3):

@@ -60,10 +60,11 @@ def _submit(arguments: argparse.Namespace) -> int:
     if not arguments.anyway:
         _stop_if_older(file, [known["checks"][name]["date"] for name in exercises if name in known["checks"]])
     print(f"{lesson}: {file}", flush=True)
-    before = submission.remembered(known, exercises)
+    found = submission.problems(nb, exercises)
+    before = submission.remembered(known, exercises, found)
     outcomes = before if arguments.no_run else run(file, arguments.timeout)
     print("By your journal:" if arguments.no_run else "By a run from top to bottom:")
-    print(submission.table(exercises, submission.problems(nb, exercises), outcomes))
+    print(submission.table(exercises, found, outcomes))
     print("\n".join(lost(before, outcomes)), end="")
     packed = submission.pack(content, known, student, lesson, arguments.to or file.parent)
     print("\n".join(filter(None, [submission.note_on_version(nb), submission.made(packed)])))
