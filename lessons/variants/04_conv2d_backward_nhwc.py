@@ -43,5 +43,5 @@ def conv2d_backward_nhwc(grad, x, weight, stride=1, padding=0):
 check.conv2d_backward_nhwc(conv2d_backward_nhwc)
 
 # %% [markdown]
-# Same sums, another order: nine small products in place of one large one, and no columns in between, so nine times less
-# memory for them. The measurements below use the library's way, by columns and in NCHW.
+# Same sums, another order: nine small products in place of one large one, and no columns, which for a 3 x 3 kernel are
+# nine times as large as the images. The measurements below use the library's way, by columns and in NCHW.

@@ -39,6 +39,9 @@ def adam_step_decoupled(
 # %% nbgrader={"grade": true, "grade_id": "check_adam_step_decoupled", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 check.adam_step_decoupled(adam_step_decoupled)
 
+# %% [markdown]
+# `nn.Adam` of the library does it the older way: its `weight_decay` is part of the gradient.
+
 
 # %%
 def adam_step(parameters, gradient, m, v, t, learning_rate=0.001):

@@ -37,10 +37,10 @@ def minibatches_balanced(images, labels, per_class, seed):
 check.minibatches_balanced(minibatches_balanced)
 
 # %% [markdown]
-# A network that learned from balanced batches expects all classes to be equally frequent, and calls a few too many
-# images rare. Where that matters, its probabilities have to be corrected afterwards. Our digits are nearly balanced as
-# they are, so the rest of the lesson takes ordinary mini-batches: every image once an epoch, and what is left over at
-# the end makes a smaller last batch.
+# A network that learned from balanced batches expects all classes to be equally frequent, and sees a rare one a little
+# too often. Where that matters, its probabilities are corrected afterwards. Our digits are nearly balanced as they are,
+# so the rest of the lesson takes ordinary mini-batches: every image once an epoch, and what is left over at the end
+# makes a smaller last batch.
 
 
 # %%
