@@ -29,10 +29,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from unrolled.checks import choices
 from unrolled.cli import CommandError
+
+if TYPE_CHECKING:
+    from unrolled.checks import choices
 
 FILE = "course.toml"
 CHOICES = "lib/unrolled/checks/course.json"
@@ -90,6 +92,8 @@ def read(root: Path, *, agreeing: bool = True) -> Settings:
         raise SettingsError(f"{FILE} cannot be read: {error}") from error
     found = parse(text, {lesson.stem for lesson in (root / "lessons").glob("*.py")})
     if agreeing:
+        from unrolled.checks import choices
+
         try:
             _agree(found, choices.read(root / CHOICES))
         except ValueError as error:
