@@ -27,7 +27,7 @@ journal.predict("max_unpool2d_mask_shared", ...)  # your guess: how many times f
 
 # %% nbgrader={"grade": false, "grade_id": "max_unpool2d_mask_shared", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_unpool2d_mask_shared(values, x, kernel_size):
-    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are; equal maxima share equally. About 13 lines.
+    """Put values (N, C, OH, OW) where the maxima of x (N, C, H, W) are; equal maxima share equally. About 14 lines.
 
     Windows lie side by side; pixels at the edge that belong to none stay 0. Return (N, C, H, W) in values' dtype.
     `ops.max_pool2d(x, kernel_size)` gives the maxima.

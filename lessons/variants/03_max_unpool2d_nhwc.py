@@ -20,7 +20,7 @@
 
 # %% nbgrader={"grade": false, "grade_id": "max_unpool2d_nhwc", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def max_unpool2d_nhwc(values, indices, size):
-    """Put values (N, OH, OW, C) at indices (the same shape) of images of size (H, W). About 7 lines.
+    """Put values (N, OH, OW, C) at indices (the same shape) of images of size (H, W). About 6 lines.
 
     An index is row * W + column. Return (N, H, W, C) in values' dtype, 0 where no value came.
     """
