@@ -9,7 +9,6 @@ import html
 import io
 import re
 from pathlib import Path
-from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
@@ -21,6 +20,8 @@ FIGURES = "figures"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 JOURNAL = re.compile(r"The journal is .*?journal\.json")
 PNG = "data:image/png;base64,"
+SMALLEST = 560
+"""Pixels below which a wide picture does not shrink: on a phone it scrolls, and can still be read."""
 COLOURS = 256  # a chart has few; with a palette its file is about a third
 
 NOTE = """\
@@ -89,12 +90,12 @@ def _printed(text: str) -> NotebookNode:
 def _html(source: str, figures: Path, *, moving: bool) -> str:
     """HTML of the library without data URIs and without colours of its own, which the page's style gives."""
     soup = BeautifulSoup(source, "html.parser")
-    for image in soup.find_all("img"):
-        _move_out(image, figures)
     for mark in soup.find_all("span", style=True):
         mark["class"] = f"verdict {mark.get_text().split(maxsplit=1)[-1].replace(' ', '-')}"
     for tag in soup.find_all(style=True):
         del tag["style"]
+    for image in soup.find_all("img"):
+        _move_out(image, figures)
     if soup.find("img") is not None and soup.find("table") is None:
         return f'<figure class="picture">{soup}{MOVING if moving else ""}</figure>'
     return f'<div class="finding">{soup}</div>'
@@ -112,8 +113,13 @@ def _move_out(image: Tag, figures: Path) -> None:
     figures.mkdir(parents=True, exist_ok=True)
     file.write_bytes(small)
     shown = int(str(image.get("width", str(width))))
-    sizes: dict[str, Any] = {"width": shown, "height": round(height * shown / width), "loading": "lazy"}
-    image.attrs.update({"src": f"../{FIGURES}/{file.name}", **{name: str(value) for name, value in sizes.items()}})
+    image.attrs.update(
+        src=f"../{FIGURES}/{file.name}",
+        width=str(shown),
+        height=str(round(height * shown / width)),
+        loading="lazy",
+        style=f"min-width: {min(shown, SMALLEST)}px",
+    )
 
 
 def compressed(png: bytes) -> tuple[bytes, tuple[int, int]]:
