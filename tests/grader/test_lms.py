@@ -115,6 +115,7 @@ def test_two_people_of_one_name_are_told_apart_by_number_alone() -> None:
     assert whose("Kim Lee_2_assignsubmission_file/x.ipynb", twins) == "b"
     with pytest.raises(lms.UnmatchedError, match="could be a or b or c: give them their lms_id"):
         whose("Kim Lee_3_assignsubmission_file/x.ipynb", twins)
+    assert whose("leekim_5_9_x.ipynb", roster.read(b"id,name,lms_id\na,Kim Lee,1\nb,Kim Lee,\n")) == "b"
     with pytest.raises(lms.UnmatchedError, match="two people in the roster have one id"):
         whose("a/x.ipynb", roster.read(b"id,name\na,Kim Lee\na,Ann\n"))
 
