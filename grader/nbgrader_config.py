@@ -46,14 +46,21 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
+    "unrolled_grader.plugin.Scores",
 ]
+# What lateness costs: [due], [extensions] and [late] in course.toml.
+c.AssignLatePenalties.plugin_class = "unrolled_grader.late.LateSubmissionPlugin"
 c.Autograde.pre_convert_hook = "unrolled_grader.plugin.know_lesson"
 # The feedback page runs no script, loads nothing, and frames what the judge found.
 c.GenerateFeedback.exporter_class = "unrolled_grader.feedback.Feedback"
+# A person may have given points since the last grading, of which lateness takes its part.
+c.GenerateFeedback.preprocessors = ["nbgrader.preprocessors.AssignLatePenalties", "nbgrader.preprocessors.GetGrades"]
 # formgrader shows submissions in the instructor's browser, beside Jupyter's token: nothing in them may act there.
 c.HTMLExporter.sanitize_html = True
 c.HTMLExporter.filters = {
     "markdown2html": "unrolled_grader.inert.markdown",
     "clean_html": "unrolled_grader.inert.clean",
 }
+# Model answer and rubric beside each answer in words.
+c.HTMLExporter.preprocessors = ["unrolled_grader.marking.Rubric"]
 c.Judge.grades_directory = "grades"

@@ -36,6 +36,7 @@ def add(subparsers: Subparsers) -> None:
     )
     grade.add_argument("--student", metavar="ID", help="only this student")
     grade.add_argument("--force", action="store_true", help="grade again what is graded and unchanged")
+    grade.add_argument("--reason", default="", metavar="TEXT", help="why points change, for grades/regrades.csv")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="judge on this Dask cluster, such as tcp://host:8786")
     grade.add_argument("--gpu", action="store_true", help="use workers of the cluster that offer a GPU")
     grade.add_argument("--no-timing", action="store_true", help="measure no speed; those points are deferred")
@@ -78,6 +79,7 @@ def _grade(arguments: argparse.Namespace) -> int:
             arguments.lessons,
             arguments.student,
             force=arguments.force,
+            reason=arguments.reason,
             jobs=_jobs(arguments.jobs),
             scheduler=arguments.scheduler,
         )
@@ -124,6 +126,7 @@ def grade_class(
     student: str | None = None,
     *,
     force: bool = False,
+    reason: str = "",
     jobs: int = 1,
     scheduler: str | None = None,
 ) -> int:
@@ -143,16 +146,19 @@ def grade_class(
         if graded:
             print(f"{len(graded)} of {len(handed)} are graded already")
         todo = [item for item in handed if item not in graded]
+        new: set[Handed] = set()
         try:
             for number, (item, outcome) in enumerate(_graded(course, todo, jobs, scheduler, force=force), 1):
                 line = f"{item.student}, {item.lesson}: {_outcome(outcome)}"
                 print(f"[{number}/{len(todo)}] {record.one_line(line)}", flush=True)
                 if not isinstance(outcome, Exception):
-                    graded.add(item)
+                    new.add(item)
         finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
-            scores, page = record.write_scores(course.grades), report.write(course.grades)
+            scores = course.write_scores(new, reason, forced=force)
+            known, graded = course.standing(), graded | new
+            page = report.write(course.grades, known)
     who = {(item.student, item.lesson) for item in graded}
-    print(f"\n{table(kept for kept in record.load_all(course.grades) if (kept.student, kept.lesson) in who)}\n")
+    print(f"\n{table(kept for kept in known if (kept.student, kept.lesson) in who)}\n")
     print(f"scores: {scores}\nreport: {page}\nfeedback: {course.feedback}")
     return 0 if len(graded) == len(handed) else 1
 
@@ -256,6 +262,7 @@ def table(records: Iterable[Record]) -> str:
 def _lost(kept: Record) -> str:
     """The parts without all their points, with why; "all of" the lesson if these are all parts."""
     lost = [score for score in kept.scores if score.points < score.max_points]
-    if len(lost) > 1 and len(lost) == sum(score.max_points > 0 for score in kept.scores):
+    worth = [score for score in kept.scores if score.max_points > 0]
+    if len(worth) > 1 and all(score in lost for score in worth) and not any(score.points > 0 for score in worth):
         return f"all of {kept.lesson} ({'not graded' if kept.problem else lost[0].verdict})"
-    return ", ".join(f"{score.part} ({score.verdict})" for score in lost)
+    return ", ".join(score.detail if score.verdict == "late" else f"{score.part} ({score.verdict})" for score in lost)

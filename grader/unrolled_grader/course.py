@@ -6,7 +6,7 @@ import copy
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled import checks
-from unrolled_grader import authoring, gradebook, jobs, record, refusal, sandbox, seeds
+from unrolled_grader import authoring, gradebook, jobs, late, record, refusal, sandbox, seeds, settings, standing
 from unrolled_grader.intake import Handed
 from unrolled_grader.judge import Options
 from unrolled_grader.lease import lease
@@ -100,10 +100,12 @@ class Course:
         return sorted(set(chosen))
 
     def fill_gradebook(self, lesson: str) -> None:
-        """Make sure that the gradebook knows the lesson. Raises CourseError."""
+        """Make sure that the gradebook knows the lesson, and when it is due. Raises CourseError."""
         try:
             with _quiet():
                 gradebook.fill(self.directory, self.config, lesson)
+                with gradebook.opened(self.directory) as book:
+                    late.settle(book, settings.read(Path(self.directory.root)), lesson)
         except gradebook.GradebookError as error:
             raise CourseError(str(error)) from error
 
@@ -129,6 +131,7 @@ class Course:
         if kept is None or not gradebook.has_scores(self.directory, handed.student, handed.lesson):
             return None
         applied = record.is_applied(self.grades, kept) and self._stamp(handed) == kept.date
+        applied = applied and kept.digest == handed.digest  # the same notebook may have come at another time
         return kept if kept.problem or applied else None
 
     def judged(self, handed: Handed) -> Record | None:
@@ -182,6 +185,21 @@ class Course:
             raise CourseError(reason)
         return self._refuse(handed, f"nbgrader cannot open it: {reason}")
 
+    def write_scores(self, graded: Collection[Handed], reason: str = "", *, forced: bool = False) -> Path:
+        """Make scores.csv, log what changed, and bring it to the feedback of those who were not `graded` just now."""
+        who = {(item.student, item.lesson) for item in graded}
+        with _quiet():
+            changed = standing.write_scores(self.directory, self.grades, reason, who if forced else ())
+        for student, lesson in changed - who:
+            if Path(self.directory.format_path(self.directory.feedback_directory, student, lesson)).is_dir():
+                self._convert(GenerateFeedback, Handed(student, lesson, Path(), ""))
+        return self.grades / "scores.csv"
+
+    def standing(self) -> list[Record]:
+        """Every record with what a person gave and what lateness took, by student and lesson."""
+        with _quiet():
+            return list(standing.records(self.directory, self.grades))
+
     @property
     def _judge(self) -> Judge:
         return Judge(config=self.config)
@@ -224,7 +242,7 @@ def _patient(config: Any) -> Any:
     """
     if "?" not in config.CourseDirectory.db_url:
         config.CourseDirectory.db_url += "?timeout=60"
-    config.Judge.writes_scores = False
+    config.Scores.enabled = False
     return config
 
 

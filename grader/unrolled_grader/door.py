@@ -19,9 +19,9 @@ from nbgrader.utils import parse_utc
 from traitlets.config import Config
 
 from unrolled import checks
-from unrolled_grader import intake, opening, record, refusal
+from unrolled_grader import gradebook, intake, opening, refusal, standing
 from unrolled_grader.intake import TIME_STAMP
-from unrolled_grader.plugin import Judge
+from unrolled_grader.plugin import Judge, Scores
 
 
 class Door(NotebookExporter):
@@ -49,10 +49,12 @@ class Door(NotebookExporter):
         except opening.RefusedError as reason:
             judge = Judge(parent=self)
             refusal.refuse(directory, judge.grades(directory), intake.handed(path.parent, specs), str(reason))
-            if judge.writes_scores:
-                record.write_scores(judge.grades(directory))
+            if Scores(parent=self).enabled:
+                standing.write_scores(directory, judge.grades(directory))
             raise
-        _keep_time_stamp(path.parent, Path(self.parent._format_dest(path.stem, path.parent.parent.name)))
+        student = path.parent.parent.name
+        if not _keep_time_stamp(path.parent, Path(self.parent._format_dest(path.stem, student))):
+            gradebook.forget_time(directory, student, path.stem)
         converted: tuple[NotebookNode, dict[str, Any]] = super().from_notebook_node(nb, resources, **others)  # type: ignore[no-untyped-call]
         return converted
 
@@ -71,13 +73,18 @@ class _CarefulDirectory(CourseDirectory):  # type: ignore[misc]
         return _moment(intake.time_stamp(Path(dest_path)))
 
 
-def _keep_time_stamp(submission: Path, into: Path) -> None:
-    """By it nbgrader tells, without --force, that a later submission has come. One that says nothing stays out."""
+def _keep_time_stamp(submission: Path, into: Path) -> bool:
+    """By it nbgrader tells, without --force, that a later submission has come. One that says nothing stays out.
+
+    Returns whether there is one.
+    """
     text = intake.time_stamp(submission)
-    if _moment(text) is not None:
-        into.mkdir(parents=True, exist_ok=True)
-        (into / TIME_STAMP).unlink(missing_ok=True)
-        (into / TIME_STAMP).write_text(text, encoding="utf-8")
+    if _moment(text) is None:
+        return False
+    into.mkdir(parents=True, exist_ok=True)
+    (into / TIME_STAMP).unlink(missing_ok=True)
+    (into / TIME_STAMP).write_text(text, encoding="utf-8")
+    return True
 
 
 def _moment(text: str) -> datetime | None:

@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 from traitlets import Enum
 
+from unrolled_grader import late, settings
 from unrolled_grader.evidence import CELL
 from unrolled_grader.record import one_line, replace_file
 
@@ -39,7 +41,11 @@ class _Points(ExportPlugin):  # type: ignore[misc]
         """The table, its head first. Every text has passed `one_line`, which no spreadsheet takes for a formula."""
 
     def export(self, gradebook: Gradebook) -> None:
-        """Write the table to the file that `--to` names, or to canvas.csv or moodle.csv."""
+        """Write the table to the file that `--to` names, or to canvas.csv or moodle.csv.
+
+        Lateness is reckoned anew: a person may have given points, or an extension, since the last grading.
+        """
+        late.settle(gradebook, settings.read(Path(CourseDirectory(parent=self).root)))
         wanted = {str(name) for name in self.assignment}, {str(name) for name in self.student}
         lessons = [item for item in gradebook.assignments if not wanted[0] or item.name in wanted[0]]
         lessons.sort(key=lambda lesson: lesson.name)

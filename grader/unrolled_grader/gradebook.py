@@ -89,11 +89,13 @@ def save(
     notebook: NotebookNode,
     points: Mapping[str, float],
     deferred: Collection[str] = (),
+    same: Collection[str] = (),
 ) -> None:
     """Write the scores (grade_id of a check's cell -> points) of a judged notebook, and who gave no answer.
 
     An answer in words waits for a person; where the student changed nothing, it is 0 and waits for nobody. Cells with
-    `deferred` points are marked for a person too, until a machine settles them.
+    `deferred` points are marked for a person too, until a machine settles them. What a person scored is shown to a
+    person again if it changed: an answer in words that is not in `same`, or other points of the judge.
     """
     cells = {name: cell for cell in notebook.cells if (name := grade_id(cell))}
     with opened(directory) as gradebook:
@@ -103,7 +105,13 @@ def save(
                 continue  # scored by a person alone
             answer = cells.get(grade.name)
             in_words = answer is not None and is_solution(answer) and not _unanswered(answer)
-            _set(grade, None if in_words else points.get(grade.name, 0.0), waits=grade.name in deferred)
+            auto = None if in_words else points.get(grade.name, 0.0)
+            _set(
+                grade,
+                auto,
+                waits=grade.name in deferred,
+                same=grade.name in same or grade.auto_score == auto is not None,
+            )
         for comment in submitted.comments:
             if not isinstance(comment.cell, TaskCell):
                 comment.auto_comment = "No response." if _unanswered(cells.get(comment.name)) else None
@@ -126,6 +134,15 @@ def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str
         gradebook.db.commit()
 
 
+def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
+    """A submission that says nothing of when it came is not as late as the one before it was; nbgrader keeps that."""
+    with opened(directory) as gradebook:
+        submission = gradebook.find_submission(lesson, student)
+        if submission.timestamp is not None:
+            submission.timestamp = None
+            gradebook.db.commit()
+
+
 def has_scores(directory: CourseDirectory, student: str, lesson: str) -> bool:
     """Whether the gradebook holds a graded submission."""
     with opened(directory) as gradebook:
@@ -136,10 +153,12 @@ def has_scores(directory: CourseDirectory, student: str, lesson: str) -> bool:
         return any(grade.auto_score is not None for grade in submitted.grades)
 
 
-def _set(grade: Any, auto_score: float | None, *, waits: bool = False) -> None:
-    """As nbgrader's SaveAutoGrades: what a person scored is kept, and shown again for review."""
+def _set(grade: Any, auto_score: float | None, *, waits: bool = False, same: bool = False) -> None:
+    """As nbgrader's SaveAutoGrades: what a person scored is kept, and shown again for review if it is not the same."""
     grade.auto_score = auto_score
-    grade.needs_manual_grade = waits or grade.manual_score is not None or auto_score is None
+    marked = grade.manual_score is not None
+    to_review = grade.needs_manual_grade if same else True
+    grade.needs_manual_grade = waits or (to_review if marked else auto_score is None)
 
 
 def _unanswered(cell: NotebookNode | None) -> bool:

@@ -19,7 +19,21 @@ from traitlets import Bool, Unicode
 
 import unrolled
 from unrolled import checks
-from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record, sandbox, seeds
+from unrolled_grader import (
+    answers,
+    authoring,
+    evidence,
+    gradebook,
+    intake,
+    jobs,
+    judge,
+    late,
+    record,
+    sandbox,
+    seeds,
+    settings,
+    standing,
+)
 from unrolled_grader.record import Key, Record
 from unrolled_grader.versions import brought, fitted, release_for, version_of, worth
 
@@ -28,7 +42,7 @@ STAMP = "unrolled_grading"
 
 
 class Judge(NbGraderPreprocessor):  # type: ignore[misc]
-    """Score a sanitized notebook by what the judge finds, or has found; keep gradebook, record and scores.csv."""
+    """Score a sanitized notebook by what the judge finds, or has found; keep gradebook and record."""
 
     grades_directory = Unicode(
         "grades", help="Where records and scores.csv are kept, relative to CourseDirectory.root."
@@ -37,9 +51,6 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
     gpu = Bool(False, help="Whether the machines of a cluster that judge have a GPU.").tag(config=True)
     unsafe_no_sandbox = Bool(
         False, help="Run student code without a sandbox, with all the rights of your account. Every score says so."
-    ).tag(config=True)
-    writes_scores = Bool(
-        True, help="Make scores.csv after each submission. `unrolled grade` does it once, at its end."
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
@@ -59,9 +70,10 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         if kept.version != unrolled.__version__:
             points, absent = brought(kept.scores, worth(released))
             deferred |= absent
-        gradebook.save(directory, student, lesson, executed, points, deferred)
-        if self.writes_scores:
-            record.write_scores(self.grades(directory))
+        same = answers.unchanged(self.grades(directory), student, lesson, executed)
+        gradebook.save(directory, student, lesson, executed, points, deferred, same)
+        with gradebook.opened(directory) as book:  # the submission is new, and has no extension yet
+            late.settle(book, settings.read(Path(directory.root)), lesson, student)
         if kept.version != unrolled.__version__:
             executed = fitted(executed, released)
         executed.metadata[STAMP] = kept.date
@@ -106,6 +118,21 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
                 self.log.warning("%s: no check is declared for the cell %r, so it earns nothing", lesson, name)
 
 
+class Scores(NbGraderPreprocessor):  # type: ignore[misc]
+    """Make scores.csv and the log of regrades once everything about a submission is in the gradebook."""
+
+    enabled = Bool(True, help="Whether to, after each submission. `unrolled grade` does it once, at its end.").tag(
+        config=True
+    )
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        """`nb` as it is."""
+        directory = CourseDirectory(parent=self)
+        directory.db_url = resources["nbgrader"]["db_url"]
+        standing.write_scores(directory, Judge(parent=self).grades(directory))
+        return nb, resources
+
+
 class Repair(NbGraderPreprocessor):  # type: ignore[misc]
     """Give a submitted notebook its cells and grade_ids back, by the notebook that was handed out.
 
@@ -128,4 +155,7 @@ def know_lesson(assignment: str, student: str, notebooks: Sequence[str]) -> None
     So `nbgrader autograde` and formgrader work on a fresh checkout, without nbgrader's generate_assignment before.
     """
     config = authoring.nbgrader_config(Path.cwd())
-    gradebook.fill(CourseDirectory(config=config), config, assignment)
+    directory = CourseDirectory(config=config)
+    gradebook.fill(directory, config, assignment)
+    with gradebook.opened(directory) as book:
+        late.settle(book, settings.read(Path(directory.root)), assignment)

@@ -108,6 +108,11 @@ class Record:
     def max_points(self) -> float:
         return sum(score.max_points for score in self.scores)
 
+    @property
+    def settled_points(self) -> float:
+        """The points that could be had so far: without the answers in words that nobody has read."""
+        return sum(score.max_points for score in self.scores if score.verdict != "waits")
+
     def points_of(self, check: str) -> float:
         """The points of all parts of `check`."""
         return sum(score.points for score in self.scores if score.check == check)
@@ -140,7 +145,7 @@ def save(grades: Path, record: Record, notebook: NotebookNode | None = None) -> 
     who = (record.student, record.lesson)
     columns = (record.date, record.digest, *dataclasses.astuple(record.key), json.dumps(to_dict(record)))
     blob = None if notebook is None else zlib.compress(nbformat.writes(notebook).encode())
-    with _table(grades) as table, table:
+    with opened(grades) as table, table:
         table.execute(
             "INSERT INTO earlier SELECT student, lesson, date, result FROM jobs "
             "WHERE student = ? AND lesson = ? AND result IS NOT NULL AND date != ?",
@@ -157,7 +162,7 @@ def save(grades: Path, record: Record, notebook: NotebookNode | None = None) -> 
 
 def queue(grades: Path, jobs: Iterable[tuple[str, str]]) -> None:
     """Let these jobs (student, lesson) wait for their turn, and those that a run left behind when it died."""
-    with _table(grades) as table, table:
+    with opened(grades) as table, table:
         table.execute("UPDATE jobs SET state = 'queued' WHERE state = 'running'")
         table.executemany(
             "INSERT INTO jobs (student, lesson, state, queued) VALUES (?, ?, 'queued', ?) ON CONFLICT DO UPDATE SET "
@@ -168,7 +173,7 @@ def queue(grades: Path, jobs: Iterable[tuple[str, str]]) -> None:
 
 def start(grades: Path, student: str, lesson: str) -> None:
     """A job goes to who performs it."""
-    with _table(grades) as table, table:
+    with opened(grades) as table, table:
         table.execute(
             "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 WHERE student = ? AND lesson = ?",
             (now(), student, lesson),
@@ -177,7 +182,7 @@ def start(grades: Path, student: str, lesson: str) -> None:
 
 def note_applied(grades: Path, record: Record) -> None:
     """The record has come to gradebook and feedback."""
-    with _table(grades) as table, table:
+    with opened(grades) as table, table:
         table.execute(
             "UPDATE jobs SET applied = ? WHERE student = ? AND lesson = ?",
             (record.date, record.student, record.lesson),
@@ -255,10 +260,10 @@ def alone(grades: Path) -> Iterator[None]:
         yield
 
 
-def write_scores(grades: Path) -> Path:
-    """Make grades/scores.csv from all records: a row a part, by student and lesson, in the order of the checks."""
+def write_scores(grades: Path, records: Iterable[Record] | None = None) -> Path:
+    """Make grades/scores.csv from these records, or all: a row a part, by student and lesson, in the checks' order."""
     file = grades / "scores.csv"
-    replace_file(file, scores_csv(load_all(grades)))
+    replace_file(file, scores_csv(load_all(grades) if records is None else records))
     return file
 
 
@@ -327,12 +332,12 @@ def _records(grades: Path, which: str, values: Sequence[str] = ()) -> Iterator[R
 def _rows(grades: Path, select: str, which: str, values: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
     """Rows of the jobs, read as they are asked for; none if there is no table yet."""
     if (grades / TABLE).exists():
-        with _table(grades) as table:
+        with opened(grades) as table:
             yield from table.execute(f"{select} FROM jobs {which}", values)
 
 
 @contextlib.contextmanager
-def _table(grades: Path) -> Iterator[sqlite3.Connection]:
+def opened(grades: Path) -> Iterator[sqlite3.Connection]:
     """The table, made if it is not there. Raises RecordError."""
     file = grades / TABLE
     try:

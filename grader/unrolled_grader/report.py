@@ -56,10 +56,10 @@ HOW = (
 )
 
 
-def write(grades: Path) -> Path:
-    """Make grades/report.html from all records."""
+def write(grades: Path, records: Iterable[Record]) -> Path:
+    """Make grades/report.html from these records."""
     file = grades / "report.html"
-    record.replace_file(file, page(record.load_all(grades)))
+    record.replace_file(file, page(records))
     return file
 
 
@@ -88,6 +88,7 @@ def _sections(found: Tally) -> Iterator[str]:
         yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
         yield "what was asked, a cross did not.</p>"
         yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>{_speed_table(found)}'
+    yield from _by_people(found)
     yield from _reasons(found)
     yield _time(found)
     yield _machines(found)
@@ -131,6 +132,19 @@ def _speed_table(found: Tally) -> str:
         for part, speeds in found.speeds.items()
     ]
     return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
+
+
+def _by_people(found: Tally) -> Iterator[str]:
+    """What no machine decides: answers in words, and what lateness took."""
+    if found.words:
+        rows = [
+            [lesson, name, *(str(counts[verdict]) for verdict in ("marked", "waits", "unanswered"))]
+            for (lesson, name), counts in found.words.items()
+        ]
+        head = ["lesson", "answer in words", "marked", "to be read", "not answered"]
+        yield f"<h2>In words</h2>{_table(head, rows, right=(2, 3, 4))}"
+    if found.late:
+        yield f"<h2>Late</h2><p>What is said here is taken off the points above.</p>{_items(found.late)}"
 
 
 def _reasons(found: Tally) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unrolled_grader.evidence import Score
+from unrolled_grader.evidence import VERDICTS, Score
 from unrolled_grader.record import Record
 
 SLOWEST = 5
@@ -53,6 +53,9 @@ class Tally:
     """Students by what a person should look at."""
     deferred: dict[Item, list[str]] = field(default_factory=dict)
     repaired: dict[Item, list[str]] = field(default_factory=dict)
+    words: dict[Part, Counter[str]] = field(default_factory=dict)
+    """How the answers in words stand: marked, waits, unanswered."""
+    late: dict[Item, list[str]] = field(default_factory=dict)
     seconds: list[tuple[float, str, str]] = field(default_factory=list)
     """Seconds of the judge, student, lesson."""
     machines: Counter[str] = field(default_factory=Counter)
@@ -88,8 +91,8 @@ def tally(records: Iterable[Record]) -> Tally:
         found.machines[_machine(kept)] += 1
         if kept.sandbox:
             found.sandboxes[kept.sandbox] += 1
-        if kept.max_points:
-            found.shares.setdefault(kept.lesson, []).append(kept.points / kept.max_points)
+        if most := kept.settled_points:
+            found.shares.setdefault(kept.lesson, []).append(kept.points / most)
         _add_reasons(found, kept)
         for score in kept.scores:
             _add_score(found, kept, score)
@@ -107,6 +110,9 @@ def _add_reasons(found: Tally, kept: Record) -> None:
 
 
 def _add_score(found: Tally, kept: Record, score: Score) -> None:
+    if score.verdict not in VERDICTS:
+        _add_persons(found, kept, score)
+        return
     found.verdicts.setdefault(Part(kept.lesson, score.part), Counter())[score.verdict] += 1
     ratio = score.timings[-1]["ratio"] if score.timings else None
     if ratio is not None and ratio > 0:
@@ -118,6 +124,16 @@ def _add_score(found: Tally, kept: Record, score: Score) -> None:
         _add(found.deferred, kept, score.part, score.flag or score.detail)
     elif score.flag or score.verdict == "inconclusive":
         _add(found.look, kept, score.part, score.flag or score.detail)
+
+
+def _add_persons(found: Tally, kept: Record, score: Score) -> None:
+    """What is not the judge's: a late penalty, an answer in words, or points that a person changed."""
+    if score.verdict == "late":
+        _add(found.late, kept, "late", score.detail)
+    elif score.max_points:
+        found.words.setdefault(Part(kept.lesson, score.part), Counter())[score.verdict] += 1
+    else:
+        _add(found.look, kept, score.part, score.detail)
 
 
 def _add(items: dict[Item, list[str]], kept: Record, what: str, why: str) -> None:
@@ -133,6 +149,7 @@ def _in_order(found: Tally) -> Tally:
         speeds.ratios.sort()
     whole: Sequence[str] = ("not graded", "the whole notebook")
     found.look = dict(sorted(found.look.items(), key=lambda item: (item[0].what not in whole, item[0])))
+    found.words, found.late = dict(sorted(found.words.items())), dict(sorted(found.late.items()))
     found.deferred = dict(sorted(found.deferred.items()))
     found.repaired = dict(sorted(found.repaired.items()))
     return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
-from lab import ARTIFACTS, ROOT, jupyter_lab
+from lab import ARTIFACTS, ROOT, Server, jupyter_lab
 from playwright.sync_api import Page, expect
 
 from unrolled_grader import sample
@@ -55,3 +57,36 @@ def test_an_instructor_autogrades_a_submission(page: Page, tmp_path: Path) -> No
         points = scores(course)
         assert points > 0
         expect(row.locator(".score")).to_contain_text(f"{points:g} / ")
+        mark_the_answer(page, server, course, points)
+
+
+def mark_the_answer(page: Page, server: Server, course: Path, points: float) -> None:
+    """A person reads the answer in words beside its rubric and gives a point, which a regrade keeps."""
+    page.goto(server.page(f"/formgrader/gradebook/{LESSON}/{LESSON}"))
+    page.locator("#main-table tbody tr a").first.click()
+    answer = page.locator(".nbgrader_cell", has=page.locator("input#explain_ratio"))
+    expect(answer).to_contain_text("One large call does the work")
+    rubric = page.locator(".text_cell", has_text="For the marker only")
+    expect(rubric).to_contain_text("Rubric, 1 point")
+    assert answer.bounding_box()["y"] < rubric.bounding_box()["y"]  # type: ignore[index]
+    expect(answer).to_contain_text("/ 1.0")
+    box = page.locator("input#explain_ratio")
+    box.fill("0.5")
+    box.press("Tab")
+    expect(answer.locator(".score-saved")).to_be_visible()
+    page.screenshot(path=ARTIFACTS / "formgrader_marking.png", full_page=True)
+
+    command = [sys.executable, "-m", "unrolled.cli", "grade", "00", "--force", "--reason", "a second look"]
+    subprocess.run(command, cwd=course, check=True, capture_output=True, timeout=300)
+    assert scores(course) == points + 0.5
+    assert "explain_ratio,0.5,1,marked,by a person" in (course / "grades" / "scores.csv").read_text()
+    feedback = (course / "grader" / "feedback" / STUDENT / LESSON / f"{LESSON}.html").read_text()
+    assert f"{points + 0.5:g} of 2 points" in feedback
+    assert "For the marker" not in feedback
+    assert (
+        "Rubric, 1 point" not in (course / "grader" / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb").read_text()
+    )
+    exporter = ["--exporter", "unrolled_grader.export.Canvas", "--to", "canvas.csv"]
+    export = [sys.executable, "-m", "nbgrader", "export", *exporter]
+    subprocess.run(export, cwd=course, check=True, capture_output=True, timeout=120)
+    assert f",{STUDENT},,{points + 0.5:g}" in (course / "canvas.csv").read_text()

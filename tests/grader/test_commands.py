@@ -60,15 +60,17 @@ def rows(root: Path) -> list[dict[str, str]]:
 
 def test_both_commands_give_the_same_rows(checkout: Path) -> None:
     said = run(checkout, "unrolled.cli", "grade", "00")
-    assert re.search(r"^broken +0 / 1 ", said, re.MULTILINE)
-    assert re.search(r"^right +1 / 1$", said, re.MULTILINE)
+    assert re.search(r"^broken +0 / 2 ", said, re.MULTILINE)
+    assert re.search(r"^right +1 / 2 +explain_ratio \(waits\)$", said, re.MULTILINE)
     first = rows(checkout)
     points = {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in first}
     assert points == {
         ("broken", "ink"): ("0", "1"),
         ("broken", "ink/speed"): ("0", "0"),
+        ("broken", "explain_ratio"): ("0", "1"),
         ("right", "ink"): ("1", "1"),
         ("right", "ink/speed"): ("0", "0"),
+        ("right", "explain_ratio"): ("0", "1"),
     }
     assert "2 of 2 are graded already" in run(checkout, "unrolled.cli", "grade")
     assert "Replayed from the record" in run(checkout, "unrolled.cli", "grade", "--explain", "right", "00", "ink")

@@ -105,6 +105,10 @@ def test_deferred_and_completed(course: Course, monkeypatch: pytest.MonkeyPatch)
     assert done is not None
     assert done.machine["gpu"] == "a simulated one"
     assert "<b>0</b>deferred" in report.page(record.load_all(course.grades))
+    with (course.grades / "regrades.csv").open(encoding="utf-8", newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert (line["student"], line["part"], line["before"], line["after"]) == ("ann", "total/speed", "0", "1")
+    assert line["reason"] == "completed: deferred"
     grade(course)
     assert record.load(course.grades, "ann", LESSON) == done
 

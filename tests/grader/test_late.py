@@ -1,0 +1,229 @@
+"""What lateness costs, and that every door and every list says the same; a changed date judges nothing again."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small_course
+from nbgrader.api import Gradebook
+from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
+from small_course import GOOD, LESSON, answered, hand_in
+
+from unrolled_grader import authoring, commands, evidence, judge, late, queue, record, report
+from unrolled_grader.course import Course
+from unrolled_grader.export import Canvas, Moodle
+from unrolled_grader.settings import Late
+
+POLICY = Late(grace_minutes=15, per_day=0.1, at_most=0.5)
+DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
+TOML = """
+[due]
+07_doubling = 2027-01-15T23:59:00+09:00
+[extensions.bob]
+07_doubling = 2027-01-18T08:59:00-06:00
+[late]
+grace_minutes = 15
+per_day = 0.1
+at_most = 0.5
+"""
+
+
+@pytest.mark.parametrize(
+    ("late_by", "part"),
+    [
+        (timedelta(seconds=-5), 0),
+        (timedelta(minutes=15), 0),
+        (timedelta(minutes=15, seconds=1), 0.1),
+        (timedelta(days=1), 0.1),
+        (timedelta(days=1, seconds=1), 0.2),
+        (timedelta(days=4, hours=1), 0.5),
+        (timedelta(days=400), 0.5),
+    ],
+)
+def test_each_day_begun_takes_its_part_up_to_the_most(late_by: timedelta, part: float) -> None:
+    assert late.share(late_by.total_seconds(), POLICY) == pytest.approx(part)
+    assert late.penalty(7.0, late_by.total_seconds(), POLICY) == pytest.approx(7 * part)
+    assert late.penalty(-1.0, late_by.total_seconds(), POLICY) == 0
+
+
+def test_lateness_in_words() -> None:
+    said = [late.in_words(seconds) for seconds in (30, 60, 7200, 86_400 * 2.9)]
+    assert said == ["less than a minute late", "1 minute late", "2 hours late", "2 days late"]
+
+
+@pytest.fixture
+def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Course]:
+    """A class of three who handed in one and a half days late; bob has an extension. The judge gives 4 points."""
+    judged.clear()
+    monkeypatch.setattr(queue, "run", small_course.perform_here)
+    monkeypatch.setattr(judge, "judge", judge_quickly)
+    (root / "course.toml").write_text(TOML)
+    for student in ("ann", "bob", "cem"):
+        words = {"explain_total": "One call."} if student == "ann" else {}
+        folder = hand_in(root, student, answered(root, GOOD | words)).parent
+        stamp(folder, DUE + timedelta(days=1.5) if student != "cem" else DUE + timedelta(minutes=10))
+    yield Course.at(root)
+    for name in ("grades", "grader"):
+        for file in sorted((root / name).rglob("*"), reverse=True):
+            if file.name != "nbgrader_config.py":
+                file.rmdir() if file.is_dir() else file.unlink()
+
+
+judged: list[str] = []
+
+
+def judge_quickly(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+    """All points, without running anything."""
+    judged.append(submission.student)
+    parts = [("double", 2.0), ("total", 1.0), ("total/speed", 1.0)]
+    scores = tuple(evidence.Score(part, "pass", points, points, "") for part, points in parts)
+    return judge.Verdicts(submission.notebook, scores, 0.1, ())
+
+
+def stamp(folder: Path, when: datetime) -> None:
+    """As nbgrader's exchange writes it: in UTC."""
+    utc = when.astimezone(timezone.utc)
+    (folder / "timestamp.txt").write_text(utc.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))
+
+
+@contextmanager
+def submission(course: Course, student: str) -> Iterator[Any]:
+    with Gradebook(course.directory.db_url, course.directory.course_id) as book:
+        yield book.find_submission(LESSON, student)
+        book.db.commit()
+
+
+def rows(course: Course, student: str) -> dict[str, tuple[str, str]]:
+    """Points and detail by part, from scores.csv."""
+    with (course.grades / "scores.csv").open(newline="", encoding="utf-8") as file:
+        found = [row for row in csv.DictReader(file) if row["student"] == student]
+    return {row["check"]: (row["points"], row["detail"]) for row in found}
+
+
+def total(course: Course, student: str) -> float:
+    return sum(float(points) for points, _ in rows(course, student).values())
+
+
+def exported(course: Course, plugin: type[Canvas | Moodle], student: str) -> str:
+    """The cell of a student in the platform's CSV."""
+    file = course.grades / "lms.csv"
+    with Gradebook(course.directory.db_url, course.directory.course_id) as book:
+        plugin(to=str(file), unfinished="points", config=course.config).export(book)
+    with file.open(newline="", encoding="utf-8") as stream:
+        (row,) = [row for row in csv.reader(stream) if student in row]
+    return row[5]
+
+
+def page(course: Course, student: str) -> str:
+    return (course.feedback / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+
+
+def mark(course: Course, points: float) -> None:
+    """Ann's answer in words gets points, as formgrader's box gives them."""
+    with submission(course, "ann") as found:
+        (grade,) = [grade for grade in found.notebooks[0].grades if grade.name == "explain_total"]
+        grade.manual_score, grade.needs_manual_grade = points, False
+
+
+def agree(course: Course, student: str, points: float) -> None:
+    """Every list says the same."""
+    assert total(course, student) == pytest.approx(points)
+    for plugin in (Canvas, Moodle):
+        assert exported(course, plugin, student) == f"{points:g}"
+    assert f"{LESSON}: {points:g} of 6 points" in page(course, student)
+    with submission(course, student) as found:
+        assert found.score - found.late_submission_penalty == pytest.approx(points)
+
+
+def test_all_lists_agree(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.grade_class(course) == 0
+    assert re_line(capsys.readouterr().out, "ann") == "3.2 / 6 explain_total (waits), 1 day late: 0.8 points less"
+    agree(course, "ann", 3.2)
+    agree(course, "bob", 4)
+    agree(course, "cem", 4)
+    assert rows(course, "ann")["late"] == ("-0.8", "1 day late: 0.8 points less")
+    assert "late" not in rows(course, "bob")
+    assert rows(course, "cem")["late"] == ("-0", "10 minutes late: no points less")
+    assert "Handed in late: 0.8 points less" in page(course, "ann")
+    whole = report.page(course.standing())
+    assert "1 day late: 0.8 points less" in whole
+    assert "10 minutes late: no points less" in whole
+    with submission(course, "bob") as found:
+        assert found.assignment.duedate == datetime(2027, 1, 15, 14, 59)  # UTC, as formgrader shows it
+        assert found.extension == timedelta(days=3)
+        assert found.duedate == datetime(2027, 1, 18, 14, 59)
+
+
+def re_line(text: str, student: str) -> str:
+    """The student's line of the table."""
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{student} ")]
+    return " ".join(line.removeprefix(student).split())
+
+
+def test_a_changed_date_changes_points_and_judges_nothing_again(course: Course, root: Path) -> None:
+    commands.grade_class(course)
+    before = record.load(course.grades, "ann", LESSON)
+    (root / "course.toml").write_text(TOML.replace("[extensions.bob]", "[extensions.ann]"))
+    judged.clear()
+    commands.grade_class(course, reason="ann was ill")
+    assert judged == []
+    assert record.load(course.grades, "ann", LESSON) == before
+    agree(course, "ann", 4)
+    agree(course, "bob", 3.2)
+    with (course.grades / "regrades.csv").open(newline="", encoding="utf-8") as file:
+        lines = [
+            (row["student"], row["part"], row["before"], row["after"], row["reason"]) for row in csv.DictReader(file)
+        ]
+    assert lines == [("ann", "late", "-0.8", "0", "ann was ill"), ("bob", "late", "0", "-0.8", "ann was ill")]
+    (root / "course.toml").write_text(TOML.replace("01-15T", "01-25T"))
+    commands.grade_class(course)
+    agree(course, "bob", 4)
+
+
+def test_lateness_takes_its_part_of_a_persons_points_too(course: Course) -> None:
+    commands.grade_class(course)
+    mark(course, 2.0)
+    config = authoring.nbgrader_config(Path(course.directory.root))
+    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="ann")
+    assert capture_log(GenerateFeedback(coursedir=directory, config=config, force=True))["success"]
+    assert f"{LESSON}: 4.8 of 6 points" in page(course, "ann")  # formgrader's button, before anything else
+    mark(course, 1.0)
+    assert exported(course, Canvas, "ann") == "4"
+    commands.grade_class(course)
+    agree(course, "ann", 4)
+
+
+def test_nbgraders_own_commands_take_the_same(course: Course) -> None:
+    config = authoring.nbgrader_config(Path(course.directory.root))
+    directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="*")
+    assert capture_log(Autograde(coursedir=directory, config=config))["success"]
+    assert capture_log(GenerateFeedback(coursedir=directory, config=config))["success"]
+    agree(course, "ann", 3.2)
+    agree(course, "bob", 4)
+
+
+def test_a_newer_attempt_that_tells_no_time_is_not_late(course: Course) -> None:
+    commands.grade_class(course)
+    (course.submitted / "ann" / LESSON / "timestamp.txt").unlink()
+    commands.grade_class(course)
+    agree(course, "ann", 4)
+
+
+def test_without_dates_in_course_toml_formgraders_stay(course: Course, root: Path) -> None:
+    (root / "course.toml").unlink()
+    commands.grade_class(course)
+    with submission(course, "ann") as found:
+        found.assignment.duedate = datetime(2027, 1, 16)
+    commands.grade_class(course, force=True)
+    with submission(course, "ann") as found:
+        assert found.assignment.duedate == datetime(2027, 1, 16)
+        assert found.total_seconds_late > 0
+    agree(course, "ann", 4)  # a policy that takes nothing

@@ -1,0 +1,46 @@
+"""The marker sees model answer and rubric beside each answer in words; nobody else ever does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from small_course import LESSON, answered
+from traitlets.config import Config
+
+from unrolled_grader import authoring, marking
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "solutions").glob("*/*.ipynb")), ids=lambda file: file.stem)
+def test_every_lesson_has_a_rubric_for_its_words(file: Path) -> None:
+    (text,) = marking.rubrics(file).values()
+    assert "rubric" in text.lower()
+    assert "SOLUTION" not in text
+    released = (ROOT / "notebooks" / file.stem / file.name).read_text(encoding="utf-8")
+    assert "rubric, " not in released.lower()
+    assert "**rubric**" not in released.lower()
+
+
+def shown(root: Path, resources: dict[str, Any]) -> list[str]:
+    config: Config = authoring.nbgrader_config(root)
+    notebook = answered(root, {"explain_total": "Mine."})
+    made, _ = marking.Rubric(config=config).preprocess(notebook, resources)
+    nbformat.validate(made)
+    return [cell.source for cell in made.cells]
+
+
+def test_formgrader_alone_shows_it_below_the_answer(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root.parent)  # the folder that somebody started Jupyter in does not matter
+    asked = {"assignment_id": LESSON, "notebook_id": LESSON}
+    cells = shown(root, asked | {"submission_id": "1"})
+    assert cells[cells.index("Mine.") + 1] == f"{marking.HEAD}One call."
+    assert sum(cell.startswith(marking.HEAD) for cell in cells) == 1
+    assert not any(cell.startswith(marking.HEAD) for cell in shown(root, asked))
+
+
+def test_a_lesson_without_solution_shows_none(tmp_path: Path) -> None:
+    assert marking.rubrics(tmp_path / "none.ipynb") == {}

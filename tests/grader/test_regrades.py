@@ -1,0 +1,142 @@
+"""The log of regrades: what changed, from what to what, and why; and what a person gave stays."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small_course
+from nbgrader.api import Gradebook
+from small_course import GOOD, LESSON, answered, hand_in
+
+from unrolled_grader import commands, evidence, judge, queue, record, regrades
+from unrolled_grader.course import Course
+from unrolled_grader.evidence import Score
+from unrolled_grader.record import Key, Record
+
+KEPT = Record("ann", LESSON, "1", (Score("double", "pass", 2.0, 2.0, ""), Score("total", "fail", 0.0, 1.0, "")))
+
+
+def lines(grades: Path) -> list[tuple[str, ...]]:
+    """The log without the times."""
+    if not (grades / "regrades.csv").exists():
+        return []
+    with (grades / "regrades.csv").open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert tuple(head) == regrades.COLUMNS
+    return [tuple(row[1:]) for row in rows]
+
+
+def changed(part: str, verdict: str, points: float, **others: Any) -> Record:
+    scores = tuple(replace(one, verdict=verdict, points=points) if one.part == part else one for one in KEPT.scores)
+    return replace(KEPT, scores=scores, **others)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "given", "said"),
+    [
+        (KEPT, changed("total", "pass", 1), "", "graded again"),
+        (KEPT, changed("total", "pass", 1), "=the bus was late\n", "'=the bus was late"),
+        (KEPT, changed("total", "pass", 1, digest="2"), "", "handed in again"),
+        (replace(KEPT, key=Key(specs="a")), changed("total", "pass", 1, key=Key(specs="b")), "", "the checks changed"),
+        (changed("total", "deferred", 0), changed("total", "pass", 1), "", "completed: deferred"),
+        (changed("total", "deferred", 0), changed("total", "pass", 1), "GPU host", "completed: deferred"),
+        (changed("total", "marked", 0), changed("total", "marked", 1), "", "marked by a person"),
+        (
+            changed("total", "late", 0),
+            changed("total", "late", 1),
+            "",
+            "lateness: due date, extension, policy or points",
+        ),
+    ],
+)
+def test_why_points_changed(before: Record, after: Record, given: str, said: str, tmp_path: Path) -> None:
+    assert regrades.note(tmp_path, [before], given) == {("ann", LESSON)}
+    assert lines(tmp_path) == []  # the first grading is no regrade
+    assert regrades.note(tmp_path, [after], given) == {("ann", LESSON)}
+    ((*rest, reason),) = lines(tmp_path)
+    assert rest == ["ann", LESSON, "total", "0", "1"]
+    assert reason.startswith(said)
+    assert regrades.note(tmp_path, [after], given) == set()
+    assert len(lines(tmp_path)) == 1
+
+
+def test_first_marks_are_no_regrade_and_what_goes_is_logged(tmp_path: Path) -> None:
+    regrades.note(tmp_path, [changed("total", "waits", 0)])
+    assert regrades.note(tmp_path, [changed("total", "marked", 1)]) == {("ann", LESSON)}
+    assert lines(tmp_path) == []
+    regrades.note(tmp_path, [replace(KEPT, scores=KEPT.scores[:1])])
+    assert [line[:5] for line in lines(tmp_path)] == [("ann", LESSON, "total", "1", "0")]
+
+
+def test_a_forced_regrade_that_changes_nothing_is_logged_too(tmp_path: Path) -> None:
+    regrades.note(tmp_path, [KEPT])
+    regrades.note(tmp_path, [KEPT], "ann asked", {("ann", LESSON)})
+    assert lines(tmp_path) == [("ann", LESSON, "all", "2", "2", "ann asked")]
+
+
+@pytest.fixture
+def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+    """A class of one, whose answer in words waits; the judge gives what `points` says."""
+    monkeypatch.setattr(queue, "run", small_course.perform_here)
+    hand_in(root, "ann", answered(root, GOOD | {"explain_total": "One call."}))
+    return Course.at(root)
+
+
+def judge_gives(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    def gives(points: float) -> None:
+        score = evidence.Score("double", "pass" if points else "fail", points, 2.0, "")
+        monkeypatch.setattr(
+            judge, "judge", lambda submission, options: judge.Verdicts(submission.notebook, (score,), 0.1, ())
+        )
+
+    return gives
+
+
+@contextmanager
+def answer(course: Course) -> Iterator[Any]:
+    """Ann's answer in words in the gradebook."""
+    with Gradebook(course.directory.db_url, course.directory.course_id) as book:
+        grades = book.find_submission_notebook(LESSON, LESSON, "ann").grades
+        yield next(grade for grade in grades if grade.name == "explain_total")
+        book.db.commit()
+
+
+def test_a_regrade_keeps_what_a_person_gave(course: Course, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gives = judge_gives(monkeypatch)
+    gives(2.0)
+    commands.grade_class(course)
+    with answer(course) as grade:
+        assert grade.needs_manual_grade
+        grade.manual_score, grade.needs_manual_grade = 1.5, False
+    gives(0.0)
+    commands.grade_class(course, force=True, reason="the judge was wrong")
+    assert lines(course.grades) == [("ann", LESSON, "double", "2", "0", "the judge was wrong")]
+    with answer(course) as grade:
+        assert (grade.score, grade.needs_manual_grade) == (1.5, False)  # the same text needs no second reading
+    scores = (course.grades / "scores.csv").read_text()
+    assert f"ann,{LESSON},explain_total,1.5,2,marked,by a person" in scores
+    commands.grade_class(course, force=True, reason="once more")
+    assert lines(course.grades)[1:] == [("ann", LESSON, "all", "1.5", "1.5", "once more")]
+
+    hand_in(root, "ann", answered(root, GOOD | {"explain_total": "One call, and no loop."}))
+    commands.grade_class(course)
+    with answer(course) as grade:
+        assert (grade.score, grade.needs_manual_grade) == (1.5, True)  # the text is another: a person looks again
+    assert (
+        "explain_total,1.5,2,marked,to be read again: the answer changed" in (course.grades / "scores.csv").read_text()
+    )
+
+
+def test_the_table_is_the_record_s(tmp_path: Path) -> None:
+    """An edited scores.csv changes no log."""
+    record.save(tmp_path, KEPT)
+    regrades.note(tmp_path, record.load_all(tmp_path))
+    record.write_scores(tmp_path).write_text("nonsense")
+    regrades.note(tmp_path, record.load_all(tmp_path))
+    assert lines(tmp_path) == []
