@@ -1,0 +1,91 @@
+"""`unrolled pseudonymous` writes a class without names; `unrolled forget` deletes what is kept of a student."""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from unrolled.cli import CommandError, Subparsers, checkout
+
+
+def add(subparsers: Subparsers) -> None:
+    """The entry point through which the `unrolled` command finds these two."""
+    hidden = subparsers.add_parser("pseudonymous", help="scores, records and notebooks of the class without names")
+    hidden.add_argument("folder", type=Path, metavar="DIR", help="a new folder for them")
+    forget = subparsers.add_parser("forget", help="delete everything that is kept of a student")
+    forget.add_argument("student", metavar="STUDENT", help="the student's id")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    for parser in (hidden, forget):
+        parser.add_argument(
+            "--roster", type=Path, metavar="FILE", help="names and addresses of the class (default: roster.csv)"
+        )
+    hidden.set_defaults(run=_pseudonymous)
+    forget.set_defaults(run=_forget)
+
+
+def _pseudonymous(arguments: argparse.Namespace) -> int:
+    from unrolled_grader import people, pseudonyms
+    from unrolled_grader.course import Course
+
+    course = Course.at(checkout.find())
+    known = people.known(course, arguments.roster)
+    nameless = sum(not person.name for person in known.values())
+    count, left = pseudonyms.export(course, known, arguments.folder)
+    print(
+        f"{count} students are in {arguments.folder}. The key is {course.grades / pseudonyms.KEY}: keep it to yourself."
+    )
+    if nameless:
+        print(f"Of {nameless} students no name is known, so none was looked for: name a roster with --roster FILE.")
+    if left:
+        print(f"Left in the texts, because the course uses them as words: {', '.join(left)}.")
+    print("What no program can remove stands in README.txt there. Read before you publish.")
+    return 0
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    from unrolled_grader import forget, people, pseudonyms, record, traces
+    from unrolled_grader.course import Course
+
+    course = Course.at(checkout.find())
+    root = Path(course.directory.root)
+    known = people.known(course, arguments.roster)
+    if arguments.student not in known:
+        raise CommandError(f"{arguments.student!r} is no id in gradebook, folders or roster; ids are exact")
+    person = known[arguments.student]
+    about = ", ".join(filter(None, (person.id, person.name, person.email)))
+    print(f"This deletes everything that {root} keeps of {about}. It cannot be undone.")
+    if not arguments.yes and not _confirmed(person.id):
+        raise CommandError("nothing was deleted")
+    if (course.grades / pseudonyms.KEY).exists():
+        (name,) = pseudonyms.names(pseudonyms.key(course.grades), [person.id]).values()
+        print(f"In pseudonymous exports this student is {name}.")
+    try:
+        for what in forget.forget(course, person):
+            print(f"deleted  {what}")
+    except (record.RecordError, OSError, sqlite3.Error) as error:
+        raise CommandError(f"it stopped on the way, start it again: {error}") from error
+    return _say(traces.find(root, people.pattern(people.whole(person))), sorted(people.whole(person)))
+
+
+def _confirmed(student: str) -> bool:
+    try:
+        return input("Type the id to go on: ").strip() == student
+    except EOFError:
+        return False
+
+
+def _say(left: Sequence[tuple[str, str, str]], texts: Sequence[str]) -> int:
+    """Print what a search found after all; 1 if it found something."""
+    from unrolled_grader.record import one_line
+
+    print(f"Searched every file of the course's folders, zips and databases too, for: {', '.join(texts)}.")
+    for file, place, found in left:
+        print(one_line(f"still there: {file}, {place}: {found}"))
+    if left:
+        print("What is still there stands in other people's files, or in files of your own: it is for you to judge.")
+    else:
+        print("Nothing is left.")
+    print("Not searched: git's history, backups, e-mail, the learning platform, and copies that were given away.")
+    return 1 if left else 0

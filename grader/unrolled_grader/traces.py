@@ -1,0 +1,159 @@
+"""What is left of a student in a course's folders: every file is read, also what lies packed in it.
+
+Zips and gzip files are opened, also in one another; SQLite files are read row by row, with their packed cells. Free
+pages, which may hold what was deleted, count as found; write-ahead logs are read as they are. What cannot be read as
+text, such as a picture, is not understood.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import sqlite3
+import tempfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+COURSES_OWN = (".git", ".venv", "lessons", "solutions", "notebooks", "lib", "docs", "tests", "benchmarks", "build")
+"""At a course's root: what everybody gets, and what holds no student's work."""
+ALSO_OWN = (Path("grader", "unrolled_grader"), Path("grader", "sample_class"))
+LARGEST = 200_000_000
+"""Bytes that are unpacked of one file."""
+DEPTH = 4
+SQLITE = b"SQLite format 3\0"
+
+
+class Trace(NamedTuple):
+    """Where something was found: the file, the place in it, and what."""
+
+    file: str
+    place: str
+    found: str
+
+
+def find(root: Path, wanted: re.Pattern[str]) -> list[Trace]:
+    """Every place under `root` where this stands, in names and in contents."""
+    return [trace for file in files(root) for trace in of_file(file, str(file.relative_to(root)), wanted)]
+
+
+def files(root: Path) -> Iterator[Path]:
+    """What is searched: everything but the course's own files."""
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        own = [name for name in folders if (here == root and name in COURSES_OWN) or _own(here / name, root)]
+        folders[:] = sorted(name for name in folders if name not in own)
+        yield from (here / name for name in sorted(names))
+
+
+def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[Trace]:
+    """The traces in a file's name and content."""
+    if hit := wanted.search(_text(name)):
+        yield Trace(name, "its name", hit[0])
+    try:
+        if file.is_symlink() or not file.is_file():
+            return
+        data = file.read_bytes()
+    except OSError as error:
+        yield Trace(name, f"cannot be read: {error.strerror}", "unknown")
+        return
+    yield from (Trace(name, place, hit) for place, hit in dict.fromkeys(_in_data(data, "", wanted, DEPTH)))
+
+
+def _own(folder: Path, root: Path) -> bool:
+    return folder.name == "__pycache__" or folder.relative_to(root) in ALSO_OWN
+
+
+def _in_data(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Iterator[tuple[str, str]]:
+    """(place, what was found) in a file's content or in a part of it."""
+    if data.startswith(SQLITE):
+        yield from _in_database(data, place, wanted, depth)
+    elif depth and data[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        yield from _in_zip(data, place, wanted, depth)
+    elif depth and (plain := _unpacked(data)) is not None:
+        yield from _in_data(plain, f"{place} unpacked".strip(), wanted, depth - 1)
+    else:
+        for text in _readings(data):
+            yield from ((place or _line(text, hit.start()), hit[0]) for hit in wanted.finditer(text))
+
+
+def _readings(data: bytes) -> Iterator[str]:
+    """The texts that bytes may be: UTF-8, with JSON's escapes resolved too, and what Windows writes."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        yield _text(data.decode("utf-16", "replace"))
+        return
+    text = _text(data.decode("utf-8", "replace"))
+    yield text
+    if "\\u" in text:
+        yield _text(re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text))
+    if "\ufffd" in text and b"\0" not in data[:1000]:
+        yield _text(data.decode("cp932", "replace"))
+        yield _text(data.decode("cp1252", "replace"))
+
+
+def _in_zip(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Iterator[tuple[str, str]]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            for member in packed.infolist():
+                within = f"{place} {member.filename}".strip()
+                if hit := wanted.search(_text(member.filename)):
+                    yield f"the name {within}", hit[0]
+                if member.file_size > LARGEST:
+                    yield f"{within} is too large to look into", "unknown"
+                elif member.flag_bits & 1:
+                    yield f"{within} is encrypted", "unknown"
+                else:
+                    yield from _in_data(packed.read(member), within, wanted, depth - 1)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError):
+        yield f"{place} is a damaged zip".strip(), "unknown"
+
+
+def _in_database(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Iterator[tuple[str, str]]:
+    """Every cell of every table, and whether there are free pages."""
+    free = 0
+    with tempfile.TemporaryDirectory(prefix="unrolled-traces-") as folder:
+        copy = Path(folder, "copy.db")
+        copy.write_bytes(_without_log(data))
+        with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(copy)) as base:
+            base.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                name = table.replace('"', '""')
+                for row in base.execute(f'SELECT * FROM "{name}"'):
+                    for cell in row:
+                        raw = cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace")
+                        yield from _in_data(raw, f"{place} table {table}".strip(), wanted, max(depth - 1, 1))
+            free = base.execute("PRAGMA freelist_count").fetchone()[0]
+    if free:
+        yield f"{place} has {free} free pages, which may hold what was deleted".strip(), "unknown"
+
+
+def _without_log(data: bytes) -> bytes:
+    """A database's bytes in the form that needs no write-ahead log beside it: bytes 18 and 19 say which."""
+    return data[:18] + b"\x01\x01" + data[20:]
+
+
+def _unpacked(data: bytes) -> bytes | None:
+    """What gzip or zlib packed; None if neither did, or if there is no end to it."""
+    try:
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(data)) as stream:
+                return stream.read(LARGEST)
+        if data[:1] == b"\x78" and data[1:2] in (b"\x01", b"\x5e", b"\x9c", b"\xda"):
+            return zlib.decompressobj().decompress(data, LARGEST)
+    except (OSError, EOFError, zlib.error):
+        pass
+    return None
+
+
+def _line(text: str, position: int) -> str:
+    return f"line {text.count(chr(10), 0, position) + 1}"
+
+
+def _text(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
