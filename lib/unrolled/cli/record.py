@@ -53,6 +53,17 @@ h2.wide { margin-top: 2mm; }
 .note { color: $grey; font-size: 8.2pt; margin: 1mm 0 0; }
 footer { margin-top: 3mm; padding: 1.8mm 3mm; border-left: 2.2pt solid $blue; background: #F5F8FA; font-size: 8.4pt;
   -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+@media screen and (max-width: 640px) {
+  body { padding: 5mm; }
+  header, .sum { flex-wrap: wrap; gap: 4mm; }
+  .lessons { columns: 1; }
+  .name { text-align: left; }
+  .ladder, .ladder tbody { display: block; }
+  .ladder tr { display: flex; flex-wrap: wrap; }
+  .ladder .work { width: 100%; }
+  .ladder .track { flex: 1; }
+  .ladder .ratio { width: auto; }
+}
 @media print { body { padding: 0; } }
 """)
 DARK_GREEN, DARK_GREY = "#00694c", "#6a6a6a"
