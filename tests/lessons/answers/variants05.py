@@ -6,7 +6,7 @@ import numpy as np
 
 from unrolled import data
 
-from . import Mutant
+from . import Mutant, variant_updates
 from .lesson05 import (
     batches_of_images_only,
     nearest,
@@ -171,101 +171,6 @@ def balanced_in_float64(images, labels, per_class, seed):
     return balanced(images.astype(float), labels, per_class, seed)
 
 
-# momentum_step_nesterov
-
-
-def nesterov(step):
-    """`step(p, g, v, rate, momentum)` with the decay in the gradient g and the new velocity v."""
-
-    def variant(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-        gradient = gradient + weight_decay * parameters
-        velocity = momentum * velocity + gradient
-        return step(parameters, gradient, velocity, learning_rate, momentum)
-
-    return variant
-
-
-right_nesterov = nesterov(lambda p, g, v, r, m: (p - r * (g + m * v), v))
-
-
-def nesterov_with_the_old_velocity(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    gradient = gradient + weight_decay * parameters
-    ahead = gradient + momentum * velocity
-    return parameters - learning_rate * ahead, momentum * velocity + gradient
-
-
-def nesterov_without_decay(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    return right_nesterov(parameters, gradient, velocity, learning_rate, momentum)
-
-
-def nesterov_decaying_beside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    stepped, velocity = right_nesterov(parameters, gradient, velocity, learning_rate, momentum)
-    return stepped - learning_rate * weight_decay * parameters, velocity
-
-
-def nesterov_with_the_rate_inside(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    gradient = learning_rate * (gradient + weight_decay * parameters)
-    velocity = momentum * velocity + gradient
-    return parameters - (gradient + momentum * velocity), velocity
-
-
-def nesterov_in_place(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
-    gradient += weight_decay * parameters
-    return right_nesterov(parameters, gradient, velocity, learning_rate, momentum)
-
-
-# adam_step_decoupled
-
-
-def decoupled(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, **change):
-    """AdamW with one thing changed."""
-    decay = change.pop("weight_decay", 0.01)
-    if change.get("in_gradient"):
-        gradient = gradient + decay * parameters
-    m = beta1 * m + (1 - beta1) * gradient
-    v = beta2 * v + (1 - beta2) * gradient**2
-    t = t + change.get("shift", 0)
-    m_hat, v_hat = (m, v) if change.get("uncorrected") else (m / (1 - beta1**t), v / (1 - beta2**t))
-    step = m_hat / (np.sqrt(v_hat) + epsilon)
-    if change.get("in_gradient") or change.get("no_decay"):
-        moved = parameters - learning_rate * step
-    elif change.get("after"):
-        moved = (parameters - learning_rate * step) * (1 - learning_rate * decay)
-    elif change.get("whole"):
-        moved = parameters - learning_rate * step - decay * parameters
-    else:
-        moved = parameters - learning_rate * (change.get("sign", 1) * step + change.get("pull", 1) * decay * parameters)
-    return moved, *((m_hat, v_hat) if change.get("keep_corrected") else (m, v))
-
-
-def decoupled_with(**change):
-    def variant(
-        parameters,
-        gradient,
-        m,
-        v,
-        t,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-8,
-        weight_decay=0.01,
-    ):
-        given = (parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)
-        return decoupled(*given, weight_decay=weight_decay, **change)
-
-    return variant
-
-
-def decoupled_in_float64(parameters, gradient, m, v, **options):
-    return decoupled(*(array.astype(float) for array in (parameters, gradient, m, v)), **options)
-
-
-def decoupled_in_place(parameters, gradient, m, v, **options):
-    parameters *= 1 - options.get("learning_rate", 0.001) * options.get("weight_decay", 0.01)
-    return decoupled(parameters, gradient, m, v, **options, no_decay=True)
-
-
 # train_noisy
 
 
@@ -377,34 +282,44 @@ MUTANTS = {
         Mutant(lambda images, labels, per_class, seed: None, "`yield` each of them"),
     ],
     "momentum_step_nesterov": [
-        Mutant(nesterov(lambda p, g, v, r, m: (p - r * v, v)), "momentum without the look ahead"),
-        Mutant(nesterov_with_the_old_velocity, "momentum without the look ahead"),
-        Mutant(nesterov(lambda p, g, v, r, m: (p - r * (v + m * v), v)), "its first part is the gradient"),
-        Mutant(nesterov(lambda p, g, v, r, m: (p - r * (g + v), v)), "the velocity counts `momentum` times"),
-        Mutant(nesterov(lambda p, g, v, r, m: (p - r * m * v, v)), "the step leaves the gradient out"),
-        Mutant(nesterov(lambda p, g, v, r, m: (p - r * (g + m * v), g + m * v)), "you return the look ahead"),
-        Mutant(nesterov(lambda p, g, v, r, m: (p + r * (g + m * v), v)), "the step goes uphill"),
-        Mutant(nesterov_without_decay, "the weight decay is missing"),
-        Mutant(nesterov_decaying_beside, "weight decay is part of the gradient"),
-        Mutant(nesterov_with_the_rate_inside, "the learning rate is inside your velocity"),
-        Mutant(nesterov_in_place, "changed its input gradient"),
-        Mutant(lambda **given: right_nesterov(**given)[0], "expected a tuple of 2"),
-        Mutant(lambda **given: (right_nesterov(**given)[0], given["velocity"]), "you return the old velocity"),
+        Mutant(variant_updates.nesterov(lambda p, g, v, r, m: (p - r * v, v)), "momentum without the look ahead"),
+        Mutant(variant_updates.nesterov_with_the_old_velocity, "momentum without the look ahead"),
+        Mutant(
+            variant_updates.nesterov(lambda p, g, v, r, m: (p - r * (v + m * v), v)), "its first part is the gradient"
+        ),
+        Mutant(
+            variant_updates.nesterov(lambda p, g, v, r, m: (p - r * (g + v), v)), "the velocity counts `momentum` times"
+        ),
+        Mutant(variant_updates.nesterov(lambda p, g, v, r, m: (p - r * m * v, v)), "the step leaves the gradient out"),
+        Mutant(
+            variant_updates.nesterov(lambda p, g, v, r, m: (p - r * (g + m * v), g + m * v)),
+            "you return the look ahead",
+        ),
+        Mutant(variant_updates.nesterov(lambda p, g, v, r, m: (p + r * (g + m * v), v)), "the step goes uphill"),
+        Mutant(variant_updates.nesterov_without_decay, "the weight decay is missing"),
+        Mutant(variant_updates.nesterov_decaying_beside, "weight decay is part of the gradient"),
+        Mutant(variant_updates.nesterov_with_the_rate_inside, "the learning rate is inside your velocity"),
+        Mutant(variant_updates.nesterov_in_place, "changed its input gradient"),
+        Mutant(lambda **given: variant_updates.right_nesterov(**given)[0], "expected a tuple of 2"),
+        Mutant(
+            lambda **given: (variant_updates.right_nesterov(**given)[0], given["velocity"]),
+            "you return the old velocity",
+        ),
     ],
     "adam_step_decoupled": [
-        Mutant(decoupled_with(in_gradient=True), "as in Adam with L2"),
-        Mutant(decoupled_with(no_decay=True), "the weight decay is missing"),
-        Mutant(decoupled_with(after=True), "and so the step as well"),
-        Mutant(decoupled_with(whole=True), "here it is learning_rate * weight_decay"),
-        Mutant(decoupled_with(pull=-1), "the weight decay has the wrong sign"),
-        Mutant(decoupled_with(sign=-1), "uphill"),
-        Mutant(decoupled_with(uncorrected=True), "the bias correction is missing"),
-        Mutant(decoupled_with(keep_corrected=True), "you return the corrected means"),
-        Mutant(decoupled_with(shift=1), "you count t one too high"),
-        Mutant(decoupled_with(shift=-1), "you count t from 0"),
-        Mutant(decoupled_in_float64, "dtype is float64, expected float32"),
-        Mutant(decoupled_in_place, "changed its input parameters"),
-        Mutant(lambda **given: decoupled(**given)[0], "expected a tuple of 3"),
+        Mutant(variant_updates.decoupled_with(in_gradient=True), "as in Adam with L2"),
+        Mutant(variant_updates.decoupled_with(no_decay=True), "the weight decay is missing"),
+        Mutant(variant_updates.decoupled_with(after=True), "and so the step as well"),
+        Mutant(variant_updates.decoupled_with(whole=True), "here it is learning_rate * weight_decay"),
+        Mutant(variant_updates.decoupled_with(pull=-1), "the weight decay has the wrong sign"),
+        Mutant(variant_updates.decoupled_with(sign=-1), "uphill"),
+        Mutant(variant_updates.decoupled_with(uncorrected=True), "the bias correction is missing"),
+        Mutant(variant_updates.decoupled_with(keep_corrected=True), "you return the corrected means"),
+        Mutant(variant_updates.decoupled_with(shift=1), "you count t one too high"),
+        Mutant(variant_updates.decoupled_with(shift=-1), "you count t from 0"),
+        Mutant(variant_updates.decoupled_in_float64, "dtype is float64, expected float32"),
+        Mutant(variant_updates.decoupled_in_place, "changed its input parameters"),
+        Mutant(lambda **given: variant_updates.decoupled(**given)[0], "expected a tuple of 3"),
     ],
     "evaluate_confusion": [
         Mutant(counted_at_once, "you gave the network 40 images in one call; its memory has room for 8"),
