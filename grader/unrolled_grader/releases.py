@@ -28,6 +28,8 @@ FOLDER = "grader/versions"
 PARTS = ("lib", "grader/unrolled_grader", "notebooks")
 NAME = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
+LESSON = re.compile(r"""^LESSON = ["'](\w+)["']""", re.MULTILINE)
+"""How a file of specs says whose it is. Those of other lessons ask nothing in this one."""
 NOT_ASKING = ("__init__.py", "cli", "doctor.py", "handin.py", "journal.py", "py.typed", "records", "show", "upgrade.py")
 """Parts of the library that ask nothing of a learner. Where two releases differ in these alone, they share checks."""
 LESSONS = (
@@ -168,7 +170,8 @@ def _asked(library: Path, released: Path) -> str:
     seen = hashlib.sha256()
     for file in _files(library):
         inner = file.relative_to(library)
-        if inner.parts[0] not in NOT_ASKING:
+        declared = LESSON.search(file.read_text(encoding="utf-8")) if inner.parts[0] == "checks" else None
+        if inner.parts[0] not in NOT_ASKING and (declared is None or declared[1] == released.stem):
             seen.update(f"{inner.as_posix()}\0".encode() + file.read_bytes() + b"\0")
     for cell in json.loads(released.read_text(encoding="utf-8"))["cells"]:
         mark = cell["metadata"].get("nbgrader")

@@ -117,6 +117,8 @@ def _question(cells: Sequence[Cell], index: int, source: str, documented: bool) 
     for cell in reversed(cells[:index]):
         if cell["cell_type"] != "markdown" or grade_id(cell):
             break
+        if _id(cell) and not COURSES_ID.fullmatch(_id(cell)):
+            continue  # a note of the learner's
         text = cell["source"].splitlines() + text
         if cell["source"].startswith("#"):
             break

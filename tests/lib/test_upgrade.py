@@ -65,6 +65,8 @@ def worked(older: dict) -> dict:
     older["cells"].insert(place + 1, own | {"execution_count": 3})
     changed = next(c for c in older["cells"] if c["cell_type"] == "code" and "show." in c["source"] and not name_of(c))
     changed["source"] += "\n# I changed this"
+    note = {"cell_type": "markdown", "id": "1a2b3c4d", "metadata": {}, "source": "My note."}
+    older["cells"].insert(older["cells"].index(cell_of(older, "im2col")), note)
     return older
 
 
@@ -86,7 +88,7 @@ def test_everything_that_is_the_learners_comes_along(worked: dict) -> None:
     assert found.guesses == ["conv2d_gemm"]
     texts = [cell["source"] for cell in nb["cells"]]
     assert texts[texts.index("mine = 1") - 1] == source(cell_of(released(), "check_im2col"))
-    assert found.own == 2
+    assert found.own == 3
     (changed,) = (cell for cell in nb["cells"] if cell["source"].endswith("# I changed this"))
     assert "nbgrader" not in changed["metadata"]
     assert [source(cell) for cell in released()["cells"] if name_of(cell).startswith("check_")] == [
@@ -99,6 +101,7 @@ def test_what_is_asked_differently_is_named_with_the_lines(worked: dict) -> None
     found = upgrade.merged(worked, released())
     assert list(found.changed) == ["im2col"]
     assert "-The question as it was before." in found.changed["im2col"]
+    assert "-My note." not in found.changed["im2col"]
     assert not any("def im2col" in line for line in found.changed["im2col"] if line[0] in "+-")
     answer = 'def im2col(x, size):\n    """As it was."""\n    return \'mine\''
     cell_of(worked, "im2col")["source"] = answer
