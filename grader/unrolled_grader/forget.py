@@ -28,9 +28,10 @@ REMADE = ("similar", "jobs")
 GONE = "(removed)"
 
 
-def forget(course: Course, person: Person) -> list[str]:
+def forget(course: Course, person: Person, roster: Path | None = None) -> list[str]:
     """Delete all that is known to be this student's. Returns what was deleted, in words.
 
+    `roster` is one that has another name than roster.csv; outside of the course's folder it stays as it is.
     Other people's rows and files stay; where their texts name this student, only `traces.find` says so. Raises
     RecordError while a class is being graded, and OSError.
     """
@@ -41,7 +42,7 @@ def forget(course: Course, person: Person) -> list[str]:
         done += _gradebook(course, person.id)
         done += _record(course.grades, person.id)
         done += _made_again(course)
-        for file in _lists(root, course.grades):
+        for file in _lists(root, course.grades, roster):
             if count := _rewrite(file, lambda text, file=file: without_rows(text, person)):  # type: ignore[misc]
                 done.append(f"{_short(file, root)}: {count} rows")
         for file in (root / ".nbgrader.log", root / "grader" / ".nbgrader.log"):
@@ -170,9 +171,10 @@ def _made_again(course: Course) -> Iterator[str]:
         yield "scores.csv and report.html: made again from the others"
 
 
-def _lists(root: Path, grades: Path) -> list[Path]:
+def _lists(root: Path, grades: Path, roster: Path | None) -> list[Path]:
     """The CSV files beside the course, and in grades/: roster, exports for a platform, regrades, what was collected."""
-    return sorted([*root.glob("*.csv"), *(root / "grader").glob("*.csv"), *grades.rglob("*.csv")])
+    own = {roster.resolve()} if roster and roster.resolve().is_relative_to(root.resolve()) else set()
+    return sorted({*own, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *grades.rglob("*.csv")})
 
 
 def _rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:

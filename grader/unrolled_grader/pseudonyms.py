@@ -139,7 +139,7 @@ def scrubber(known: Mapping[str, Person], pseudonyms: Mapping[str, str], words: 
                 left.add(text)
             else:
                 chosen[small] = SOMEONE if small in several and text != student else pseudonyms[student]
-    return Scrubber(people.pattern(chosen), chosen, tuple(sorted(left, key=str.casefold)))
+    return Scrubber(people.pattern(chosen), chosen, tuple(sorted(left, key=lambda text: (text.casefold(), text))))
 
 
 def vocabulary(course: Course) -> set[str]:

@@ -186,8 +186,11 @@ def test_what_is_left_is_said(
 ) -> None:
     root = root_of(course)
     hand_in(root, "bob", answered(root, {"explain_total": "I worked with Ada Lovelace."}))
+    (root / "lists").mkdir()
+    (root / "roster.csv").rename(root / "lists" / "all.csv")
     (root / "upload.zip").write_bytes(zipped({"inner.zip": zipped({"ada_1.ipynb": b"{}"})}))
-    assert run(course, monkeypatch, "forget", "ada", "--yes") == 1
+    assert run(course, monkeypatch, "forget", "ada", "--yes", "--roster", str(root / "lists" / "all.csv")) == 1
+    assert "ada" not in (root / "lists" / "all.csv").read_text().split(",")
     said = capsys.readouterr().out
     assert f"still there: grader/submitted/bob/{LESSON}/{LESSON}.ipynb, line " in said
     assert "still there: upload.zip, the name inner.zip ada_1.ipynb: ada" in said
