@@ -105,8 +105,9 @@ def test_longer_names_come_before_the_shorter_ones_in_them():
 
 
 def test_nothing_is_linked_in_code_headings_and_links():
-    source = "A GEMM\n======\n\n``GEMM`` and `GEMM <https://example.org>`__::\n\n    GEMM\n\nThen GEMM."
+    source = "A Gemm\n======\n\n``geMM`` and `gEMM <https://example.org>`__::\n\n    GeMm\n\nThen GEMM."
     assert linked(source, [("GEMM",)]) == [("GEMM", "GEMM")]
+    assert linked(source.replace("GEMM", "that"), [("GEMM",)]) == []
 
 
 def test_the_text_stays_as_it_was():
