@@ -82,6 +82,7 @@ def test_everything_that_is_the_learners_comes_along(worked: dict) -> None:
     assert worked == before
     nb = found.notebook
     nbformat.validate(nbformat.from_dict(nb))
+    assert len({cell["id"] for cell in nb["cells"]}) == len(nb["cells"])
     assert cell_of(nb, "im2col")["source"] == ANSWER
     assert "Because memory." in [cell["source"] for cell in nb["cells"]]
     assert sum('journal.predict("conv2d_gemm", 40)' in cell["source"] for cell in nb["cells"]) == 1
