@@ -23,7 +23,8 @@ def scratch_course(folder: Path) -> Path:
     for name in ("solutions", "notebooks"):
         shutil.copytree(ROOT / name, folder / name)
     (folder / "grader").mkdir()
-    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    for name in ("nbgrader_config.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
     shutil.copy(ROOT / "grader" / "nbgrader_config.py", folder / "grader")
     submission = folder / "grader" / "submitted" / STUDENT / LESSON / f"{LESSON}.ipynb"
     submission.parent.mkdir(parents=True)
