@@ -4,3 +4,8 @@ addEventListener("load", () => {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
 });
+
+// Japanese terms are to be read, and drawn, as Japanese.
+for (const term of document.querySelectorAll("dl.glossary dt")) {
+  if (/[\u3040-\u30ff\u4e00-\u9fff]/.test(term.textContent)) term.lang = "ja";
+}

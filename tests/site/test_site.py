@@ -217,3 +217,12 @@ def test_the_search_field_leads_to_the_search(address, browser):
     page.keyboard.press("Enter")
     page.locator("#search-results a[href*='03_pooling']").first.wait_for(timeout=30_000)
     page.close()
+
+
+def test_what_scrolls_is_reached_by_keyboard_and_japanese_is_called_so(address, page):
+    page.goto(address + "lessons/02_convolution.html")
+    assert page.locator("pre[tabindex='0']").count() > 3
+    assert page.locator(".picture[tabindex='0']").count() > 3
+    page.goto(address + "glossary.html")
+    assert page.locator("dt[lang=ja]").count() > 80
+    assert page.locator("dt:has-text('convolution')").first.get_attribute("lang") is None
