@@ -114,12 +114,16 @@ class Received:
 def forget(root: Path, student: str) -> list[Path]:
     """Delete all that is known to be a student's, and its lines in the index. Returns the folders that were deleted.
 
-    A zip that was kept whole goes too if the student had anything in it: it holds that as well.
+    A zip that was kept whole goes too if the student had anything in it: it holds that as well. Raises ValueError
+    without a student's name.
     """
+    if not student:
+        raise ValueError("student is empty; expected an id")
     entries = Received(root).entries.values()
     mine = {entry.id for entry in entries if entry.student == student}
     sources = {entry.source for entry in entries if entry.id in mine}
-    kept = {entry.kept for entry in entries if entry.id in mine or (entry.whole and entry.source in sources)}
+    of_theirs = (entry for entry in entries if entry.id in mine or (entry.whole and entry.source in sources))
+    kept = {entry.kept for entry in of_theirs if entry.kept}  # an entry without a file names the whole folder
     gone = []
     for folder in (root / STUDENTS / student, *(root / one for one in sorted(kept))):
         if folder.is_dir():

@@ -370,6 +370,12 @@ def test_a_student_is_forgotten_and_nobody_else(desk: Desk) -> None:
     assert ADA.id.encode() not in left
     assert notebook(ALAN.id) in left
     assert received.forget(home, ADA.id) == []
+    line = {"id": "x", "source": "export.zip", "path": "a", "student": ADA.id, "kept": ""}  # a line without a file
+    (home / received.INDEX).open("a").write(json.dumps(line) + "\n")
+    assert received.forget(home, ADA.id) == []
+    with pytest.raises(ValueError, match="student is empty"):
+        received.forget(home, "")
+    assert notebook(ALAN.id) in b"".join(path.read_bytes() for path in home.rglob("*.ipynb"))
 
 
 def test_an_index_that_was_cut_off_is_read_as_far_as_it_goes(desk: Desk) -> None:
