@@ -112,9 +112,16 @@ def autograde(root: Path, student: str) -> dict[str, object]:
     return result
 
 
-def test_it_is_judged_by_its_own_specs_and_cells(course: Course, root: Path) -> None:
-    handed_in_older(root, "ann", TRIPLES)
-    kept = graded(course, "ann")
+def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
+    course: Course, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_in_older(root, "ann", TRIPLES)  # wrong today, and right there
+    assert autograde(root, "ann")["success"]
+    kept = record.load(course.grades, "ann", LESSON)
+    assert kept is not None
+    monkeypatch.setattr(versions, "performed", lambda *arguments: pytest.fail("judged again"))
+    assert graded(course, "ann") == kept
+    assert autograde(root, "ann")["success"]
     assert kept.problem == ""
     assert (kept.version, kept.max_points) == (OLDER, 4)
     assert rows(kept.scores) == {"double": ("pass", 3.0), "extra": ("missing", 0.0)}
@@ -130,19 +137,6 @@ def test_it_is_judged_by_its_own_specs_and_cells(course: Course, root: Path) -> 
     }
     page = course.feedback / "ann" / LESSON / f"{LESSON}.html"
     assert "double: 3 of 3 points, pass" in page.read_text(encoding="utf-8")
-
-
-def test_what_one_door_judged_no_other_judges_again(
-    course: Course, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handed_in_older(root, "cem", GOOD["double"])  # right today, and wrong there
-    assert autograde(root, "cem")["success"]
-    first = record.load(course.grades, "cem", LESSON)
-    assert first is not None
-    assert rows(first.scores) == {"double": ("fail", 0.0), "extra": ("missing", 0.0)}
-    monkeypatch.setattr(versions, "performed", lambda *arguments: pytest.fail("judged again"))
-    assert graded(course, "cem") == first
-    assert autograde(root, "cem")["success"]
 
 
 @pytest.mark.parametrize(
