@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,10 +68,12 @@ def test_a_finding_has_no_colours_of_its_own(tmp_path):
 
 
 def test_what_was_printed_is_one_piece_without_the_machines_folders(tmp_path):
-    texts = ["Unrolled. The journal is /tmp/x/journal.json.\n", "second\n"]
+    python, cache = Path(sys.prefix, "bin", "python"), Path.home() / ".cache"
+    texts = ["Unrolled. The journal is /tmp/x/journal.json.\n", f"{python}, {cache}\n"]
     errors = new_output("stream", name="stderr", text="100%|###| 8/8")
     (output,) = made(tmp_path, *(new_output("stream", name="stdout", text=text) for text in texts), errors)
-    assert output.text == "Unrolled. The journal is journal.json.\nsecond\n"
+    shown = output.text.replace("\\", "/")
+    assert shown == "Unrolled. The journal is journal.json.\n.venv/bin/python, ~/.cache\n"
 
 
 @pytest.mark.parametrize("wrong", [image(alt=" "), '<img src="https://example.org/x.png" alt="x">'])

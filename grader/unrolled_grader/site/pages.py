@@ -8,6 +8,7 @@ import hashlib
 import html
 import io
 import re
+import sys
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
@@ -82,8 +83,10 @@ def _output(output: NotebookNode, figures: Path) -> NotebookNode | None:
 
 
 def _printed(text: str) -> NotebookNode:
-    """Printed text without the folders of the machine that ran it."""
-    shown: NotebookNode = new_output("stream", name="stdout", text=JOURNAL.sub("The journal is journal.json", text))
+    """Printed text without the folders of the machine and the person that ran it."""
+    text = JOURNAL.sub("The journal is journal.json", text)
+    text = text.replace(sys.prefix, ".venv").replace(str(Path.home()), "~")
+    shown: NotebookNode = new_output("stream", name="stdout", text=text)
     return shown
 
 
