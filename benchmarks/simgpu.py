@@ -7,9 +7,9 @@ are made here, for the profile H200, and are the same on every machine. Exits wi
 within 2x on the device, and the steps of source A with batch 8 and 128 within 1.5x.
 
 The host of that H200 was up to twice as fast in one run as in another, and in one part of a run as in the next. The
-profile has the host's times of the run of gpu.json, since its steps are compared, and lessons quote it; the run of
-gpu_ops.json had the quicker host. The model's host is the same for all steps, which the real one was not: the last
-table says how far it went. Times of the device differ by a few percent from run to run.
+profile has the host's times of the run of gpu.json, since its steps are compared, and lessons quote it. What the device
+takes was fitted to an earlier run, not to this one. The model's host is the same for all steps, which the
+real one was not: the last table says how far it went. Times of the device differ by a few percent from run to run.
 """
 
 from __future__ import annotations

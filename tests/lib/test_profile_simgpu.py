@@ -81,7 +81,7 @@ def test_spans_and_launches_share_a_trace_for_perfetto(tmp_path: Path) -> None:
 
 
 def test_the_clock_that_lies() -> None:
-    x = simgpu.ones((512, 512), simgpu.float32)
+    x = simgpu.ones((768, 768), simgpu.float32)
     for _ in range(3):
         x = matmul(x)  # from here on, memory comes from the pool
     with simgpu.trace() as trace:

@@ -74,12 +74,12 @@ def measured(profile: Profile, figures: Mapping[str, float], source: str) -> Pro
     return replace(profile, **others, host={**profile.host, **hosts}, sources=sources)  # type: ignore[arg-type]
 
 
-def _profile(name: str, figures: Mapping[str, tuple[float, str]], host: str = "") -> Profile:
-    """A profile from figures with their sources. The host's times are those of `_HOST`; `host` says why elsewhere."""
+def _profile(name: str, figures: Mapping[str, tuple[float, str]], slower: float = 1, host: str = "") -> Profile:
+    """A profile from figures with their sources. The host takes so many times those of `_HOST`; `host` says why."""
     values = {key: value for key, (value, _) in figures.items()}
     sources = {key: source for key, (_, source) in figures.items()}
     sources |= {f"host.{kind}": host or source for kind, (_, source) in _HOST.items()}
-    times = {kind: seconds for kind, (seconds, _) in _HOST.items()}
+    times = {kind: slower * seconds for kind, (seconds, _) in _HOST.items()}
     return Profile(name=name, host=times, sources=sources, **values)
 
 
@@ -87,29 +87,29 @@ _H200_RUN = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu.py, 20
 _H200_OPS = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu_ops.py, 2026-11-21"
 _WITHOUT = _H200_RUN + ", less the allocation of its result"
 _HOST: dict[str, tuple[float, str]] = {
-    "ufunc": (19e-6, _H200_RUN + ": a ufunc into out"),
-    "reduction": (14e-6, _WITHOUT),
-    "matmul": (17e-6, _H200_RUN + ": our call of cuBLAS; CuPy's matmul takes 15 us"),
-    "einsum": (129e-6, _WITHOUT),
-    "indexing": (19e-6, _WITHOUT + ": 18 us to take, 21 us to put"),
-    "scatter_add": (20e-6, _H200_RUN),
-    "copy": (17e-6, _WITHOUT + ": 13 us to assign, 20 us to copy"),
-    "concatenate": (45e-6, _WITHOUT),
-    "fill": (9e-6, _H200_RUN),
+    "ufunc": (10.5e-6, _H200_RUN + ": a ufunc into out"),
+    "reduction": (14e-6, _WITHOUT + ": 11 us to sum all, 15 us along an axis"),
+    "matmul": (17.5e-6, _H200_RUN + ": our call of cuBLAS, 15 us to 20 us; CuPy's matmul takes 19 us"),
+    "einsum": (69e-6, _WITHOUT),
+    "indexing": (17e-6, _WITHOUT + ": 16 us to take, 18 us to put"),
+    "scatter_add": (18e-6, _H200_RUN),
+    "copy": (9e-6, _WITHOUT + ": 9 us to assign, 9 us to copy"),
+    "concatenate": (24e-6, _WITHOUT),
+    "fill": (5e-6, _H200_RUN),
     "sort": (30e-6, "assumed: several launches in one call"),
-    "random": (11e-6, _WITHOUT),
-    "kernel": (15e-6, _H200_RUN + ": RawKernel; an ElementwiseKernel takes 17 us"),
-    "library": (16e-6, _H200_RUN + ": what remains of a launch beside call and allocations, the median of 12 steps"),
-    "upload": (8e-6, _H200_RUN + ": half of the 16 us of 4,000 bytes"),
-    "download": (8e-6, _H200_RUN + ": half of the 15 to 21 us of a few bytes"),
-    "allocate": (5.5e-6, _H200_RUN + ": empty, from the pool"),
+    "random": (4.4e-6, _WITHOUT),
+    "kernel": (8.6e-6, _H200_RUN + ": RawKernel; an ElementwiseKernel takes 9 us"),
+    "library": (13e-6, _H200_RUN + ": what remains of a launch beside call and allocations, the median of 12 steps"),
+    "upload": (7e-6, _H200_RUN + ": half of the 14 us of 4,000 bytes"),
+    "download": (8e-6, _H200_RUN + ": half of the 14 to 19 us of a few bytes"),
+    "allocate": (4.3e-6, _H200_RUN + ": empty, from the pool"),
     "reserve": (150e-6, "assumed: cudaMalloc"),
-    "synchronize": (3.6e-6, _H200_RUN),
-    "event": (3.6e-6, _H200_RUN),
+    "synchronize": (2.4e-6, _H200_RUN),
+    "event": (2.8e-6, _H200_RUN),
 }
 _HOSTED = (
-    "assumed: as measured on the H200's host in its slower run (its quicker one took about half of it), "
-    "as a virtual core of a hosted notebook is about half as fast as a server's"
+    "assumed: 1.5 times as measured on the H200's host, as a virtual core of a hosted notebook is slower than a "
+    "server's"
 )
 
 _DERIVED = "from the datasheet: cores, clock and rate"
@@ -145,6 +145,7 @@ T4 = _profile(
         "pageable_bandwidth": (5e9, _PAGEABLE),
         "link_latency": (8e-6, _LATENCY),
     },
+    slower=1.5,
     host=_HOSTED,
 )
 
@@ -171,6 +172,7 @@ A100 = _profile(
         "pageable_bandwidth": (9e9, _PAGEABLE),
         "link_latency": (8e-6, _LATENCY),
     },
+    slower=1.5,
     host=_HOSTED,
 )
 
@@ -197,8 +199,8 @@ H200 = _profile(
         "shortest_product": (4e-6, _H200_RUN + ": 64 x 64; 2.9 us to 6.6 us for the smallest of gpu_ops.py"),
         "shortest_draw": (18e-6, _H200_RUN + ": 64 x 64 uniform values"),
         "link_bandwidth": (54e9, _H200_RUN + ": 256 MB"),
-        "pageable_bandwidth": (12e9, _H200_RUN + ": 16 MB; 6 GB/s to 11 GB/s for 256 MB"),
-        "link_latency": (8e-6, _H200_RUN + ": half of the 16 us of 4,000 bytes, the other is the call's"),
+        "pageable_bandwidth": (12e9, _H200_RUN + ": 8 GB/s to 15 GB/s for 16 MB and 256 MB"),
+        "link_latency": (8e-6, _H200_RUN + ": half of the 14 to 19 us of 4,000 bytes, the other is the call's"),
     },
 )
 
