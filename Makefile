@@ -57,7 +57,7 @@ wheel: .venv/.grading
 wheelhouse: .venv/.grading
 	@$(BIN)/unrolled wheelhouse $(WHEELHOUSE_ARGS)
 
-# Tests that time something, or that drive a browser, run one after the other; the others on two cores.
+# What times something or drives a browser runs one after the other; the rest on two cores.
 test: .venv/.dev
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 		$(BIN)/playwright install chromium
@@ -65,8 +65,10 @@ test: .venv/.dev
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/unrolled build --check
-	@$(BIN)/python -m pytest -n 2 tests/house tests/lib
-	@$(BIN)/python -m pytest --ignore=tests/house --ignore=tests/lib
+	@$(BIN)/python -m pytest -n 2 -m "not timed" tests/house tests/lib tests/lessons
+	@$(BIN)/python -m pytest -n 2 -m "not timed" --dist loadfile tests/grader tests/walk
+	@$(BIN)/python -m pytest -m timed tests
+	@$(BIN)/python -m pytest -m "not timed" tests/gpu tests/site tests/browser
 
 test-colab:
 	@.ci/colab

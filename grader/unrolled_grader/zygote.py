@@ -173,13 +173,15 @@ def _load() -> None:
     import ipywidgets  # noqa: F401
     import matplotlib.pyplot as plt
     import matplotlib_inline.backend_inline  # noqa: F401
+    import numpy as np
     import threadpoolctl  # noqa: F401
 
     from unrolled import check, checks, data, journal, kernels, nn, ops, show, simgpu, timing  # noqa: F401
 
     checks.all_specs()
     data.digits()
-    plt.close(plt.figure())  # finds the fonts
+    show.convolution(np.eye(3), np.eye(2))._repr_mimebundle_()  # finds the fonts, and loads what draws letters
+    plt.close("all")
     gc.collect()
     gc.freeze()  # so that collections in the workers do not copy every page
 

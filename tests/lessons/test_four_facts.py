@@ -13,26 +13,14 @@ from __future__ import annotations
 import nbformat
 import pytest
 from facts import WITH_ANSWERS, assert_honest, assert_rejected, assert_too_slow, without_speed
-from lessons_found import EXERCISES, LESSONS, TIMED, Lesson
+from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
 from unrolled import checks, notebooks
+from unrolled_grader import executed
 
 
 def name_of(value: object) -> str:
     return value.name if isinstance(value, Lesson) else str(value)
-
-
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory):
-    """Notebooks run once and kept: path -> result."""
-    results = {}
-
-    def run(path):
-        if path not in results:
-            results[path] = notebooks.run(path, cwd=tmp_path_factory.mktemp("run"), cell_timeout=120)
-        return results[path]
-
-    return run
 
 
 def test_there_are_lessons():
@@ -40,8 +28,8 @@ def test_there_are_lessons():
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
-def test_fact_1_the_solution_earns_everything(lesson, executed):
-    result = executed(lesson.solution)
+def test_fact_1_the_solution_earns_everything(lesson):
+    result = executed.lesson(ROOT, lesson.name)
     assert result.stopped is None
     assert [str(error) for error in result.errors] == []
     assert set(result.reports) == set(lesson.specs)
@@ -53,8 +41,8 @@ def test_fact_1_the_solution_earns_everything(lesson, executed):
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
-def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, executed):
-    result = executed(lesson.notebook)
+def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, tmp_path):
+    result = notebooks.run(lesson.notebook, cwd=tmp_path, cell_timeout=120)
     assert result.stopped is None
     assert [str(error) for error in result.errors] == [], "Run All must work before anything is written"
     assert set(result.reports) == set(lesson.specs)
@@ -144,11 +132,13 @@ HONEST = [
 ]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("lesson", "name", "function"), HONEST)
 def test_fact_4_honest_answers_pass_with_room_to_spare(lesson, name, function):
     assert_honest(name, lesson.specs[name], function)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
 def test_fact_4_the_loop_does_not_pass(lesson, name):
     assert_too_slow(name, lesson.specs[name], lesson.answers.LOOP[name])
