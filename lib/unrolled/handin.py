@@ -39,11 +39,15 @@ NOTEBOOK_BYTES = 10_000_000
 JOURNAL_BYTES = 5_000_000
 ABOUT_BYTES = 100_000
 FILE_BYTES = 20_000_000
+DEPTH = 50
+"""Lists and objects in one another; a journal needs six. Much deeper ones break whoever writes or shows them."""
+YEARS = range(1970, 2101)
+"""When a hand-in may say that it was made: later or earlier ones cannot be told in every time zone, nor believed."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 LESSON = re.compile(r"\w{1,80}")
 STUDENT = re.compile(r"\w(?:[\w.@-]{0,62}[\w-])?")
-RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+RESERVED = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])(?:\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices."""
 HEX = {"nonce": re.compile("[0-9a-f]{32}"), "digest": re.compile("[0-9a-f]{64}")}
 
@@ -85,7 +89,8 @@ def student_id(text: str) -> str:
 def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -> bytes:
     """The file to hand in. `notebook` is an .ipynb's bytes or its JSON; bytes without large outputs stay as they are.
 
-    Raises ValueError for an impossible id or lesson, and for a notebook that is none or is too large.
+    Raises ValueError for an impossible id or lesson, for a notebook that is none or is too large, and for a
+    journal that `read` would refuse.
     """
     student = student_id(student)
     if not LESSON.fullmatch(lesson):
@@ -98,6 +103,12 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
             f"the notebook has {len(data) / 1e6:.1f} MB without its large outputs; at most {NOTEBOOK_BYTES / 1e6:.0f} "
             "MB can be handed in: clear its outputs, and keep data out of its cells"
         )
+    kept = _json(_shallow(journal, JOURNAL))
+    if len(kept) > JOURNAL_BYTES:
+        raise ValueError(
+            f"the journal has {len(kept) / 1e6:.1f} MB; at most {JOURNAL_BYTES / 1e6:.0f} MB can be handed in: move "
+            "journal.json to another folder, and run the notebook again"
+        )
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -109,7 +120,7 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
         "digest": hashlib.sha256(data).hexdigest(),
         "dropped": [f"an output of cell {index + 1}, {size / 1e6:.1f} MB" for index, _, size in dropped],
     }
-    return _zip({f"{lesson}.ipynb": data, JOURNAL: _json(journal), ABOUT: _json(about)})
+    return _zip({f"{lesson}.ipynb": data, JOURNAL: kept, ABOUT: _json(about)})
 
 
 def read(data: bytes) -> HandIn:
@@ -117,7 +128,7 @@ def read(data: bytes) -> HandIn:
     files = _unzip(data)
     if ABOUT not in files:
         raise ValueError(f"it is no hand-in of this course: {ABOUT} is missing")
-    about = _object(files[ABOUT], ABOUT)
+    about = _shallow(_object(files[ABOUT], ABOUT), ABOUT)
     _check(about)
     name = f"{about['lesson']}.ipynb"
     if set(files) != {ABOUT, JOURNAL, name}:
@@ -132,7 +143,7 @@ def read(data: bytes) -> HandIn:
         nonce=about["nonce"],
         digest=about["digest"],
         notebook=files[name],
-        journal=_object(files[JOURNAL], JOURNAL),
+        journal=_shallow(_object(files[JOURNAL], JOURNAL), JOURNAL),
         dropped=tuple(map(str, about.get("dropped", ()))),
     )
 
@@ -191,6 +202,8 @@ def _check(about: Record) -> None:
         raise ValueError(f"{ABOUT} says it was made {about['made']!r}, which is no time") from None
     if made.tzinfo is None:
         raise ValueError(f"{ABOUT} says it was made {about['made']!r}, without a time zone")
+    if made.year not in YEARS:
+        raise ValueError(f"{ABOUT} says it was made in the year {made.year}, which cannot be")
     if not isinstance(about.get("dropped", []), list):
         raise ValueError(f"{ABOUT} gives no readable dropped")
 
@@ -203,6 +216,17 @@ def _object(data: bytes, name: str) -> Record:
     if not isinstance(value, dict):
         raise ValueError(f"{name} is not readable: it holds no object")
     return value
+
+
+def _shallow(value: Record, name: str) -> Record:
+    """The value as it is. Raises ValueError if it is nested deeper than anything the course writes."""
+    level: list[Any] = [value]
+    for _ in range(DEPTH):
+        inner = [list(one.values()) if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [each for one in inner for each in one]
+        if not level:
+            return value
+    raise ValueError(f"{name} is nested more than {DEPTH} levels deep")
 
 
 def _json(value: Any) -> bytes:

@@ -248,7 +248,7 @@ def _empty() -> Record:
 def _parse(text: str, name: str) -> Record:
     try:
         record = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not a journal: {error}") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ValueError(f"{name} is not a journal of this course")

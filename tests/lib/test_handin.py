@@ -95,7 +95,25 @@ def test_an_id_is_composed():
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", ".", "..", ".ada", "-ada", "ada.", "a/b", "a\\b", "a b", "a\nb", "x" * 65, "nul", "CON.x", "a:b", "a+b"],
+    [
+        "",
+        " ",
+        ".",
+        "..",
+        ".ada",
+        "-ada",
+        "ada.",
+        "a/b",
+        "a\\b",
+        "a b",
+        "a\nb",
+        "x" * 65,
+        "nul",
+        "CON.x",
+        "a:b",
+        "a+b",
+        "com\u00b9",
+    ],
 )
 def test_ids_that_cannot(name):
     with pytest.raises(ValueError, match=re.escape(repr(name))):
@@ -106,6 +124,11 @@ def test_ids_that_cannot(name):
 def test_a_lesson_is_a_name(lesson):
     with pytest.raises(ValueError, match="lesson"):
         made(lesson=lesson)
+
+
+def nested(depth):
+    """Objects in one another."""
+    return {"a": nested(depth - 1)} if depth else {}
 
 
 def put(**entries):
@@ -137,11 +160,21 @@ def put(**entries):
         ({"about": put(made="yesterday")}, "no time"),
         ({"about": put(made="2027-01-15T10:00:00")}, "without a time zone"),
         ({"about": put(dropped=3)}, "no readable dropped"),
+        ({"about": put(made="9999-12-31T23:59:59-23:59")}, "in the year 9999"),  # in no other time zone is it a time
+        ({"about": put(made="0001-01-01T00:00:00+23:59")}, "in the year 1,"),
+        ({"about": put(dropped=[[[[[[nested(60)]]]]]])}, "handin.json is nested more than 50"),
+        ({"journal": json.dumps(nested(900)).encode()}, "journal.json is nested more than 50"),
     ],
 )
 def test_what_is_wrong_is_said(changes, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         handin.read(again(made(), **changes))
+
+
+@pytest.mark.parametrize(("journal", "words"), [({"a": "x" * 5_000_000}, "5.0 MB"), (nested(60), "nested")])
+def test_a_journal_that_nobody_could_read_is_not_handed_in(journal, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        handin.make(BYTES, journal, "ada", "02_convolution")
 
 
 def test_a_bomb_is_not_unpacked():

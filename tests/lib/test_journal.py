@@ -84,7 +84,7 @@ def test_an_empty_journal_draws_others_rungs_and_no_guesses(capsys):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"a": 1}', '{"format": "unrolled-journal", "version": 99}', "\x00\x01",
+    ["", "{", "[]", '{"a": 1}', '{"format": "unrolled-journal", "version": 99}', "\x00\x01", "[" * 100_000,
      '{"format": "unrolled-journal", "version": 1, "predictions": [], "measurements": {}, "checks": {}, "rungs": {}}'],
 )  # fmt: skip
 def test_a_foreign_file_is_kept_aside(home, text, capsys):
