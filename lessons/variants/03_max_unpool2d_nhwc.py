@@ -14,8 +14,9 @@
 # ```
 #
 # With windows side by side no index occurs twice in one image and channel. One assignment does it, without a loop, if you
-# name all three: which image, where in it, and which channel. Their shapes need not be equal. Where one has a 1, or no
-# such axis in front, NumPy repeats it: `np.arange(n)[:, None, None]` is (N, 1, 1).
+# name all three: which image, where in it, and which channel. First make the two axes of places one, so that indices are
+# (N, OH·OW, C). The names of images and channels need not have that shape. Where one has a 1, or no such axis in front,
+# NumPy repeats it: `np.arange(n)[:, None, None]` is (N, 1, 1).
 
 
 # %% nbgrader={"grade": false, "grade_id": "max_unpool2d_nhwc", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -22,7 +22,7 @@
 def numeric_gradient_directional(function, x, direction, step=1e-5):
     """The slope of function at x along direction, by central differences: one number. About 3 lines.
 
-    (function(x + step * direction) - function(x - step * direction)) / (2 * step), in float64.
+    x and direction have one shape, and perhaps float32; function takes an array of that shape and returns a number.
     """
     ### BEGIN SOLUTION
     x = np.array(x, dtype=np.float64)

@@ -78,8 +78,10 @@ def is_a_judge_along(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None
     return Mismatch((*(found.lines if found else ()), line))
 
 
-def _along(slope: Callable[[Callable[[Array], Any], Array, Array, float], Any], dtype: type = np.float64) -> Function:
-    """A mistake: `slope(function, x, direction, step)` with both arrays copied into this dtype."""
+def _along(
+    slope: Callable[[Callable[[Array], Any], Array, Array, float], Any], dtype: type | None = np.float64
+) -> Function:
+    """A mistake: `slope(function, x, direction, step)` with both arrays copied into this dtype, None: as they are."""
 
     def wrong(function: Callable[[Array], Any], x: Array, direction: Array, step: float = 1e-5) -> Any:
         return slope(function, np.array(x, dtype), np.array(direction, dtype), step)
@@ -92,12 +94,17 @@ def _in_float32(function: Callable[[Array], Any], x: Array, direction: Array, st
     return (function(x + way) - function(x - way)) / (2 * step)
 
 
+def _as_given(function: Callable[[Array], Any], x: Array, direction: Array, step: float) -> Any:
+    return (function(x + step * direction) - function(x - step * direction)) / (2 * step)
+
+
 def _unit(direction: Array) -> Array:
     return np.asarray(direction / np.sqrt((direction**2).sum()))
 
 
 ONE_SIDED = "the step goes to one side only, whose error grows with h; to both sides, it grows with h squared"
 ALL_ASKED = "this asks the function twice for every value of x: move x as a whole, by step * direction, and ask twice"
+IN_FLOAT32 = "computed in float32, which loses the small differences that count here: convert x to float64 first"
 DIRECTION_MISTAKES = (
     Mistake(
         "you divide by step, but from one point to the other it is 2 * step",
@@ -119,10 +126,8 @@ DIRECTION_MISTAKES = (
     ),
     Mistake(ALL_ASKED, _along(lambda f, x, d, step: ops.numeric_gradient(f, x, step))),
     Mistake(ALL_ASKED, _along(lambda f, x, d, step: ops.numeric_gradient(f, x, step) * d)),
-    Mistake(
-        "computed in float32, which loses the small differences that count here: convert x to float64 first",
-        _along(_in_float32, np.float32),
-    ),
+    Mistake(IN_FLOAT32, _along(_in_float32, np.float32)),
+    Mistake(IN_FLOAT32, _along(_as_given, None)),
     *(
         Mistake(
             f"your step is {fixed:g}, whatever is asked: use the one you are given",

@@ -220,6 +220,14 @@ def _channels_not_named(values: Array, indices: Array, size: Size) -> Array:
     return result.reshape(n, *size, c)
 
 
+def _counted_by_numbers(values: Array, indices: Array, size: Size) -> Array:
+    """As if an index counted numbers, with all channels of a pixel one after the other."""
+    n, c = len(values), values.shape[3]
+    result = np.zeros((n, size[0] * size[1] * c), values.dtype)
+    result[np.arange(n)[:, None], indices.reshape(n, -1)] = values.reshape(n, -1)
+    return result.reshape(n, *size, c)
+
+
 def _not_transposed_back(values: Array, indices: Array, size: Size) -> Array:
     back = ops.max_unpool2d(to_nchw(values), to_nchw(indices), size)
     return back.reshape(len(values), *size, values.shape[3])
@@ -240,6 +248,11 @@ def unpooling_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
         Mistake(
             "all channels of a pixel got the value: name the channel of each index as well, np.arange(C)",
             _channels_not_named,
+        ),
+        Mistake(
+            "an index counts pixels, row * W + column, not the numbers in them: keep the channels in an axis of their "
+            "own",
+            _counted_by_numbers,
         ),
         Mistake(
             "your images are NCHW at the end: bring C behind H and W with a transpose, not with a reshape",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,10 @@ NESTEROV_MISTAKES = (
                 g + d * p + m * (m * v + g + d * p),
             )
         ),
+    ),
+    Mistake(
+        "the order is parameters, velocity",
+        wrong_momentum(lambda p, g, v, r, m, d: nesterov_update(p, g, v, r, m, d)[::-1]),
     ),
     Mistake(
         "the step goes uphill: subtract it",
@@ -158,6 +163,27 @@ def _uncorrected(
     return parameters - rate * (m / (np.sqrt(v) + epsilon) + decay * parameters), m, v
 
 
+def _divided(by: Callable[[Array, float], Array]) -> Function:
+    """The step divided by another function of v, corrected, and epsilon."""
+
+    def update(
+        rate: float,
+        decay: float,
+        *,
+        parameters: Array,
+        t: int,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        **given: Any,
+    ) -> State:
+        _, m, v = adam_update(parameters, t=t, beta1=beta1, beta2=beta2, epsilon=epsilon, **given)
+        step = m / (1 - beta1**t) / by(v / (1 - beta2**t), epsilon)
+        return parameters - rate * (step + decay * parameters), m, v
+
+    return update
+
+
 def _corrected_kept(
     rate: float, decay: float, *, t: int, beta1: float = 0.9, beta2: float = 0.999, **given: Any
 ) -> State:
@@ -201,6 +227,8 @@ DECOUPLED_MISTAKES = (
         "you return the corrected means: the correction is for this step only, the next needs m and v themselves",
         _instead(_corrected_kept),
     ),
+    Mistake("the square root is missing: the step is along m / sqrt(v)", _instead(_divided(lambda v, e: v + e))),
+    Mistake("epsilon is under the root: it is added to sqrt(v)", _instead(_divided(lambda v, e: np.sqrt(v + e)))),
     Mistake("you count t one too high: it is 1 in the first step already", _instead(_counting(1))),
     Mistake("you count t from 0: in the first step it is 1", _instead(_counting(-1))),
     Mistake("the step goes uphill: subtract it", _instead(_uphill)),

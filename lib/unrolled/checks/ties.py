@@ -107,6 +107,11 @@ def _rule(share: Callable[[int, int], float], only_first: bool = False) -> Funct
     return by_rule(shares)
 
 
+def _as_they_come(pixels: Array) -> Shares:
+    """Divided by the maxima counted so far: the first gets all, the second half."""
+    return [(i, j, 1 / count) for count, (i, j) in enumerate(largest_places(pixels), 1)]
+
+
 def _mean(pixels: Array) -> Shares:
     return [(int(i), int(j), 1 / pixels.size) for i, j in np.ndindex(pixels.shape)]
 
@@ -117,6 +122,7 @@ SHARED_MISTAKES = (
     Mistake(ALL + "yours gives all of it to the first", ops.max_unpool2d_mask),
     Mistake(ALL + "yours gives all of it to the last", by_rule(to_the_last)),
     Mistake(ALL + "yours gives the first its part and the others nothing", _rule(lambda n, size: 1 / n, True)),
+    Mistake(ALL + "yours divides by those counted so far: count all of them before you give", by_rule(_as_they_come)),
     Mistake("divide by how many maxima the window has, not by how many pixels", _rule(lambda n, size: 1 / size)),
     Mistake("all pixels of a window share the value: only those that equal its largest do", by_rule(_mean)),
     Mistake("divide the values by the number of maxima: yours multiplies", _rule(lambda n, size: n)),

@@ -93,8 +93,8 @@ numeric_gradient_directional = Spec(
         "All values of x move at once, each by step times its value in direction: x + step * direction has the shape "
         "of x. Convert both to float64 first. From the point behind to the point ahead it is 2 * step.",
         "x = np.array(x, dtype=np.float64)\n"
-        "way = step * np.array(direction, dtype=np.float64)\n"
-        "return (function(x + way) - function(x - way)) / (2 * step)",
+        "way = (step times the direction, in float64)\n"
+        "return (function(x + way) - (the function as far behind)) / (the way from one point to the other)",
     ),
     tolerance=CLOSE,
     mistakes=DIRECTION_MISTAKES,
@@ -165,15 +165,15 @@ softmax_cross_entropy_smoothing = Spec(
         "shifted (N, M) = scores minus the maximum of each row. Of it you need two numbers a row: the score of the "
         "right class, with weight 1 - smoothing, and the mean of all, with weight smoothing. The gradient is "
         "(probabilities - targets) / N, with smoothing / M in every target and 1 - smoothing more at the label.",
-        "shifted = scores - scores.max(axis=1, keepdims=True)\n"
+        "shifted = scores - (the largest of each row, as a column)\n"
         "exponentials = np.exp(shifted)\n"
         "sums = exponentials.sum(axis=1)\n"
         "rows = np.arange(len(scores))\n"
-        "chosen = (1 - smoothing) * shifted[rows, labels] + smoothing * shifted.mean(axis=1)\n"
+        "chosen = (1 - smoothing) * shifted[rows, labels] + smoothing * (the mean of each row of shifted)\n"
         "loss = (np.log(sums) - chosen).mean()\n"
-        "grad = exponentials / sums[:, None] - smoothing / scores.shape[1]\n"
+        "grad = exponentials / sums[:, None] - (what every class has as its target)\n"
         "grad[rows, labels] -= 1 - smoothing\n"
-        "return loss, grad / len(scores)",
+        "return loss, (grad, divided by what the mean divided by)",
     ),
     mistakes=SMOOTHING_MISTAKES,
     compare=named("loss", "grad"),

@@ -67,7 +67,10 @@ sequential_forward_activations = Spec(
         "layer.",
         "The list begins with x. Its last item is always what the next layer gets, so kept[-1] is all you need to "
         "remember. In the end it has one item more than there are layers. Pass `training` on.",
-        "kept = [x]\nfor layer in layers:\n    kept.append(layer.forward(kept[-1], training))\nreturn kept",
+        "kept = [x]\n"
+        "for layer in layers:\n"
+        "    kept.append(what this layer makes of the last item, told whether this is training)\n"
+        "return kept",
     ),
     mistakes=ACTIVATIONS_MISTAKES,
 )
@@ -94,7 +97,7 @@ sequential_backward_frozen = Spec(
         "returned. Who needs a gradient from a frozen layer? Nobody: all layers before it are frozen as well.",
         "layers[frozen:] are those that learn; reversed(...) goes through them from the end. What the last of them "
         "returns is the gradient by what comes into layer number `frozen`. If none learns, that is grad itself.",
-        "for layer in reversed(layers[frozen:]):\n    grad = layer.backward(grad)\nreturn grad",
+        "for layer in (the layers that learn, the last one first):\n    grad = layer.backward(grad)\nreturn grad",
     ),
     mistakes=FROZEN_MISTAKES,
     compare=frozen_left_alone,
@@ -120,11 +123,11 @@ minibatches_balanced = Spec(
         "with rng.permutation. The shortest of these arrays says how many batches there are: min(...) // per_class. "
         "np.concatenate puts pieces together.",
         "rng = np.random.default_rng(seed)\n"
-        "orders = [rng.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]\n"
-        "for batch in range(min(len(order) for order in orders) // per_class):\n"
+        "orders = [(the places of this label, shuffled) for label in np.unique(labels)]\n"
+        "for batch in range(how many batches the shortest order gives):\n"
         "    piece = slice(batch * per_class, (batch + 1) * per_class)\n"
         "    chosen = np.concatenate([order[piece] for order in orders])\n"
-        "    yield images[chosen], labels[chosen]",
+        "    yield images[chosen], (their labels)",
     ),
     compare=balanced_and_shuffled,
     call=three_epochs,
@@ -167,9 +170,9 @@ momentum_step_nesterov = Spec(
         "First the gradient, with weight_decay times the parameters on top. Then the new velocity: momentum times the "
         "old one plus that gradient. The step goes along the gradient plus momentum times the new velocity. All are "
         "arrays of one shape; make new ones.",
-        "gradient = gradient + weight_decay * parameters\n"
+        "gradient = gradient + (the part for weight decay)\n"
         "velocity = momentum * velocity + gradient\n"
-        "ahead = gradient + momentum * velocity\n"
+        "ahead = gradient + (what the new velocity will add next time)\n"
         "return parameters - learning_rate * ahead, velocity",
     ),
     mistakes=NESTEROV_MISTAKES,
@@ -228,10 +231,10 @@ adam_step_decoupled = Spec(
         "divide them by 1 - beta1**t and 1 - beta2**t. Then the parameters lose learning_rate times (the step plus "
         "weight_decay times the parameters). Return m and v without the correction.",
         "m = beta1 * m + (1 - beta1) * gradient\n"
-        "v = beta2 * v + (1 - beta2) * gradient**2\n"
-        "m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)\n"
+        "v = (the same with beta2 and the square)\n"
+        "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
         "step = m_hat / (np.sqrt(v_hat) + epsilon)\n"
-        "return parameters - learning_rate * (step + weight_decay * parameters), m, v",
+        "return (the parameters, less the rate times step and decay), m, v",
     ),
     mistakes=DECOUPLED_MISTAKES,
 )

@@ -13,6 +13,7 @@ from unrolled.device import Array
 from .dense_gradients import MEAN_TWICE
 from .dilation import Sizes, places
 from .gradients import with_item
+from .nhwc import pad
 from .spec import Function, Inputs, Mistake
 from .window_gradients import COL2IM_MISTAKES, any_windows
 
@@ -140,6 +141,10 @@ NHWC_MISTAKES = (
     Mistake(
         "grad_x is overwritten where windows overlap: add with += what lies there already",
         _overwriting,
+    ),
+    Mistake(
+        "grad_x has the border of zeros still: cut the padding off, it is as large as x",
+        _in_convolution(0, lambda r, g, x, w, s, p: nhwc_backward(g, pad(x, p), w, s, 0)[0]),
     ),
     Mistake("the stride is missing", lambda **inputs: nhwc_backward(**inputs | {"stride": 1})),
     Mistake(

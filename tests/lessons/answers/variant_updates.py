@@ -57,7 +57,7 @@ def decoupled(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, bet
     v = beta2 * v + (1 - beta2) * gradient**2
     t = t + change.get("shift", 0)
     m_hat, v_hat = (m, v) if change.get("uncorrected") else (m / (1 - beta1**t), v / (1 - beta2**t))
-    step = m_hat / (np.sqrt(v_hat) + epsilon)
+    step = m_hat / change.get("by", lambda v, epsilon: np.sqrt(v) + epsilon)(v_hat, epsilon)
     if change.get("in_gradient") or change.get("no_decay"):
         moved = parameters - learning_rate * step
     elif change.get("after"):

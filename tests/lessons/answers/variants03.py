@@ -115,6 +115,13 @@ def nhwc_without_channels(values, indices, size):
     return result.reshape(n, *size, c)
 
 
+def nhwc_counting_numbers(values, indices, size):
+    result = np.zeros((len(values), size[0] * size[1] * values.shape[3]), values.dtype)
+    for image in range(len(values)):
+        result[image, indices[image].ravel()] = values[image].ravel()
+    return result.reshape(len(values), *size, -1)
+
+
 def nhwc_reshaped(values, indices, size):
     return ops.max_unpool2d(to_nchw(values), to_nchw(indices), size).reshape(len(values), *size, values.shape[3])
 
@@ -128,6 +135,16 @@ def nhwc_in_float64(values, indices, size):
 
 
 # max_unpool2d_mask_shared
+
+
+def shared_while_counting(values, x, kernel_size):
+    largest, (oh, ow) = ops.max_pool2d(x, kernel_size), values.shape[2:]
+    result, count = np.zeros(x.shape, values.dtype), np.zeros(values.shape, values.dtype)
+    for i, j in np.ndindex(kernel_size, kernel_size):
+        at = np.s_[:, :, i : i + oh * kernel_size : kernel_size, j : j + ow * kernel_size : kernel_size]
+        count += x[at] == largest
+        result[at] = (x[at] == largest) * values / np.maximum(count, 1)
+    return result
 
 
 def counts(x, kernel_size, stride):
@@ -331,6 +348,7 @@ MUTANTS = {
     "max_unpool2d_nhwc": [
         Mutant(nhwc_without_images, "each image got the values of all images"),
         Mutant(nhwc_without_channels, "all channels of a pixel got the value"),
+        Mutant(nhwc_counting_numbers, "an index counts pixels"),
         Mutant(nhwc_reshaped, "with a transpose, not with a reshape"),
         Mutant(nhwc_read_as_nchw, "here they are (N, OH, OW, C)"),
         Mutant(in_nhwc(unpool_into_one_image), "everything lands in the first image"),
@@ -346,6 +364,7 @@ MUTANTS = {
         Mutant(by_places(), "yours gives all of it to the first"),
         Mutant(backwards, "yours gives all of it to the last"),
         Mutant(shared_by(lambda ties, pixels: ties, track=True), "the first its part and the others nothing"),
+        Mutant(shared_while_counting, "those counted so far"),
         Mutant(shared_by(lambda ties, pixels: pixels), "not by how many pixels"),
         Mutant(shared_by(lambda ties, pixels: 1 / ties), "yours multiplies"),
         Mutant(shared_among_pixels, "only those that equal its largest do"),

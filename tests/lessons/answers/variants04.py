@@ -18,6 +18,10 @@ def slope(of, dtype=np.float64):
     return variant
 
 
+def as_it_comes(function, x, direction, step=1e-5):
+    return central(function, x, direction, step)
+
+
 def central(function, x, direction, step):
     return (function(x + step * direction) - function(x - step * direction)) / (2 * step)
 
@@ -253,6 +257,10 @@ def nhwc_items(*, x=None, weight=None, bias=None):
     return variant
 
 
+def with_the_border(right, grad, x, weight, stride, padding):
+    return nhwc(grad, np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0))), weight, stride)[0]
+
+
 def nhwc_reshaped(grad, x, weight, stride=1, padding=0):
     (n, h, w, c), (kh, kw, _, o) = x.shape, weight.shape
     first = grad.reshape(n, o, *grad.shape[1:3]), x.reshape(n, c, h, w), weight.reshape(o, c, kh, kw)
@@ -281,6 +289,7 @@ MUTANTS = {
         Mutant(slope(lambda f, x, d, step: central(f, x, d, 1e-5)), "your step is 1e-05, whatever is asked"),
         Mutant(slope(lambda f, x, d, step: central(f, x, d, 0.01)), "your step is 0.01, whatever is asked"),
         Mutant(slope(in_small_floats, np.float32), "convert x to float64 first"),
+        Mutant(as_it_comes, "convert x to float64 first"),
         Mutant(slope(by_the_whole_gradient), "you asked the function 6 times: two are enough"),
         Mutant(slope(lambda f, x, d, step: ops.numeric_gradient(f, x, step)), "ask twice"),
         Mutant(slope(lambda f, x, d, step: ops.numeric_gradient(f, x, step) * d), "ask twice"),
@@ -340,6 +349,7 @@ MUTANTS = {
         Mutant(
             nhwc_items(x=lambda r, g, x, w, s, p: nhwc(g, x, w[::-1, ::-1], s, p)[0]), "kernel turned by 180 degrees"
         ),
+        Mutant(nhwc_items(x=with_the_border), "cut the padding off"),
         Mutant(nhwc_items(weight=lambda r, *_: r[::-1, ::-1]), "grad_weight is turned by 180 degrees"),
         Mutant(nhwc_items(weight=lambda r, *_: r.swapaxes(2, 3)), "grad_weight is (KH, KW, O, C)"),
         Mutant(nhwc_items(weight=lambda r, *_: r.reshape(-1, r.shape[3])), "grad_weight is a matrix still"),
