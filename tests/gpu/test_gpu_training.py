@@ -132,13 +132,10 @@ def test_a_loss_that_is_not_finite_ends_the_training() -> None:
 
 
 def test_no_memory_names_the_layer_and_a_smaller_batch() -> None:
-    pool = cp.get_default_memory_pool()
-    built = nn.Sequential(nn.ReLU(), nn.Flatten(), nn.Linear(3)).build((64, 64), cp)
-    x = cp.zeros((4096, 64, 64), "float32")
-    pool.free_all_blocks()
-    pool.set_limit(size=pool.total_bytes() + 1_000_000)
-    try:
+    pool = cp.cuda.MemoryPool()  # its own: what other tests left free in the common one would do
+    with cp.cuda.using_allocator(pool.malloc):
+        built = nn.Sequential(nn.ReLU(), nn.Flatten(), nn.Linear(3)).build((64, 64), cp)
+        x = cp.zeros((4096, 64, 64), "float32")
+        pool.set_limit(size=pool.total_bytes() + 1_000_000)
         with pytest.raises(MemoryError, match=r"layer 0, ReLU\(\).*a batch of 2048 instead of 4096"):
             built.forward(x)
-    finally:
-        pool.set_limit(size=0)

@@ -44,8 +44,8 @@ def test_unary_functions(name: str, data: Any) -> None:
 @given(data=st.data(), number=NUMBERS)
 def test_operators_with_numbers_on_either_side(function: Any, data: Any, number: Any) -> None:
     (a,) = data.draw(arrays(1))
-    if function is operator.pow and a.dtype.kind in "iub" and number == -1:
-        return  # NumPy refuses it; a kernel cannot look at values first
+    if function is operator.pow and (a.dtype == bool or (a.dtype.kind in "iu" and number == -1)):
+        return  # NumPy looks at the number first: it refuses -1, and squares a bool in int8
     same(function, lambda m, x: function(x, number), a)
     same(function, lambda m, x: function(number, x), a)
 

@@ -77,6 +77,8 @@ def assign(target: ndarray, value: Any) -> None:
 
 def fill(x: ndarray, value: Any) -> None:
     """Write one number everywhere."""
+    if isinstance(value, (list, tuple)):
+        value = np.asarray(value)
     if isinstance(value, (np.ndarray, ndarray)):
         if value.shape != ():
             kind = "numpy" if isinstance(value, np.ndarray) else "cupy"
