@@ -56,5 +56,5 @@ def conv2d_loops_dilated(x, weight, bias=None, stride=1, padding=0, dilation=1):
 check.conv2d_loops_dilated(conv2d_loops_dilated)
 
 # %% [markdown]
-# From here on, the windows have no gaps unless an exercise says otherwise, and the clock sees your function with dilation
-# 1 as well. What makes it fast is the same with gaps: they change which pixels meet, not how many.
+# From here on, the windows have no gaps unless an exercise says otherwise. For the clock, too, your function runs with
+# dilation 1. What makes it fast is the same with gaps: they change which pixels meet, not how many.

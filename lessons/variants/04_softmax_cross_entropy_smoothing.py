@@ -9,8 +9,8 @@
 # the label as well. The loss of a sample is the sum over the classes of target · -log(p); the gradient is (p - targets)
 # / N.
 #
-# With two classes and smoothing 0.2, label 1 has the targets (0.1, 0.9). If p is (1/4, 3/4), the loss is -0.1 log(1/4)
-# - 0.9 log(3/4) = 0.3975, and the gradient (0.15, -0.15).
+# With two classes and smoothing 0.2, label 1 has the targets (0.1, 0.9). If p is (1/4, 3/4), the loss is 0.1 log(4) +
+# 0.9 log(4/3) = 0.3975, and the gradient (0.15, -0.15).
 #
 # Now *every* class needs its logarithm, and still there is no log of a probability: -log(p_m) is log(sum) - s_m, for
 # each class. `scores[np.arange(n), labels]` picks one score a row; `keepdims=True` keeps the axis that `max` would

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from pathlib import Path
 
 import jupytext
 import nbformat
@@ -76,3 +77,17 @@ def test_a_usual_mistake_is_explained(lesson: str, name: str) -> None:
     assert spec.mistakes or spec.compare, "nothing tells the learner more than that the values differ"
     for mistake in spec.mistakes:
         assert len(mistake.says.split()) >= 4, f"too short to help: {mistake.says}"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "lessons").rglob("*.py")), ids=lambda file: file.stem)
+def test_no_line_of_a_sentence_is_read_as_a_bullet(file: Path) -> None:
+    """A formula that is wrapped before its minus would begin a list."""
+    for cell in jupytext.read(file, fmt="py:percent").cells:
+        if cell.cell_type == "markdown":
+            for paragraph in re.split(
+                r"\n\s*\n", re.sub(r"^```.*?^```", "", cell.source, flags=re.MULTILINE | re.DOTALL)
+            ):
+                first, *others = paragraph.strip().split("\n")
+                if not re.match(r"[-+*] |\d+[.)] ", first):
+                    bullets = [line for line in others if re.match(r"[-+*] |1[.)] ", line)]
+                    assert not bullets, f"{first} … {bullets[0]}"
