@@ -49,7 +49,7 @@ c.Autograde.autograde_preprocessors = [
     "unrolled_grader.plugin.Scores",
 ]
 # What lateness costs: [due], [extensions] and [late] in course.toml.
-c.AssignLatePenalties.plugin_class = "unrolled_grader.late.LateSubmissionPlugin"
+c.AssignLatePenalties.plugin_class = "unrolled_grader.running.late.LateSubmissionPlugin"
 c.Autograde.pre_convert_hook = "unrolled_grader.plugin.know_lesson"
 # The feedback page runs no script, loads nothing, and frames what the judge found.
 c.GenerateFeedback.exporter_class = "unrolled_grader.feedback.Feedback"
@@ -62,5 +62,5 @@ c.HTMLExporter.filters = {
     "clean_html": "unrolled_grader.inert.clean",
 }
 # Model answer and rubric beside each answer in words.
-c.HTMLExporter.preprocessors = ["unrolled_grader.marking.Rubric"]
+c.HTMLExporter.preprocessors = ["unrolled_grader.running.marking.Rubric"]
 c.Judge.grades_directory = "grades"

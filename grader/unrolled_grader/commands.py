@@ -166,7 +166,8 @@ def grade_class(
 def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list[Handed]:
     """What was handed in of these lessons; what is passed over is named."""
     from unrolled import checks
-    from unrolled_grader import collecting, intake, record
+    from unrolled_grader import intake, record
+    from unrolled_grader.receiving import collecting
 
     found = intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
     nameless = {item.student for item in found if item.student.encode("utf-8", "replace").decode() != item.student}

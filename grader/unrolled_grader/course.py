@@ -19,12 +19,14 @@ from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled import checks
-from unrolled_grader import authoring, gradebook, jobs, late, record, refusal, sandbox, seeds, settings, standing
+from unrolled_grader import authoring, gradebook, jobs, record, refusal, sandbox
+from unrolled_grader.classroom import seeds, settings
 from unrolled_grader.intake import Handed
 from unrolled_grader.judge import Options
 from unrolled_grader.lease import lease
 from unrolled_grader.plugin import STAMP, Judge
 from unrolled_grader.record import Key, Record
+from unrolled_grader.running import late, standing
 
 OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "ReleaseError", "SandboxError", "SeedError", "ZygoteError")
 """How errors begin that are the gradebook's, the disk's or the machine's, not a submission's."""

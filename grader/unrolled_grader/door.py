@@ -19,9 +19,10 @@ from nbgrader.utils import parse_utc
 from traitlets.config import Config
 
 from unrolled import checks
-from unrolled_grader import gradebook, intake, opening, refusal, standing
+from unrolled_grader import gradebook, intake, opening, refusal
 from unrolled_grader.intake import TIME_STAMP
 from unrolled_grader.plugin import Judge, Scores
+from unrolled_grader.running import standing
 
 
 class Door(NotebookExporter):

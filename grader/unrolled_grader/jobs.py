@@ -33,11 +33,11 @@ from unrolled_grader.zygote import ZygoteError
 REPAIRS = "unrolled_repairs"
 """In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
 NOT_JUDGING = (
-    *("authoring", "classroom", "commands", "course", "door", "explain", "export", "feedback", "figures", "gradebook"),
-    *("learners", "lease", "seeds", "settings", "similar", "similar_page"),
-    *("plugin", "queue", "record", "refusal", "report", "sample", "tally", "wheelhouse"),
+    *("classroom", "receiving", "running", "site"),
+    *("authoring", "commands", "course", "door", "executed", "explain", "export", "feedback", "figures", "gradebook"),
+    *("lease", "plugin", "queue", "record", "refusal", "report", "sample", "tally", "variants", "wheelhouse"),
 )
-"""The grader's modules that have no part in a verdict. When another one changes, everything is judged again."""
+"""The grader's packages and modules without a part in a verdict. When another one changes, all is judged again."""
 
 
 class JobError(Exception):
@@ -225,8 +225,9 @@ def _code() -> bytes:
     for root in (library, grader):
         files = (file for file in root.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
         for file in sorted(files):
-            if root == library or file.stem not in NOT_JUDGING:
-                seen.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+            path = file.relative_to(root)
+            if root == library or path.with_suffix("").parts[0] not in NOT_JUDGING:
+                seen.update(f"{path.as_posix()}\0".encode() + file.read_bytes() + b"\0")
     return seen.digest()
 
 

@@ -19,22 +19,10 @@ from traitlets import Bool, Unicode
 
 import unrolled
 from unrolled import checks
-from unrolled_grader import (
-    answers,
-    authoring,
-    evidence,
-    gradebook,
-    intake,
-    jobs,
-    judge,
-    late,
-    record,
-    sandbox,
-    seeds,
-    settings,
-    standing,
-)
+from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record, sandbox
+from unrolled_grader.classroom import seeds, settings
 from unrolled_grader.record import Key, Record
+from unrolled_grader.running import answers, late, standing
 from unrolled_grader.versions import brought, fitted, release_for, version_of, worth
 
 STAMP = "unrolled_grading"

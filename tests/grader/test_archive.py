@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lms_exports import RawName, zipped
 
-from unrolled_grader.archive import ArchiveError, Limits, Member, members
+from unrolled_grader.receiving.archive import ArchiveError, Limits, Member, members
 
 SMALL = Limits(members=20, member=100_000, total=300_000, small=10_000, ratio=100)
 

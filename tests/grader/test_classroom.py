@@ -17,7 +17,8 @@ import pytest
 from unrolled import cli
 from unrolled.cli import CommandError
 from unrolled.syllabi import SYLLABI
-from unrolled_grader import authoring, classroom, learners, seeds, settings
+from unrolled_grader import authoring
+from unrolled_grader.classroom import learners, seeds, settings, trees
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = ("00_start_here", "02_convolution")
@@ -31,11 +32,11 @@ NOT_FOR_LEARNERS = {"lessons", "solutions", "grader", "benchmarks", "tests", "co
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with three lessons, and with what people made in it."""
     root = tmp_path_factory.mktemp("class") / "course"
-    for name in classroom.WHOLE:
+    for name in trees.WHOLE:
         if name not in ("lessons", "tests", "benchmarks"):
-            classroom.copy(ROOT / name, root / name)
+            trees.copy(ROOT / name, root / name)
     for lesson in ("00_start_here", "01_matrix_parallelism", "02_convolution"):
-        classroom.copy(ROOT / "lessons" / f"{lesson}.py", root / "lessons" / f"{lesson}.py")
+        trees.copy(ROOT / "lessons" / f"{lesson}.py", root / "lessons" / f"{lesson}.py")
     shutil.copytree(ROOT / "lessons" / "variants", root / "lessons" / "variants")
     for name in (*PRIVATE, "work/02_convolution.ipynb", "grades/scores.csv", "lib/unrolled/__pycache__/x.pyc"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -118,8 +119,8 @@ def test_check_and_judge_ask_the_same(made: Path, tree: str):
 
 
 def test_the_learners_project_installs_the_library_alone(made: Path):
-    project = classroom._toml((made / "learners" / "pyproject.toml").read_text(encoding="utf-8"))
-    ours = classroom._toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = trees._toml((made / "learners" / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = trees._toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dependencies"] == ours["project"]["dependencies"]
     assert set(project["project"]["optional-dependencies"]) == {"lab", "gpu"}
     assert project["tool"]["setuptools"]["packages"]["find"]["where"] == ["lib"]
@@ -152,10 +153,10 @@ def test_every_link_of_the_learners_pages_leads_somewhere(made: Path):
 def test_a_new_class_from_an_instructors_tree_is_as_its_course_toml_says(made: Path, tmp_path: Path):
     tree = made / "instructors"
     arguments = options(tmp_path / "next")
-    assert classroom.chosen(tree, arguments) == settings.read(tree)
+    assert trees.chosen(tree, arguments) == settings.read(tree)
     arguments.name, arguments.syllabus = "Autumn", "2h"
-    assert classroom.chosen(tree, arguments).name == "Autumn"
-    assert classroom.chosen(tree, arguments).lessons == SYLLABI["2h"].lessons
+    assert trees.chosen(tree, arguments).name == "Autumn"
+    assert trees.chosen(tree, arguments).lessons == SYLLABI["2h"].lessons
 
 
 def options(folder: Path, **others: Any) -> Any:
@@ -168,13 +169,13 @@ def options(folder: Path, **others: Any) -> Any:
 def test_a_folder_that_is_not_empty_is_left_alone(course: Path, tmp_path: Path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(CommandError, match="not empty"):
-        classroom.new(course, tmp_path, settings.Settings(), authoring.Address())
+        trees.new(course, tmp_path, settings.Settings(), authoring.Address())
     assert files(tmp_path) == {"notes.txt"}
 
 
 def test_a_folder_in_the_course_is_refused(course: Path):
     with pytest.raises(CommandError, match="outside of"):
-        classroom.new(course, course / "lib" / "spring", settings.Settings(), authoring.Address())
+        trees.new(course, course / "lib" / "spring", settings.Settings(), authoring.Address())
     assert not (course / "lib" / "spring").exists()
 
 
@@ -184,7 +185,7 @@ def test_what_fails_half_way_leaves_nothing(course: Path, tmp_path: Path, monkey
 
     monkeypatch.setattr(authoring, "build", broken)
     with pytest.raises(CommandError, match="02_convolution: no"):
-        classroom.new(course, tmp_path / "spring", settings.Settings(), authoring.Address())
+        trees.new(course, tmp_path / "spring", settings.Settings(), authoring.Address())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -205,13 +206,13 @@ def test_what_fails_half_way_leaves_nothing(course: Path, tmp_path: Path, monkey
 )
 def test_a_choice_that_is_not_there_is_named(course: Path, tmp_path: Path, words: dict[str, Any], says: str):
     with pytest.raises(CommandError, match=re.escape(says)):
-        classroom.check(course, classroom.chosen(course, options(tmp_path, **words)))
+        trees.check(course, trees.chosen(course, options(tmp_path, **words)))
 
 
 def test_a_threshold_of_an_exercise_that_a_variant_replaces_is_named(course: Path):
     wanted = settings.Settings(variants={"im2col": "nhwc"}, thresholds={"im2col": 2.0})
     with pytest.raises(CommandError, match="replaced by its variant: set the threshold of im2col_nhwc"):
-        classroom.check(course, wanted)
+        trees.check(course, wanted)
 
 
 def test_a_link_to_a_page_that_is_not_there_becomes_its_words():
@@ -234,5 +235,5 @@ def test_the_whole_course_is_all_that_git_keeps():
     kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     made = ("solutions/", "notebooks/")
     assert {
-        name for name in kept if name and not name.startswith(made) and not name.startswith(tuple(classroom.WHOLE))
+        name for name in kept if name and not name.startswith(made) and not name.startswith(tuple(trees.WHOLE))
     } == set()

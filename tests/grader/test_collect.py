@@ -15,9 +15,9 @@ import pytest
 from lms_exports import CLASS, Student, Upload, canvas_name, canvas_zip, moodle_zip, roster_csv, zipped
 
 from unrolled import handin
-from unrolled_grader import collect, received, roster
-from unrolled_grader.archive import Limits
-from unrolled_grader.collect import Classroom, Report, Row
+from unrolled_grader.receiving import collect, received, roster
+from unrolled_grader.receiving.archive import Limits
+from unrolled_grader.receiving.collect import Classroom, Report, Row
 
 LESSON, OTHER = "02_convolution", "03_pooling"
 LESSONS = {LESSON: ("im2col",), OTHER: ("max_pool2d",)}

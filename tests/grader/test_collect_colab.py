@@ -12,8 +12,9 @@ from nbformat import NotebookNode
 from small_course import GOOD, LESSON, SPECS, answered, released, rows
 
 from unrolled.notebooks import grade_id
-from unrolled_grader import collect, gradebook, intake, jobs, judge, opening, repair, roster
+from unrolled_grader import gradebook, intake, jobs, judge, opening, repair
 from unrolled_grader.course import Course
+from unrolled_grader.receiving import collect, roster
 
 ADA = CLASS[0]
 WRONG = "def double(number):\n    return number"

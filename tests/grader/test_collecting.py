@@ -11,8 +11,8 @@ from lms_exports import CLASS, Upload, canvas_zip, roster_csv
 from small_course import GOOD, LESSON, answered
 
 from unrolled.cli import main
-from unrolled_grader import collecting
 from unrolled_grader.course import Course
+from unrolled_grader.receiving import collecting
 
 ADA, ALAN, GRACE, SEAN = CLASS[:4]
 

@@ -18,9 +18,10 @@ from nbgrader.api import Gradebook
 from small_course import GOOD, LESSON, answered, hand_in
 
 import unrolled.cli
-from unrolled_grader import commands, evidence, forget, judge, people, pseudonyms, queue, traces
+from unrolled_grader import commands, evidence, judge, queue
 from unrolled_grader.course import Course
-from unrolled_grader.roster import Person
+from unrolled_grader.receiving.roster import Person
+from unrolled_grader.running import forget, people, pseudonyms, traces
 
 ADA = Person("ada", "Ada Lovelace", "a.lovelace@example.org", "9000017")
 WANTED = people.pattern(people.whole(ADA))

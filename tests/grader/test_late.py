@@ -17,10 +17,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, answered, hand_in
 
-from unrolled_grader import authoring, commands, evidence, judge, late, queue, record, report
+from unrolled_grader import authoring, commands, evidence, judge, queue, record, report
+from unrolled_grader.classroom.settings import Late
 from unrolled_grader.course import Course
 from unrolled_grader.export import Canvas, Moodle
-from unrolled_grader.settings import Late
+from unrolled_grader.running import late
 
 POLICY = Late(grace_minutes=15, per_day=0.1, at_most=0.5)
 DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))

@@ -17,9 +17,10 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 import unrolled.cli
 from unrolled.cli import CommandError
-from unrolled_grader import commands, evidence, judge, people, pseudonyms, queue, record
+from unrolled_grader import commands, evidence, judge, queue, record
 from unrolled_grader.course import Course
-from unrolled_grader.roster import Person
+from unrolled_grader.receiving.roster import Person
+from unrolled_grader.running import people, pseudonyms
 
 KNOWN = {
     "ada": Person("ada", "Ada Lovelace", "a.lovelace@example.org", "9000017"),

@@ -14,10 +14,11 @@ import small_course
 from nbgrader.api import Gradebook
 from small_course import GOOD, LESSON, answered, hand_in
 
-from unrolled_grader import commands, evidence, judge, queue, record, regrades
+from unrolled_grader import commands, evidence, judge, queue, record
 from unrolled_grader.course import Course
 from unrolled_grader.evidence import Score
 from unrolled_grader.record import Key, Record
+from unrolled_grader.running import regrades
 
 KEPT = Record("ann", LESSON, "1", (Score("double", "pass", 2.0, 2.0, ""), Score("total", "fail", 0.0, 1.0, "")))
 

@@ -12,7 +12,8 @@ import pytest
 from nbformat.v4 import new_notebook
 from small_course import GOOD, LESSON, SPECS, answered, hand_in
 
-from unrolled_grader import judge, seeds
+from unrolled_grader import judge
+from unrolled_grader.classroom import seeds
 from unrolled_grader.course import Course
 from unrolled_grader.evidence import without
 from unrolled_grader.intake import handed

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from unrolled_grader import settings
+from unrolled_grader.classroom import settings
 
 LESSONS = {"00_start_here", "02_convolution"}
 FULL = """

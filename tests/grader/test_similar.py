@@ -10,9 +10,9 @@ import pytest
 from small_course import LESSON, SPECS, answered, hand_in
 
 from unrolled import cli
-from unrolled_grader import similar, similar_page
+from unrolled_grader.classroom import similar, similar_page
+from unrolled_grader.classroom.similar import OPS, SOLUTION, Found, Work, compare, own
 from unrolled_grader.course import Course
-from unrolled_grader.similar import OPS, SOLUTION, Found, Work, compare, own
 
 STUB = '''\
 def total(x):

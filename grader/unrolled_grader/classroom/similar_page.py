@@ -13,9 +13,9 @@ from pathlib import Path
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, styled
+from unrolled_grader.classroom.similar import OPS, PASSAGE, SOLUTION, TOP, Found, Pair, Side, by_student, marked
 from unrolled_grader.inert import POLICY, UNPRINTABLE
 from unrolled_grader.record import one_line, replace_file
-from unrolled_grader.similar import OPS, PASSAGE, SOLUTION, TOP, Found, Pair, Side, by_student, marked
 
 SHOWN = 15
 """Pairs in the picture."""

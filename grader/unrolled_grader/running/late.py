@@ -16,8 +16,8 @@ from nbgrader.api import Gradebook, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin as NbgradersPlugin
 
-from unrolled_grader import settings
-from unrolled_grader.settings import Late, Settings
+from unrolled_grader.classroom import settings
+from unrolled_grader.classroom.settings import Late, Settings
 
 DAY = 86_400.0
 

@@ -29,10 +29,11 @@ from nbformat import NotebookNode
 
 from unrolled import notebooks
 from unrolled.cli import CommandError
-from unrolled_grader import gradebook, intake, people, record, regrades
+from unrolled_grader import gradebook, intake, record
 from unrolled_grader.course import Course
+from unrolled_grader.receiving.roster import Person
 from unrolled_grader.record import Record
-from unrolled_grader.roster import Person
+from unrolled_grader.running import people, regrades
 
 KEY, KEY_BYTES = "pseudonyms.key", 32
 LETTERS = 10

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from unrolled.cli import CommandError
-from unrolled_grader import gradebook, roster
+from unrolled_grader import gradebook
 from unrolled_grader.course import Course
-from unrolled_grader.roster import Person
+from unrolled_grader.receiving import roster
+from unrolled_grader.receiving.roster import Person
 
 ROSTER = "roster.csv"
 SHORT_NUMBER = 5

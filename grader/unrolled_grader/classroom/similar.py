@@ -119,7 +119,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from unrolled_grader import similar_page
+    from unrolled_grader.classroom import similar_page
     from unrolled_grader.course import Course, CourseError
     from unrolled_grader.record import one_line
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unrolled import handin
-from unrolled_grader.archive import MIXED
+from unrolled_grader.receiving.archive import MIXED
 
 COLUMNS = ("id", "name", "email", "lms_id")
 DELIMITERS = ",;\t|"

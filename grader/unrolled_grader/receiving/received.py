@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from unrolled import handin
-from unrolled_grader.uploads import Item
+from unrolled_grader.receiving.uploads import Item
 
 INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
 

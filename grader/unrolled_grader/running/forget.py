@@ -17,9 +17,12 @@ from pathlib import Path
 
 from nbgrader.api import MissingEntry
 
-from unrolled_grader import gradebook, people, received, record, report, settings
+from unrolled_grader import gradebook, record, report
+from unrolled_grader.classroom import settings
 from unrolled_grader.course import Course
-from unrolled_grader.roster import Person
+from unrolled_grader.receiving import received
+from unrolled_grader.receiving.roster import Person
+from unrolled_grader.running import people
 
 TABLES = ("jobs", "earlier", "standing", "answers")
 RECEIVED = Path("grader", "received")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from unrolled.cli import CommandError, Subparsers, checkout
 
 if TYPE_CHECKING:
-    from unrolled_grader import collect
-    from unrolled_grader.collect import Report, Row
     from unrolled_grader.course import Course
-    from unrolled_grader.received import Received
+    from unrolled_grader.receiving import collect
+    from unrolled_grader.receiving.collect import Report, Row
+    from unrolled_grader.receiving.received import Received
 
 ROSTER, TABLE = "roster.csv", "collected.csv"
 COLUMNS = (
@@ -46,8 +46,9 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _collect(arguments: argparse.Namespace) -> int:
-    from unrolled_grader import collect, record
+    from unrolled_grader import record
     from unrolled_grader.course import Course, CourseError
+    from unrolled_grader.receiving import collect
 
     root = checkout.find()
     try:
@@ -69,7 +70,7 @@ def _collect(arguments: argparse.Namespace) -> int:
 def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> collect.Classroom:
     """What uploads are compared with. Raises CommandError if there is no roster, CourseError for an unknown lesson."""
     from unrolled import checks
-    from unrolled_grader import collect, roster
+    from unrolled_grader.receiving import collect, roster
 
     try:
         people = roster.read(roster_file.read_bytes())
@@ -101,15 +102,16 @@ def lines(report: Report) -> list[str]:
 
 def aside(report: Report) -> list[Row]:
     """What was set aside and may be somebody's work."""
-    from unrolled_grader import lms
+    from unrolled_grader.receiving import lms
 
     return [row for row in report.rows if row.entry.problem and not lms.NOISE.search(row.entry.path)]
 
 
 def write_table(course: Course) -> Path:
     """Make grades/collected.csv from everything ever received: a row an upload."""
-    from unrolled_grader import collect, record
-    from unrolled_grader.received import Received
+    from unrolled_grader import record
+    from unrolled_grader.receiving import collect
+    from unrolled_grader.receiving.received import Received
 
     received = Received(collect.home(course.submitted))
     file = course.grades / TABLE
@@ -119,7 +121,7 @@ def write_table(course: Course) -> Path:
 
 def table(received: Received) -> str:
     """The content of collected.csv, by student, lesson and age."""
-    from unrolled_grader import collect
+    from unrolled_grader.receiving import collect
     from unrolled_grader.record import one_line
 
     buffer = io.StringIO()
@@ -133,8 +135,8 @@ def table(received: Received) -> str:
 
 def waiting(course: Course) -> str:
     """A line about what was received and is set aside, for `unrolled grade`; empty if there is nothing."""
-    from unrolled_grader import collect, lms
-    from unrolled_grader.received import Received
+    from unrolled_grader.receiving import collect, lms
+    from unrolled_grader.receiving.received import Received
 
     entries = Received(collect.home(course.submitted)).entries.values()
     count = sum(bool(entry.problem) and not lms.NOISE.search(entry.path) for entry in entries)

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from unrolled import handin
-from unrolled_grader import archive, lms
+from unrolled_grader.receiving import archive, lms
 
 OF_A_STUDENT = archive.Limits(members=1000, total=100_000_000)
 """What is taken of a zip inside a zip."""

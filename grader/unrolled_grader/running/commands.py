@@ -26,8 +26,8 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _pseudonymous(arguments: argparse.Namespace) -> int:
-    from unrolled_grader import people, pseudonyms
     from unrolled_grader.course import Course
+    from unrolled_grader.running import people, pseudonyms
 
     course = Course.at(checkout.find())
     known = people.known(course, arguments.roster)
@@ -45,8 +45,9 @@ def _pseudonymous(arguments: argparse.Namespace) -> int:
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    from unrolled_grader import forget, people, pseudonyms, record, traces
+    from unrolled_grader import record
     from unrolled_grader.course import Course
+    from unrolled_grader.running import forget, people, pseudonyms, traces
 
     course = Course.at(checkout.find())
     root = Path(course.directory.root)

@@ -14,9 +14,11 @@ from typing import Any
 from nbgrader.api import Assignment, Grade, GradeCell, SubmittedAssignment, SubmittedNotebook
 from nbgrader.coursedir import CourseDirectory
 
-from unrolled_grader import gradebook, late, record, regrades, settings
+from unrolled_grader import gradebook, record
+from unrolled_grader.classroom import settings
 from unrolled_grader.evidence import CELL, Score
 from unrolled_grader.record import Record
+from unrolled_grader.running import late, regrades
 
 WAITS, MARKED, UNANSWERED, LATE = "waits", "marked", "unanswered", "late"
 """Verdicts of rows that are not the judge's: a person has not read it, has given points, had nothing to read; lateness
