@@ -20,7 +20,7 @@ from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
 from sqlalchemy.exc import SQLAlchemyError
 
-from unrolled import checks, notebooks
+from unrolled import notebooks
 from unrolled_grader import authoring, commands, gradebook, intake, jobs, judge, opening, queue, record
 from unrolled_grader.course import Course
 from unrolled_grader.evidence import Score
