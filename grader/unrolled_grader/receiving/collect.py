@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -63,6 +63,8 @@ class Classroom:
     """The only lesson that is taken; empty: all."""
     versions: Collection[str] = ()
     """Other versions whose notebooks can be judged here."""
+    due: Callable[[str, str], datetime | None] = lambda student, lesson: None
+    """When a student's lesson is due, as far as course.toml says."""
 
 
 def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
@@ -72,14 +74,17 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
     seen: dict[str, bool] = {}
     for file in files:
         try:
-            seen.update(_take_one(received, file, room))
+            seen.update(_take_one(received, file, room, problems))
         except OSError as error:
             problems.append(f"{file}: it cannot be read: {error.strerror or error}")
     found = [received.entries[one] for one in seen]
     placed = sorted({(entry.student, entry.lesson) for entry in found if not entry.problem})
     for student, lesson in placed:
-        if problem := place(received, submitted, student, lesson):
-            problems.append(problem)
+        try:
+            problem = place(received, submitted, student, lesson)
+        except OSError as error:
+            problem = f"{student}, {lesson}: not placed: {error}"
+        problems += [problem] if problem else []
     rows = [Row(entry, outcome(received, entry), seen[entry.id]) for entry in found]
     return Report(tuple(rows), tuple(problems))
 
@@ -158,21 +163,25 @@ def _notebook(folder: Path, digest: str) -> bytes:
     raise FileNotFoundError(2, "the notebook that the index names is gone", str(folder))
 
 
-def _take_one(received: Received, file: Path, room: Classroom) -> Iterator[tuple[str, bool]]:
-    """Take in one file or folder. Gives each upload's id, and whether it brought anything new."""
+def _take_one(received: Received, file: Path, room: Classroom, problems: list[str]) -> Iterator[tuple[str, bool]]:
+    """Take in one file or folder. Gives each upload's id, and whether it brought anything new; adds to `problems`."""
     found = [(item, lms.upload(item.names, room.lessons)) for item in uploads.items(file)]
     downloaded = max((item.when for item, upload in found if upload.platform and item.when), default=None)
     for position, (item, upload) in enumerate(found):
-        for entry, piece in _entries(item, upload, room):
+        for entry, piece in _looked_at(item, upload, room):
             moment = downloaded if upload.platform else piece.handed.made if piece.handed else item.when
             made = piece.handed.made.timestamp() if piece.handed else 0.0
             order = (moment.timestamp() if moment else 0.0, upload.file, made, position)
             entry = _compared(received, replace(entry, source=file.name, order=order))
             known = received.entries.get(entry.id)
             news = known is None or _fact(known) != _fact(entry)
-            if news:
-                received.keep(entry, item, _extras(entry, item, piece))
-            yield entry.id, news
+            try:
+                if news:
+                    received.keep(entry, item, _extras(entry, item, piece))
+            except OSError as error:
+                problems.append(f"{item.name}: not taken in, as it cannot be kept: {error}")
+            else:
+                yield entry.id, news
 
 
 def _fact(entry: Entry) -> tuple[str, ...]:
@@ -188,6 +197,17 @@ def _extras(entry: Entry, item: Item, piece: Piece) -> dict[str, bytes]:
     if not entry.problem and piece.handed:
         more[JOURNAL] = json.dumps(piece.handed.journal, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
     return more
+
+
+def _looked_at(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, Piece]]:
+    """What is known of an upload. One that is damaged in a way that nobody thought of stops no other."""
+    try:
+        return _entries(item, upload, room)
+    except Exception as error:
+        piece = Piece(problem=f"it cannot be read ({type(error).__name__}: {error})")
+        return [
+            (Entry(_id(item, piece), "", item.name, problem=piece.problem, note=item.note, whole=item.whole), piece)
+        ]
 
 
 def _entries(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, Piece]]:
@@ -206,7 +226,7 @@ def _entries(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, P
             _check_version(version, room.versions)
         except (UnmatchedError, RefusedError) as reason:
             entry = replace(entry, problem=_reason(reason, piece, item))
-        found.append((_timed(entry, item, upload, piece), piece))
+        found.append((_timed(entry, item, upload, piece, room), piece))
     return _without_rivals(found)
 
 
@@ -278,10 +298,10 @@ def _check_version(version: str, known: Collection[str]) -> None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:4])
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:4])
 
 
-def _timed(entry: Entry, item: Item, upload: Upload, piece: Piece) -> Entry:
+def _timed(entry: Entry, item: Item, upload: Upload, piece: Piece, room: Classroom) -> Entry:
     """The entry with its time, as far as anything tells it, its digest, and what an instructor should know of both."""
     when, clock = item.when, "file"
     if piece.handed:
@@ -289,6 +309,10 @@ def _timed(entry: Entry, item: Item, upload: Upload, piece: Piece) -> Entry:
     elif upload.platform:  # its zip has the time of the download
         when, clock = (item.when, "download") if upload.late else (None, "")
     notes = [entry.note, "the platform marks it LATE" if upload.late else ""]
+    due = room.due(entry.student, entry.lesson)
+    if piece.handed and upload.late and due and piece.handed.made <= due:
+        when, clock = item.when, "download"
+        notes.append("the hand-in says it was made before it was due, which is the learner's clock and does not count")
     if upload.platform and not entry.problem:
         notes.append("it was handed in before that download" if clock == "download" else "")
         notes.append("Moodle tells no time" if not clock and upload.platform == "moodle" else "")

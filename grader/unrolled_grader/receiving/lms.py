@@ -31,10 +31,10 @@ from dataclasses import dataclass
 from unrolled_grader.receiving.roster import Person, Roster, folded
 
 CANVAS = re.compile(
-    r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d+|anon_[A-Za-z0-9]+)_(?P<file>\d+)_(?P<file_id>.+)"
+    r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d{1,18}|anon_[A-Za-z0-9]+)_(?P<file>\d{1,18})_(?P<file_id>.+)"
 )
 CANVAS_TEXT = re.compile(
-    r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d+|anon_[A-Za-z0-9]+)_(?P<file_id>(?:text|link)\.html)"
+    r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d{1,18}|anon_[A-Za-z0-9]+)_(?P<file_id>(?:text|link)\.html)"
 )
 MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<student_id>\d+)_assignsubmission_(?P<plugin>[a-z]+)(?:_?$|_(?P<file_id>.+))")
 BLIND = ("participant",)

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -80,6 +79,8 @@ class Received:
         place = f"{STUDENTS}/{entry.student}/{entry.lesson}" if not entry.problem else SET_ASIDE
         kept = f"{place}/{(entry.whole or entry.id)[:16]}"
         folder, before = self.root / kept, self.entries.get(entry.id)
+        if link := next((path for path in (folder, *folder.parents[:2]) if path.is_symlink()), None):
+            raise OSError(f"a link lies in the way: {link}")
         if before is not None and before.kept != kept and self.folder(before).is_dir() and not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
             self.folder(before).rename(folder)
@@ -117,8 +118,8 @@ def forget(root: Path, student: str) -> list[Path]:
     A zip that was kept whole goes too if the student had anything in it: it holds that as well. Raises ValueError
     without a student's name.
     """
-    if not student:
-        raise ValueError("student is empty; expected an id")
+    if student in ("", ".", "..") or re.search(r"[\\/]", student):
+        raise ValueError(f"student is {student!r}; expected an id")
     entries = Received(root).entries.values()
     mine = {entry.id for entry in entries if entry.student == student}
     sources = {entry.source for entry in entries if entry.id in mine}
@@ -126,9 +127,13 @@ def forget(root: Path, student: str) -> list[Path]:
     kept = {entry.kept for entry in of_theirs if entry.kept}  # an entry without a file names the whole folder
     gone = []
     for folder in (root / STUDENTS / student, *(root / one for one in sorted(kept))):
-        if folder.is_dir():
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.is_dir() and folder.resolve().is_relative_to(root.resolve()):
             shutil.rmtree(folder)
-            gone.append(folder)
+        else:
+            continue
+        gone.append(folder)
     lines = _lines(root / INDEX)
     left = [line for line in lines if line["id"] not in mine and line.get("student") != student]
     if len(left) < len(lines):
@@ -149,6 +154,8 @@ def put(file: Path, content: bytes | Path, *, replacing: bool = False) -> None:
     if file.exists() and not replacing:
         return
     part = file.with_name(f".{file.name[:60]}.part")
+    if part.is_symlink():
+        raise OSError(f"a link lies in the way: {part}")
     if isinstance(content, Path):
         shutil.copyfile(content, part)
     else:
@@ -166,14 +173,19 @@ def _lines(file: Path) -> list[dict[str, object]]:
             value = json.loads(line)
         except ValueError:
             continue
-        if isinstance(value, dict) and {"id", "source", "path"} <= set(value):
+        if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("id", "source", "path")):
             found.append(value)
     return found
 
 
 def _entry(line: dict[str, object]) -> Entry:
-    known = {field.name for field in fields(Entry)}
-    values = {key: value for key, value in line.items() if key in known}
-    order = values.get("order")
-    values["order"] = tuple(order) if isinstance(order, Iterable) else ()
+    """What a line says; a value of another kind than it should be, or a folder elsewhere, counts as not said."""
+    blank = Entry("", "", "")
+    kinds = {field.name: type(getattr(blank, field.name)) for field in fields(Entry) if field.name != "order"}
+    values = {name: line[name] for name, kind in kinds.items() if isinstance(line.get(name), kind)}
+    order = line.get("order")
+    if isinstance(order, list) and all(isinstance(number, int | float) for number in order):
+        values["order"] = tuple(order)
+    if str(values.get("kept", "")).split("/")[0] not in (STUDENTS, SET_ASIDE) or ".." in str(values["kept"]).split("/"):
+        values["kept"] = ""
     return Entry(**values)  # type: ignore[arg-type]
