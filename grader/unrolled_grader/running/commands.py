@@ -67,7 +67,10 @@ def _forget(arguments: argparse.Namespace) -> int:
             print(f"deleted  {what}")
     except (record.RecordError, OSError, sqlite3.Error) as error:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error
-    return _say(traces.find(root, people.pattern(people.whole(person))), sorted(people.whole(person)))
+    searched = people.telling(person)
+    if short := people.whole(person) - searched:
+        print(f"Not searched for, as it stands in too many texts: {', '.join(sorted(short))}.")
+    return _say(traces.find(root, people.pattern(searched)), sorted(searched))
 
 
 def _confirmed(student: str) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from nbgrader.api import MissingEntry
 
+from unrolled.cli import CommandError
 from unrolled_grader import gradebook, record, report
 from unrolled_grader.classroom import settings
 from unrolled_grader.course import Course
@@ -29,6 +30,14 @@ RECEIVED = Path("grader", "received")
 REMADE = ("similar", "jobs")
 """In grades/: what a command makes anew, and what may show the student in a picture or beside others."""
 GONE = "(removed)"
+WHO: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("student", "id", "student id", "username", "login id", "sis login id", "sis user id"), ("id",)),
+    **dict.fromkeys(("lms_id", "lms id", "id number"), ("lms_id",)),
+    **dict.fromkeys(("email", "e-mail", "mail", "email address"), ("email",)),
+}
+"""The columns of a list that say whose a row is, as rosters, platforms and our own tables call them, and by what."""
+REMARKS = ("reason", "note", "remark", "remarks", "comment", "comments", "problem")
+"""The columns in which a row of somebody else may name the student."""
 
 
 def forget(course: Course, person: Person, roster: Path | None = None) -> list[str]:
@@ -39,6 +48,8 @@ def forget(course: Course, person: Person, roster: Path | None = None) -> list[s
     RecordError while a class is being graded, and OSError.
     """
     root, done = Path(course.directory.root), list[str]()
+    if person.id in ("", ".", "..") or re.search(r"[\\/]", person.id):
+        raise CommandError(f"{person.id!r} can name no student's folder: nothing was deleted")
     with record.alone(course.grades):
         done += _folders(course, person.id)
         done += [f"{_short(folder, root)}/" for folder in received.forget(root / RECEIVED, person.id)]
@@ -60,29 +71,70 @@ def forget(course: Course, person: Person, roster: Path | None = None) -> list[s
 def without_rows(text: str, person: Person) -> tuple[str, int]:
     """A CSV file's text without the rows of this student, every other row as it was; and how many went.
 
-    A row is the student's if a cell is the id, the e-mail, the number or the name, and nothing else. In other rows a
-    reason or remark that names the student loses the name.
+    A row is the student's if a column that says whose it is says so; in a list without such columns, if a cell is the
+    id, the e-mail, the number or the name, and nothing else. In other rows a reason or remark that names the student
+    loses the name. A header stays, and so does a point, a part or a word that happens to be somebody's id.
     """
     lines = text.splitlines(keepends=True)
     delimiter = max(",;\t|", key=(lines[0] if lines else "").count)
-    mine = {one.casefold() for one in people.whole(person)}
-    named, kept, count, start = people.pattern(people.whole(person)), list[str](), 0, 0
+    named, kept, count, start = people.pattern(people.telling(person)), list[str](), 0, 0
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    head = [_small(cell) for cell in next(csv.reader(lines[:1], delimiter=delimiter), [])]
+    columns = _columns(head, person)
     for row in reader:
         raw, start = "".join(lines[start : reader.line_num]), reader.line_num
-        if any(cell.strip().lstrip("'").casefold() in mine for cell in row):
+        if columns and reader.line_num == 1:
+            kept.append(raw)
+        elif _is_theirs(row, columns, person):
             count += 1
-        elif named.search(raw):
-            kept.append(named.sub(GONE, raw))
+        elif (changed := _unnamed(row, head, named)) != row:
+            kept.append(_row(changed, delimiter))
             count += 1
         else:
             kept.append(raw)
     return "".join(kept), count
 
 
+def _columns(head: list[str], person: Person) -> dict[int, set[str]]:
+    """What says in which column of a list that a row is theirs. "ID" is a number where there is a login, too."""
+    found = {}
+    for place, name in enumerate(head):
+        kinds = WHO.get(name, ())
+        if name == "id" and "sis login id" in head:
+            kinds = ("lms_id",)
+        elif name == "id" and "student" in head:
+            kinds = ("id", "lms_id")
+        if kinds and not (name == "student" and "id" in head):  # Canvas's: a name, and others may have the same
+            found[place] = {_small(getattr(person, kind)) for kind in kinds} - {""}
+    return found
+
+
+def _is_theirs(row: list[str], columns: dict[int, set[str]], person: Person) -> bool:
+    if columns:
+        return any(_small(row[place]) in wanted for place, wanted in columns.items() if place < len(row))
+    mine = set(map(_small, people.telling(person)))
+    return any(_small(cell) in mine for cell in row)
+
+
+def _unnamed(row: list[str], head: list[str], named: re.Pattern[str]) -> list[str]:
+    """Somebody else's row, without the student's name in its remarks."""
+    pairs = zip(row, [*head, *[""] * len(row)], strict=False)
+    return [named.sub(GONE, cell) if name in REMARKS else cell for cell, name in pairs]
+
+
+def _row(cells: list[str], delimiter: str) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerow(cells)
+    return buffer.getvalue()
+
+
+def _small(cell: str) -> str:
+    return cell.lstrip("\ufeff").strip().lstrip("'").casefold()
+
+
 def without_lines(text: str, person: Person) -> tuple[str, int]:
     """A log without the lines that name this student, and how many went."""
-    lines, named = text.splitlines(keepends=True), people.pattern(people.whole(person))
+    lines, named = text.splitlines(keepends=True), people.pattern(people.telling(person))
     kept = [line for line in lines if not named.search(line)]
     return "".join(kept), len(lines) - len(kept)
 
@@ -164,7 +216,9 @@ def _made_again(course: Course) -> Iterator[str]:
     """What holds the student among others and is made from the rest again."""
     for name in REMADE:
         path = course.grades / name
-        if path.is_dir():
+        if path.is_symlink():
+            path.unlink()
+        elif path.is_dir():
             shutil.rmtree(path)
             yield f"{path.name}/: its command makes it again"
     if (course.grades / "scores.csv").exists():
@@ -177,7 +231,8 @@ def _made_again(course: Course) -> Iterator[str]:
 def _lists(root: Path, grades: Path, roster: Path | None) -> list[Path]:
     """The CSV files beside the course, and in grades/: roster, exports for a platform, regrades, what was collected."""
     own = {roster.resolve()} if roster and roster.resolve().is_relative_to(root.resolve()) else set()
-    return sorted({*own, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *grades.rglob("*.csv")})
+    found = {*own, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *grades.rglob("*.csv")}
+    return sorted(file for file in found if file.is_file() and not file.is_symlink())
 
 
 def _rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:

@@ -45,6 +45,18 @@ def whole(person: Person) -> set[str]:
     return {text for text in {person.id, person.email, *number, *names, *map(plain, names)} if text}
 
 
+def telling(person: Person) -> set[str]:
+    """Those of the texts that say in any text whom they mean; "a", "01" or "7" stand everywhere and mean nobody."""
+    return {
+        text for text in whole(person) if len(text) >= (SHORT_NUMBER if text.isdigit() else 2 if _is_wide(text) else 3)
+    }
+
+
+def _is_wide(text: str) -> bool:
+    """Whether a text is of letters like the Japanese, of which two are a name."""
+    return all(unicodedata.east_asian_width(letter) == "W" for letter in text)
+
+
 def parts(person: Person) -> set[str]:
     """The texts that may name others too, or nobody: the words of the name, and the e-mail's beginning."""
     words = {word for word in re.split(r"[\s,.]+", person.name) if len(word) > 1}

@@ -49,7 +49,7 @@ def files(root: Path) -> Iterator[Path]:
         here = Path(folder)
         own = [name for name in folders if (here == root and name in COURSES_OWN) or _own(here / name, root)]
         folders[:] = sorted(name for name in folders if name not in own)
-        yield from (here / name for name in sorted(names))
+        yield from (here / name for name in sorted([*names, *(name for name in folders if (here / name).is_symlink())]))
 
 
 def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[Trace]:
@@ -57,7 +57,10 @@ def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[Trace]:
     if hit := wanted.search(_text(name)):
         yield Trace(name, "its name", hit[0])
     try:
-        if file.is_symlink() or not file.is_file():
+        if file.is_symlink():
+            yield Trace(name, f"is a link to {os.readlink(file)}: what is there was not searched", "unknown")
+            return
+        if not file.is_file():
             return
         data = file.read_bytes()
     except OSError as error:
