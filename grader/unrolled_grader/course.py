@@ -97,7 +97,8 @@ class Course:
                 lesson for lesson in known if lesson.startswith(name)
             ]
             if len(fitting) != 1:
-                raise CourseError(f"{name} names {len(fitting)} lessons; there are {', '.join(known) or 'none'}")
+                several = f"{name!r} names {len(fitting)} lessons" if fitting else f"there is no lesson {name!r}"
+                raise CourseError(f"{several}; there are {', '.join(known) or 'none'}")
             chosen += fitting
         return sorted(set(chosen))
 

@@ -186,7 +186,9 @@ def _files(folder: Path) -> Iterable[Path]:
 
 def add(subparsers: Subparsers) -> None:
     """The `unrolled version` command."""
-    parser = subparsers.add_parser("version", help="other releases of the course, by which their notebooks are graded")
+    parser = subparsers.add_parser(
+        "version", help="take in other releases of the course, by which their notebooks are graded"
+    )
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
     one = actions.add_parser("add", help="take a release in: a tag of this repository, a folder, or a wheel")
     one.add_argument("source", metavar="TAG|FOLDER|WHEEL")
@@ -194,7 +196,7 @@ def add(subparsers: Subparsers) -> None:
         "--notebooks", type=Path, metavar="DIR", help="the release's notebooks/, which a wheel does not hold"
     )
     one.set_defaults(run=_add)
-    actions.add_parser("list", help="the releases that are here").set_defaults(run=_list)
+    actions.add_parser("list", help="list the releases that are here").set_defaults(run=_list)
 
 
 def _add(arguments: argparse.Namespace) -> int:

@@ -233,12 +233,17 @@ def read() -> Record:
         return _memory
     file = path()
     try:
-        return _parse(file.read_text(encoding="utf-8"), str(file))
+        return load(file)
     except (FileNotFoundError, NotADirectoryError):
         return _empty()
     except (OSError, ValueError) as error:
         print(f"{error}. {_put_aside(file)} A new journal is begun. {AGAIN}")
         return _empty()
+
+
+def load(file: Path) -> Record:
+    """The record in a file, which stays as it is. Raises OSError, and ValueError, naming it, if it is no journal."""
+    return _parse(file.read_text(encoding="utf-8"), str(file))
 
 
 def _empty() -> Record:

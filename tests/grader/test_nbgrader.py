@@ -298,7 +298,7 @@ def test_the_time_stamp_alone_comes_along(course: Course, root: Path, monkeypatc
 
 
 def test_unknown_lessons_and_folders_are_named(root: Path) -> None:
-    with pytest.raises(CourseError, match="08 names 0 lessons; there are 07_doubling"):
+    with pytest.raises(CourseError, match="there is no lesson '08'; there are 07_doubling"):
         Course.at(root).choose(["08"])
     with pytest.raises(CourseError, match="there is no folder nowhere"):
         Course.at(root, root / "nowhere")

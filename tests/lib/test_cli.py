@@ -181,6 +181,39 @@ def test_starting_the_command_loads_nothing_heavy():
     assert heavy & set(loaded) == set()
 
 
+def test_help_lists_every_command_once_by_what_it_is_for(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    said = capsys.readouterr().out
+    blocks = [block.splitlines() for block in said.split("\n\n")]
+    listed = {block[0]: [line.split()[0] for line in block[1:]] for block in blocks if len(block) > 1}
+    for title, names in cli.HELP.items():
+        assert listed[f"{title}:"] == list(names)
+    assert "more:" not in listed, "a new command has a place in HELP"
+
+
+def test_a_command_that_says_no_more_describes_itself_by_its_line_in_the_list(tmp_path, monkeypatch, capsys):
+    entry_points(monkeypatch, tmp_path, grade=GRADE.replace('"grade"', '"grade", help="grade what is there"'))
+    with pytest.raises(SystemExit):
+        cli.main(["grade", "--help"])
+    assert "\nGrade what is there.\n" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert "  grade     grade what is there\n" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path, monkeypatch, capsys):
+    entry_points(monkeypatch, tmp_path, grade=GRADE.replace('print("graded"', 'open("/nowhere/x"); print("graded"'))
+    assert cli.main(["grade"]) == 1
+    assert capsys.readouterr().err == "unrolled grade: /nowhere/x cannot be used: No such file or directory\n"
+
+
+def test_an_error_of_the_system_that_names_no_file_is_not_hidden(tmp_path, monkeypatch):
+    entry_points(monkeypatch, tmp_path, grade=GRADE.replace('print("graded"', 'raise OSError("a bug"); print("graded"'))
+    with pytest.raises(OSError, match="a bug"):
+        cli.main(["grade"])
+
+
 def test_data_is_listed_and_fetched(capsys):
     assert cli.main(["data", "list"]) == 0
     assert capsys.readouterr().out.startswith("digits ")
@@ -258,4 +291,5 @@ def test_check_of_a_file_that_is_no_notebook_says_so_in_one_line(tmp_path, capsy
         assert cli.main(["check", str(tmp_path / name)]) == 1
         said = capsys.readouterr().err
         assert name in said
+        assert "Errno" not in said
         assert said.count("\n") == 1

@@ -149,6 +149,17 @@ def test_the_command_prints_the_learners_own(home, monkeypatch, capsys):
     assert "✓ merge" in out
 
 
+def test_a_named_file_that_is_no_journal_stays_where_it_is(home, capsys):
+    (home / "notes.json").write_text("mine", encoding="utf-8")
+    for name, words in (("notes.json", "is not a journal"), ("work", "is no file"), ("absent.json", "is not there")):
+        assert cli.main(["progress", "--journal", name]) == 1
+        said = capsys.readouterr().err
+        assert name in said
+        assert words in said
+        assert said.count("\n") == 1
+    assert (home / "notes.json").read_text(encoding="utf-8") == "mine"
+
+
 # Coming back after a month
 
 

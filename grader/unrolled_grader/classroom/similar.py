@@ -110,7 +110,9 @@ class Found:
 
 def add(subparsers: Subparsers) -> None:
     """The `unrolled similar` command."""
-    parser = subparsers.add_parser("similar", help="near-copies across the class, side by side, for a person to read")
+    parser = subparsers.add_parser(
+        "similar", help="show near-copies across the class side by side, for a person to read"
+    )
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 02_convolution or 02 (default: all)")
     parser.add_argument(
         "--submitted", type=Path, metavar="DIR", help="holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"

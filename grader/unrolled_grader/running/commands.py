@@ -12,14 +12,16 @@ from unrolled.cli import CommandError, Subparsers, checkout
 
 def add(subparsers: Subparsers) -> None:
     """The entry point through which the `unrolled` command finds these two."""
-    hidden = subparsers.add_parser("pseudonymous", help="scores, records and notebooks of the class without names")
+    hidden = subparsers.add_parser(
+        "pseudonymous", help="write scores, records and notebooks of the class without names"
+    )
     hidden.add_argument("folder", type=Path, metavar="DIR", help="a new folder for them")
     forget = subparsers.add_parser("forget", help="delete everything that is kept of a student")
     forget.add_argument("student", metavar="STUDENT", help="the student's id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     for parser in (hidden, forget):
         parser.add_argument(
-            "--roster", type=Path, metavar="FILE", help="names and addresses of the class (default: roster.csv)"
+            "--roster", type=Path, metavar="CSV", help="names and addresses of the class (default: roster.csv)"
         )
     hidden.set_defaults(run=_pseudonymous)
     forget.set_defaults(run=_forget)
@@ -37,7 +39,7 @@ def _pseudonymous(arguments: argparse.Namespace) -> int:
         f"{count} students are in {arguments.folder}. The key is {course.grades / pseudonyms.KEY}: keep it to yourself."
     )
     if nameless:
-        print(f"Of {nameless} students no name is known, so none was looked for: name a roster with --roster FILE.")
+        print(f"Of {nameless} students no name is known, so none was looked for: name a roster with --roster CSV.")
     if left:
         print(f"Left in the texts, because the course uses them as words: {', '.join(left)}.")
     print("What no program can remove stands in README.txt there. Read before you publish.")

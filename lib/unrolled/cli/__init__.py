@@ -15,11 +15,17 @@ from importlib import metadata
 import unrolled
 
 from . import gallery, handing_in, lab, learner, machine, progress, upgrade
-from .common import CommandError, Subparsers
+from .common import CommandError, Subparsers, why
 
 __all__ = ["CommandError", "Subparsers", "main"]
 
 GROUP = "unrolled.commands"
+HELP = {
+    "to learn": ("doctor", "data", "lab", "check", "submit", "progress", "gallery", "upgrade"),
+    "to teach": ("class", "collect", "grade", "demo", "similar", "pseudonymous", "forget", "version"),
+    "to make the course": ("build", "site", "wheel", "wheelhouse"),
+}
+"""In which order `unrolled --help` lists the commands, as far as they are there; others come last."""
 EXTRAS = {
     "ipykernel": "lab",
     "jupyter_client": "lab",
@@ -57,16 +63,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise
         return _say(f"unrolled {arguments.command} {_needs(error)}")
+    except OSError as error:
+        if not error.filename:
+            raise
+        return _say(f"unrolled {arguments.command}: {error.filename} cannot be used: {why(error)}")
     except KeyboardInterrupt:
         return 130
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
     """The parser, and the grader's commands that this installation lacks with the reason."""
-    parser = argparse.ArgumentParser(prog="unrolled", description=(unrolled.__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="unrolled",
+        usage="unrolled [-h] [--version] command ...",
+        description=(unrolled.__doc__ or "").partition("\n")[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"unrolled {unrolled.__version__}")
     parser.set_defaults(hands_on=False)
-    subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="command", required=True, prog="unrolled", help=argparse.SUPPRESS
+    )
     for add in (machine.add, lab.add, learner.add, handing_in.add, progress.add, gallery.add, upgrade.add):
         add(subparsers)
     absent, added = {}, set()
@@ -79,7 +96,25 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
             if add_command not in added:
                 add_command(subparsers)
             added.add(add_command)
+    parser.epilog = _listed(subparsers)
     return parser, absent
+
+
+def _listed(subparsers: Subparsers) -> str:
+    """All commands by what they are for, as argparse knows no groups of them. A command without a description of its
+    own says of itself what the list says."""
+    helps = {action.dest: action.help or "" for action in subparsers._get_subactions()}
+    for name, said in helps.items():
+        parser = subparsers.choices[name]
+        parser.description = parser.description or f"{said[:1].upper()}{said[1:]}."
+    grouped = [name for names in HELP.values() for name in names]
+    groups = {**HELP, "more": tuple(name for name in helps if name not in grouped)}
+    width = max(map(len, helps))
+    blocks = []
+    for title, names in groups.items():
+        lines = [f"  {name:<{width}}  {helps[name]}" for name in names if name in helps]
+        blocks += ["\n".join([f"{title}:", *lines])] if lines else []
+    return "\n\n".join([*blocks, "unrolled COMMAND --help says more about each."])
 
 
 def _needs(error: ModuleNotFoundError) -> str:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .common import CommandError, Subparsers
+from .common import CommandError, Subparsers, why, write_new
 
 
 def add(subparsers: Subparsers) -> None:
@@ -29,7 +29,9 @@ def _run(arguments: argparse.Namespace) -> int:
     for file in arguments.files:
         try:
             galleries.append(gallery.read(file))
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            print(f"left out: {file}: {why(error)}")
+        except ValueError as error:
             print(f"left out: {error}")
     ladders = gallery.merged(galleries)
     if not ladders:
@@ -61,11 +63,5 @@ def table(ladders: list[dict[str, Any]]) -> str:
 
 
 def _write(file: Path, content: bytes) -> None:
-    try:
-        with file.open("xb") as stream:
-            stream.write(content)
-    except FileExistsError:
-        raise CommandError(f"{file} is there already; nothing is overwritten. Name another file") from None
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error}") from error
+    write_new(file, content)
     print(f"Made {file}.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import checkout, lab, learner
-from .common import CommandError, Subparsers
+from .common import CommandError, Subparsers, why
 
 if TYPE_CHECKING:
     from unrolled.submission import Outcome
@@ -27,7 +27,7 @@ def add(subparsers: Subparsers) -> None:
         description="Look whether every exercise is there, run the notebook's checks in a fresh kernel, and make one "
         "small file to hand in. Nothing is overwritten.",
     )
-    parser.add_argument("lesson", help="its name or its number, such as 02")
+    parser.add_argument("lesson", metavar="LESSON", help="its name or its number, such as 02")
     parser.add_argument("--student", metavar="ID", help="your id in the course; asked for once, kept in the journal")
     parser.add_argument("--notebook", type=Path, metavar="FILE", help="default: LESSON.ipynb here, else in work/")
     parser.add_argument("--to", type=Path, metavar="DIR", help="where to put it (default: beside the notebook)")
@@ -127,7 +127,7 @@ def _read(file: Path) -> tuple[bytes, dict[str, Any]]:
         content = file.read_bytes()
         return content, handin.notebook_of(content)
     except (OSError, ValueError) as error:
-        raise CommandError(f"{file} cannot be handed in: {error}") from error
+        raise CommandError(f"{file} cannot be handed in: {why(error)}") from error
 
 
 def _stop_if_older(file: Path, checked: list[str]) -> None:

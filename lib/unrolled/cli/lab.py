@@ -21,7 +21,7 @@ def add(subparsers: Subparsers) -> None:
         description="Copy the lessons to work/ if they are not there, and open JupyterLab. Your copies are yours: "
         "nothing overwrites them. What follows -- goes to JupyterLab.",
     )
-    parser.add_argument("lesson", nargs="?", help="open this one: its name or its number, such as 02")
+    parser.add_argument("lesson", nargs="?", metavar="LESSON", help="open this one: its name or its number, such as 02")
     parser.add_argument("--work", type=Path, metavar="DIR", help="the folder for your copies (default: work/)")
     parser.add_argument("--no-open", action="store_true", help="start the server, but no browser")
     parser.set_defaults(run=_run, hands_on=True)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import CommandError, Subparsers
+from .common import CommandError, Subparsers, why
 
 if TYPE_CHECKING:
     from unrolled.notebooks import Executed
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add(subparsers: Subparsers) -> None:
     check = subparsers.add_parser("check", help="run a notebook and print the findings of all its checks")
-    check.add_argument("notebook", type=Path)
+    check.add_argument("notebook", type=Path, metavar="FILE", help="a notebook")
     check.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="per cell (default: 120)")
     check.set_defaults(run=_check)
 
@@ -33,7 +33,9 @@ def execute(file: Path, timeout: float) -> Executed:
 
     try:
         nb = notebooks.read(file)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {why(error)}") from error
+    except ValueError as error:
         raise CommandError(str(error)) from error
     cells = sum(cell.cell_type == "code" for cell in nb.cells)
     with tqdm(total=cells, desc=file.name, unit="cell", leave=False) as bar:

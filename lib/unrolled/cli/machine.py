@@ -9,14 +9,16 @@ from .common import CommandError, Subparsers
 
 
 def add(subparsers: Subparsers) -> None:
-    doctor = subparsers.add_parser("doctor", help="what this machine offers: packages, BLAS, GPU, sandbox, data sets")
+    doctor = subparsers.add_parser(
+        "doctor", help="show what this machine offers: packages, BLAS, GPU, sandbox, data sets"
+    )
     doctor.add_argument("--json", action="store_true", help="for programs")
     doctor.set_defaults(run=_doctor)
     data = subparsers.add_parser("data", help="list data sets, or fetch one into the cache")
     actions = data.add_subparsers(dest="action", metavar="action", required=True)
-    actions.add_parser("list", help="the data sets there are").set_defaults(run=_list)
+    actions.add_parser("list", help="list the data sets there are").set_defaults(run=_list)
     fetch = actions.add_parser("fetch", help="make a data set ready to use")
-    fetch.add_argument("name")
+    fetch.add_argument("name", metavar="NAME", help="such as mnist")
     fetch.set_defaults(run=_fetch)
 
 

@@ -13,7 +13,7 @@ import unrolled
 from unrolled import handin
 
 from . import checkout, plan
-from .common import CommandError, Subparsers
+from .common import CommandError, Subparsers, why, write_new
 
 Entries = Mapping[str, Mapping[str, Any]]
 
@@ -21,8 +21,8 @@ Entries = Mapping[str, Mapping[str, Any]]
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "progress",
-        help="what you have passed, and what comes next",
-        description="What you have passed by your journal, what comes next, and how many minutes are left.",
+        help="show what you have passed, and what comes next",
+        description="Show what you have passed by your journal, what comes next, and how many minutes are left.",
     )
     parser.add_argument("--journal", type=Path, metavar="FILE", help="default: ./journal.json, else work/journal.json")
     parser.add_argument("--all", action="store_true", help="the exercises of lessons not begun, too")
@@ -37,7 +37,7 @@ def _run(arguments: argparse.Namespace) -> int:
     file = _journal(arguments.journal)
     if file is not None:
         os.environ["UNROLLED_JOURNAL"] = str(file)
-    kept = journal.read()
+    kept = _named(arguments.journal) if arguments.journal else journal.read()
     lessons = plan.read(checks.lessons(), _folders(journal.path().parent))
     if arguments.record:
         _write(arguments.record, lessons, kept, arguments.name or journal.student())
@@ -52,13 +52,25 @@ def _run(arguments: argparse.Namespace) -> int:
 def _journal(chosen: Path | None) -> Path | None:
     """The journal to read; None leaves it to `journal.path()`."""
     if chosen is not None and not chosen.is_file():
-        raise CommandError(f"{chosen} is not there")
+        raise CommandError(f"{chosen} is {'no file' if chosen.exists() else 'not there'}")
     if chosen is not None or "UNROLLED_JOURNAL" in os.environ or Path("journal.json").is_file():
         return chosen
     try:
         return checkout.find() / "work" / "journal.json"
     except checkout.NotACheckoutError:
         return None
+
+
+def _named(file: Path) -> Mapping[str, Any]:
+    """The journal in a file that was named: unlike the usual one it is not put aside if it is none."""
+    from unrolled import journal
+
+    try:
+        return journal.load(file)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {why(error)}") from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def _folders(beside: Path) -> list[Path]:
@@ -72,14 +84,7 @@ def _folders(beside: Path) -> list[Path]:
 def _write(file: Path, lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str) -> None:
     from . import record
 
-    if file.exists():
-        raise CommandError(f"{file} is there already; nothing is overwritten. Name another file")
-    page = record.page(lessons, kept, name, datetime.date.today())
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error}") from error
+    write_new(file, record.page(lessons, kept, name, datetime.date.today()).encode())
 
 
 def progress(lessons: list[plan.Lesson], kept: Entries, every: bool = False) -> str:

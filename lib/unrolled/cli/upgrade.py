@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import checkout, lab
-from .common import CommandError, Subparsers
+from .common import CommandError, Subparsers, why
 
 if TYPE_CHECKING:
     from unrolled.upgrade import Upgrade
@@ -25,7 +25,7 @@ def add(subparsers: Subparsers) -> None:
         description="Move your answers, your predictions and your own cells from work/LESSON.ipynb into the newer "
         "release of the lesson. Your copy is kept as work/older/LESSON.VERSION.ipynb.",
     )
-    parser.add_argument("lesson", help="its name, its number such as 02, or all")
+    parser.add_argument("lesson", metavar="LESSON", help="its name, its number such as 02, or all")
     parser.add_argument("--work", type=Path, metavar="DIR", help="the folder with your copies (default: work/)")
     parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     parser.set_defaults(run=_run)
@@ -39,6 +39,8 @@ def _run(arguments: argparse.Namespace) -> int:
         chosen = [name for name in names if (work / f"{name}.ipynb").is_file()]
     else:
         chosen = [lab.choose(arguments.lesson, names)]
+        if not (work / f"{chosen[0]}.ipynb").is_file():
+            raise CommandError(f"{work / chosen[0]}.ipynb is not there: there is nothing to upgrade")
     if not chosen:
         raise CommandError(f"{work} holds no copy of a lesson: nothing to upgrade")
     failed = False
@@ -47,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
             print(one(work / f"{name}.ipynb", root / "notebooks" / name / f"{name}.ipynb", write=not arguments.dry_run))
         except (OSError, ValueError) as error:
             failed = True
-            print(f"{name}: not upgraded, and left as it is: {error}")
+            print(f"{name}: not upgraded, and left as it is: {why(error)}")
     return 1 if failed else 0
 
 
