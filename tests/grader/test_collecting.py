@@ -64,7 +64,7 @@ def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
     [
         (["missing.zip"], "there is no file missing.zip"),
         (["export.zip", "--roster", "people.csv"], "the roster people.csv cannot be read (No such file or directory)"),
-        (["export.zip", "--lesson", "99"], "99 names 0 lessons"),
+        (["export.zip", "--lesson", "99"], "there is no lesson '99'"),
     ],
 )
 def test_a_wrong_argument_is_an_error_in_words(
