@@ -104,6 +104,7 @@ def _explain(course: Course, student: str, lesson: str, check: str) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    from unrolled import checks
     from unrolled_grader import sample
     from unrolled_grader.course import Course, CourseError
     from unrolled_grader.record import RecordError
@@ -114,8 +115,9 @@ def _demo(arguments: argparse.Namespace) -> int:
     try:
         course = Course.beside(root, folder)
         course.judge_with(sandbox=not arguments.unsafe_no_sandbox)
-        sample.hand_in(root, DEMO_LESSONS, course.submitted)
-        return grade_class(course, DEMO_LESSONS, jobs=_jobs(arguments.jobs))
+        lessons = [lesson for lesson in DEMO_LESSONS if lesson in checks.lessons()]  # a class may have chosen some
+        sample.hand_in(root, lessons, course.submitted)
+        return grade_class(course, lessons, jobs=_jobs(arguments.jobs))
     except (CourseError, RecordError) as error:
         raise CommandError(str(error)) from error
 
@@ -264,6 +266,7 @@ def _lost(kept: Record) -> str:
     """The parts without all their points, with why; "all of" the lesson if these are all parts."""
     lost = [score for score in kept.scores if score.points < score.max_points]
     worth = [score for score in kept.scores if score.max_points > 0]
-    if len(worth) > 1 and all(score in lost for score in worth) and not any(score.points > 0 for score in worth):
+    waits = any(score.verdict == "waits" for score in worth)
+    if len(worth) > 1 and not waits and all(score in lost and score.points <= 0 for score in worth):
         return f"all of {kept.lesson} ({'not graded' if kept.problem else lost[0].verdict})"
     return ", ".join(score.detail if score.verdict == "late" else f"{score.part} ({score.verdict})" for score in lost)

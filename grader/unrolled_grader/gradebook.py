@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from nbgrader.utils import capture_log, compute_checksum, is_solution
 
 from unrolled import notebooks
 from unrolled.notebooks import grade_id
+from unrolled_grader.receiving.roster import Person
 
 
 class GradebookError(Exception):
@@ -71,6 +72,26 @@ def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:
             f"nbgrader cannot put {lesson} into the gradebook ({last_error(result)}). If its exercises changed after "
             f"submissions were graded, move {file(directory)} aside and grade again."
         )
+
+
+def enrol(directory: CourseDirectory, people: Iterable[Person]) -> None:
+    """Let the gradebook know these people, so that formgrader and the platform's CSV name them all.
+
+    What the roster says counts; what it does not say stays as it is.
+    """
+    with opened(directory) as gradebook:
+        for person in people:
+            first, last = _names(person.name)
+            told = {"first_name": first, "last_name": last, "email": person.email, "lms_user_id": person.lms_id}
+            gradebook.update_or_create_student(person.id, **{name: text for name, text in told.items() if text})
+
+
+def _names(name: str) -> tuple[str, str]:
+    """First and last name in "Last, First", else in "First Last"."""
+    last, comma, first = name.partition(",")
+    if not comma:
+        first, _, last = name.rpartition(" ")
+    return first.strip(), last.strip()
 
 
 def last_error(result: Mapping[str, Any]) -> str:

@@ -53,7 +53,8 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         for score in kept.scores:
             cell = evidence.CELL + score.check
             points[cell] = points.get(cell, 0.0) + score.points
-        deferred = {evidence.CELL + score.check for score in kept.scores if score.verdict == "deferred"}
+        withheld = [score for score in kept.scores if score.verdict == "deferred" and score.max_points > 0]
+        deferred = {evidence.CELL + score.check for score in withheld}
         released = gradebook.released(directory, lesson)
         if kept.version != unrolled.__version__:
             points, absent = brought(kept.scores, worth(released))

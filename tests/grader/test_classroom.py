@@ -17,7 +17,7 @@ import pytest
 from unrolled import cli
 from unrolled.cli import CommandError
 from unrolled.syllabi import SYLLABI
-from unrolled_grader import authoring
+from unrolled_grader import authoring, sample
 from unrolled_grader.classroom import learners, seeds, settings, trees
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,6 +100,13 @@ def test_the_instructors_tree_is_built_and_knows_what_was_chosen(made: Path):
         ids = grade_ids(tree, folder, "02_convolution")
         assert {"im2col_nhwc", "check_im2col_nhwc"} <= ids
         assert "im2col" not in ids
+
+
+def test_the_sample_class_hands_in_what_the_class_has(made: Path):
+    cells = sample.notebook(made / "instructors", "raises", "02_convolution").cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    assert any("def im2col_nhwc" in source and "rows[at]" in source for source in sources)
+    assert not any("def im2col(" in source and "raise" in source for source in sources)
 
 
 @pytest.mark.parametrize("tree", ["learners", "instructors"])

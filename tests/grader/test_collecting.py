@@ -11,6 +11,7 @@ from lms_exports import CLASS, Upload, canvas_zip, roster_csv
 from small_course import GOOD, LESSON, answered
 
 from unrolled.cli import main
+from unrolled_grader import gradebook
 from unrolled_grader.course import Course
 from unrolled_grader.receiving import collecting
 
@@ -36,11 +37,17 @@ def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
 ) -> None:
     assert main(["collect", str(export)]) == 1
     said = capsys.readouterr().out
-    assert "set aside: export.zip/hoppergrace_70111_970111_x.zip: the zip is cut off: its end is missing\n" in said
+    assert "set aside: export.zip/hoppergrace_70111_970111_x.zip: the zip is cut off: its end is missing" in said
+    assert f"its end is missing ({GRACE.id})\n" in said
     assert "nobody in the roster is obrienseán" in said
     assert f"{ALAN.id}, {LESSON}: the platform marks it LATE" in said
     assert "set aside: 1 files that the system or Jupyter left\n" in said
     assert "6 received: 2 newest, 0 earlier, 0 the same again, 4 set aside\n" in said
+    assert f"\n{LESSON}: 2 of 3 have a notebook to be graded; not yet: {GRACE.id}\n" in said
+    with gradebook.opened(Course.at(root).directory) as book:
+        known = [(one.id, one.first_name, one.last_name, one.lms_user_id) for one in book.students]
+    assert sorted(known)[0] == (ADA.id, "Ada", "Lovelace", ADA.lms_id)
+    assert len(known) == 3
     assert "\x1b" not in said
     with (root / "grades" / "collected.csv").open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))

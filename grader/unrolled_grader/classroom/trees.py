@@ -63,10 +63,10 @@ def add(subparsers: Subparsers) -> None:
 def _new(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     address = authoring.Address(arguments.repository, arguments.tag)
-    made = new(root, arguments.folder, chosen(root, arguments), address)
-    lessons = len(list((made / "learners" / "notebooks").iterdir()))
-    print(f"{made / 'learners'}: {lessons} lessons, the library; for learners")
-    print(f"{made / 'instructors'}: the whole course, course.toml, a private seed; not for learners")
+    new(root, arguments.folder, chosen(root, arguments), address)
+    lessons = len(list((arguments.folder / "learners" / "notebooks").iterdir()))
+    print(f"{arguments.folder / 'learners'}: {lessons} lessons, the library; for learners")
+    print(f"{arguments.folder / 'instructors'}: the whole course, course.toml, a private seed; not for learners")
     if not address.repository:
         print("The notebooks have no address for Colab; --repository and --tag give them one.")
     return 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unrolled_grader.course import Course
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.collect import Report, Row
-    from unrolled_grader.receiving.received import Received
+    from unrolled_grader.receiving.received import Entry, Received
 
 ROSTER, TABLE = "roster.csv", "collected.csv"
 COLUMNS = (
@@ -46,7 +46,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _collect(arguments: argparse.Namespace) -> int:
-    from unrolled_grader import record
+    from unrolled_grader import gradebook, record
     from unrolled_grader.course import Course, CourseError
     from unrolled_grader.receiving import collect
 
@@ -59,10 +59,11 @@ def _collect(arguments: argparse.Namespace) -> int:
                 raise CommandError(f"there is no file {file}")
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
+            gradebook.enrol(course.directory, filter(room.roster.is_sure, room.roster.people))
             table = write_table(course)
     except (CourseError, record.RecordError) as error:
         raise CommandError(str(error)) from error
-    print("\n".join(record.one_line(line) for line in lines(report)))
+    print("\n".join(record.one_line(line) for line in [*lines(report), *missing(report, course.submitted, room)]))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
     return 1 if report.problems or any(aside(report)) else 0
 
@@ -87,7 +88,7 @@ def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> c
 
 def lines(report: Report) -> list[str]:
     """A report in words: what needs a person first, then what to know, then the sum."""
-    said = [*report.problems, *(f"set aside: {row.entry.path}: {row.entry.problem}" for row in aside(report))]
+    said = [*report.problems, *(f"set aside: {_why(row.entry)}" for row in aside(report))]
     placed = [row for row in report.rows if not row.entry.problem and (row.new or row.outcome == "newest")]
     said += [f"{row.entry.student}, {row.entry.lesson}: {row.entry.note}" for row in placed if row.entry.note]
     if noise := sum(row.outcome == "set aside" for row in report.rows) - len(aside(report)):
@@ -97,6 +98,22 @@ def lines(report: Report) -> list[str]:
     said.append(f"{len(report.rows)} received: {total}" if report.rows else "There is nothing in it.")
     if report.rows and not report.new:
         said.append("Nothing new: all of this was received before, and nothing was changed.")
+    return said
+
+
+def _why(entry: Entry) -> str:
+    """Which file is set aside, why, and whose it is, if that is known."""
+    return f"{entry.path}: {entry.problem}" + (f" ({entry.student})" if entry.student else "")
+
+
+def missing(report: Report, submitted: Path, room: collect.Classroom) -> list[str]:
+    """A line for each lesson of this run: how many in the roster have a notebook of it, and who has none."""
+    said = []
+    for lesson in sorted({row.entry.lesson for row in report.rows if not row.entry.problem}):
+        everyone = dict.fromkeys(person.id for person in room.roster.people)
+        without = [one for one in everyone if not (submitted / one / lesson / f"{lesson}.ipynb").exists()]
+        line = f"{lesson}: {len(everyone) - len(without)} of {len(everyone)} have a notebook to be graded"
+        said.append(f"{line}; not yet: {', '.join(without)}" if without else line)
     return said
 
 
