@@ -191,6 +191,17 @@ def test_a_notebook_of_an_older_version_is_named_and_left_alone(home, capsys):
     assert file.read_bytes() == before
 
 
+def test_a_notebook_of_a_newer_version_wants_a_newer_course(home, capsys):
+    metadata = {"unrolled": {"lesson": "02_convolution", "version": "99.1"}}
+    file = home / "work" / "02_convolution.ipynb"
+    file.write_text(json.dumps({"metadata": metadata, "cells": []}), encoding="utf-8")
+    assert cli.main(["progress"]) == 0
+    out = capsys.readouterr().out
+    assert "02_convolution.ipynb is of version 99.1" in out
+    assert "update the course" in out
+    assert "unrolled upgrade" not in out
+
+
 def test_entries_of_another_version_do_not_stop_the_command():
     said = progress.progress([SECOND], {"im2col": {"date": "long ago"}})
     assert "✗ im2col" in said

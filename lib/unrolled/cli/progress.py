@@ -14,6 +14,7 @@ from unrolled import handin
 
 from . import checkout, plan
 from .common import CommandError, Subparsers, why, write_new
+from .upgrade import numbers
 
 Entries = Mapping[str, Mapping[str, Any]]
 
@@ -124,10 +125,11 @@ def older(lessons: list[str], work: Path) -> list[str]:
             continue
         version = submission.claims(nb)[1]
         if version and version != unrolled.__version__:
-            number = name.partition("_")[0]
+            upgrade = f"`unrolled upgrade {name.partition('_')[0]}` moves your answers into the newer one"
+            way = upgrade if numbers(version) < numbers(unrolled.__version__) else "update the course"
             lines.append(
                 f"{name}.ipynb is of version {version}, the course is {unrolled.__version__}: it goes on as it is, or "
-                f"`unrolled upgrade {number}` moves your answers into the newer one\n"
+                f"{way}\n"
             )
     return lines
 

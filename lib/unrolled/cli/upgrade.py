@@ -65,7 +65,7 @@ def one(mine: Path, released: Path, *, write: bool = True) -> str:
         raise ValueError(f"{mine} is a notebook of {lesson}")
     if before == after:
         return f"{name}: is of version {after} already"
-    if _numbers(before) > _numbers(after):
+    if numbers(before) > numbers(after):
         raise ValueError(f"it is of version {before}, newer than this course ({after}): update the course first")
     found = upgrade.merged(older, newer)
     kept = _free(mine.parent / OLDER, f"{name}.{before or 'unknown'}")
@@ -113,7 +113,7 @@ def _passed(journal: Path) -> set[str]:
         return set()
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
 
 
