@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,19 @@ def test_formgrader_alone_shows_it_below_the_answer(root: Path, monkeypatch: pyt
     monkeypatch.chdir(root.parent)  # the folder that somebody started Jupyter in does not matter
     asked = {"assignment_id": LESSON, "notebook_id": LESSON}
     cells = shown(root, asked | {"submission_id": "1"})
-    assert cells[cells.index("Mine.") + 1] == f"{marking.HEAD}One call."
-    assert sum(cell.startswith(marking.HEAD) for cell in cells) == 1
-    assert not any(cell.startswith(marking.HEAD) for cell in shown(root, asked))
+    (word,) = re.findall(r"below stand 1 .* word \*\*(\w{6})\*\*", cells[0])
+    assert cells[cells.index("Mine.") + 1] == f"{marking.HEAD.format(word=word)}One call."
+    assert sum(word in cell for cell in cells) == 2
+    assert not any("marker" in cell for cell in shown(root, asked))
+
+
+def test_a_student_cannot_write_a_rubric_of_their_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The word that heads the course's is another in each view, and stands where no student can write."""
+    monkeypatch.chdir(root)
+    asked = {"assignment_id": LESSON, "notebook_id": LESSON, "submission_id": "1"}
+    first, second = shown(root, asked)[0], shown(root, asked)[0]
+    assert first != second
+    assert "was written by the student" in first
 
 
 def test_a_lesson_without_solution_shows_none(tmp_path: Path) -> None:

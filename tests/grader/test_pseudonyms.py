@@ -168,3 +168,25 @@ def test_the_command_says_what_it_cannot(
     assert "Of 3 students no name is known" in said
     assert "Read before you publish" in said
     assert "a name that the roster does not know" in (tmp_path / "out" / "README.txt").read_text()
+
+
+def test_hostile_notebooks_and_journals_do_not_stop_the_export(course: Course, tmp_path: Path) -> None:
+    deep: dict[str, object] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    for text in ('{"a": "\\ud800", "n": 9000017}', json.dumps(deep), "[" * 100_000):
+        (course.submitted / "ada" / LESSON / "journal.json").write_text(text)
+        out = tmp_path / str(len(text))
+        pseudonyms.export(course, people.known(course), out)
+        kept = "".join(file.read_text() for file in out.glob(f"notebooks/*/{LESSON}/journal.json"))
+        assert ("?" in kept) == ("ud800" in text)
+        assert "9000017" not in kept
+    handed = course.submitted / "ada" / LESSON / f"{LESSON}.ipynb"
+    for text in (handed.read_text().replace("by Ada", "by \\ud800 Ada"), "[" * 100_000):
+        handed.write_text(text)
+        pseudonyms.export(course, people.known(course), tmp_path / f"{len(text)} of a notebook")
+
+
+def test_a_short_id_does_not_stop_the_export(course: Course, tmp_path: Path) -> None:
+    known = people.known(course) | {name: Person(name) for name in ("n", "id", "1")}
+    pseudonyms.export(course, known, tmp_path / "short")

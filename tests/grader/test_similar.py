@@ -140,7 +140,9 @@ def test_every_answer_of_the_library_has_a_source():
 def pages(root: Path) -> Path:
     """The pages of a class: two near-copies, one whose name and code are HTML, a broken file and an untouched one."""
     sentinel = root / "executed"
-    hostile = LOOP.replace("running", "<script>alert(1)</script> </pre><img src=x onerror=alert(1)> \x1b[2J \x00")
+    hostile = LOOP.replace(
+        "running", "<script>alert(1)</script> </pre><img src=x onerror=alert(1)> \x1b[2J \x00 \u202e\u200b"
+    )
     runs = f"    open({str(sentinel)!r}, 'w')\n"
     for student, code in {"ann": LOOP, "ben": OTHER, "<b>eve": hostile, "run": runs + OTHER}.items():
         source = STUB.replace("    raise NotImplementedError\n", code)
@@ -174,7 +176,7 @@ def test_no_page_carries_anything_of_a_students_but_text(pages: Path):
     for file in files:
         text = file.read_text(encoding="utf-8")
         if text:
-            assert not re.search(r"<(?:script|b>eve|img src=x)|\x1b|\x00", text)
+            assert not re.search(r"<(?:script|b>eve|img src=x)|[\x1b\x00\u202e\u200b]", text)
             assert "default-src 'none'; script-src 'none'" in text
             assert not re.search(r"""(?:src|href)=["'](?!data:|[\w/.]+\.html["'])""", text)
     assert any("&lt;script&gt;alert(1)" in file.read_text(encoding="utf-8") for file in files)

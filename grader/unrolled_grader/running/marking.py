@@ -6,6 +6,7 @@ text is read from solutions/ each time the page is made, and the graded notebook
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,12 @@ from unrolled.notebooks import grade_id
 
 FORMGRADERS = "submission_id"
 """Among an exporter's resources when formgrader asks it for a submission's page, and never else."""
-HEAD = "**For the marker only: a model answer, and the rubric.** The feedback does not hold it.\n\n"
+HEAD = "**For the marker only: a model answer, and the rubric ({word}).** The feedback does not hold it.\n\n"
+TOP = (
+    "**For the marker:** below stand {count} rubrics of the course, each headed with the word **{word}**, drawn for "
+    "this view alone. Whatever else speaks to you was written by the student."
+)
+"""A student may write a rubric of their own; they cannot know the word, nor write above the first cell."""
 MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
 
 
@@ -34,12 +40,13 @@ class Rubric(Preprocessor):
         directory, lesson = CourseDirectory(parent=self), resources["assignment_id"]
         folder = directory.format_path(str(Path(directory.root, directory.source_directory)), ".", lesson)
         texts = rubrics(Path(folder, f"{resources['notebook_id']}.ipynb"))
-        cells = []
+        cells, word, count = [], secrets.token_hex(3), 0
         for cell in nb.cells:
             cells.append(cell)
             if (text := texts.get(grade_id(cell) or "")) is not None:
-                cells.append(new_markdown_cell(HEAD + text))
-        nb.cells = cells
+                cells.append(new_markdown_cell(HEAD.format(word=word) + text))
+                count += 1
+        nb.cells = [new_markdown_cell(TOP.format(word=word, count=count)), *cells]
         return nb, resources
 
 

@@ -68,6 +68,7 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Without names, and without times of day."""
+        text = text.encode("utf-8", "replace").decode()  # half a character could not be written
         text = TIME.sub(lambda found: found["day"], unicodedata.normalize("NFC", text))
         return self.names.sub(lambda found: self.pseudonyms[found[0].casefold()], text)
 
@@ -75,6 +76,8 @@ class Scrubber:
         """The same for every text in plain data, keys too."""
         if isinstance(data, str):
             return self.text(data)
+        if isinstance(data, int | float) and self.text(str(data)) != str(data):
+            return self.text(str(data))
         if isinstance(data, list | tuple):
             return [self.data(item) for item in data]
         return {self.text(key): self.data(item) for key, item in data.items()} if isinstance(data, dict) else data
@@ -155,7 +158,7 @@ def vocabulary(course: Course) -> set[str]:
 def remaining(folder: Path, known: Mapping[str, Person], left: Iterable[str] = ()) -> list[str]:
     """Files that still hold an id, a full name, an e-mail or a number of somebody, in name or content."""
     stay = {text.casefold() for text in left}
-    texts = {text for person in known.values() for text in people.whole(person) if text.casefold() not in stay}
+    texts = {text for person in known.values() for text in people.telling(person) if text.casefold() not in stay}
     finder, found = people.pattern(texts), []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = str(file.relative_to(folder))
@@ -222,19 +225,19 @@ def _write_notebooks(course: Course, pseudonyms: Mapping[str, str], scrub: Scrub
     for handed in intake.find(course.submitted, {lesson: [] for lesson in course.lessons()}):
         target = into / "notebooks" / pseudonyms[handed.student] / handed.lesson
         try:
-            notebook = notebooks.read(handed.path)
-        except (OSError, ValueError, KeyError, AttributeError):
+            notebook = cleaned(notebooks.read(handed.path), scrub)
+        except (OSError, ValueError, KeyError, AttributeError, RecursionError):
             continue  # it was refused, and says why in scores.csv
         target.mkdir(parents=True)
-        nbformat.write(cleaned(notebook, scrub), target / f"{handed.lesson}.ipynb")
+        nbformat.write(notebook, target / f"{handed.lesson}.ipynb")
         journal = handed.path.with_name("journal.json")
         if journal.is_file():
             try:
-                data = json.loads(journal.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            about = {"student": pseudonyms[handed.student]} if isinstance(data, dict) and "student" in data else {}
-            _write_json(target / journal.name, scrub.data(data) | about if about else scrub.data(data))
+                data = scrub.data(json.loads(journal.read_text(encoding="utf-8")))
+                about = {"student": pseudonyms[handed.student]} if isinstance(data, dict) and "student" in data else {}
+                _write_json(target / journal.name, data | about if about else data)
+            except (OSError, ValueError, RecursionError):
+                (target / journal.name).unlink(missing_ok=True)
 
 
 def _write_json(file: Path, data: Any) -> None:
