@@ -94,7 +94,7 @@ numeric_gradient_directional = Spec(
         "of x. Convert both to float64 first. From the point behind to the point ahead it is 2 * step.",
         "x = np.array(x, dtype=np.float64)\n"
         "way = (step times the direction, in float64)\n"
-        "return (function(x + way) - (the function as far behind)) / (the way from one point to the other)",
+        "return (function(x + way) - (what it gives as far behind x)) / (the way from one point to the other)",
     ),
     tolerance=CLOSE,
     mistakes=DIRECTION_MISTAKES,
