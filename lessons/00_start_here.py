@@ -216,15 +216,20 @@ journal.ladder()
 # 1. In the menu choose *Kernel*, *Restart Kernel and Run All Cells*. A notebook that runs in this way, from an empty
 #    start, also runs where it is graded.
 # 2. Save it. The file is `00_start_here.ipynb`, in the folder where you opened it.
-# 3. In a course, hand in that file as your instructor says. Do not rename it, and leave names of functions and the
-#    cells of the checks as they are.
+# 3. In a course, make the file to hand in: `unrolled submit 00 --student ID` in a terminal, or `journal.submit("ID")` in
+#    a cell, as on Colab. ID is the name or number by which your course knows you. Hand in that file, or the notebook, as
+#    your instructor says. Leave names of functions and the cells of the checks as they are.
 #
 # The grader runs your notebook again and checks your functions with inputs that you have not seen. What was on your
-# screen does not count, so it does not hurt to hand in a notebook without outputs either. Working alone, you need not
-# hand in anything: the checks in the notebook are the same.
+# screen does not count, so it does not hurt to hand in a notebook without outputs either.
+
+# %% [markdown]
+# ## Working alone
 #
-# In a terminal, `unrolled check 00_start_here.ipynb` runs all checks of a notebook, and `unrolled progress` lists what
-# you have passed in the notebooks themselves, from the journal beside them.
+# You need not hand in anything: the checks in the notebook are the same. Two commands help, in a terminal:
+#
+# - `unrolled progress` says what you have passed, what comes next, and how many minutes are left;
+# - `unrolled check 00_start_here.ipynb` runs all checks of a notebook.
 
 # %% [markdown]
 # ## What you have
