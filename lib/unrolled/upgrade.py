@@ -55,7 +55,8 @@ class Upgrade:
 
 def lesson_of(notebook: Mapping[str, Any]) -> tuple[str, str]:
     """The lesson and the version of a notebook, as the build wrote them; empty where it does not say."""
-    about = notebook.get("metadata", {}).get("unrolled", {})
+    metadata = notebook.get("metadata")
+    about = metadata.get("unrolled") if isinstance(metadata, dict) else None
     lesson, version = (about.get(key) for key in ("lesson", "version")) if isinstance(about, dict) else ("", "")
     return lesson if isinstance(lesson, str) else "", version if isinstance(version, str) else ""
 

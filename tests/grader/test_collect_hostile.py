@@ -24,8 +24,12 @@ def sabotaged(handed: bytes, **about: str) -> bytes:
     told = {"format": handin.FORMAT, "version": 1, "course": read.course, "lesson": read.lesson,
             "student": read.student, "made": "2027-01-10T10:00:00+00:00", "nonce": read.nonce,
             "digest": read.digest}  # fmt: skip
-    members = {f"{read.lesson}.ipynb": read.notebook, "journal.json": b"{}", "handin.json": json.dumps(told | about)}
-    return zipped((name, text if isinstance(text, bytes) else text.encode()) for name, text in members.items())
+    members = {
+        f"{read.lesson}.ipynb": read.notebook,
+        "journal.json": b"{}",
+        "handin.json": json.dumps(told | about).encode(),
+    }
+    return zipped(members.items())
 
 
 @pytest.fixture

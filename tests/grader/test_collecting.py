@@ -79,3 +79,18 @@ def test_a_wrong_argument_is_an_error_in_words(
 ) -> None:
     assert main(["collect", *words]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_full_disk_is_said_and_due_dates_are_known(
+    root: Path, export: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "course.toml").write_text(f"[due]\n{LESSON} = 2027-01-15T23:59:00+09:00\n")
+    room = collecting.classroom(Course.at(root), root / "roster.csv")
+    assert str(room.due(ADA.id, LESSON)) == "2027-01-15 23:59:00+09:00"
+
+    def full(course: Course) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(collecting, "write_table", full)
+    assert main(["collect", str(export)]) == 1
+    assert "No space left on device" in capsys.readouterr().err

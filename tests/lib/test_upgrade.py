@@ -192,6 +192,10 @@ def test_the_command_keeps_the_older_copy_and_twice_is_harmless(
             "a notebook of 03_pooling",
         ),
         ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"version": "99.0"}}}', "newer than this course"),
+        ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"version": "../../../../x"}}}', "which is none"),
+        ('{"nbformat": 4, "cells": [], "metadata": {"unrolled": {"version": "\\u001b[2J"}}}', "which is none"),
+        ('{"nbformat": 4, "cells": 1, "metadata": []}', "no notebook of format 4"),
+        ("[" * 100_000, "recursion"),
     ],
 )
 def test_what_cannot_be_upgraded_is_named_and_left_alone(

@@ -63,6 +63,8 @@ def _collect(arguments: argparse.Namespace) -> int:
             table = write_table(course)
     except (CourseError, record.RecordError) as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
     print("\n".join(record.one_line(line) for line in [*lines(report), *missing(report, course.submitted, room)]))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
     return 1 if report.problems or any(aside(report)) else 0
@@ -71,6 +73,7 @@ def _collect(arguments: argparse.Namespace) -> int:
 def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> collect.Classroom:
     """What uploads are compared with. Raises CommandError if there is no roster, CourseError for an unknown lesson."""
     from unrolled import checks
+    from unrolled_grader.classroom import settings
     from unrolled_grader.receiving import collect, roster
 
     try:
@@ -83,7 +86,8 @@ def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> c
     lessons = {name: tuple(checks.lessons()[name]) for name in course.choose([])}
     versions = Path(course.directory.root, "grader", "versions")
     known = [folder.name for folder in versions.iterdir()] if versions.is_dir() else []
-    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "", known)
+    due = settings.read(Path(course.directory.root)).due_for
+    return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "", known, due)
 
 
 def lines(report: Report) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from unrolled.upgrade import Upgrade
 
 OLDER = "older"
+VERSION = re.compile(r"[0-9A-Za-z.+-]{0,40}")
+"""What a version may look like: it becomes part of a file's name."""
 
 
 def add(subparsers: Subparsers) -> None:
@@ -47,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for name in chosen:
         try:
             print(one(work / f"{name}.ipynb", root / "notebooks" / name / f"{name}.ipynb", write=not arguments.dry_run))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             failed = True
             print(f"{name}: not upgraded, and left as it is: {why(error)}")
     return 1 if failed else 0
@@ -61,6 +64,8 @@ def one(mine: Path, released: Path, *, write: bool = True) -> str:
     older, newer = _read(mine), _read(released)
     lesson, before = upgrade.lesson_of(older)
     after = upgrade.lesson_of(newer)[1]
+    if not VERSION.fullmatch(before):
+        raise ValueError(f"it says that it is of version {before[:40]!r}, which is none")
     if lesson not in ("", name):
         raise ValueError(f"{mine} is a notebook of {lesson}")
     if before == after:
@@ -114,7 +119,7 @@ def _passed(journal: Path) -> set[str]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+    return tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
 
 
 def told(name: str, found: Upgrade, kept: Path, passed: set[str]) -> str:
