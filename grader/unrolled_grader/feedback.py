@@ -83,14 +83,9 @@ def is_judges(output: NotebookNode) -> bool:
 
 def page(nb: NotebookNode, grades: dict[str, Any]) -> str:
     """The whole page. `grades` is what GetGrades tells: notebook, score, max_score, late_penalty."""
-    name = html.escape(str(grades.get("notebook", "Feedback")))
-    text = (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{inert.POLICY}<meta name="referrer" '
-        'content="no-referrer"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{name}</title><style>{STYLE}{_colours()}</style></head>\n<body>{_head(nb, name, grades)}\n"
-        f"<main>{''.join(_cells(nb))}</main></body></html>\n"
-    )
-    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written
+    name = str(grades.get("notebook", "Feedback"))
+    body = f"{_head(nb, html.escape(name), grades)}\n<main>{''.join(_cells(nb))}</main>"
+    return inert.document(name, STYLE + _colours(), body)
 
 
 def _head(nb: NotebookNode, name: str, grades: dict[str, Any]) -> str:

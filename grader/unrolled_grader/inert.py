@@ -1,5 +1,7 @@
 """What a student's notebook may show in somebody else's browser: text, pictures that carry their data, plain tables.
 
+`document` is the page around it, for feedback, report and near-copies.
+
 Everything else is dropped: scripts, event handlers, frames, forms, styles, classes, ids, and whatever would load
 something. What passes is on a list; nothing is searched for what is bad. Hostile input costs bounded time: what is too
 long, or what the parsers cannot take, is shown as plain text or not at all.
@@ -56,6 +58,17 @@ STYLES = ("text-align", "vertical-align", "font-weight", "font-style")
 LINK = re.compile(r"(https?://|mailto:)[^\s]", re.IGNORECASE)
 DATA_URI = re.compile(r"data:image/(?:png|jpeg|gif);base64,([A-Za-z0-9+/=\s]+)", re.IGNORECASE)
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
+
+
+def document(title: str, style: str, body: str, kind: str = "") -> str:
+    """A whole page that needs nothing but itself. `body` is HTML, `title` text, `kind` the body's class."""
+    text = (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{POLICY}<meta name="referrer" '
+        'content="no-referrer"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{style}</style></head>\n"
+        f"<body{f' class={kind}' if kind else ''}>{body}</body></html>\n"
+    )
+    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written
 
 
 def output(shown: NotebookNode) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import unrolled
 from unrolled_grader import figures, record
-from unrolled_grader.inert import POLICY
+from unrolled_grader.inert import document
 from unrolled_grader.record import Record
 from unrolled_grader.tally import Item, Tally, tally
 
@@ -67,12 +67,7 @@ def page(records: Iterable[Record]) -> str:
     """The report as one HTML document."""
     found = tally(records)
     body = "".join(_sections(found)) if found.submissions else "<p>Nothing has been graded yet.</p>"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{POLICY}'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Class report</title><style>{STYLE}{figures.BAR_STYLE}</style></head>\n"
-        f"<body>{_stamp(found)}<h1>Class report</h1>{body}</body></html>\n"
-    )
+    return document("Class report", STYLE + figures.BAR_STYLE, f"{_stamp(found)}<h1>Class report</h1>{body}")
 
 
 def _sections(found: Tally) -> Iterator[str]:

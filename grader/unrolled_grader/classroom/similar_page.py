@@ -14,7 +14,7 @@ from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, styled
 from unrolled_grader.classroom.similar import OPS, PASSAGE, SOLUTION, TOP, Found, Pair, Side, by_student, marked
-from unrolled_grader.inert import POLICY, UNPRINTABLE
+from unrolled_grader.inert import UNPRINTABLE, document
 from unrolled_grader.record import one_line, replace_file
 
 SHOWN = 15
@@ -71,7 +71,8 @@ def write(folder: Path, found: Found) -> Path:
 def lesson_page(found: Found, links: dict[int, str]) -> str:
     """The pairs of a lesson; `links` leads from a pair's id to its page."""
     body = "".join(_sections(found, links))
-    return _document(f"Similar answers: {found.lesson}", f"<h1>Similar answers: {_text(found.lesson)}</h1>{body}")
+    title = f"Similar answers: {one_line(found.lesson)}"
+    return document(title, STYLE, f"<h1>{html.escape(title)}</h1>{body}")
 
 
 def pair_page(found: Found, pair: Pair) -> str:
@@ -83,10 +84,11 @@ def pair_page(found: Found, pair: Pair) -> str:
     exercises = "".join(
         f"<h3>{_text(name)}</h3>{_code(first, one)}{_code(second, two)}" for (name, one), (_, two) in rows if one or two
     )
-    title = f"{first.work.who} and {second.work.who}, {found.lesson}"
-    return _document(
+    title = one_line(f"{first.work.who} and {second.work.who}, {found.lesson}")
+    return document(
         title,
-        f"<h1>{_text(title)}</h1>"
+        STYLE,
+        f"<h1>{html.escape(title)}</h1>"
         f'<p><a href="../{html.escape(found.lesson)}.html">All pairs of the lesson, and what the numbers mean</a></p>'
         f"<p>Yellow, underlined: a passage of {PASSAGE} characters or more that stands in both, whatever its names. "
         "Bold with a red line: the same to the letter. Text as handed out is left out.</p>"
@@ -228,15 +230,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0)
         f"<tr>{''.join(f'<td{kind}>{cell}</td>' for kind, cell in zip(kinds, row, strict=True))}</tr>" for row in rows
     )
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _document(title: str, body: str, kind: str = "lesson") -> str:
-    text = (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{POLICY}<meta name="referrer" '
-        'content="no-referrer"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{_text(title)}</title><style>{STYLE}</style></head>\n<body class="{kind}">{body}</body></html>\n'
-    )
-    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written
 
 
 def _short(name: str) -> str:
