@@ -55,6 +55,8 @@ CREATE TABLE IF NOT EXISTS earlier (student TEXT NOT NULL, lesson TEXT NOT NULL,
 """
 CONTROLS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 """White space, what terminals take for commands, and what turns the direction of text."""
+FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+"""What a spreadsheet takes for the beginning of a formula; the wide ones where Japanese is typed."""
 
 
 class RecordError(Exception):
@@ -284,7 +286,7 @@ def one_line(text: str) -> str:
     """Text for a cell of a table or a terminal: one line, of modest length, no command to it and no formula."""
     line = CONTROLS.sub(" ", text).strip().encode("utf-8", "backslashreplace").decode()
     line = line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
-    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
+    return f"'{line}" if line[:1] in FORMULAS else line
 
 
 def replace_file(file: Path, text: str) -> None:

@@ -128,7 +128,10 @@ def _copy(source: Path, target: Path) -> None:
     if not source.is_dir():
         raise CommandError(f"{source} is missing: a release holds {', '.join(PARTS)}")
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
-    shutil.copytree(source, target, ignore=ignored, dirs_exist_ok=True)
+    try:
+        shutil.copytree(source, target, ignore=ignored, dirs_exist_ok=True)
+    except OSError as error:  # a link that leads nowhere, a full disk
+        raise CommandError(f"{source} cannot be copied: {error}") from error
 
 
 def _version(made: Path, source: str) -> str:

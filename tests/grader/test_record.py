@@ -169,6 +169,7 @@ def test_scores_csv_has_a_row_a_part(tmp_path: Path) -> None:
 
 def test_text_from_students_is_tame_in_a_table(tmp_path: Path) -> None:
     assert record.one_line('=HYPERLINK("x")') == '\'=HYPERLINK("x")'
+    assert record.one_line("\uff1dSUM(A1)") == "'\uff1dSUM(A1)"
     assert record.one_line("a\x1b[2Jb\r\nc\x00") == "a [2Jb c"
     assert record.one_line("a\x9b2Jb\x85c") == "a 2Jb c"  # the same commands in 8 bits
     assert record.one_line("10\u202e1 fo\u202c \u2066x\u2069 José ü") == "10 1 fo x José ü"

@@ -234,6 +234,10 @@ def test_what_is_no_release_is_named_and_leaves_nothing(course: Course, root: Pa
     init.write_text(f'__version__ = "{versions.unrolled.__version__}"\n', encoding="utf-8")
     with pytest.raises(CommandError, match="its notebooks are judged here"):
         releases.add_release(root, str(same))
+    (same / "lib" / "gone").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CommandError, match="cannot be copied"):
+        releases.add_release(root, str(same))
+    (same / "lib" / "gone").unlink()
     init.write_text('__version__ = "0.0.5"\n1 / 0\n', encoding="utf-8")
     with pytest.raises(CommandError, match=r"version 0\.0\.5 does not run with this Python: ZeroDivisionError"):
         releases.add_release(root, str(same))
