@@ -6,17 +6,24 @@ import pytest
 
 BOXED = {
     *("exploits", "test_cgroup", "test_formgrader", "test_gpu_deferred", "test_gpu_judge", "test_jobs", "test_judge"),
-    *("test_nbgrader", "test_race", "test_restart", "test_sandbox", "test_shell", "test_transport", "test_zygote"),
+    *("test_nbgrader", "test_race", "test_restart", "test_sandbox", "test_shell", "test_teaching", "test_transport"),
+    "test_zygote",
 }
 """Folders and modules of tests that run student code in bubblewrap."""
+ALONE = {"exploits", "test_race", "test_restart", "test_sample", "test_judge", "test_commands", "test_zygote"}
+"""Those that measure speeds or time limits in a sandbox, or count what the whole machine has."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses among the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The browser last: Playwright leaves its event loop running in this thread, where no other loop can then run.
 
     Where bubblewrap does not work, what needs it is skipped, with the reason and the line that helps.
     """
     items.sort(key=lambda item: "browser" in item.path.parts)
+    for item in items:
+        if ALONE & {item.path.stem, item.path.parent.name}:
+            item.add_marker(pytest.mark.timed)
     boxed = [item for item in items if BOXED & {item.path.stem, item.path.parent.name}]
     if boxed and importlib.util.find_spec("unrolled_grader") and (reason := _problem()):
         for item in boxed:

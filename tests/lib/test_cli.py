@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -293,3 +294,14 @@ def test_check_of_a_file_that_is_no_notebook_says_so_in_one_line(tmp_path, capsy
         assert name in said
         assert "Errno" not in said
         assert said.count("\n") == 1
+
+
+def test_a_reader_who_has_had_enough_is_no_error():
+    """As in `unrolled progress --all | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as out:
+        found = subprocess.run(
+            [sys.executable, "-m", "unrolled.cli", "progress", "--all"], stdout=out, stderr=subprocess.PIPE, text=True
+        )
+    assert (found.returncode, found.stderr) == (0, "")

@@ -8,6 +8,7 @@ it is used. Where a package is missing that an extra would have brought, `main` 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -56,13 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.rest and not arguments.hands_on:
         parser.error("only `unrolled lab` hands on arguments after --")
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
     except CommandError as error:
         return _say(f"unrolled {arguments.command}: {error}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise
         return _say(f"unrolled {arguments.command} {_needs(error)}")
+    except BrokenPipeError:  # whoever read the output has had enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         if not error.filename:
             raise
