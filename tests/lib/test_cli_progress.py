@@ -127,7 +127,7 @@ def test_a_course_without_minutes_still_has_a_next():
         "  – im2col",
         "",
         "next: im2col in 02_second   (unrolled lab 02)",
-        "your journal is empty: checks in a notebook fill it, `unrolled check` does not; begin with `unrolled lab 00`",
+        "your journal is empty: checks in a notebook fill it, `unrolled check` does not; `unrolled lab 00`",
     ]
 
 

@@ -178,9 +178,7 @@ def _others(lessons: list[plan.Lesson], kept: Entries) -> list[str]:
 def _last(kept: Entries) -> list[str]:
     dated = [(str(entry["date"]), name) for name, entry in kept.items() if "date" in entry]
     if not dated:
-        return [
-            "your journal is empty: checks in a notebook fill it, `unrolled check` does not; begin with `unrolled lab 00`"
-        ]
+        return ["your journal is empty: checks in a notebook fill it, `unrolled check` does not; `unrolled lab 00`"]
     when, name = max(dated)
     try:
         day = datetime.datetime.fromisoformat(when).astimezone()
