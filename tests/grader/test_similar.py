@@ -87,6 +87,19 @@ def test_what_is_in_both_is_marked_and_nothing_else():
     assert [line for line, (same, _) in zip(LOOP.split("\n"), loop, strict=False) if same] == []
 
 
+def test_code_that_breaks_the_comparison_is_set_aside_alone(monkeypatch: pytest.MonkeyPatch):
+    def fragile(work: Work) -> object:
+        if work.who == "eve":
+            raise RuntimeError("no token")
+        return fingerprint(work)
+
+    fingerprint = similar.fingerprint
+    monkeypatch.setattr(similar, "fingerprint", fragile)
+    found = compare(LESSON, [Work(who, (("total", LOOP),)) for who in ("ann", "eve", "ben")], [], [])
+    assert [work.who for work in found.works] == ["ann", "ben"]
+    assert found.passed_over == (("eve", "its code cannot be read: no token"),)
+
+
 def test_too_little_to_tell_is_set_aside():
     result = found(work("ann", "    return x.sum()\n"), work("ben", "    return x.sum()\n"), work("eve", LOOP))
     assert result.pairs == ()

@@ -234,7 +234,12 @@ def compare(
     lesson: str, found: Iterable[Work], passed_over: Iterable[tuple[str, str]], others: Iterable[Work]
 ) -> Found:
     """Every student's work with every other's and with the references. Answers that are too short are set aside."""
-    prints = [(work, fingerprint(work)) for work in found]
+    prints, broken = [], []
+    for work in found:
+        try:
+            prints.append((work, fingerprint(work)))
+        except Exception as error:  # one student's code stops nobody else's comparison
+            broken.append((work.who, f"its code cannot be read: {error}"))
     short = [
         (work.who, "too little code of their own") for work, marks in prints if len(marks.filtered_code) < SHORTEST
     ]
@@ -247,7 +252,7 @@ def compare(
         tuple(work for work, _ in compared),
         tuple(sorted(pairs, key=lambda pair: (-pair.score, -pair.letters, pair.first.work.who))),
         tuple(sorted(references, key=lambda pair: (-pair.first.share, pair.first.work.who, pair.second.work.who))),
-        (*passed_over, *short),
+        (*passed_over, *broken, *short),
     )
 
 
