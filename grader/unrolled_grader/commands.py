@@ -142,6 +142,8 @@ def grade_class(
     with record.alone(course.grades):
         shutil.rmtree(course.grades / "jobs", ignore_errors=True)  # what a run that was killed did not take
         handed = _handed(course, course.choose(lessons), student)
+        if student is not None and not handed:
+            raise CommandError(f"there is nothing to grade of {record.one_line(student)} in {course.submitted}")
         for lesson in sorted({item.lesson for item in handed}):
             course.fill_gradebook(lesson)
         graded = set() if force else {item for item in handed if course.done(item)}

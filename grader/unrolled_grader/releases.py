@@ -23,6 +23,7 @@ from pathlib import Path
 
 import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli.common import why
 
 FOLDER = "grader/versions"
 PARTS = ("lib", "grader/unrolled_grader", "notebooks")
@@ -121,7 +122,7 @@ def _unpack(archive: Path, into: Path) -> None:
         with zipfile.ZipFile(archive) as opened:
             opened.extractall(into)
     except (OSError, zipfile.BadZipFile) as error:
-        raise CommandError(f"{archive} cannot be unpacked: {error}") from error
+        raise CommandError(f"{archive} cannot be unpacked: {why(error)}") from error
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -176,7 +176,8 @@ def pack(nb: bytes | Record, record: Record, student: str, lesson: str, folder: 
     except ValueError as error:
         raise NotReadyError(str(error)) from None
     except OSError as error:
-        raise NotReadyError(f"the file cannot be written to {folder}: {error}; name another folder") from None
+        why = error.strerror or error
+        raise NotReadyError(f"the file cannot be written to {folder}: {why}; name another folder") from None
 
 
 def _write(data: bytes, folder: Path, stem: str) -> Path:

@@ -20,6 +20,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, answered, hand_in, perform_here, released
 
+from unrolled.cli import CommandError
 from unrolled_grader import authoring, commands, intake, judge, queue, record, repair
 from unrolled_grader.course import Course, CourseError
 
@@ -302,3 +303,5 @@ def test_unknown_lessons_and_folders_are_named(root: Path) -> None:
         Course.at(root).choose(["08"])
     with pytest.raises(CourseError, match="there is no folder nowhere"):
         Course.at(root, root / "nowhere")
+    with pytest.raises(CommandError, match="there is nothing to grade of nobody in "):
+        commands.grade_class(Course.at(root), student="nobody")

@@ -41,7 +41,7 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--roster", type=Path, metavar="CSV", help="who takes the course: id,name,email,lms_id (default: roster.csv)"
     )
-    parser.add_argument("--lesson", metavar="L", help="take only this lesson, such as 02_convolution or 02")
+    parser.add_argument("--lesson", metavar="LESSON", help="take only this lesson, such as 02_convolution or 02")
     parser.set_defaults(run=_collect)
 
 
