@@ -88,9 +88,10 @@ def _say(left: Sequence[tuple[str, str, str]], texts: Sequence[str]) -> int:
 
     print(f"Searched every file of the course's folders, zips and databases too, for: {', '.join(texts)}.")
     for file, place, found in left:
-        print(one_line(f"still there: {file}, {place}: {found}"))
+        unsearched = found == "unknown"  # what traces says of a file that it cannot look into
+        print(one_line(f"not searched: {file}, {place}" if unsearched else f"still there: {file}, {place}: {found}"))
     if left:
-        print("What is still there stands in other people's files, or in files of your own: it is for you to judge.")
+        print("These are other people's files, or files of your own: it is for you to judge.")
     else:
         print("Nothing is left.")
     print("Not searched: git's history, backups, e-mail, the learning platform, and copies that were given away.")
