@@ -86,3 +86,23 @@ def test_no_student_hands_in_marks_of_solutions(tmp_path: Path) -> None:
     files = sorted(tmp_path.glob("*/*/*.ipynb"))
     assert len(files) == len(sample.STUDENTS) * len(DEMO_LESSONS)
     assert not any("SOLUTION" in file.read_text(encoding="utf-8") for file in files)
+
+
+def test_where_a_class_has_a_variant_the_sample_class_answers_it_like_the_solution(tmp_path: Path) -> None:
+    """The overlay's function is of an exercise that is not asked there; a misspelt one is still refused."""
+    lesson = "02_convolution"
+    for folder in ("notebooks", "solutions"):
+        text = (ROOT / folder / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8")
+        (tmp_path / folder / lesson).mkdir(parents=True)
+        changed = text.replace('"grade_id": "im2col"', '"grade_id": "im2col_nhwc"')
+        assert changed != text
+        (tmp_path / folder / lesson / f"{lesson}.ipynb").write_text(changed, encoding="utf-8")
+    overlay = tmp_path / "grader" / "sample_class" / "slow" / "lesson02.py"
+    overlay.parent.mkdir(parents=True)
+    overlay.write_text("def im2col():\n    return 'overlay'\n", encoding="utf-8")
+    sources = {notebooks.grade_id(cell): cell.source for cell in sample.notebook(tmp_path, "slow", lesson).cells}
+    assert sources["im2col_nhwc"].startswith("def im2col")
+    assert not any("'overlay'" in source for source in sources.values())
+    overlay.write_text("def im2coll():\n    pass\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="im2coll"):
+        sample.notebook(tmp_path, "slow", lesson)
