@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from unrolled_grader.receiving import archive
+
 COURSES_OWN = (".git", ".venv", "lessons", "solutions", "notebooks", "lib", "docs", "tests", "benchmarks", "build")
 """At a course's root: what everybody gets, and what holds no student's work."""
 ALSO_OWN = (Path("grader", "unrolled_grader"), Path("grader", "sample_class"))
@@ -113,7 +115,7 @@ def _in_zip(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Ite
                     yield f"{within} is encrypted", "unknown"
                 else:
                     yield from _in_data(packed.read(member), within, wanted, depth - 1)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError):
+    except archive.WHAT_READING_RAISES:
         yield f"{place} is a damaged zip".strip(), "unknown"
 
 
