@@ -1,0 +1,26 @@
+"""Make the outputs in docs/teaching.md anew: `python tests/walk/write.py [PAGE]`. Takes a minute or two."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "grader")]
+
+import course  # noqa: E402
+import page  # noqa: E402
+
+
+def main() -> None:
+    file = Path(sys.argv[1]) if len(sys.argv) > 1 else course.PAGE
+    text = file.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        for shown, printed in course.fork(Path(folder)).run(text):
+            print(printed)
+            if page.same(shown) != page.same(printed):
+                text = text.replace(shown, printed, 1)
+    file.write_text(text, encoding="utf-8")
+
+
+main()
