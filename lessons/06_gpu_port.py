@@ -381,11 +381,11 @@ journal.predict("large_product", ...)  # your guess
 # %%
 size = 2048
 host_matrix = np.ones((size, size), np.float32)
+on_cpu = seconds(lambda a: a @ a, a=host_matrix)
+
 gpu_matrix = cp.asarray(host_matrix)
 gpu_matrix @ gpu_matrix  # the first call of anything is slow: memory, and compiling
 device.synchronize(cp)
-
-on_cpu = seconds(lambda a: a @ a, a=host_matrix)
 start = device.clock(cp)  # time.perf_counter(); for the simulated GPU, the clock of its modelled host
 gpu_matrix @ gpu_matrix
 stopped = device.clock(cp) - start
