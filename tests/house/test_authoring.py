@@ -108,7 +108,9 @@ def test_colab_opens_github_only(tmp_path):
 
 def test_elsewhere_than_on_github_the_tag_itself_is_installed():
     assert Address("https://gitlab.com/a/b", "v1").wheel() == "git+https://gitlab.com/a/b@v1"
-    assert Address("https://github.com/a/b.git/", "v1").wheel().startswith("https://github.com/a/b/releases/download/v1/")
+    assert (
+        Address("https://github.com/a/b.git/", "v1").wheel().startswith("https://github.com/a/b/releases/download/v1/")
+    )
 
 
 def test_the_install_line_runs_only_where_the_course_is_missing(tmp_path):
