@@ -1,4 +1,4 @@
-"""The notebooks as Colab runs them: each solution passes all its checks, each untouched notebook runs to its end.
+"""The notebooks as Colab runs them: each solution runs to its end and passes all its checks.
 
 Run by .ci/colab, in an environment with Colab's versions; `make test` has the four facts instead.
 """
@@ -14,7 +14,6 @@ from unrolled import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 SOLUTIONS = sorted(ROOT.glob("solutions/*/*.ipynb"))
-RELEASED = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 
 
 def test_the_widgets_are_those_of_colab():
@@ -27,10 +26,3 @@ def test_a_solution_runs_and_every_check_passes(path, tmp_path):
     assert executed.errors == ()
     assert executed.reports
     assert [name for name, found in executed.reports.items() if not found.report().passed] == []
-
-
-@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
-def test_an_untouched_notebook_runs_without_an_error(path, tmp_path):
-    executed = notebooks.run(path, cwd=tmp_path, cell_timeout=120)
-    assert executed.errors == ()
-    assert not any(found.report().points for found in executed.reports.values())

@@ -46,7 +46,7 @@ class Process:
         self._box = sandbox.Box(gpu=gpu) if boxed else None
         self.group = cgroup.new()
         self._handle: int | None = None
-        self._folder = None if boxed else Path(tempfile.mkdtemp(prefix="unrolled-worker-"))
+        self._folder = None if boxed else Path(tempfile.mkdtemp(prefix=f"unrolled-worker-{os.getpid()}-"))
         self.arena = wire.new_arena()
         self.selector = selectors.DefaultSelector()
         try:

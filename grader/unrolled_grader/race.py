@@ -174,7 +174,10 @@ class _Side:
         inputs = self._stream.batch(id(self)).first(min(calls, self._stream.distinct))
         started = time.monotonic()
         with self._released():
-            self._worker.prepare(inputs, self._stream.slot)
+            before = self._worker.cpu_seconds()
+            if self._worker.prepare(inputs, self._stream.slot):
+                # To map new pages is the system's work, and takes several times as long while a machine is busy.
+                self._begin += self._worker.cpu_seconds() - before
             took = self._worker.go(calls, SPEED_LIMIT)
             results = self._sample(inputs) if self._verified else ()
         self._spent += time.monotonic() - started

@@ -6,6 +6,7 @@ import copy
 import os
 import secrets
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -59,6 +60,7 @@ class Worker(Process):
         self._channel = Channel(self.socket)
         self._inputs, self._replies = wire.Stack(wire.INPUTS), wire.Stack(wire.REPLIES)
         self._places: list[list[tuple[str, Array, int]]] = []
+        self._room = 0
         self._kept: dict[int, Any] = {}
         self._asked, self._askable = 0, ASK_BYTES
         self._facade: Facade | None = None
@@ -133,8 +135,8 @@ class Worker(Process):
         _take_over(list(positional), named, given)
         return value
 
-    def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
-        """Put the inputs of a block in place. Its results are `slot` bytes each."""
+    def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> bool:
+        """Put the inputs of a block in place. Its results are `slot` bytes each. Whether they needed new pages."""
         self._inputs.clear()
         self._places, coded = [], []
         for arguments in inputs:
@@ -145,7 +147,17 @@ class Worker(Process):
                 values.append([name, self._give(value, put)])
                 self._places[-1] += [(name, array, offset) for array, offset in put]
             coded.append({"dict": values})
+        grown = self._make_room(slot * len(coded))
         self._converse({"prepare": {"inputs": coded, "slot": slot, "size": self._inputs.used}}, "ready", PREPARE_LIMIT)
+        return grown
+
+    def _make_room(self, size: int) -> bool:
+        """Have the pages for so many bytes of results, so that the worker has only to map them. Whether some are new."""
+        grown = size > self._room
+        if grown and sys.platform == "linux":
+            os.posix_fallocate(self.arena, wire.RESULTS.start, size)
+        self._room = max(size, self._room)
+        return grown
 
     def go(self, calls: int, limit: float) -> BlockTime:
         """Run a block, timed by this side's clock. Raises what `call` raises."""

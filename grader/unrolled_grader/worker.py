@@ -54,6 +54,10 @@ def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gp
     _Worker(connection, mmap.mmap(arena, wire.ARENA), baseline).serve()
 
 
+MADV_POPULATE_WRITE = 23
+"""Of madvise(2): map the pages and make them writable. Python has no name for it yet."""
+
+
 class _Worker:
     """What the worker keeps between messages."""
 
@@ -167,7 +171,11 @@ class _Worker:
         """Use every page that was never used, so that none is mapped while the clock runs."""
         used = self.touched.get(start, 0)
         if size > used:
-            self.bytes[start + used : start + size : mmap.PAGESIZE] |= 0
+            first = (start + used) // mmap.PAGESIZE * mmap.PAGESIZE
+            try:  # all at once: page by page takes ten times as long, and that is CPU time outside of the blocks
+                self.memory.madvise(MADV_POPULATE_WRITE, first, start + size - first)
+            except OSError:  # Linux before 5.14, and other systems
+                self.bytes[first : start + size : mmap.PAGESIZE] |= 0
             self.touched[start] = size
 
     def go(self, order: Mapping[str, Any]) -> dict[str, Any]:

@@ -228,6 +228,7 @@ def test_a_speed_that_no_memory_allows_is_flagged(root: Path, monkeypatch: pytes
     assert "GB/s of inputs and results" in speed.flag
 
 
+@pytest.mark.timed
 def test_a_real_race(root: Path) -> None:
     """The answer is some hundred times as fast as its baseline; five times is asked."""
     speed = judged(root, GOOD, options=judge.Options()).scores[-1]

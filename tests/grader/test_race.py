@@ -197,6 +197,22 @@ def test_a_second_core_buys_nothing() -> None:
     assert side(Told(wall=1.0, cpu=1.9))(2) == BlockTime(1.9, 1.9)
 
 
+@pytest.mark.parametrize(("grown", "fair"), [(True, True), (False, False)])
+def test_mapping_new_pages_is_not_held_against_a_worker(grown: bool, fair: bool) -> None:
+    """It took an honest worker half of all its CPU time while the machine was short of memory."""
+
+    class Mapping(Told):
+        def prepare(self, inputs: Any, slot: int) -> bool:
+            super().prepare(inputs, slot)
+            self.used += 0.5
+            return grown
+
+    timed = side(Mapping(wall=1.0, cpu=1.0))
+    timed(2)
+    with nullcontext() if fair else pytest.raises(UnfairError, match=r"0\.50 s of CPU time were used outside"):
+        timed.settle()
+
+
 @pytest.mark.parametrize(("outside", "fair"), [(0.0, True), (0.2, True), (0.5, False)])
 def test_cpu_time_outside_of_the_blocks_is_bounded(outside: float, fair: bool) -> None:
     worker = Told(wall=1.0, cpu=1.0)
