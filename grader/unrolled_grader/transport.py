@@ -152,7 +152,7 @@ class Worker(Process):
         return grown
 
     def _make_room(self, size: int) -> bool:
-        """Have the pages for so many bytes of results, so that the worker has only to map them. Whether some are new."""
+        """Have pages for so many bytes of results, so that the worker only has to map them. Whether some are new."""
         grown = size > self._room
         if grown and sys.platform == "linux":
             os.posix_fallocate(self.arena, wire.RESULTS.start, size)
