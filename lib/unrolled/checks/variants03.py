@@ -12,16 +12,14 @@ from . import averages, nhwc, ties
 from .lesson02 import SEMINAR_X, SEMINAR_X3
 from .lesson03 import (
     BATCH,
-    FOUR_OTHERS,
     FOUR_VALUES,
-    PEAK,
     POOLINGS,
     TIED,
     UNPOOLINGS,
     WORK,
-    any_overlapping_pooling,
     any_pooling,
     by_index,
+    max_unpool2d_overlapping,
     pooling_of,
     positive,
     small_integers,
@@ -179,28 +177,7 @@ max_unpool2d_mask_shared = Spec(
 max_unpool2d_overlapping_last = Spec(
     reference=ties.last,
     answers=UNPOOLINGS,
-    cases=[
-        case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
-        case("many ties", values=normal(2, 1, 4, 7), x=small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
-        case("the seminar's 4 x 4 image, window 3, stride 1", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=3, stride=1),
-        case(
-            "all pixels equal",
-            values=positive(1, 1, 3, 3),
-            x=np.ones((1, 1, 4, 4), np.float32),
-            kernel_size=2,
-            stride=1,
-        ),
-        case(
-            "6 rows of 10, window 4, stride 2",
-            values=normal(1, 1, 2, 4),
-            x=images(1, 1, 6, 10),
-            kernel_size=4,
-            stride=2,
-        ),
-        case("two images, three channels", values=normal(2, 3, 3, 4), x=images(2, 3, 7, 9), kernel_size=3, stride=2),
-        case("an edge is left over", values=normal(2, 2, 2, 4), x=images(2, 2, 6, 10), kernel_size=3, stride=2),
-        random_case("sizes as they come", with_values(any_overlapping_pooling)),
-    ],
+    cases=max_unpool2d_overlapping.cases,
     points=2,
     hints=(
         "It is the mask again, with three changes: slices that step by the stride, a plus where values are put down, "
