@@ -318,6 +318,15 @@ def test_creation() -> None:
         same(number, program)
 
 
+def test_a_shape_can_be_set_where_the_memory_allows_it() -> None:
+    x = cp.arange(12).reshape(2, 6)
+    x.shape = (3, -1)
+    assert x.tolist() == np.arange(12).reshape(3, 4).tolist()
+    x = x[:, ::2]
+    x.shape = (3, 1, 2)
+    assert x.tolist() == [[[0, 2]], [[4, 6]], [[8, 10]]]
+
+
 def test_results_are_arrays_on_the_device_single_values_too() -> None:
     x = cp.arange(6).reshape(2, 3)
     for single in (x.sum(), x[1, 2], x.mean(), x.max(axis=None), cp.exp(1.0), x[0] @ x[1]):

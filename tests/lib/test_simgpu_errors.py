@@ -117,6 +117,8 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: cp.add(x, x, out=cp.zeros((2, 3), int)), TypeError, "Cannot cast ufunc 'add' output"),
         (lambda x: x.reshape(4), ValueError, r"cannot reshape array of size 6 into shape \(4,\)"),
         (lambda x: x.reshape(-1, -1), ValueError, "only specify one unknown dimension"),
+        (lambda x: setattr(x, "shape", 4), ValueError, r"cannot reshape array of size 6 into shape \(4,\)"),
+        (lambda x: setattr(x.T, "shape", 6), AttributeError, "Incompatible shape for in-place modification"),
         (lambda x: x @ x, ValueError, "matmul"),
         (lambda x: x @ 2, TypeError, "Unsupported type <class 'int'>"),
         (lambda x: x.sum(axis=2), ValueError, "axis 2 is out of bounds"),

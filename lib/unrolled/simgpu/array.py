@@ -25,6 +25,22 @@ SCALARS = (bool, int, float, complex, np.generic)
 _IMPLICIT = (
     "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
 )
+_KNOWS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+def in_shape(ghost: Ghost, shape: Any) -> Ghost:
+    """A view in another shape. Raises AttributeError where only a copy could have it, ValueError for another size."""
+    view: Ghost = ghost.view()
+    if not _KNOWS_COPY:
+        view.shape = shape  # deprecated since NumPy 2.5
+        return view
+    try:
+        view = ghost.reshape(shape, copy=False)
+    except ValueError as error:
+        if "copy" not in str(error):
+            raise
+        raise AttributeError("Incompatible shape for in-place modification. Use `.reshape()`: it copies") from None
+    return view
 
 
 class Memory:
@@ -106,9 +122,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        ghost = self._ghost.view()
-        ghost.shape = shape
-        self._ghost, self._view = ghost, None
+        self._ghost, self._view = in_shape(self._ghost, shape), None
 
     @property
     def dtype(self) -> np.dtype[Any]:

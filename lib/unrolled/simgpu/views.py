@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import stride_tricks as _tricks
 from numpy.lib.array_utils import normalize_axis_index
 
-from unrolled.simgpu.array import Ghost, launch, ndarray
+from unrolled.simgpu.array import in_shape, launch, ndarray
 
 MOST_PARTS = 60
 """Arrays that one launch puts together: a command has so many operands at most."""
@@ -51,8 +51,10 @@ def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
     sizes = _sizes(_check(a), shape)
     if order == "F":
         return reshape(transpose(a), sizes[::-1]).T
-    ghost = _reshaped(a._ghost, sizes)
-    return reshape(a.copy(), sizes) if ghost is None else a.seen_as(ghost)
+    try:
+        return a.seen_as(in_shape(a._ghost, sizes))
+    except AttributeError:
+        return reshape(a.copy(), sizes)
 
 
 def ravel(a: ndarray, order: str = "C") -> ndarray:
@@ -70,18 +72,6 @@ def _sizes(a: ndarray, shape: Any) -> tuple[int, ...]:
     if min(found, default=0) < 0 or prod(found) != a.size:
         raise ValueError(f"cannot reshape array of size {a.size} into shape {tuple(sizes)}")
     return found
-
-
-def _reshaped(ghost: Ghost, sizes: tuple[int, ...]) -> Any:
-    """A view in another shape; None where there is none."""
-    if ghost.flags.c_contiguous:
-        return ghost.reshape(sizes)
-    view = ghost.view()
-    try:
-        view.shape = sizes
-    except AttributeError:
-        return None
-    return view
 
 
 def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | None = None) -> ndarray:
