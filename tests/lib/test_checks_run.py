@@ -4,13 +4,14 @@ import contextlib
 import dataclasses
 import json
 import signal
+import sys
 import time
 
 import numpy as np
 import pytest
 
 from unrolled import checks, timing
-from unrolled.checks import gradients
+from unrolled.checks import gradients, limits
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.limits import TimeLimitError, time_limit
 from unrolled.checks.run import run
@@ -272,6 +273,27 @@ def test_an_endless_loop_that_catches_everything_is_stopped():
     for _ in range(5):
         assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
     time.sleep(0.05)  # an alarm left behind would end the test run
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt")
+def test_alarms_that_come_fast_say_nothing_where_python_cannot_raise(monkeypatch):
+    class Slow:
+        def __del__(self):
+            for _ in range(10_000):
+                pass
+
+    def endless(x):
+        while True:
+            try:
+                Slow()
+            except:  # noqa: E722
+                continue
+
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    assert report(endless, case_limit=0.01).parts[0].verdict == "timeout"
+    assert len(said) < limits.PATIENCE, "the first alarms, half a second apart"
+    assert sys.unraisablehook == said.append, "given back"
 
 
 def test_the_time_limit_leaves_no_alarm_behind():

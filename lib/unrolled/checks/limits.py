@@ -8,9 +8,11 @@ import itertools
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 PATIENCE = 3
 """Alarms until they come fast. A bare `except` in an endless loop swallows any error, but cannot protect the lines of
@@ -39,10 +41,15 @@ def time_limit(seconds: float) -> Iterator[None]:
 def _by_alarm(seconds: float) -> Iterator[None]:
     entered_from = _first_frame_outside(sys._getframe())
     alarms = itertools.count(1)
+    hook = sys.unraisablehook
+    forget: Callable[[Any], None] = deque[Any](maxlen=0).append
 
     def stop(signum: int, frame: FrameType | None) -> None:
         alarm = next(alarms)
         if alarm == PATIENCE:
+            # Some will fall into a `__del__` or a callback of the garbage collector. Errors there go to this hook, and
+            # the next alarm would hit a hook in Python. This one is in C, where none falls, and forgets them.
+            sys.unraisablehook = forget
             signal.setitimer(signal.ITIMER_REAL, 20e-6, 37e-6)
         elif alarm > PATIENCE and frame is not None and _first_frame_outside(frame) is entered_from:
             return  # the block is left already
@@ -55,6 +62,7 @@ def _by_alarm(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
 
 
 def _first_frame_outside(frame: FrameType) -> FrameType | None:
