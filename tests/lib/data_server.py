@@ -55,8 +55,8 @@ def serve(files: dict[str, bytes], **how: object) -> Iterator[Served]:
             self.end_headers()
             if served.break_after:
                 body = body[: served.break_after.pop(0)]
+            served.sent.append(len(body))  # first: the client's next request has a thread of its own
             self.wfile.write(body)
-            served.sent.append(len(body))
             self.close_connection = True
 
         def log_message(self, format: str, *arguments: object) -> None:
