@@ -1,6 +1,7 @@
 """unrolled.show: the style, Picture and Explorer, and what holds for every picture."""
 
 import base64
+import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,11 +11,15 @@ from types import SimpleNamespace
 import matplotlib
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from paper_trace import lying_clock
+from PIL import Image
 
 import unrolled
 from unrolled import show
+from unrolled.show import sheet
 from unrolled.show.style import new_figure, styled
 
 RNG = np.random.default_rng(3)
@@ -248,3 +253,19 @@ def test_moving_a_slider_changes_image_and_words(kernel_outputs: list[list[dict]
 
 def test_kernel_without_ipywidgets_gives_the_still(kernel_outputs: list[list[dict]]) -> None:
     assert set(kernel_outputs[4][-1]["data"]) == {"text/html", "image/png", "text/plain"}
+
+
+def test_a_graded_notebook_gets_half_the_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pixels() -> tuple[int, int]:
+        return Image.open(io.BytesIO(show.convolution(SQUARE, KERNEL).still().png())).size
+
+    width, height = pixels()
+    monkeypatch.setenv("UNROLLED_GRADING", "1")
+    assert pixels() == (round(width * 96 / 144), round(height * 96 / 144))
+
+
+@given(st.text("abgjMWf01µ×·–…₀¹≈✗, ", min_size=1).filter(str.strip), st.booleans())
+def test_a_line_of_text_starts_and_ends_where_its_ink_does(text: str, bold: bool) -> None:
+    path, start, end = sheet._glyphs(text, bold)
+    extent = path.get_extents()
+    assert (start, end) == pytest.approx((extent.x0, extent.x1), abs=0.01)
