@@ -14,6 +14,15 @@ ALONE = {"test_timed", "test_race", "test_sample"}
 """Those that measure speeds in a sandbox."""
 
 
+@pytest.fixture
+def _without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine has no GPU, even where it has one."""
+    from unrolled import device
+
+    monkeypatch.setattr(device, "_describe_cupy", lambda: {"why": "hidden for this test"})
+    monkeypatch.setattr(device, "_has_cuda", lambda: False)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses among the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The browser last: Playwright leaves its event loop running in this thread, where no other loop can then run.

@@ -158,6 +158,7 @@ def test_layers_that_stay_with_the_judge_take_and_give_arrays_on_the_gpu() -> No
     assert points(judged(LAYERS, {"a": forward, "b": reads, "c": stays})) == {"a": 1, "b": 0, "c": 1}
 
 
+@pytest.mark.usefixtures("_without_gpu")
 def test_streams_events_traces_and_memory_work_from_afar() -> None:
     source = """
 from unrolled import simgpu as cp
@@ -197,10 +198,11 @@ def test_a_notebooks_own_simulated_gpu_works_in_its_cells() -> None:
     assert points(judged(gpu_specs.LAYER, {"a": source, "b": after})) == {"a": 2, "b": 2}
 
 
-def test_what_ran_is_freed_with_its_case() -> None:
-    """Each case begins on a fresh machine: forty calls that hold 64 MB each go well."""
+def test_what_ran_is_freed_with_its_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each case begins on a fresh machine: forty calls that hold 16 MB each fit into 256 MB."""
+    monkeypatch.setattr(gpu, "MEMORY", 2**27)
     source = gpu_specs.HEAD + (
-        "kept = []\ndef answer(x):\n    xp = array_module(x)\n    y = xp.zeros(2**24, 'f4')\n    kept.append(y)\n"
+        "kept = []\ndef answer(x):\n    xp = array_module(x)\n    y = xp.zeros(2**22, 'f4')\n    kept.append(y)\n"
         "    return x + y[0]"
     )
     cases = [gpu_case(f"case {n}", x=np.ones(3, np.float32)) for n in range(40)]

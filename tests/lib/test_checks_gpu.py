@@ -108,6 +108,7 @@ def test_the_line_of_a_transfer_is_shown(tmp_path):
     assert "in line 6: if (y < 0).any():" in finding.lines
 
 
+@pytest.mark.usefixtures("_without_gpu")
 def test_arrays_in_lists_and_dictionaries_go_along():
     def total(arrays, named, scale):
         assert all(isinstance(array, simgpu.ndarray) for array in (*arrays, *named.values()))
@@ -161,6 +162,7 @@ FAST = dataclasses.replace(
 )
 
 
+@pytest.mark.usefixtures("_without_gpu")
 def test_the_speed_of_a_gpu_is_deferred_without_one():
     found = checked(gpu_specs.RIGHT, FAST)
     assert [(part.verdict, part.points, part.max_points) for part in found.parts] == [
