@@ -195,7 +195,7 @@ class Course:
             changed = standing.write_scores(self.directory, self.grades, reason, who if forced else ())
         for student, lesson in changed - who:
             if Path(self.directory.format_path(self.directory.feedback_directory, student, lesson)).is_dir():
-                self._convert(GenerateFeedback, Handed(student, lesson, Path(), ""))
+                self._renew_feedback(student, lesson)
         return self.grades / "scores.csv"
 
     def standing(self) -> list[Record]:
@@ -219,6 +219,14 @@ class Course:
             raise KeyboardInterrupt  # nbgrader takes Ctrl-C for a failed notebook
         return result
 
+    def _renew_feedback(self, student: str, lesson: str) -> None:
+        """Make a page anew. nbgrader deletes the old one first: killed there, the next run must see what is missing."""
+        kept = record.load(self.grades, student, lesson)
+        if kept is not None:
+            record.note_reopened(self.grades, kept)
+        if self._convert(GenerateFeedback, Handed(student, lesson, Path(), ""))["success"] and kept is not None:
+            record.note_applied(self.grades, kept)
+
     def _refuse(self, handed: Handed, problem: str) -> Record:
         """Record a submission that cannot be graded: 0 for each part, with the reason."""
         try:
@@ -241,11 +249,12 @@ class Course:
 def _patient(config: Any) -> Any:
     """Let a process wait up to a minute while another writes to the gradebook (SQLite's own default is 5 s).
 
-    And make scores.csv once, not after each submission.
+    What nbgrader's commands do for each submission, know the lesson and make scores.csv, is done once for all of them.
     """
     if "?" not in config.CourseDirectory.db_url:
         config.CourseDirectory.db_url += "?timeout=60"
     config.Scores.enabled = False
+    config.Autograde.pre_convert_hook = None
     return config
 
 

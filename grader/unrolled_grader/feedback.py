@@ -7,6 +7,7 @@ itself and has no script. What the judge found stands in frames that nothing of 
 
 from __future__ import annotations
 
+import functools
 import html
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,8 @@ PAGE_LIMIT = 5_000_000
 """Characters of outputs on one page."""
 SOURCE_LIMIT = 50_000
 """Characters of a code cell that are shown in colour."""
+CELLS_KEPT = 256
+"""Cells that are kept as HTML, for the next page that shows them."""
 _highlight = Highlight2HTML(pygments_lexer="ipython3")  # type: ignore[no-untyped-call]
 
 STYLE = """
@@ -118,11 +121,17 @@ def _cells(nb: NotebookNode) -> Iterator[str]:
 
 def _source(cell: NotebookNode) -> str:
     if cell.cell_type == "markdown":
-        return f'<div class="told held">{inert.markdown(cell.source, cell.get("attachments"))}</div>'
+        attachments = cell.get("attachments")
+        told = inert.markdown(cell.source, attachments) if attachments else _told(cell.source)
+        return f'<div class="told held">{told}</div>'
     if cell.cell_type != "code" or len(cell.source) > SOURCE_LIMIT:
         return f'<div class="code held">{inert.terminal(cell.source)}</div>'
-    source = inert.UNPRINTABLE.sub("�", cell.source)
-    return f'<div class="code held">{_highlight(source)}</div>'
+    return f'<div class="code held">{_coloured(inert.UNPRINTABLE.sub("�", cell.source))}</div>'
+
+
+# Most cells of a class are as they were handed out: each is made into HTML once.
+_told = functools.lru_cache(CELLS_KEPT)(inert.markdown)
+_coloured = functools.lru_cache(CELLS_KEPT)(_highlight)
 
 
 def _output(output: NotebookNode, room: int) -> str:

@@ -5,6 +5,7 @@ A score that a person gave is never touched: nbgrader keeps it beside ours and l
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import tempfile
@@ -13,10 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nbgrader.api
+import sqlalchemy
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry, SubmittedNotebook, TaskCell
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import capture_log, compute_checksum, is_solution
 
 from unrolled import notebooks
@@ -42,13 +48,34 @@ def opened(directory: CourseDirectory) -> Iterator[Gradebook]:
         yield gradebook
 
 
+@contextmanager
+def one_engine() -> Iterator[None]:
+    """Let whatever opens a gradebook in the block share one engine of SQLAlchemy.
+
+    nbgrader opens it a dozen times a submission, each time with a new engine, which compiles every statement anew.
+    """
+    made = nbgrader.api.create_engine
+    nbgrader.api.create_engine = functools.cache(made)
+    try:
+        yield
+    finally:
+        nbgrader.api.create_engine = made
+
+
 def _create(directory: CourseDirectory) -> None:
-    """Make an empty gradebook beside its place, then let it take it: nbgrader takes a second, and may be killed."""
+    """Make an empty gradebook beside its place, then let it take it: this may be killed.
+
+    As nbgrader makes one, which starts another process to ask Alembic for the newest version: over two seconds.
+    """
     target = file(directory)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".gradebook-") as folder:
         made = Path(folder, target.name)
-        Gradebook(f"sqlite:///{made}", directory.course_id).close()
+        engine = sqlalchemy.create_engine(f"sqlite:///{made}")
+        with engine.begin() as connection:
+            nbgrader.api.Base.metadata.create_all(connection)
+            MigrationContext.configure(connection).stamp(ScriptDirectory(ALEMBIC_DIR), "heads")
+        engine.dispose()
         if not target.exists():
             os.replace(made, target)
 

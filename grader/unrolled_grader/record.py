@@ -146,7 +146,9 @@ def save(grades: Path, record: Record, notebook: NotebookNode | None = None) -> 
     """Keep the record, and the notebook as it ran; the submission's job is done. What it had before is kept apart."""
     who = (record.student, record.lesson)
     columns = (record.date, record.digest, *dataclasses.astuple(record.key), json.dumps(to_dict(record)))
-    blob = None if notebook is None else zlib.compress(nbformat.writes(notebook).encode())
+    blob = (
+        None if notebook is None else zlib.compress(nbformat.writes(notebook).encode(), 1)
+    )  # its pictures hardly get smaller
     with opened(grades) as table, table:
         table.execute(
             "INSERT INTO earlier SELECT student, lesson, date, result FROM jobs "
@@ -189,6 +191,13 @@ def note_applied(grades: Path, record: Record) -> None:
             "UPDATE jobs SET applied = ? WHERE student = ? AND lesson = ?",
             (record.date, record.student, record.lesson),
         )
+
+
+def note_reopened(grades: Path, record: Record) -> None:
+    """What came of the record is made anew: until that is noted, the next run takes it for unfinished."""
+    with opened(grades) as table, table:
+        who = (record.student, record.lesson)
+        table.execute("UPDATE jobs SET applied = NULL WHERE student = ? AND lesson = ?", who)
 
 
 def is_applied(grades: Path, record: Record) -> bool:

@@ -98,6 +98,7 @@ def test_an_unsandboxed_score_stamps_the_page() -> None:
     assert "bubblewrap 0.8.0" in page
 
 
+@pytest.mark.usefixtures("_without_gpu")
 def test_time_and_machines_are_told() -> None:
     page = report.page([kept(f"s{number}", 2, 9.0, seconds=float(number)) for number in range(8)])
     assert "Judging took 28 s in all, 3.5 s for the median submission" in page
