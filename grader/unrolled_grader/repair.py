@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell
 
 from unrolled.notebooks import grade_id
 from unrolled_grader.evidence import CELL
-from unrolled_grader.opening import KINDS, bound
+from unrolled_grader.opening import bound, new_cell
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,9 @@ class _Repair:
             for cell in self.carriers(name):
                 if cell.cell_type != original.cell_type:
                     self.note(name, f"its cell was of type {cell.cell_type}; it is {original.cell_type} again")
-                    make = KINDS[original.cell_type]
-                    self.cells[_index(self.cells, cell)] = make(cell.source, id=cell.id, metadata=cell.metadata)
+                    again = new_cell(original.cell_type, cell.source)
+                    again.id, again.metadata = cell.id, cell.metadata
+                    self.cells[_index(self.cells, cell)] = again
 
     def release_answers_in_checks(self) -> None:
         """Let a check's cell into which an exercise was written be a plain cell: its text would be overwritten."""
