@@ -108,7 +108,7 @@ def processes(coordinator: int) -> list[tuple[str, int]]:
 
 def kind_of(arguments: str) -> str:
     """What a process is, by its command line. A worker in a box has the warm process's, and the box's for a parent."""
-    if "spawn_main" in arguments or "resource_tracker" in arguments:
+    if "from multiprocessing" in arguments:
         return "pool"
     return "warm" if "zygote.main" in arguments and "bwrap" not in arguments else "worker"
 

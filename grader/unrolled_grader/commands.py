@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +66,8 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
+    if not (arguments.explain or arguments.scheduler):
+        _warm_up(_jobs(arguments.jobs))
     from unrolled_grader.course import Course, CourseError
     from unrolled_grader.queue import SchedulerError
     from unrolled_grader.record import RecordError
@@ -104,6 +109,7 @@ def _explain(course: Course, student: str, lesson: str, check: str) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    _warm_up(_jobs(arguments.jobs))
     from unrolled import checks
     from unrolled_grader import sample
     from unrolled_grader.course import Course, CourseError
@@ -122,6 +128,17 @@ def _demo(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
 
 
+def _warm_up(jobs: int) -> None:
+    """Load what this process needs, and let those that it will need load at the same time: some seconds each."""
+    from unrolled_grader import queue, zygote
+
+    queue.warm("unrolled_grader.jobs")
+    zygote.warm(spare=jobs)
+    from unrolled_grader import course  # noqa: F401
+
+    gc.freeze()  # all of it stays: to look through it for garbage, now and then and at the end, takes a second
+
+
 def grade_class(
     course: Course,
     lessons: Sequence[str] = (),
@@ -137,34 +154,51 @@ def grade_class(
     Returns 1 if a submission could not be graded for a reason that is not its own. Raises CourseError if none can, and
     RecordError if another run is at work or the record cannot be kept.
     """
-    from unrolled_grader import record, report
+    from unrolled_grader import gradebook, record, report
 
-    with record.alone(course.grades):
+    with (
+        record.alone(course.grades),
+        record.opened(course.grades),  # SQLite tidies up each time that nobody has the table open any more
+        gradebook.one_engine(),
+    ):
         shutil.rmtree(course.grades / "jobs", ignore_errors=True)  # what a run that was killed did not take
         handed = _handed(course, course.choose(lessons), student)
         if student is not None and not handed:
             raise CommandError(f"there is nothing to grade of {record.one_line(student)} in {course.submitted}")
-        for lesson in sorted({item.lesson for item in handed}):
-            course.fill_gradebook(lesson)
-        graded = set() if force else {item for item in handed if course.done(item)}
-        if graded:
-            print(f"{len(graded)} of {len(handed)} are graded already")
-        todo = [item for item in handed if item not in graded]
+        graded: set[Handed] = set()
         new: set[Handed] = set()
-        try:
-            for number, (item, outcome) in enumerate(_graded(course, todo, jobs, scheduler, force=force), 1):
-                line = f"{item.student}, {item.lesson}: {_outcome(outcome)}"
-                print(f"[{number}/{len(todo)}] {record.one_line(line)}", flush=True)
-                if not isinstance(outcome, Exception):
-                    new.add(item)
-        finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
-            scores = course.write_scores(new, reason, forced=force)
-            known, graded = course.standing(), graded | new
-            page = report.write(course.grades, known)
+        waiting = [item for item in handed if not item.problem and (force or not course.judged(item))]
+        with _judged(course, waiting, jobs, scheduler) as answers:
+            for lesson in sorted({item.lesson for item in handed}):
+                course.fill_gradebook(lesson)
+            if not force:
+                graded |= {item for item in set(handed) - set(waiting) if course.done(item)}
+            settled = graded.union(waiting)
+            ready = [item for item in handed if item not in settled]
+            if graded:
+                print(f"{len(graded)} of {len(handed)} are graded already")
+            outcomes = chain(((item, _applied(course, item)) for item in ready), answers)
+            try:
+                new.update(_told(outcomes, len(ready) + len(waiting)))
+            finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
+                scores = course.write_scores(new, reason, forced=force)
+                standing = course.standing()
+                page = report.write(course.grades, standing)
+    graded |= new
     who = {(item.student, item.lesson) for item in graded}
-    print(f"\n{table(kept for kept in known if (kept.student, kept.lesson) in who)}\n")
+    print(f"\n{table(kept for kept in standing if (kept.student, kept.lesson) in who)}\n")
     print(f"scores: {scores}\nreport: {page}\nfeedback: {course.feedback}")
     return 0 if len(graded) == len(handed) else 1
+
+
+def _told(outcomes: Iterable[tuple[Handed, Record | Exception]], count: int) -> Iterator[Handed]:
+    """Say what came of each of so many submissions; those that could be graded, as they come."""
+    from unrolled_grader.record import one_line
+
+    for number, (item, outcome) in enumerate(outcomes, 1):
+        print(f"[{number}/{count}] {one_line(f'{item.student}, {item.lesson}: {_outcome(outcome)}')}", flush=True)
+        if not isinstance(outcome, Exception):
+            yield item
 
 
 def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list[Handed]:
@@ -193,26 +227,27 @@ def _jobs(asked: int | None) -> int:
     return 1 if not AVAILABLE else asked or cores
 
 
-def _graded(
-    course: Course, todo: Sequence[Handed], jobs: int, scheduler: str | None, *, force: bool
-) -> Iterator[tuple[Handed, Record | Exception]]:
+@contextmanager
+def _judged(
+    course: Course, items: Sequence[Handed], jobs: int, scheduler: str | None
+) -> Iterator[Iterator[tuple[Handed, Record | Exception]]]:
     """Each submission with its record, or with the error that kept it from being graded; as they come.
 
-    What was judged before and needs no judging goes first; the others wait in the table for their turn.
+    Judging begins with the block, which needs the gradebook only when it asks for what was found.
     """
     from unrolled_grader import jobs as performing
-    from unrolled_grader import queue, record
+    from unrolled_grader import queue, record, zygote
 
-    ready = [item for item in todo if item.problem or (not force and course.judged(item))]
-    waiting = {(item.student, item.lesson): item for item in todo if item not in set(ready)}
-    if waiting and scheduler is None:
+    if items and scheduler is None:
         course.need_sandbox()
+    waiting = {(item.student, item.lesson): item for item in items}
     record.queue(course.grades, waiting)
-    for item in ready:
-        yield item, _applied(course, item)
-    for order, answer in queue.run(_orders(course, waiting), performing.perform, jobs, scheduler):
-        item = waiting[order["student"], order["lesson"]]
-        yield item, answer if isinstance(answer, Exception) else _applied(course, item, answer)
+    with queue.run(_orders(course, waiting), performing.perform, jobs, scheduler, zygote.shared) as answers:
+        yield (
+            (item, answer if isinstance(answer, Exception) else _applied(course, item, answer))
+            for order, answer in answers
+            for item in [waiting[order["student"], order["lesson"]]]
+        )
 
 
 def _orders(course: Course, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:

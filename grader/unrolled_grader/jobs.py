@@ -19,7 +19,6 @@ from typing import Any
 import nbformat
 import numpy as np
 from nbformat import NotebookNode
-from nbgrader.utils import is_locked
 
 import unrolled
 from unrolled import checks, notebooks
@@ -159,7 +158,7 @@ def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
     nb, notes = repair.repair(handed, released)
     originals = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
     for cell in nb.cells:
-        if grade_id(cell) and is_locked(cell):
+        if grade_id(cell) and _is_locked(cell):
             cell.source = originals[grade_id(cell)].source
     nb.metadata[REPAIRS] = [[note.cell, note.text] for note in notes]
     return nb
@@ -242,6 +241,12 @@ def _noted(score: evidence.Score, notes: Sequence[repair.Note]) -> evidence.Scor
     """The score, with what was repaired of its exercise and its check in front of the detail."""
     texts = [note.text for note in notes if note.concerns(score.check)]
     return replace(score, detail=f"(repaired: {'; '.join(texts)}) {score.detail}".rstrip()) if texts else score
+
+
+def _is_locked(cell: NotebookNode) -> bool:
+    """Whether a cell's text is the course's, by nbgrader's rule (to import nbgrader itself takes most of a second)."""
+    mark = cell.metadata.nbgrader
+    return not mark["solution"] and bool(mark["grade"] or mark["locked"])
 
 
 def _written(found: Record, notebook: NotebookNode | None) -> str:

@@ -81,10 +81,10 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         """The finished job of this very notebook; judged now if there is none."""
         grades, options = self.grades(directory), self.options()
         student, lesson = submission.student, submission.lesson
-        folder = Path(directory.format_path(directory.submitted_directory, student, lesson))
-        handed, released = intake.handed(folder, submission.specs), gradebook.released_file(directory, lesson)
-        digest, version = handed.digest, version_of(submission.notebook)
-        release = release_for(version, released)
+        path = Path(directory.format_path(directory.submitted_directory, student, lesson), f"{lesson}.ipynb")
+        released, version = gradebook.released_file(directory, lesson), version_of(submission.notebook)
+        release, digest = release_for(version, released), intake.digest(path)
+        handed = intake.Handed(student, lesson, path, digest)
         held = jobs.hash_of(handed, released) if release else jobs.submission_hash(submission.notebook)
         key = Key(held, jobs.judging_hash(version, released), jobs.environment(options))
         kept, executed = record.finished(grades, student, lesson), record.notebook(grades, student, lesson)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -24,6 +25,8 @@ PROCESSES = 256
 CPU_SECONDS = 1200
 START_LIMIT = 30.0
 """Seconds that a worker may take for what is no student's code."""
+DEATH_LIMIT = 5.0
+"""Seconds that a killed worker may take to end."""
 
 
 class Process:
@@ -99,9 +102,9 @@ class Process:
 
     def close(self) -> None:
         """Kill whatever runs in the box, and give everything back. Closed once is closed."""
-        self.kill()
         if self.selector.get_map() is None:
             return
+        self.kill()
         if self.group is not None:
             self.group.close()
         for key in list(self.selector.get_map().values()):
@@ -113,6 +116,7 @@ class Process:
         self.selector.close()
         os.close(self.arena)
         if self._handle is not None:
+            _wait_for_end(self._handle)  # until then it may still write to its folder
             os.close(self._handle)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -185,6 +189,13 @@ class Process:
             with suppress(OSError):
                 for thread in os.listdir(f"/proc/{self.pid}/task"):
                     os.sched_setaffinity(int(thread), cores)
+
+
+def _wait_for_end(handle: int) -> None:
+    """Wait for the process of a pidfd, which has been killed."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.poll(DEATH_LIMIT * 1000)
 
 
 def _cpu_seconds(pid: int) -> float:

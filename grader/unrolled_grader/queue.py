@@ -11,14 +11,17 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 Order = dict[str, Any]
 Answer = dict[str, Any]
 Perform = Callable[[Order], Answer]
+Outfit = Callable[[], object]
+"""Called in a process before its first order. It can be pickled on the way to a new process, sockets with it."""
 
 ATTEMPTS = 3
 """How many processes an order may cost before it is given up."""
@@ -53,38 +58,35 @@ class SchedulerError(RuntimeError):
     """There is no scheduler at that address, or no longer."""
 
 
+@contextmanager
 def run(
-    orders: Iterable[Order], perform: Perform, jobs: int, scheduler: str | None = None
-) -> Iterator[tuple[Order, Answer | Exception]]:
+    orders: Iterable[Order],
+    perform: Perform,
+    jobs: int,
+    scheduler: str | None = None,
+    outfit: Callable[[], Outfit] | None = None,
+) -> Iterator[Iterator[tuple[Order, Answer | Exception]]]:
     """Each order with its answer, or with the exception that `perform` raised; as they come, each exactly once.
 
     `perform` is a function at the top level of a module. It runs in `jobs` processes of this machine, each for many
     orders, or on the workers of the Dask scheduler at that address. `orders` may be lazy: the next is taken when there
-    is somebody to work on it.
+    is somebody to work on it. What `outfit` makes here, anew for each process of this machine, is called there first.
+
+    Processes of this machine begin with the first orders as the block does; they take seconds to start, in which the
+    block can get ready for the answers. What is unanswered at its end is given up.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
-    return _local(iter(orders), perform, jobs) if scheduler is None else _on_cluster(iter(orders), perform, scheduler)
-
-
-def _local(orders: Iterator[Order], perform: Perform, jobs: int) -> Iterator[tuple[Order, Answer | Exception]]:
-    pool: list[_Process] = []
+    if scheduler is not None:
+        with closing(_on_cluster(iter(orders), perform, scheduler)) as answers:
+            yield answers
+        return
+    todo, pool = iter(orders), list[_Process]()
     try:
-        for order in islice(orders, jobs):
-            pool.append(_Process(perform))
+        for order in islice(todo, jobs):
+            pool.append(_Process(perform, outfit))
             pool[-1].begin(order)
-        busy = list(pool)
-        while busy:
-            ready = wait([process.connection for process in busy])
-            for process in [process for process in busy if process.connection in ready]:
-                if (answer := process.answer()) is None:
-                    continue
-                done = process.order
-                if following := next(orders, None):
-                    process.begin(following)
-                else:
-                    busy.remove(process)
-                yield done, answer
+        yield _answers(todo, pool)
     finally:
         for process in pool:
             process.dismiss()
@@ -92,18 +94,40 @@ def _local(orders: Iterator[Order], perform: Perform, jobs: int) -> Iterator[tup
             process.end()
 
 
+def _answers(orders: Iterator[Order], pool: Sequence[_Process]) -> Iterator[tuple[Order, Answer | Exception]]:
+    """What the processes answer to the orders they have, and then to these."""
+    busy = list(pool)
+    while busy:
+        ready = wait([process.connection for process in busy])
+        for process in [process for process in busy if process.connection in ready]:
+            if (answer := process.answer()) is None:
+                continue
+            done = process.order
+            if following := next(orders, None):
+                process.begin(following)
+            else:
+                busy.remove(process)
+            yield done, answer
+
+
 class _Process:
     """A process that works on one order at a time; when it is killed, a new one takes its place."""
 
-    def __init__(self, perform: Perform) -> None:
-        self._perform = perform
+    def __init__(self, perform: Perform, outfit: Callable[[], Outfit] | None) -> None:
+        self._perform, self._outfit = perform, outfit
         self._start()
 
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy the state of BLAS's threads
+    def _start(self, attempt: int = 1) -> None:
+        context = _context(self._perform.__module__)
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._perform))
-        self._process.start()
+        outfit = self._outfit() if self._outfit else None
+        self._process = context.Process(target=_serve, args=(theirs, self._perform, outfit))
+        try:
+            self._process.start()
+        except (EOFError, ConnectionError):  # what forks them was killed; the next attempt starts it anew
+            if attempt == ATTEMPTS:
+                raise
+            self._start(attempt + 1)
         theirs.close()
 
     def begin(self, order: Order, attempt: int = 1) -> None:
@@ -136,14 +160,34 @@ class _Process:
         self._process.join()
 
 
-def _serve(connection: Connection, perform: Perform) -> None:
+def warm(module: str) -> None:
+    """Let processes that perform what is in this module start sooner; it does not wait until they can."""
+    if isinstance(_context(module), ForkServerContext):
+        forkserver.ensure_running()
+
+
+def _context(module: str) -> ForkServerContext | SpawnContext:
+    """How processes come to be: forked from one that has loaded what they perform, and done nothing else.
+
+    Where system libraries may not outlive a fork, as on macOS, each process loads all of it anew.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([module])
+    return context
+
+
+def _serve(connection: Connection, perform: Perform, outfit: Outfit | None) -> None:
     """Work on orders until the other end of the connection closes, or its process is gone, even by SIGKILL."""
     if hasattr(os, "setsid"):
         os.setsid()  # so that Ctrl-C in a terminal reaches the parent alone, which then ends us in good order
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
     orders: SimpleQueue[Order] = SimpleQueue()
-    threading.Thread(target=_listen, args=(connection, orders), daemon=True).start()
     with suppress(KeyboardInterrupt, OSError):
+        threading.Thread(target=_listen, args=(connection, orders), daemon=True).start()
+        if outfit:
+            outfit()
         while True:
             connection.send_bytes(_performed(perform, orders.get()))
 
@@ -179,7 +223,9 @@ def _received(data: bytes) -> Answer | Exception:
     return answer  # type: ignore[no-any-return]
 
 
-def _on_cluster(orders: Iterator[Order], perform: Perform, address: str) -> Iterator[tuple[Order, Answer | Exception]]:
+def _on_cluster(
+    orders: Iterator[Order], perform: Perform, address: str
+) -> Generator[tuple[Order, Answer | Exception], None, None]:
     answered: list[tuple[Order, Answer | Exception]] = []
     blamed: list[Order] = []
     alone = False

@@ -1,8 +1,9 @@
 """The warm process: it has Python, NumPy and the library loaded, and forks a worker whenever one is asked for.
 
-A fork takes milliseconds where a start takes seconds. The fork walks into the box that bubblewrap built: it joins the
-namespaces of the box's first process, gives up every capability, and keeps no file open but those that it was handed
-(setns(2), capabilities(7)). The warm process itself never runs student code and is told nothing of a student.
+A fork takes milliseconds where a start takes seconds, and judges that work side by side share one warm process. The
+fork walks into the box that bubblewrap built: it joins the namespaces of the box's first process, gives up every
+capability, and keeps no file open but those that it was handed (setns(2), capabilities(7)). The warm process itself
+never runs student code and is told nothing of a student.
 
 `fork` is for the judge; `main` is what runs in the warm process.
 """
@@ -12,21 +13,24 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import json
 import os
 import platform
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unrolled.data import fetching
 from unrolled.simgpu import process as machine
 from unrolled_grader import worker
 
@@ -58,7 +62,7 @@ _BEGIN = """\
 import json, socket, sys
 sys.path[:] = json.loads(sys.argv[2])
 from unrolled_grader import zygote
-zygote.main(socket.socket(fileno=int(sys.argv[1])))
+zygote.main(*(socket.socket(fileno=number) for number in json.loads(sys.argv[1])))
 """
 """The warm process imports from where the judge does, and from nowhere else."""
 
@@ -67,30 +71,19 @@ class ZygoteError(RuntimeError):
     """No worker could be started: why."""
 
 
-class Zygote:
-    """The warm process, seen from the judge."""
+class Line:
+    """A way to a warm process: whoever has the end of one can have workers forked."""
 
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        path = [folder for folder in sys.path if os.path.isabs(folder)]
-        cache = tempfile.gettempdir()  # where Matplotlib keeps its list of fonts from one start to the next
-        environment = {**ENVIRONMENT, "MPLCONFIGDIR": str(Path(cache, f"unrolled-fonts-{os.getuid()}"))}
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _BEGIN, str(theirs.fileno()), json.dumps(path)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env=environment,
-                cwd="/",
-            )
-        self._control = ours
+    def __init__(self, end: socket.socket, spare: Sequence[socket.socket] = ()) -> None:
+        self._end = end
+        self.spare = list(spare)
+        """Ends of more lines to the same process, for other processes to have."""
 
     def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         """Start a worker with these open files; its process id, as this process sees it. Raises ZygoteError."""
         try:
-            socket.send_fds(self._control, [json.dumps(order).encode()], descriptors)
-            answer = json.loads(self._control.recv(ORDER_LIMIT) or b"{}")
+            socket.send_fds(self._end, [_message(order)], descriptors)
+            answer = json.loads(_rest(self._end, b"") or b"{}")
         except OSError as error:
             answer = {"error": str(error)}
         if "pid" not in answer:
@@ -98,17 +91,65 @@ class Zygote:
         return int(answer["pid"])
 
     def close(self) -> None:
+        """Let go of the line."""
+        for end in (self._end, *self.spare):
+            end.close()
+
+
+class Zygote(Line):
+    """A warm process of our own, with so many spare lines. It ends with this one."""
+
+    def __init__(self, spare: int = 0) -> None:
+        ours, theirs = zip(*(socket.socketpair() for _ in range(1 + spare)), strict=True)
+        numbers = [end.fileno() for end in theirs]
+        path = [folder for folder in sys.path if os.path.isabs(folder)]
+        # Matplotlib keeps its list of fonts from one start to the next, where no other account can put one.
+        environment = {**ENVIRONMENT, "MPLCONFIGDIR": str(fetching.cache() / "matplotlib")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _BEGIN, json.dumps(numbers), json.dumps(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=numbers,
+            env=environment,
+            cwd="/",
+        )
+        for end in theirs:
+            end.close()
+        super().__init__(ours[0], ours[1:])
+
+    def close(self) -> None:
         """End the warm process. Workers in boxes live on until their box is closed; others end with it."""
-        self.forget()
+        super().close()
+        self._process.kill()  # it keeps nothing, and may still be loading
         self._process.wait()
 
-    def forget(self) -> None:
-        """Leave the warm process to whoever else holds its other end."""
-        self._control.close()
+
+def _message(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content).encode() + b"\n"
 
 
-_warm: list[Zygote] = []
+def _rest(end: socket.socket, data: bytes) -> bytes:
+    """A message of which `data` has arrived; empty if the other end is gone before all of it is there."""
+    while not data.endswith(b"\n"):
+        if not (more := end.recv(ORDER_LIMIT)):
+            return b""
+        data += more
+    return data
+
+
+_warm: list[Line] = []
 _one_at_a_time = threading.Lock()
+
+
+def warm(spare: int) -> None:
+    """Start this process's warm one, if it has none and can have one, and do not wait until it is ready.
+
+    So many other processes can share it.
+    """
+    if hasattr(os, "fork"):
+        with _one_at_a_time:
+            if not _warm:
+                _warm.append(Zygote(spare))
 
 
 def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
@@ -124,6 +165,20 @@ def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         return _warm[0].fork(order, descriptors)
 
 
+def shared() -> Callable[[], None]:
+    """To be called in another process: from then on it has its workers from this process's warm one.
+
+    Where no line to it is left, that process will start one of its own.
+    """
+    with _one_at_a_time:
+        ends = [_warm[0].spare.pop()] if _warm and _warm[0].spare else []
+    return functools.partial(_use, *ends)
+
+
+def _use(*ends: socket.socket) -> None:
+    _warm[:] = map(Line, ends)
+
+
 @atexit.register
 def end() -> None:
     """End the warm process."""
@@ -134,31 +189,48 @@ def end() -> None:
 def _forget() -> None:
     """In a fork of the judge: the warm process is its parent's, and answers that one alone."""
     while _warm:
-        _warm.pop().forget()
+        Line.close(_warm.pop())
 
 
 if sys.platform != "win32":
     os.register_at_fork(after_in_child=_forget)
 
 
-def main(control: socket.socket) -> None:
-    """Fork a worker for every order that arrives, until the other end is gone."""
+def main(*lines: socket.socket) -> None:
+    """Fork a worker for every order that arrives, until the other end of the first line is gone."""
     _load()
-    while True:
-        data, descriptors, _, _ = socket.recv_fds(control, ORDER_LIMIT, 4)
-        if not data:
-            return
-        order = json.loads(data)
-        child = os.fork()
-        if child == 0:
-            _start_worker(control, order, descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        if order.get("box"):
-            _, status = os.waitpid(child, 0)
-            if status != 0:
-                control.send(json.dumps({"error": "it could not enter the box"}).encode())
-        _reap()
+    open_lines = list(lines)
+    while lines[0] in open_lines:
+        for line in select.select(open_lines, [], [])[0]:
+            order, descriptors = _received(line)
+            if order:
+                _fork_worker(line, order, descriptors)
+            else:
+                open_lines.remove(line)
+                line.close()
+
+
+def _received(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """An order, with the files that came with it; an empty one if nobody is at the other end any more."""
+    try:
+        data, descriptors, _, _ = socket.recv_fds(line, ORDER_LIMIT, 4)
+        return json.loads((data and _rest(line, data)) or b"{}"), descriptors
+    except OSError:
+        return {}, []
+
+
+def _fork_worker(line: socket.socket, order: dict[str, Any], descriptors: Sequence[int]) -> None:
+    child = os.fork()
+    if child == 0:
+        _start_worker(line, order, descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    if order.get("box"):
+        _, status = os.waitpid(child, 0)
+        if status != 0:
+            with contextlib.suppress(OSError):  # nobody waits for the answer any more
+                line.send(_message({"error": "it could not enter the box"}))
+    _reap()
 
 
 def _reap() -> None:
@@ -169,24 +241,33 @@ def _reap() -> None:
 
 
 def _load() -> None:
-    """Import what notebooks import, so that no worker has to."""
+    """Import what notebooks import, and what shows them, so that no worker has to."""
+    import IPython.core.application
+    import IPython.core.completerlib
+    import IPython.core.magics.execution
+    import IPython.core.oinspect  # noqa: F401
     import ipywidgets  # noqa: F401
     import matplotlib.pyplot as plt
     import matplotlib_inline.backend_inline  # noqa: F401
     import numpy as np
+    import packaging.requirements  # noqa: F401
+    import pooch  # noqa: F401
     import threadpoolctl  # noqa: F401
+    from IPython.core import pylabtools
 
     from unrolled import check, checks, data, journal, kernels, nn, ops, show, simgpu, timing  # noqa: F401
 
     checks.all_specs()
     data.digits()
-    show.convolution(np.eye(3), np.eye(2))._repr_mimebundle_()  # finds the fonts, and loads what draws letters
+    pylabtools.find_gui_and_backend("inline")  # reads what every package offers
+    for picture in (show.convolution(np.eye(3), np.eye(2)), show.bars({"a bar": 1.0}, "s", title="bars")):
+        picture._repr_mimebundle_()  # finds the fonts, and loads what draws letters and axes
     plt.close("all")
     gc.collect()
     gc.freeze()  # so that collections in the workers do not copy every page
 
 
-def _start_worker(control: socket.socket, order: dict[str, Any], descriptors: Sequence[int]) -> None:
+def _start_worker(line: socket.socket, order: dict[str, Any], descriptors: Sequence[int]) -> None:
     """In the fork: walk into the box, fork once more (only a child is in the box's process namespace), and serve.
 
     Without a box this is the worker, and ends with the warm process.
@@ -197,10 +278,12 @@ def _start_worker(control: socket.socket, order: dict[str, Any], descriptors: Se
         if order.get("box"):
             enter(order["box"])
             pid = os.fork()
-        if pid or not order.get("box"):
-            control.send(json.dumps({"pid": pid or os.getpid()}).encode())
         if not pid:
-            control.close()
+            os.setsid()  # before anybody knows of it, so that all of it can be killed from then on
+        if pid or not order.get("box"):
+            line.send(_message({"pid": pid or os.getpid()}))
+        if not pid:
+            line.close()
             _settle(order, descriptors)
             if order.get("role") == "machine":
                 machine.serve(socket.socket(fileno=descriptors[0]), memory_limit=order["memory"])
@@ -211,7 +294,7 @@ def _start_worker(control: socket.socket, order: dict[str, Any], descriptors: Se
         with contextlib.suppress(OSError):
             os.write(2, f"worker: {type(error).__name__}: {error}\n".encode())
             if not order.get("box"):
-                control.send(json.dumps({"error": str(error)}).encode())
+                line.send(_message({"error": str(error)}))
     finally:
         os._exit(code)
 
@@ -252,11 +335,10 @@ def enter(pid: int) -> None:
 
 
 def _settle(order: Mapping[str, Any], descriptors: Sequence[int]) -> None:
-    """No open file but those handed over; limits; a folder; a session of its own, so that all of it can be killed."""
+    """No open file but those handed over; limits; a folder and an environment of its own."""
     kept = sorted({0, 1, 2, *descriptors})
     for low, high in zip(kept, [*kept[1:], resource.getrlimit(resource.RLIMIT_NOFILE)[0]], strict=True):
         os.closerange(low + 1, high)
-    os.setsid()
     if not order.get("box") and sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # its parent is the warm process itself
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -270,6 +352,7 @@ def _settle(order: Mapping[str, Any], descriptors: Sequence[int]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(ENVIRONMENT, MPLCONFIGDIR=str(folder.parent / "matplotlib"), TMPDIR=str(folder.parent))
+    home = str(folder.parent)  # without a box, /tmp may hold what another account's worker left there
+    os.environ.update(ENVIRONMENT, HOME=home, TMPDIR=home, MPLCONFIGDIR=f"{home}/matplotlib")
     tempfile.tempdir = None
     sys.path.insert(0, "")

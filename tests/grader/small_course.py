@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -167,15 +168,19 @@ def perform_quickly(order: dict[str, Any]) -> dict[str, Any]:
     return jobs.perform(order)
 
 
+@contextmanager
 def perform_here(
-    orders: Iterable[dict[str, Any]], perform: Any, jobs: int, scheduler: str | None = None
-) -> Iterator[tuple[dict[str, Any], Any]]:
+    orders: Iterable[dict[str, Any]], perform: Any, jobs: int, scheduler: str | None = None, outfit: Any = None
+) -> Iterator[Iterator[tuple[dict[str, Any], Any]]]:
     """In place of `queue.run`: one by one in this process."""
-    for order in orders:
+
+    def outcome(order: dict[str, Any]) -> Any:
         try:
-            yield order, perform(order)
+            return perform(order)
         except Exception as error:
-            yield order, error
+            return error
+
+    yield ((order, outcome(order)) for order in orders)
 
 
 def rows(scores: Iterable[Any]) -> dict[str, tuple[str, float]]:

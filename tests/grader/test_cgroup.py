@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from unrolled_grader import cgroup, process
 from unrolled_grader.transport import Worker, WorkerDiedError
@@ -114,13 +115,6 @@ def running(group: cgroup.Group, source: str) -> subprocess.Popen[str]:
     process.stdin.write("go\n")
     process.stdin.flush()
     return process
-
-
-def eventually(true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return true()
 
 
 BURN = """

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_queue import HERE, begun, double, mark, numbers, refuse
+from test_queue import HERE, answered, begun, double, mark, numbers, refuse
 
 from unrolled_grader import queue
 
@@ -60,18 +60,18 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_answers_and_exceptions_come_from_workers(address: str) -> None:
-    found = list(queue.run([{"number": number} for number in range(6)], double, 1, address))
+    found = answered([{"number": number} for number in range(6)], double, 1, address)
     assert numbers(found) == list(range(6))
     assert all(isinstance(answer, dict) and answer["twice"] == 2 * order["number"] for order, answer in found)
     assert os.getpid() not in {answer["pid"] for _, answer in found if isinstance(answer, dict)}
-    ((_, error),) = queue.run([{"number": 1}], refuse, 1, address)
+    ((_, error),) = answered([{"number": 1}], refuse, 1, address)
     assert "no 1" in str(error)
 
 
 def test_an_order_that_no_worker_can_do_is_deferred(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "PATIENCE", 0.5)
     orders = [{"number": 0, "resources": {"TIMING": 1, "GPU": 1}}, {"number": 1}, {"number": 2, "resources": {}}]
-    found = {order["number"]: answer for order, answer in queue.run(orders, double, 1, address)}
+    found = {order["number"]: answer for order, answer in answered(orders, double, 1, address)}
     assert isinstance(found[0], queue.Deferred)
     assert str(found[0]) == f"deferred: no worker at {address} offers TIMING and GPU"
     assert isinstance(found[1], dict)
@@ -80,7 +80,7 @@ def test_an_order_that_no_worker_can_do_is_deferred(address: str, monkeypatch: p
 
 def test_the_order_of_a_killed_worker_runs_again_elsewhere(address: str, tmp_path: Path) -> None:
     orders = [{"number": number, "folder": str(tmp_path), "dies": int(number == 1)} for number in range(4)]
-    found = list(queue.run(orders, mark, 1, address))
+    found = answered(orders, mark, 1, address)
     assert numbers(found) == list(range(4))
     assert all(isinstance(answer, dict) for _, answer in found)
     assert len(set(begun(tmp_path, 1))) == 2
@@ -92,12 +92,12 @@ def test_a_lost_scheduler_is_named_and_what_was_answered_is_kept(
     monkeypatch.setattr(queue, "CONNECT", 2.0)
     with scheduler(tmp_path) as (address, process), worker(address):
         orders = [{"number": number, "folder": str(tmp_path), "sleeps": 60 * number} for number in range(2)]
-        results = queue.run(orders, mark, 1, address)
-        assert next(results)[0]["number"] == 0
-        begun(tmp_path, 1)
-        process.send_signal(signal.SIGKILL)
-        with pytest.raises(queue.SchedulerError, match=address):
-            next(results)
+        with queue.run(orders, mark, 1, address) as answers:
+            assert next(answers)[0]["number"] == 0
+            begun(tmp_path, 1)
+            process.send_signal(signal.SIGKILL)
+            with pytest.raises(queue.SchedulerError, match=address):
+                next(answers)
 
 
 def test_an_order_that_kills_its_workers_is_given_up_and_no_other(
@@ -109,7 +109,7 @@ def test_an_order_that_kills_its_workers_is_given_up_and_no_other(
             workers.enter_context(worker(address, "TIMING=1,GPU=1"))
         order = {"folder": str(tmp_path), "resources": {"TIMING": 1, "GPU": 1}}
         orders = [{**order, "number": number, "dies": 9 * (number == 0)} for number in range(40)]
-        found = list(queue.run(orders, mark, 1, address))
+        found = answered(orders, mark, 1, address)
     assert numbers(found) == list(range(40))
     (lost,) = [(order["number"], str(answer)) for order, answer in found if isinstance(answer, Exception)]
     assert lost[0] == 0
@@ -120,10 +120,10 @@ def test_an_order_that_kills_its_workers_is_given_up_and_no_other(
 def test_an_unknown_scheduler_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "CONNECT", 0.5)
     with pytest.raises(queue.SchedulerError, match=address):
-        next(queue.run([], double, 1, address))
+        answered([], double, 1, address)
 
 
 def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(queue.SchedulerError, match=r"unrolled\[cluster\]"):
-        next(queue.run([], double, 1, "tcp://127.0.0.1:8786"))
+        answered([], double, 1, "tcp://127.0.0.1:8786")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -278,6 +279,27 @@ def test_what_was_judged_and_not_applied_is_applied(
     commands.grade_class(course, student="fay")
     assert course.done(handed(root, "fay")) is not None
     assert judged.students == ["fay"]
+
+
+def test_a_page_that_a_killed_run_was_renewing_is_made_by_the_next(
+    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_in(root, "lou", answered(root, GOOD))
+    commands.grade_class(course, student="lou")
+    page = course.feedback / "lou" / LESSON / f"{LESSON}.html"
+
+    def killed(course: Course, converter: type, handed: intake.Handed) -> dict[str, Any]:
+        shutil.rmtree(page.parent)  # as nbgrader begins
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Course, "_convert", killed)
+        with pytest.raises(KeyboardInterrupt):
+            course._renew_feedback("lou", LESSON)
+    assert course.done(handed(root, "lou")) is None
+    commands.grade_class(course, student="lou")
+    assert page.exists()
+    assert course.done(handed(root, "lou")) is not None
 
 
 def test_a_forced_run_that_was_killed_goes_on(course: Course, root: Path, judged: Judged) -> None:

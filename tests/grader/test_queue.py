@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from multiprocessing import context
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually, gone
 
 from unrolled_grader import queue
 
@@ -39,10 +41,10 @@ def mark(order: dict[str, Any]) -> dict[str, Any]:
     """Leave a file for each time this order is begun; then do what the order says."""
     folder = Path(order["folder"])
     times = len(list(folder.glob(f"{order['number']}-*")))
-    (folder / f"{order['number']}-{times}").write_text(str(os.getpid()))
-    if times < order.get("dies", 0):
-        os.kill(os.getpid(), signal.SIGKILL)
     try:
+        (folder / f"{order['number']}-{times}").write_text(str(os.getpid()))  # from here on a test may interrupt it
+        if times < order.get("dies", 0):
+            os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(order.get("sleeps", 0))
     finally:
         time.sleep(order.get("cleans", 0))
@@ -54,6 +56,14 @@ def numbers(found: list[tuple[queue.Order, queue.Answer | Exception]]) -> list[i
     return sorted(order["number"] for order, _ in found)
 
 
+def answered(
+    orders: Iterable[queue.Order], perform: queue.Perform, jobs: int, scheduler: str | None = None
+) -> list[tuple[queue.Order, queue.Answer | Exception]]:
+    """All that is answered."""
+    with queue.run(orders, perform, jobs, scheduler) as answers:
+        return list(answers)
+
+
 def begun(folder: Path, number: int, least: int = 1) -> list[int]:
     """The processes that began an order, once there are so many."""
     deadline = time.monotonic() + 20
@@ -63,21 +73,8 @@ def begun(folder: Path, number: int, least: int = 1) -> list[int]:
     return [int(one.read_text()) for one in marks]
 
 
-def gone(pid: int, within: float = 10) -> bool:
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def test_answers_come_from_few_processes_that_are_used_again() -> None:
-    found = list(queue.run([{"number": number} for number in range(20)], double, jobs=2))
+    found = answered([{"number": number} for number in range(20)], double, jobs=2)
     assert numbers(found) == list(range(20))
     assert all(not isinstance(answer, Exception) and answer["twice"] == 2 * o["number"] for o, answer in found)
     pids = {answer["pid"] for _, answer in found if isinstance(answer, dict)}
@@ -87,14 +84,14 @@ def test_answers_come_from_few_processes_that_are_used_again() -> None:
 
 
 def test_an_exception_is_an_answer_even_if_it_cannot_travel() -> None:
-    found = list(queue.run([{"number": 1}, {"number": 2}], refuse, jobs=1))
+    found = answered([{"number": 1}, {"number": 2}], refuse, jobs=1)
     assert [str(answer) for _, answer in found] == ["StubbornError: no 1", "StubbornError: no 2"]
     assert "in refuse" in str(found[0][1].__cause__)  # where it was raised
 
 
 def test_a_killed_process_costs_nobody_else_and_its_order_comes_again(tmp_path: Path) -> None:
     orders = [{"number": number, "folder": str(tmp_path), "dies": {1: 2, 4: 99}.get(number, 0)} for number in range(6)]
-    found = list(queue.run(orders, mark, jobs=2))
+    found = answered(orders, mark, jobs=2)
     assert numbers(found) == list(range(6))
     lost = {order["number"]: answer for order, answer in found if isinstance(answer, Exception)}
     assert list(lost) == [4]
@@ -114,23 +111,44 @@ def test_orders_are_taken_when_somebody_can_work_on_them_and_not_kept() -> None:
             taken.append(number)
             yield Kept(number=number)
 
-    for done, _ in enumerate(queue.run(lazy(), double, jobs=2), 1):
-        assert len(taken) <= done + 2
-        assert sum(type(one) is Kept for one in gc.get_objects()) <= 6
+    with queue.run(lazy(), double, jobs=2) as answers:
+        for done, _ in enumerate(answers, 1):
+            assert len(taken) <= done + 2
+            assert sum(type(one) is Kept for one in gc.get_objects()) <= 6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked by a server on Linux alone")
+def test_a_process_that_could_not_be_forked_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, begun = context.ForkServerProcess.start, []
+
+    def killed_at_first(process: Any) -> None:
+        begun.append(process)
+        if len(begun) == 1:
+            raise EOFError
+        start(process)
+
+    monkeypatch.setattr(context.ForkServerProcess, "start", killed_at_first)
+    assert numbers(answered([{"number": 1}, {"number": 2}], double, jobs=2)) == [1, 2]
+    assert len(begun) == 3
 
 
 def test_no_orders_no_processes() -> None:
-    assert list(queue.run([], double, jobs=4)) == []
+    assert answered([], double, jobs=4) == []
 
 
 def test_who_stops_listening_ends_the_work_at_once_and_it_cleans_up(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    results = queue.run([{"number": 0, "folder": folder}, {"number": 1, "folder": folder, "sleeps": 60}], mark, jobs=2)
-    next(results)
-    (pid,) = begun(tmp_path, 1)
-    results.close()  # type: ignore[attr-defined]
-    assert gone(pid, within=1)
+    orders = [{"number": 0, "folder": folder}, {"number": 1, "folder": folder, "sleeps": 60}]
+    with queue.run(orders, mark, jobs=2) as answers:
+        next(answers)
+        (pid,) = begun(tmp_path, 1)
+    assert eventually(lambda: gone(pid), within=1)
     assert (tmp_path / "cleaned-1").exists()
+
+
+def test_the_work_begins_before_an_answer_is_asked_for(tmp_path: Path) -> None:
+    with queue.run([{"number": 0, "folder": str(tmp_path)}], mark, jobs=2):
+        begun(tmp_path, 0)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -145,7 +163,7 @@ def test_the_work_ends_with_who_ordered_it(tmp_path: Path, how: signal.Signals) 
             os.killpg(coordinator.pid, how)  # as a terminal does
         else:
             coordinator.send_signal(how)
-        assert gone(pid)
+        assert eventually(lambda: gone(pid))
         coordinator.wait(10)
         assert coordinator.stderr is not None
         said = coordinator.stderr.read()
@@ -154,11 +172,11 @@ def test_the_work_ends_with_who_ordered_it(tmp_path: Path, how: signal.Signals) 
 
 
 COORDINATOR = """
-import sys
+import signal, sys
 sys.path.insert(0, {here!r})
 import test_queue
-from unrolled_grader import queue
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in a shell's background, ignored
     order = {{"number": 7, "folder": {folder!r}, "sleeps": 60, "cleans": 0.5}}
-    print(list(queue.run([order], test_queue.mark, jobs=1)))
+    print(test_queue.answered([order], test_queue.mark, jobs=1))
 """

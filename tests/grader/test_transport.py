@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import eventually, gone
 
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
@@ -301,7 +303,7 @@ def test_death_at_any_stage_is_told(stage: str, fresh: Worker) -> None:
     """
     bound(fresh, source)
     if stage == "between":
-        time.sleep(0.5)
+        assert eventually(lambda: gone(fresh.pid))
     ways: dict[str, Callable[[], Any]] = {
         "bind": lambda: fresh.bind("Deadly().g", ""),
         "ask": lambda: fresh.call([Network()], {}, LIMIT),
@@ -355,7 +357,7 @@ def test_an_answer_before_its_question_is_none(fresh: Worker) -> None:
     bound(fresh, f"{RAW}\ndef f():\n    return 1.0")
     fresh.prepare([{}], 64)
     fresh._channel.send({"cell": "raw({'done': 'early'})"})
-    time.sleep(0.5)
+    assert select.select([fresh.socket], [], [], LIMIT)[0]
     with pytest.raises(WorkerDiedError, match="before it was asked"):
         fresh.go(1, LIMIT)
 

@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from waiting import eventually, gone
 
-from unrolled_grader import sandbox, wire, zygote
+from unrolled_grader import cgroup, queue, sandbox, wire, zygote
 from unrolled_grader.transport import Worker
 from unrolled_grader.zygote import ZygoteError
 
@@ -31,23 +33,8 @@ def ends() -> Iterator[tuple[socket.socket, list[int]]]:
         os.close(descriptor)
 
 
-def eventually(true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return true()
-
-
 def links(pid: int) -> dict[str, str]:
     return {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in (*zygote.NAMESPACES, "user")}
-
-
-def gone(pid: int) -> bool:
-    """Whether the process has ended; one that nobody has waited for yet has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 def children(pid: int) -> list[str]:
@@ -93,6 +80,44 @@ def test_a_warm_process_that_died_is_replaced() -> None:
     assert zygote._warm[0]._process.pid != first.pid
 
 
+def work(order: dict[str, Any]) -> dict[str, Any]:
+    """Have a worker, in a process of the queue's, until as many others have one too.
+
+    Answers whether it came from a warm process of that process's own.
+    """
+    with Worker(boxed=False) as worker:
+        assert worker.run_cell("1", 30) is None
+        meet = Path(order["meet"])
+        (meet / str(os.getpid())).touch()
+        eventually(lambda: len(os.listdir(meet)) == order["among"])
+    return {"own": isinstance(zygote._warm[0], zygote.Zygote)}
+
+
+def test_processes_share_the_warm_process_as_far_as_there_are_lines(tmp_path: Path) -> None:
+    zygote.end()
+    zygote.warm(spare=1)
+    with queue.run([{"meet": str(tmp_path), "among": 2}] * 2, work, 2, outfit=zygote.shared) as answers:
+        assert sorted(answer["own"] for _, answer in answers if isinstance(answer, dict)) == [False, True]
+    with Worker(boxed=False) as worker:  # what others did with theirs does no harm to our own line
+        assert worker.run_cell("1", 30) is None
+
+
+def test_who_shared_a_warm_process_that_died_gets_one_of_its_own(tmp_path: Path) -> None:
+    zygote.end()
+    zygote.warm(spare=1)
+    zygote._warm[0]._process.kill()  # type: ignore[attr-defined]
+    with queue.run([{"meet": str(tmp_path), "among": 1}], work, 1, outfit=zygote.shared) as answers:
+        assert [answer for _, answer in answers] == [{"own": True}]
+
+
+def test_a_warm_process_that_still_loads_ends_at_once() -> None:
+    zygote.end()
+    zygote.warm(spare=0)
+    process = zygote._warm[0]._process  # type: ignore[attr-defined]
+    zygote.end()
+    assert process.returncode == -signal.SIGKILL
+
+
 def test_many_forks_leave_no_file_open_and_no_process() -> None:
     with sandbox.Box() as box:
         zygote.end()
@@ -111,7 +136,7 @@ def test_many_forks_leave_no_file_open_and_no_process() -> None:
                 opened.append(len(os.listdir(f"/proc/{warm}/fd")))
                 opened.append(len(os.listdir("/proc/self/fd")))
         assert opened[:2] == opened[2:]
-        assert children(warm) == []
+        assert eventually(lambda: children(warm) == [])
 
 
 def test_workers_without_a_box_end_with_the_warm_process_and_are_let_go_of() -> None:
@@ -121,9 +146,39 @@ def test_workers_without_a_box_end_with_the_warm_process_and_are_let_go_of() -> 
     with Worker(boxed=False) as second:
         assert second.run_cell("1", 30) is None
         warm = zygote._warm[0]._process.pid
-        assert str(pid) not in children(warm)
+        assert eventually(lambda: str(pid) not in children(warm))
         os.kill(warm, signal.SIGKILL)
         assert eventually(lambda: gone(second.pid))
+
+
+def test_a_worker_without_a_box_has_a_home_of_its_own() -> None:
+    """What lies in /tmp may be another account's: its .ipython would do."""
+    with Worker(boxed=False) as worker:
+        home = str(worker._folder)
+        assert worker.run_cell(f"assert get_ipython().ipython_dir == {home + '/.ipython'!r}", 30) is None
+        assert worker.run_cell(f"import os; assert os.path.expanduser('~') == {home!r}", 30) is None
+    assert not Path(home).exists()
+
+
+def test_of_a_worker_closed_at_once_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no control group kills it, it has to be in a process group of its own from the start."""
+    monkeypatch.setattr(cgroup, "new", lambda: None)
+    pids, folders = [], []
+    for _ in range(20):
+        with Worker(boxed=False) as worker:
+            pids.append(worker.pid)
+            folders.append(worker._folder)
+    assert all(map(gone, pids))
+    assert not any(folder and folder.exists() for folder in folders)
+
+
+def test_the_list_of_fonts_lies_in_the_cache_of_whoever_grades(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In /tmp, another account could put one there first."""
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path))
+    with closing(zygote.Zygote()) as warm:
+        environment = Path(f"/proc/{warm._process.pid}/environ")
+        where = f"MPLCONFIGDIR={tmp_path}/matplotlib"
+        assert eventually(lambda: where in environment.read_text().split("\0"))
 
 
 def test_only_absolute_entries_of_the_path_go_along(
