@@ -16,8 +16,9 @@ from unrolled.cli.plan import Exercise, Lesson
 
 FIRST = Lesson("01_first", "First", 60, (Exercise("merge", False, 10), Exercise("matmul", True, 30)))
 SECOND = Lesson("02_second", "Second", 40, (Exercise("im2col", True, 20),))
-DONE = {"passed": True, "ever_passed": True, "points": 2, "max_points": 3, "date": "2026-10-21T12:00:00+00:00"}
-TRIED = {"passed": False, "ever_passed": False, "points": 0, "max_points": 2, "date": "2026-10-20T12:00:00+00:00"}
+# At 10:30 UTC it is the same day from Honolulu to Auckland: days are shown as they are where the test runs.
+DONE = {"passed": True, "ever_passed": True, "points": 2, "max_points": 3, "date": "2026-10-21T10:30:00+00:00"}
+TRIED = {"passed": False, "ever_passed": False, "points": 0, "max_points": 2, "date": "2026-10-20T10:30:00+00:00"}
 
 
 @pytest.fixture(autouse=True)

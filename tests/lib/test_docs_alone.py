@@ -29,7 +29,7 @@ THEIRS = (("plain loops", FORWARD, 2100.0), ("one matrix product", FORWARD, 0.41
 
 
 def rung(label, what, seconds):
-    return {"label": label, "what": what, "seconds": seconds, "batch": 8, "date": "2026-10-18T12:00:00+00:00"}
+    return {"label": label, "what": what, "seconds": seconds, "batch": 8, "date": day_of(18)}
 
 
 def a_journal(checked=CHECKED):
@@ -42,7 +42,7 @@ def a_journal(checked=CHECKED):
 
 
 def day_of(day):
-    return f"2026-10-{day}T12:00:00+00:00"
+    return f"2026-10-{day}T10:30:00+00:00"  # the same day from Honolulu to Auckland
 
 
 def a_notebook(answers=ANSWERS, words="Your answer here.", done=()):
