@@ -88,6 +88,10 @@ def small(**options):
     )
 
 
+STEP = 1e-8
+"""So short that none of these seeds has a corner of LeakyReLU or of a maximum on the way; with 1e-6, 7 of them have."""
+
+
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_the_gradient_of_a_whole_network_along_random_directions(seed):
@@ -99,9 +103,9 @@ def test_the_gradient_of_a_whole_network_along_random_directions(seed):
     direction = rng.normal(size=at.shape)
     losses = []
     for sign in (1, -1):
-        network.parameters[...] = at + sign * 1e-6 * direction
+        network.parameters[...] = at + sign * STEP * direction
         losses.append(network.loss(network.forward(images), labels)[0])
-    assert (losses[0] - losses[1]) / 2e-6 == pytest.approx(gradient @ direction, rel=1e-4, abs=1e-7)
+    assert (losses[0] - losses[1]) / (2 * STEP) == pytest.approx(gradient @ direction, rel=1e-4, abs=1e-7)
 
 
 def test_layers_hold_views_into_the_flat_arrays():
