@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -151,7 +152,8 @@ def _run(release: Release, order: Mapping[str, Any], said: IO[bytes]) -> None:
             process.kill()
             raise
     finally:
-        process.stdin.close()
+        with suppress(BrokenPipeError):  # it ended before it was told: what was to be written is still there
+            process.stdin.close()
         process.wait()
     if process.returncode:
         said.seek(0)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import nbformat
 import pytest
@@ -188,10 +191,25 @@ def test_a_release_that_asks_the_same_needs_no_judge_of_its_own(
     assert versions.release_for("0.0.6", released) == releases.Release("0.0.6", same)
 
 
+class Ended(subprocess.Popen[bytes]):
+    """A process that has ended before anybody writes to it."""
+
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.wait()
+
+
+@pytest.mark.parametrize("process", [subprocess.Popen, Ended])
 def test_a_release_that_fails_grades_nobody(
-    course: Course, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    process: type,
+    course: Course,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     handed_in_older(root, "eve", TRIPLES)
+    started = SimpleNamespace(Popen=process, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+    monkeypatch.setattr(versions, "subprocess", started)
     monkeypatch.setattr(versions, "PERFORM", "raise SystemExit('no NumPy there')")
     assert commands.grade_class(course, student="eve") == 1
     assert f"not graded: version {OLDER} cannot grade here: no NumPy there" in capsys.readouterr().out
