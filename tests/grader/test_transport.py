@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from unrolled_grader import transport, wire
 from unrolled_grader.transport import Worker, WorkerDiedError
 
 LIMIT = 60.0
-STUBBORN = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass\n"
+STUBBORN = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
 RAW = """\
 import json, os, socket, stat, struct
 def raw(message):
@@ -43,7 +44,15 @@ def shared() -> Iterator[Worker]:
 @pytest.fixture
 def fresh() -> Iterator[Worker]:
     with Worker(boxed=True) as worker:
+        assert worker.run_cell("1", LIMIT) is None  # it listens: a short limit does not end before its cell begins
         yield worker
+
+
+@pytest.fixture
+def patient(fresh: Worker, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """A worker that is given time to answer an interrupt."""
+    monkeypatch.setattr(transport, "GRACE", LIMIT)
+    return fresh
 
 
 def bound(worker: Worker, source: str) -> Callable[..., Any]:
@@ -225,26 +234,25 @@ def test_an_object_of_an_earlier_call_is_gone(shared: Worker) -> None:
 # Limits
 
 
-def test_a_cell_that_overruns_is_interrupted_and_the_worker_lives(fresh: Worker) -> None:
-    assert fresh.run_cell("while True: pass", 0.5) == ("KeyboardInterrupt", "")
-    assert fresh.run_cell("x = 1", LIMIT) is None
+def test_a_cell_that_overruns_is_interrupted_and_the_worker_lives(patient: Worker) -> None:
+    assert patient.run_cell("while True: pass", 1.5) == ("KeyboardInterrupt", "")
+    assert patient.run_cell("x = 1", LIMIT) is None
 
 
-def test_a_call_that_overruns_is_interrupted_and_the_worker_lives(fresh: Worker) -> None:
-    bound(fresh, "import time\ndef f(seconds):\n    time.sleep(seconds)\n    return 'slept'")
-    with pytest.raises(TimeLimitError, match=r"ran longer than 0\.5 s"):
-        fresh.call([100], {}, 0.5)
-    assert fresh.call([0], {}, LIMIT) == "slept"
+def test_a_call_that_overruns_is_interrupted_and_the_worker_lives(patient: Worker) -> None:
+    bound(patient, "import time\ndef f(seconds):\n    time.sleep(seconds)\n    return 'slept'")
+    with pytest.raises(TimeLimitError, match=r"ran longer than 1\.5 s"):
+        patient.call([100], {}, 1.5)
+    assert patient.call([0], {}, LIMIT) == "slept"
 
 
 @pytest.mark.parametrize("how", ["cell", "call", "bind", "go"])
 def test_what_ignores_the_interrupt_is_killed(how: str, fresh: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "START_LIMIT", 1.0)
-    loop = textwrap.indent(STUBBORN, "    ")
-    bound(fresh, f"def f():\n{loop}\nclass Slow:\n    g = property(lambda self: f())")
+    bound(fresh, f"{STUBBORN}\ndef f():\n    while True: pass\nclass Slow:\n    g = property(lambda self: f())")
     fresh.prepare([{}], 64)
+    monkeypatch.setattr(transport, "START_LIMIT", 1.0)
     ways: dict[str, Callable[[], Any]] = {
-        "cell": lambda: fresh.run_cell(STUBBORN, 0.5),
+        "cell": lambda: fresh.run_cell("while True: pass", 0.5),
         "call": lambda: fresh.call([], {}, 0.5),
         "bind": lambda: fresh.bind("Slow().g", ""),
         "go": lambda: fresh.go(1, 0.5),
@@ -252,7 +260,7 @@ def test_what_ignores_the_interrupt_is_killed(how: str, fresh: Worker, monkeypat
     begun = time.monotonic()
     with pytest.raises(TimeLimitError):
         ways[how]()
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 50
     assert "after an interrupt" in fresh.dead
     with pytest.raises(WorkerDiedError):
         fresh.run_cell("1", LIMIT)
@@ -271,7 +279,7 @@ def test_a_flood_ends_at_the_limit(flood: str, fresh: Worker) -> None:
         assert ended[0] == "KeyboardInterrupt"
     except (TimeLimitError, WorkerDiedError):
         assert fresh.dead
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 50
 
 
 # Death, and lies
@@ -298,11 +306,13 @@ def test_death_at_any_stage_is_told(stage: str, fresh: Worker) -> None:
     def f(network=None):
         if network is not None: network.forward(1)
         if {stage in ("call", "go", "ask")}: os._exit(0)
-    if {stage == "prepare"}: gc.callbacks.append(lambda *_: os._exit(0))
-    if {stage == "between"}: __import__("threading").Timer(0.2, os._exit, [0]).start()
+    if {stage == "prepare"}:
+        gc.disable()  # there it is asked for, and sooner it must not come
+        gc.callbacks.append(lambda *_: os._exit(0))
     """
     bound(fresh, source)
     if stage == "between":
+        fresh.send_signal(signal.SIGKILL)
         assert eventually(lambda: gone(fresh.pid))
     ways: dict[str, Callable[[], Any]] = {
         "bind": lambda: fresh.bind("Deadly().g", ""),
@@ -328,7 +338,7 @@ def test_death_at_any_stage_is_told(stage: str, fresh: Worker) -> None:
 def test_an_answer_that_no_worker_gives_ends_it(said: Any, fresh: Worker) -> None:
     bound(fresh, f"{RAW}\ndef f():\n    raw({said!r})\n    while True: pass")
     with pytest.raises(WorkerDiedError, match="it sent"):
-        fresh.call([], {}, 10)
+        fresh.call([], {}, LIMIT)
     assert fresh.dead
 
 
@@ -340,7 +350,7 @@ def test_odd_words_in_an_answer_break_nothing(said: Any, fresh: Worker) -> None:
     """The cell phase believes whatever ends it, but nothing but a text is a text."""
     fresh.run_cell(RAW, LIMIT)
     try:
-        ended = fresh.run_cell(f"raw({said!r})", 10)
+        ended = fresh.run_cell(f"raw({said!r})", LIMIT)
     except WorkerDiedError:
         return
     assert ended is None or all(isinstance(word, str) for word in ended)

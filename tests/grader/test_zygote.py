@@ -132,11 +132,11 @@ def test_many_forks_leave_no_file_open_and_no_process() -> None:
             ours.close()  # the worker hangs up
             warm = zygote._warm[0]._process.pid
             assert eventually(lambda pid=pid: gone(pid))
+            assert eventually(lambda warm=warm: children(warm) == [])  # it has closed what it was handed, and waited
             if turn in (0, 49):
                 opened.append(len(os.listdir(f"/proc/{warm}/fd")))
                 opened.append(len(os.listdir("/proc/self/fd")))
         assert opened[:2] == opened[2:]
-        assert eventually(lambda: children(warm) == [])
 
 
 def test_workers_without_a_box_end_with_the_warm_process_and_are_let_go_of() -> None:
@@ -223,7 +223,7 @@ def test_threads_of_the_judge_get_a_worker_each() -> None:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(judge, range(16)))
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(source)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(source)], check=True, timeout=600)
 
 
 def test_the_warm_process_ends_with_its_judge() -> None:
@@ -231,7 +231,7 @@ def test_the_warm_process_ends_with_its_judge() -> None:
         "from unrolled_grader import transport, zygote; w = transport.Worker(boxed=False); print(w.pid, flush=True);"
     )
     source += "print(zygote._warm[0]._process.pid, flush=True); import os; os.kill(os.getpid(), 9)"
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=600)
     pids = [int(line) for line in done.stdout.split()]
     assert len(pids) == 2
     assert eventually(lambda: all(map(gone, pids)))

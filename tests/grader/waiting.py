@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def eventually(true: Callable[[], bool], within: float = 20) -> bool:
+def eventually(true: Callable[[], bool], within: float = 60) -> bool:
     """Whether it comes true within so many seconds."""
     deadline = time.monotonic() + within
     while not true() and time.monotonic() < deadline:
