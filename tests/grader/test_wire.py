@@ -98,11 +98,13 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_values_come_back_as_they_were(value: Any) -> None:
     assert same(there_and_back(value), value)
 
 
+@settings(deadline=None)
 @given(ARRAYS)
 def test_arrays_of_any_layout_come_back_in_c_order(array: wire.Array) -> None:
     for view in (np.asfortranarray(array), array.T, array[..., ::-1] if array.ndim else array):
@@ -112,6 +114,7 @@ def test_arrays_of_any_layout_come_back_in_c_order(array: wire.Array) -> None:
         assert back.flags.writeable
 
 
+@settings(deadline=None)
 @given(DTYPES, st.integers(0, 100))
 def test_scalars_of_numpy_stay_scalars(dtype: np.dtype[Any], number: int) -> None:
     scalar = np.array(number).astype(dtype)[()]
@@ -190,7 +193,7 @@ def test_objects_of_the_judge_arrive_as_their_stand_ins() -> None:
         wire.decode({"remote": 7}, Memory().get)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(NEAR)
 def test_of_whatever_arrives_nothing_but_a_wire_error_comes(coded: Any) -> None:
     memory = Memory()
@@ -289,8 +292,8 @@ def test_a_key_that_cannot_be_one_makes_no_dictionary() -> None:
 def ends() -> Iterator[tuple[Channel, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.settimeout(10)
-        theirs.settimeout(10)
+        ours.settimeout(60)
+        theirs.settimeout(60)
         yield Channel(ours), theirs
 
 
@@ -298,6 +301,7 @@ def frame(data: bytes) -> bytes:
     return struct.pack("!I", len(data)) + data
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=2), max_size=4), st.integers(1, 7))
 def test_messages_arrive_however_they_are_cut(messages: list[dict[str, Any]], size: int) -> None:
     ours, theirs = socket.socketpair()
