@@ -75,7 +75,7 @@ def graded_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     def judge_quickly(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
         scores = (evidence.Score("double", "pass", 2.0, 2.0, f"in /home/{submission.student}/x.py"),)
-        return judge.Verdicts(submission.notebook, scores, 0.1, (4711,))
+        return judge.Verdicts(submission.notebook, scores, 0.1, (47114711471147,))
 
     monkeypatch.setattr(queue, "run", small_course.perform_here)
     monkeypatch.setattr(judge, "judge", judge_quickly)
@@ -111,7 +111,7 @@ def test_an_export_names_nobody(course: Course, tmp_path: Path) -> None:
     made = files(out)
     names = pseudonyms.names(pseudonyms.key(course.grades), KNOWN)
     whole = "\n".join([*made, *made.values()])
-    for text in ("Lovelace", "Müller", "example.org", "9000017", "A. L.", "photoUrl", "4711", "T10:00"):
+    for text in ("Lovelace", "Müller", "example.org", "9000017", "A. L.", "photoUrl", "47114711471147", "T10:00"):
         assert text not in whole
     assert re.search(r"\bada(\b|_)", whole, re.IGNORECASE) is None
     assert f"# by {names['ada']}\n" in "".join(

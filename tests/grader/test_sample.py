@@ -52,7 +52,8 @@ def judged(student: str, lesson: str) -> dict[str, checks.Report]:
     for name, spec in checks.lessons()[lesson].items():
         if (name, sources[name]) not in JUDGED:
             untimed = dataclasses.replace(spec, speed=None, rung=None)
-            report = checks.run(name, untimed, namespace[name], seed=20300101, case_limit=1.0)
+            limit = 1.0 if student == "endless" and name in LOST[student] else 600.0  # no honest one ends by the clock
+            report = checks.run(name, untimed, namespace[name], seed=20300101, case_limit=limit)
             JUDGED[name, sources[name]] = report
     return {name: JUDGED[name, sources[name]] for name in checks.lessons()[lesson]}
 
