@@ -18,7 +18,7 @@ from test_queue import HERE, answered, begun, double, mark, numbers, refuse
 
 from unrolled_grader import queue
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def scheduler(folder: Path, failures: int = 1) -> Iterator[tuple[str, subprocess
     where = folder / "scheduler.json"
     command = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(where))
     with dask(*command, failures=failures) as process:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not (where.exists() and where.read_text()):
             assert time.monotonic() < deadline, "no scheduler"
             time.sleep(0.02)
@@ -56,6 +56,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         address, _ = stack.enter_context(scheduler(tmp_path_factory.mktemp("dask")))
         for _ in range(2):
             stack.enter_context(worker(address))
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)  # one test gives up early on what no worker offers
         yield address
 
 
