@@ -22,7 +22,7 @@ from unrolled.notebooks import Executed
 from unrolled_grader.authoring import SOLUTIONS
 
 FOLDER = Path("build", "executed")
-CELL_TIMEOUT = 120.0
+CELL_TIMEOUT = 600.0
 
 
 def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, Executed]:
