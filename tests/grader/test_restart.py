@@ -47,13 +47,14 @@ def test_a_class_is_graded_once_however_often_the_run_is_killed(tmp_path: Path) 
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
             assert run.stdout is not None
             seen = (line for line in run.stdout if line.startswith("["))
-            assert len(list(islice(seen, graded))) == graded
+            if len(list(islice(seen, graded))) < graded:
+                assert run.wait() == 0  # while this process was held up, the others graded everybody
             if graded:
                 time.sleep(random.uniform(0, 0.1))  # a quick machine grades four in that time
             else:
                 select.select([run.stdout], [], [], random.uniform(0, 5))  # as it starts, or with its first line
             run.kill()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     grades, feedback = root / "grades", root / "grader" / "feedback"
     states = record.states(grades)
