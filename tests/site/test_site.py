@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 
+from chromium import PATIENCE
 from unrolled.syllabi import SYLLABI
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,6 +162,7 @@ BUT_COLOURS = {"resultTypes": ["violations"], "rules": {"color-contrast": {"enab
 def page(browser):
     """A page as wide as a phone; what its console says and what it asks for is gathered."""
     tab = browser.new_page(viewport={"width": 375, "height": 800})
+    tab.set_default_timeout(1000 * PATIENCE)
     tab.said, tab.asked = [], []
     tab.on("console", lambda message: tab.said.append(message.text) if message.type in ("error", "warning") else None)
     tab.on("pageerror", lambda error: tab.said.append(str(error)))
@@ -207,17 +209,16 @@ def test_colours_have_contrast_in_light_and_dark(address, page, scheme):
 @pytest.mark.parametrize(("term", "leads_to"), [("padding", "02_convolution"), ("畳み込み", "glossary.html")])
 def test_search_finds_a_term_in_english_and_in_japanese(address, page, term, leads_to):
     page.goto(f"{address}search.html?q={term}")
-    page.locator(f"#search-results a[href*='{leads_to}']").first.wait_for(timeout=30_000)
+    page.locator(f"#search-results a[href*='{leads_to}']").first.wait_for()
     assert page.said == []
 
 
-def test_the_search_field_leads_to_the_search(address, browser):
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+def test_the_search_field_leads_to_the_search(address, page):
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(address + "index.html")
     page.locator(".sidebar-search").fill("unpooling")
     page.keyboard.press("Enter")
-    page.locator("#search-results a[href*='03_pooling']").first.wait_for(timeout=30_000)
-    page.close()
+    page.locator("#search-results a[href*='03_pooling']").first.wait_for()
 
 
 def test_what_scrolls_is_reached_by_keyboard_and_japanese_is_called_so(address, page):
