@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+
+from chromium import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTIFACTS = ROOT / "artifacts" / "browser"
@@ -44,9 +46,6 @@ class Server:
 @contextlib.contextmanager
 def jupyter_lab(folder: Path, home: Path) -> Iterator[Server]:
     """JupyterLab over `folder`, with settings and runtime files of its own in `home`."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     token = secrets.token_hex(16)
     environment = {
         **os.environ,
@@ -61,8 +60,6 @@ def jupyter_lab(folder: Path, home: Path) -> Iterator[Server]:
     options = [
         "--no-browser",
         "--allow-root",
-        f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0",
         f"--IdentityProvider.token={token}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
@@ -74,20 +71,25 @@ def jupyter_lab(folder: Path, home: Path) -> Iterator[Server]:
             [sys.executable, "-m", "jupyterlab", *options], cwd=folder, env=environment, stdout=log, stderr=log
         )
         try:
-            _wait_until_up(process, f"http://127.0.0.1:{port}/api/status?token={token}", home / "server.log")
-            yield Server(f"http://127.0.0.1:{port}", token)
+            yield Server(_url_once_up(process, home, token), token)
         finally:
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
 
 
-def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + 60
+def _url_once_up(process: subprocess.Popen[bytes], home: Path, token: str) -> str:
+    """Where the server listens. It chooses the port: one that is free now may be taken until it has started."""
+    written = home / "runtime" / f"jpserver-{process.pid}.json"
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
-            return
+        with contextlib.suppress(OSError, ValueError):  # no file yet, half of it, or nobody listens yet
+            url = f"http://127.0.0.1:{json.loads(written.read_text())['port']}"
+            with direct.open(f"{url}/api/status?token={token}", timeout=5):
+                return url
         time.sleep(0.3)
-    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()}")
+    raise RuntimeError(f"JupyterLab did not start:\n{(home / 'server.log').read_text()}")
