@@ -236,7 +236,7 @@ class _Slow(bytes):
         return made
 
     def __len__(self) -> int:
-        self.asleep.wait(5)  # type: ignore[attr-defined]
+        self.asleep.wait(60)  # type: ignore[attr-defined]
         return super().__len__()
 
 

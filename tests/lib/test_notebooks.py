@@ -33,8 +33,13 @@ def run(tmp_path, *cells, **options):
     return notebooks.run(nb, **{"cwd": tmp_path, "cell_timeout": 20, **options})
 
 
+def printed(cell) -> str:
+    """All of it: a slow kernel sends a line and its end apart."""
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
 def text(executed, index: int) -> str:
-    return "".join(output.get("text", "") for output in executed.notebook.cells[index].outputs)
+    return printed(executed.notebook.cells[index])
 
 
 def test_a_run_leaves_the_loggers_of_others_alone(tmp_path, capfd):
@@ -106,16 +111,16 @@ def test_skipped_cells_are_not_run_and_each_other_code_cell_is_told(tmp_path):
         "print('b')",
         "print('c')",
         skip=lambda cell: "'b'" in cell.source,
-        on_cell=lambda index, cell: told.append((index, cell.outputs[0].text)),
+        on_cell=lambda index, cell: told.append((index, printed(cell))),
     )
     assert told == [(0, "a\n"), (3, "c\n")]
     assert executed.notebook.cells[2].outputs == []
 
 
 def test_a_cell_that_runs_too_long_is_interrupted_and_the_next_ones_run(tmp_path):
-    executed = run(tmp_path, "while True: pass", "print('on')", cell_timeout=1)
+    executed = run(tmp_path, "while True: pass", "print('on')", cell_timeout=5)  # enough for the second on any machine
     (error,) = executed.errors
-    assert (error.cell_index, error.name, error.message) == (0, "CellTimeoutError", "interrupted after 1 s")
+    assert (error.cell_index, error.name, error.message) == (0, "CellTimeoutError", "interrupted after 5 s")
     assert executed.stopped is None
     assert text(executed, 1) == "on\n"
 
@@ -137,7 +142,7 @@ def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
     assert executed.errors[0].name == "CellTimeoutError"
     assert "still busy after 1 s and an interrupt" in executed.stopped
     assert executed.notebook.cells[1].outputs == []
-    assert executed.seconds < 15
+    assert executed.seconds < 60, "it waits for no sleep of the cell's"
 
 
 def test_endless_output_is_cut_and_leaves_the_report(tmp_path, monkeypatch):
