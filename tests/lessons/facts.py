@@ -10,6 +10,8 @@ from unrolled.checks.run import HERE
 MARGIN = 1.5
 WITH_ANSWERS = dataclasses.replace(HERE, withhold=False)
 """Where the library's answers may be called: the mutants here are made of them, for brevity."""
+CASE_LIMIT = 60.0
+"""Seconds of a case: many times what the slowest takes, so that a busy machine ends none."""
 ATTEMPTS = 4  # as when graded: an inconclusive verdict is measured again, up to three times
 
 
@@ -31,7 +33,9 @@ def settled(spec: checks.Spec, function, at_least: float) -> str:
 def assert_rejected(name: str, spec: checks.Spec, mutant) -> None:
     """Fact 3: the mutant earns nothing, and the check says why in the words that help."""
     for seed in range(3):
-        report = checks.run(name, spec, mutant.function, seed=seed, climb=False, place=WITH_ANSWERS)
+        report = checks.run(
+            name, spec, mutant.function, seed=seed, climb=False, place=WITH_ANSWERS, case_limit=CASE_LIMIT
+        )
         assert not report.passed
         assert report.points == 0
         assert mutant.says in str(report)
@@ -39,7 +43,7 @@ def assert_rejected(name: str, spec: checks.Spec, mutant) -> None:
 
 def assert_honest(name: str, spec: checks.Spec, function) -> None:
     """Fact 4: the function passes, at 1.5 T or nearly so."""
-    assert checks.run(name, without_speed(spec), function).passed
+    assert checks.run(name, without_speed(spec), function, case_limit=CASE_LIMIT).passed
     with_room = settled(spec, function, MARGIN * spec.speed.at_least)
     assert with_room != "fail"
     assert with_room == "pass" or settled(spec, function, spec.speed.at_least) == "pass"
@@ -47,5 +51,5 @@ def assert_honest(name: str, spec: checks.Spec, function) -> None:
 
 def assert_too_slow(name: str, spec: checks.Spec, loop) -> None:
     """Fact 4: the loop is right, and does not pass, even at 0.67 T."""
-    assert checks.run(name, without_speed(spec), loop).passed
+    assert checks.run(name, without_speed(spec), loop, case_limit=CASE_LIMIT).passed
     assert settled(spec, loop, spec.speed.at_least / MARGIN) != "pass"

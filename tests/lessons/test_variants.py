@@ -12,7 +12,7 @@ import shutil
 import jupytext
 import nbformat
 import pytest
-from facts import WITH_ANSWERS, assert_honest, assert_rejected, assert_too_slow, without_speed
+from facts import CASE_LIMIT, WITH_ANSWERS, assert_honest, assert_rejected, assert_too_slow, without_speed
 from lessons_found import LESSONS, ROOT
 
 from unrolled import checks, notebooks
@@ -74,7 +74,14 @@ def test_a_variant_is_worth_what_its_exercise_is(name):
 @pytest.mark.parametrize("name", SPECS)
 def test_the_reference_passes_for_any_seed(name):
     for seed in range(5):
-        report = checks.run(name, without_speed(SPECS[name]), SPECS[name].reference, seed=seed, place=WITH_ANSWERS)
+        report = checks.run(
+            name,
+            without_speed(SPECS[name]),
+            SPECS[name].reference,
+            seed=seed,
+            place=WITH_ANSWERS,
+            case_limit=CASE_LIMIT,
+        )
         assert report.passed, str(report)
 
 
@@ -122,7 +129,7 @@ def test_fact_4_the_loop_does_not_pass(name):
 @pytest.mark.parametrize("name", TIMED)
 def test_the_baseline_is_correct(name):
     spec = SPECS[name]
-    assert checks.run(name, without_speed(spec), spec.speed.baseline, place=WITH_ANSWERS).passed
+    assert checks.run(name, without_speed(spec), spec.speed.baseline, place=WITH_ANSWERS, case_limit=CASE_LIMIT).passed
 
 
 def built(lesson: str, chosen: dict[str, str], folder: str):
@@ -133,7 +140,7 @@ def built(lesson: str, chosen: dict[str, str], folder: str):
 @pytest.mark.parametrize(("lesson", "which"), ROUNDS)
 def test_a_lesson_with_all_its_variants_runs_and_earns_everything(lesson, which, tmp_path):
     chosen = first_variants(lesson, which)
-    result = notebooks.run(built(lesson, chosen, "solutions"), cwd=tmp_path, cell_timeout=120)
+    result = notebooks.run(built(lesson, chosen, "solutions"), cwd=tmp_path, cell_timeout=600)
     assert [str(error) for error in result.errors] == []
     declared = checks.lessons()[lesson]
     assert set(result.reports) == {f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
@@ -153,7 +160,7 @@ def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(l
         answer = (notebooks.grade_id(cell) or "") in SPECS
         return cell.source not in ours and not answer and "check.start(" not in cell.source
 
-    result = notebooks.run(notebook, cwd=tmp_path, cell_timeout=120, skip=others)
+    result = notebooks.run(notebook, cwd=tmp_path, cell_timeout=600, skip=others)
     assert [str(error) for error in result.errors] == []
     assert {name: found.report().points for name, found in result.reports.items()} == dict.fromkeys(
         (f"{exercise}_{suffix}" for exercise, suffix in chosen.items()), 0
