@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import time
 from pathlib import Path
 
 from lab import ARTIFACTS, ROOT, jupyter_lab
 from playwright.sync_api import Locator, Page, expect
 
+from chromium import PATIENCE
+
 LESSON = "02_convolution"
+PAGE_DOWN = """window => {
+    const end = window.scrollTop + window.clientHeight >= window.scrollHeight - 1;
+    window.scrollTo(0, end ? 0 : window.scrollTop + 700);
+}"""
 
 
 def run_all(page: Page) -> None:
     """Run > Run All Cells, as a learner would, and wait until the kernel rests."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    indicator = page.locator(".jp-Notebook-ExecutionIndicator")
-    expect(indicator).to_have_attribute("data-status", "busy")
-    expect(indicator).to_have_attribute("data-status", "idle", timeout=180_000)
+    done = re.compile(r"Executed \d+ cells")  # while they run it is 3/25 cells, and before nothing
+    expect(page.locator(".jp-Notebook-ExecutionIndicator")).to_contain_text(done, timeout=3 * 1000 * PATIENCE)
 
 
 def scroll_to(page: Page, target: Locator) -> None:
-    """JupyterLab renders what is near the window only: page down until the target is there."""
-    page.locator(".jp-Notebook .jp-Cell").first.click()
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+Home")
-    for _ in range(60):
-        if target.count():
-            target.first.scroll_into_view_if_needed()
-            return
-        page.locator(".jp-WindowedPanel-outer").first.hover()
-        page.mouse.wheel(0, 700)
+    """JupyterLab renders what is near the window only: page down, again from the top, until the target is there.
+
+    A page may be rendered only after it was scrolled past, so the first way down need not find it.
+    """
+    window = page.locator(".jp-WindowedPanel-outer").first
+    window.evaluate("window => window.scrollTo(0, 0)")
+    deadline = time.monotonic() + PATIENCE
+    while not target.first.is_visible():
+        assert time.monotonic() < deadline, f"{target} does not appear in the notebook"
+        window.evaluate(PAGE_DOWN)
         page.wait_for_timeout(150)
-    raise AssertionError(f"{target} does not appear in the notebook")
+    target.first.scroll_into_view_if_needed()
 
 
 def open_lesson(page: Page, url: str) -> None:
     page.goto(url)
-    expect(page.locator(".jp-Notebook")).to_be_visible(timeout=60_000)
+    expect(page.locator(".jp-Notebook")).to_be_visible()
     expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle")  # the kernel is connected
 
 

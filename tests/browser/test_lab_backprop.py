@@ -29,7 +29,7 @@ def test_a_learner_steps_through_the_graph_and_breaks_a_gradient(page: Page, tmp
 
         graph = page.locator(".jp-OutputArea-output", has=page.locator(".noUi-handle"))
         scroll_to(page, graph)
-        step, broken = graph.first.locator(".noUi-handle").all()
+        step, broken = (graph.first.locator(".noUi-handle").nth(n) for n in range(2))
         picture = graph.first.locator("img")
         step.focus()
         for _ in range(3):

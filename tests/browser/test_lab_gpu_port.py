@@ -27,7 +27,7 @@ def test_a_learner_moves_the_clocks_stop_and_is_told_that_it_lies(page: Page, tm
 
         timeline = page.locator(".jp-OutputArea-output", has=page.locator(".noUi-handle"))
         scroll_to(page, timeline)
-        stop, wait = timeline.first.locator(".noUi-handle").all()
+        stop, wait = (timeline.first.locator(".noUi-handle").nth(n) for n in range(2))
         picture = timeline.first.locator("img")
         expect(picture).to_have_attribute("alt", containing("The clock stops after call 4 (matmul), without waiting"))
         stop.focus()
