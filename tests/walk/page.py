@@ -62,7 +62,7 @@ class Walk:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
-            timeout=600,
+            timeout=3600,
         )
         if done.returncode:
             self.failed.append(command)
