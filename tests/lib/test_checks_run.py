@@ -305,6 +305,25 @@ def test_the_time_limit_leaves_no_alarm_behind():
     assert signal.getsignal(signal.SIGALRM) is before
 
 
+LATE = """
+def late(which, seconds, interval=0.0):
+    if seconds == 0:
+        signal.raise_signal(signal.SIGALRM)
+    return setitimer(which, seconds, interval)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no interval timer, only one interrupt")
+def test_an_alarm_while_the_block_is_left_comes_too_late(monkeypatch):
+    """It must not raise where the timer is about to be turned off: the next alarm would come half a second later."""
+    names = {"signal": signal, "setitimer": signal.setitimer}
+    exec(compile(LATE, limits.__file__, "exec"), names)  # as if it were a line of that module
+    monkeypatch.setattr(signal, "setitimer", names["late"])
+    with time_limit(60):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
 def test_the_time_limit_ends_what_waits():
     with pytest.raises(TimeLimitError), time_limit(0.05):
         time.sleep(5)

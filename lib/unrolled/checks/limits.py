@@ -46,13 +46,14 @@ def _by_alarm(seconds: float) -> Iterator[None]:
 
     def stop(signum: int, frame: FrameType | None) -> None:
         alarm = next(alarms)
+        fast = alarm > PATIENCE
+        if frame is not None and _first_frame_outside(frame) is entered_from and (fast or _is_ours(frame)):
+            return  # the block is left already
         if alarm == PATIENCE:
             # Some will fall into a `__del__` or a callback of the garbage collector. Errors there go to this hook, and
             # the next alarm would hit a hook in Python. This one is in C, where none falls, and forgets them.
             sys.unraisablehook = forget
             signal.setitimer(signal.ITIMER_REAL, 20e-6, 37e-6)
-        elif alarm > PATIENCE and frame is not None and _first_frame_outside(frame) is entered_from:
-            return  # the block is left already
         raise TimeLimitError(f"ran longer than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
@@ -66,11 +67,16 @@ def _by_alarm(seconds: float) -> Iterator[None]:
 
 
 def _first_frame_outside(frame: FrameType) -> FrameType | None:
-    """The innermost frame that belongs neither to this module nor to contextlib, which calls it."""
+    """The innermost frame that is not ours."""
     at: FrameType | None = frame
-    while at is not None and at.f_code.co_filename in (__file__, contextlib.__file__):
+    while at is not None and _is_ours(at):
         at = at.f_back
     return at
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether it belongs to this module or to contextlib, which calls it."""
+    return frame.f_code.co_filename in (__file__, contextlib.__file__)
 
 
 def _by_interrupt(seconds: float) -> Iterator[None]:
