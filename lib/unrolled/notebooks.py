@@ -33,6 +33,8 @@ RICH_LIMIT = 50_000_000
 """Characters of pictures and other displayed data that are kept of one cell."""
 IOPUB_TIMEOUT = 10
 """Seconds that a cell's last outputs may take to arrive after the cell has ended or was interrupted."""
+LONGEST_SOCKET = 100
+"""Bytes of the name of a socket that every system takes, less its number."""
 
 LOG = logging.getLogger(__name__)
 """nbclient's log, a logger of its own: what it would say stands in the result."""
@@ -127,7 +129,7 @@ def run(
     state = _Run()
     with tempfile.TemporaryDirectory(prefix="unrolled-") as scratch:
         environment = {**os.environ, "UNROLLED_JOURNAL": str(Path(scratch) / "journal.json"), **(env or {})}
-        client = _Client(nb, cell_timeout)
+        client = _Client(nb, cell_timeout, Path(scratch) / "kernel")
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}  # the cells' own output goes another way
         try:
             with client.setup_kernel(env=environment, cwd=str(cwd), **quiet):
@@ -214,11 +216,14 @@ def _note_errors(client: _Client, state: _Run, index: int, cell: NotebookNode, c
 class _Client(NotebookClient):
     """Runs cells in this very interpreter, whatever kernelspecs the machine has; keeps count of what a cell shows."""
 
-    def __init__(self, nb: NotebookNode, cell_timeout: float) -> None:
+    def __init__(self, nb: NotebookNode, cell_timeout: float, socket: Path) -> None:
         specs = KernelSpecManager(kernel_dirs=[])
+        # Sockets of our own, at `socket`-1 and so on: a port that is found free may be another's once the kernel is up.
+        private = os.name != "nt" and len(os.fsencode(socket)) < LONGEST_SOCKET
+        where = {"transport": "ipc", "ip": str(socket)} if private else {}
         super().__init__(
             nb,
-            km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs),
+            km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, **where),
             timeout=cell_timeout,
             allow_errors=True,
             interrupt_on_timeout=True,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
+from jupyter_client.provisioning.local_provisioner import LocalPortCache
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from unrolled import notebooks
@@ -82,6 +86,19 @@ def test_the_kernel_is_this_python_in_the_given_folder_with_the_given_environmen
     assert (executable, folder, mine) == (sys.executable, str(tmp_path), "7")
     assert not journal.startswith((str(tmp_path), os.getcwd())), "the learner's journal is not touched"
     assert text(run(tmp_path, show, env={"MINE": "7", "UNROLLED_JOURNAL": "/there"}), 0).split()[3] == "/there"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such sockets")
+@pytest.mark.parametrize(("folder", "asks"), [("t", False), ("t" * 100, True)])
+def test_a_kernel_takes_no_port_unless_the_names_of_its_sockets_are_too_long(tmp_path, monkeypatch, folder, asks):
+    asked = []
+    find = LocalPortCache.find_available_port
+    monkeypatch.setattr(LocalPortCache, "find_available_port", lambda *args: asked.append(args) or find(*args))
+    with TemporaryDirectory() as short:
+        (Path(short) / folder).mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(Path(short) / folder))
+        assert text(run(tmp_path, "print('on')"), 0) == "on\n"
+        assert bool(asked) is asks
 
 
 def test_a_kernelspec_of_the_machine_does_not_take_the_kernels_place(tmp_path, monkeypatch):
