@@ -18,7 +18,6 @@ import gc
 import importlib
 import json
 import os
-import platform
 import select
 import signal
 import socket
@@ -32,7 +31,7 @@ from typing import Any
 
 from unrolled.data import fetching
 from unrolled.simgpu import process as machine
-from unrolled_grader import worker
+from unrolled_grader import seccomp, worker
 
 if sys.platform != "win32":
     import fcntl
@@ -41,7 +40,6 @@ if sys.platform != "win32":
 NAMESPACES = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
 NS_GET_USERNS = 0xB701  # ioctl_ns(2): the user namespace that owns a namespace
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38  # prctl(2)
-KEYCTL = {"x86_64": 250, "aarch64": 219}  # keyctl(2) by its number: the C library has no name for it
 KEYCTL_JOIN_SESSION_KEYRING = 1
 CAPABILITY_VERSION_3 = 0x20080522  # capset(2)
 ORDER_LIMIT = 1 << 16
@@ -276,7 +274,7 @@ def _start_worker(line: socket.socket, order: dict[str, Any], descriptors: Seque
     try:
         baseline = _imported(order["baseline"]) if "baseline" in order else None
         if order.get("box"):
-            enter(order["box"])
+            enter(order["box"], gpu=order.get("gpu", False))
             pid = os.fork()
         if not pid:
             os.setsid()  # before anybody knows of it, so that all of it can be killed from then on
@@ -307,8 +305,8 @@ def _imported(order: Mapping[str, str]) -> Any:
     return found
 
 
-def enter(pid: int) -> None:
-    """Join all namespaces of process `pid`, and give up every capability. Raises OSError."""
+def enter(pid: int, *, gpu: bool = False) -> None:
+    """Join all namespaces of process `pid`, and give up every capability and many system calls. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def call(name: str, *arguments: Any) -> None:
@@ -325,13 +323,14 @@ def enter(pid: int) -> None:
         call("setns", namespace, 0)
         os.close(namespace)
     os.chdir("/tmp")
-    if (number := KEYCTL.get(platform.machine())) is not None:  # a new one: ours may hold keys of whoever grades
+    if (number := seccomp.number("keyctl")) is not None:  # a new one: ours may hold keys of whoever grades
         libc.syscall(number, KEYCTL_JOIN_SESSION_KEYRING, None, 0, 0, 0)
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for capability in range(last + 1):
         call("prctl", PR_CAPBSET_DROP, capability, 0, 0, 0)
     call("capset", ctypes.byref((ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)), ctypes.byref((ctypes.c_uint32 * 6)()))
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    seccomp.install(gpu=gpu)
 
 
 def _settle(order: Mapping[str, Any], descriptors: Sequence[int]) -> None:

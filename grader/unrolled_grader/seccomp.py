@@ -1,0 +1,123 @@
+"""Which system calls student code may make: a filter for what no namespace and no read-only mount can stop.
+
+The kernel's keys have no namespace. A file that a process was started from, or was handed, belongs to a mount outside
+of the box: whoever owns it may change its mode, times and attributes from inside. A lease on a file makes others wait
+who open it. A file that is sent along a socket is closed by whoever receives it, which takes as long as its sender
+likes.
+
+The filter is a program of the kernel's small machine, classic BPF, which looks at the number of a call and its second
+argument: see seccomp(2) and Documentation/userspace-api/seccomp_filter.rst of Linux. It stays with every process that
+comes from one that has it. Numbers are those of asm/unistd_64.h and asm-generic/unistd.h, for x86-64 and AArch64; for
+other machines there is no filter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+from collections.abc import Iterator
+
+REFUSED = {
+    "keys": ("add_key", "request_key", "keyctl"),
+    "attributes": (
+        *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
+        *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+    ),
+    "owners": ("chown", "fchown", "lchown", "fchownat"),
+    "another way to call": ("io_uring_setup",),
+}
+SENDING = ("sendmsg", "sendmmsg")
+"""Refused, too, unless a GPU is in reach: whether NVIDIA's driver sends files to itself is its own affair."""
+IDLE = ("chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat")
+"""Succeed and change nothing, so that shutil.copy works: modes and times of files in a box matter to nobody."""
+REFUSED_WITH = {
+    "fcntl": (1024,),  # F_SETLEASE
+    "ioctl": (0x40086602, 0x401C5820, 0x40806685),  # FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY
+}
+"""Calls that are refused with these second arguments."""
+
+_NEW = {"io_uring_setup": 425, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+NUMBERS = {
+    "x86_64": {
+        **{"ioctl": 16, "sendmsg": 46, "fcntl": 72, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94},
+        **{"utime": 132, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198},
+        **{"fremovexattr": 199, "utimes": 235, "add_key": 248, "request_key": 249, "keyctl": 250, "fchownat": 260},
+        **{"futimesat": 261, "fchmodat": 268, "utimensat": 280, "sendmmsg": 307},
+        **_NEW,
+    },
+    "aarch64": {
+        **{"setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16},
+        **{"fcntl": 25, "ioctl": 29, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88},
+        **{"sendmsg": 211, "add_key": 217, "request_key": 218, "keyctl": 219, "sendmmsg": 269},
+        **_NEW,
+    },
+}
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""AUDIT_ARCH_*: a process can also call with the numbers of another one, which is refused."""
+X32 = 0x40000000
+"""Set in the numbers of a third set of calls on x86-64."""
+
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD | BPF_W | BPF_ABS and so on
+_NUMBER, _ARCHITECTURE, _SECOND = 0, 4, 24  # bytes into struct seccomp_data; of an argument, the lower half
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000  # SECCOMP_RET_*; the latter with the error's number
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+
+Instruction = tuple[int, int, int, int]
+
+
+def number(name: str) -> int | None:
+    """A system call's number on this machine; None where it is not known."""
+    return NUMBERS.get(platform.machine(), {}).get(name)
+
+
+def program(machine: str, *, gpu: bool) -> bytes:
+    """The filter as the kernel and bubblewrap take it: an array of struct sock_filter. Empty for unknown machines."""
+    if machine not in NUMBERS:
+        return b""
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in _instructions(machine, gpu))
+
+
+def install(*, gpu: bool) -> None:
+    """Filter the calls of this process and of all that come from it, for good. Raises OSError.
+
+    The process must have given up the right to gain rights (PR_SET_NO_NEW_PRIVS).
+    """
+    code = program(platform.machine(), gpu=gpu)
+    if not code:
+        return
+    room = ctypes.create_string_buffer(code, len(code))
+    header = struct.pack("HP", len(code) // 8, ctypes.addressof(room))  # struct sock_fprog
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
+
+
+def _instructions(machine: str, gpu: bool) -> Iterator[Instruction]:
+    """Each test jumps over so many instructions if it holds, and over so many if it does not."""
+    numbers = NUMBERS[machine]
+    refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
+    yield _LOAD, 0, 0, _ARCHITECTURE
+    yield _EQUAL, 1, 0, ARCHITECTURES[machine]
+    yield refuse
+    yield _LOAD, 0, 0, _NUMBER
+    if machine == "x86_64":
+        yield _AT_LEAST, 0, 1, X32
+        yield refuse
+    answers = {name: refuse for names in REFUSED.values() for name in names}
+    answers |= {name: refuse for name in SENDING if not gpu}
+    answers |= dict.fromkeys(IDLE, (_RETURN, 0, 0, _ERROR))  # error 0: done
+    for name, answer in answers.items():
+        if name in numbers:
+            yield _EQUAL, 0, 1, numbers[name]
+            yield answer
+    for name, arguments in REFUSED_WITH.items():
+        yield _EQUAL, 0, 2 + 2 * len(arguments), numbers[name]
+        yield _LOAD, 0, 0, _SECOND
+        for argument in arguments:
+            yield _EQUAL, 0, 1, argument
+            yield refuse
+        yield _RETURN, 0, 0, _ALLOW
+    yield _RETURN, 0, 0, _ALLOW
