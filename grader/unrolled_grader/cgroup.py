@@ -10,6 +10,7 @@ limited by version 2 where it has these controllers, else by version 1.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import time
@@ -100,6 +101,7 @@ def new() -> Group | None:
 def _made(home: Path | None) -> Path | None:
     if home is None:
         return None
+    _sweep(home)
     folder = home / f"unrolled-{os.getpid()}-{next(_numbers)}"
     try:
         folder.mkdir()
@@ -109,6 +111,16 @@ def _made(home: Path | None) -> Path | None:
         return folder
     folder.rmdir()
     return None
+
+
+@functools.cache
+def _sweep(home: Path) -> None:
+    """Remove the empty groups of judges that were killed, so that a judge with the number of one can make its own."""
+    for left in home.glob("unrolled-*-*"):
+        pid = left.name.split("-")[1]
+        if pid == str(os.getpid()) or not Path("/proc", pid).exists():
+            with suppress(OSError):
+                left.rmdir()
 
 
 def _here() -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
@@ -216,3 +217,25 @@ def test_the_number_of_processes_is_limited(monkeypatch: pytest.MonkeyPatch) -> 
         error = worker.run_cell(source, 30)
         assert error is not None
         assert error[0] == "BlockingIOError"
+
+
+@real
+def test_what_a_killed_judge_left_is_removed_by_the_next() -> None:
+    source = "from unrolled_grader import cgroup; import os; g = cgroup.new(); print(g._unified, flush=True); {}"
+    killed = [sys.executable, "-c", source.format("os.kill(os.getpid(), 9)")]
+    left = Path(subprocess.run(killed, capture_output=True, text=True, check=False).stdout.strip())
+    assert left.is_dir()
+    subprocess.run([sys.executable, "-c", source.format("g.close()")], stdout=subprocess.DEVNULL, check=True)
+    assert not left.exists()
+
+
+@real
+def test_a_group_is_made_where_another_process_with_our_number_left_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of processes come again, soon in a container."""
+    first = cgroup.new()
+    assert first is not None
+    cgroup._sweep.cache_clear()  # as in a new process
+    monkeypatch.setattr(cgroup, "_numbers", itertools.count(int(first._unified.name.split("-")[2])))
+    second = cgroup.new()
+    assert second is not None
+    second.close()
