@@ -7,8 +7,9 @@ What is done so that a time means what it says:
   call. Both sides of a pair get the same ones.
 - A call counts when its result lies in the shared file. After each block the judge reads a secret sample of the results
   and compares them with the reference; inputs must be as they were.
-- The student's box is frozen while the judge prepares and while the baseline runs. CPU time that it uses outside of its
-  blocks is counted, and so work cannot be moved there.
+- The student's box is frozen while the judge prepares and while the baseline runs. CPU time that it uses between two
+  blocks counts as time of the next one, but for what it takes to get ready. So work cannot be moved there, whatever
+  other blocks took.
 - A block took the longer of wall time and the CPU time of all processes in the box: a second core buys nothing.
 
 Where no control group counts CPU time, the worker alone is frozen and counted, in coarse steps; what it then gains by a
@@ -47,12 +48,15 @@ TRANSPORT = 0.02
 """Of a block's time: more than this must not go into the message that starts it."""
 EMPTY_BLOCKS = 9
 """Blocks without a call, of the baseline's worker, that tell what the transport takes."""
-OUTSIDE = 0.25
-"""CPU time outside of the blocks, as a share of that inside. Getting ready for a block takes an honest worker 0.1."""
+OUTSIDE, PER_INPUT, PER_BYTE = 0.25, 20e-6, 5e-9
+"""CPU time outside of a block that is allowed, for getting ready: a share of that inside, and seconds for each of its
+inputs and for each byte that it is larger than any block before, whose pages have to be mapped. An honest worker takes
+0.3 ms, 7 us for an input and 0.2 ns for a byte; three times as much while a machine is busy, and more for pages while
+it is short of memory. Pages buy little: only the first block of a look at the pairs can be larger than those before."""
 DAWDLING, PATIENCE = 3.0, 2.0
 """How many times as long as the baseline, and how many seconds more, a side may take when the time runs out."""
 ALLOWANCE = 0.05
-"""Seconds of CPU time outside of the blocks that say nothing."""
+"""Seconds of CPU time outside of all blocks that are not yet refused."""
 
 Inputs = Mapping[str, Any]
 
@@ -87,6 +91,12 @@ def race(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozense
 def derived(seed: int, *what: object) -> int:
     """A seed for one use. Inputs that were drawn from it tell nothing of the seeds for others."""
     return int.from_bytes(hashlib.blake2b(repr((seed, *what)).encode(), digest_size=8).digest(), "big") >> 1
+
+
+def charged(took: BlockTime, late: float) -> BlockTime:
+    """What a block counts as, with so many seconds of CPU time more outside of it than are allowed; less is no gain."""
+    late = max(0.0, late)
+    return BlockTime(max(took.wall, took.cpu) + late, took.cpu + late)
 
 
 def _with_transport(verdict: Verdict, seconds: float) -> Verdict:
@@ -135,9 +145,10 @@ class _Stream:
         example = self._draw(seed, 1)[0]
         self.like = self.expected(example)
         self.slot = wire.aligned(self.like.nbytes)
-        size = max(self.slot, sum(value.nbytes for value in example.values() if isinstance(value, np.ndarray)))
-        self.bytes = self.like.nbytes + size
-        self.distinct = max(16, min(DISTINCT, DISTINCT_BYTES // max(1, size)))
+        given = sum(value.nbytes for value in example.values() if isinstance(value, np.ndarray))
+        self.bytes = self.slot + given
+        """Of one call: its inputs and its result."""
+        self.distinct = max(16, min(DISTINCT, DISTINCT_BYTES // max(1, self.slot, given)))
 
     def expected(self, inputs: Inputs) -> wire.Array:
         return np.ascontiguousarray(self.spec.reference(**inputs))
@@ -166,26 +177,29 @@ class _Side:
         self._stream = stream
         self._released = released
         self._verified = verified
-        self._inside = self._wall = self._spent = 0.0
-        self._begin = worker.cpu_seconds()
+        self._inside = self._outside = self._allowed = self._wall = self._spent = 0.0
+        self._counted = worker.cpu_seconds()
+        self._room = 0
 
     def __call__(self, calls: int) -> BlockTime:
         """Time one block of so many calls."""
         inputs = self._stream.batch(id(self)).first(min(calls, self._stream.distinct))
         started = time.monotonic()
         with self._released():
-            before = self._worker.cpu_seconds()
-            if self._worker.prepare(inputs, self._stream.slot):
-                # To map new pages is the system's work, and takes several times as long while a machine is busy.
-                self._begin += self._worker.cpu_seconds() - before
+            self._worker.prepare(inputs, self._stream.slot)
             took = self._worker.go(calls, SPEED_LIMIT)
+            outside = self._since() - took.cpu
             results = self._sample(inputs) if self._verified else ()
         self._spent += time.monotonic() - started
+        allowed = self._allow(took.cpu, len(inputs))
         self._inside += took.cpu
+        self._outside += outside
         self._wall += took.wall
         for chosen, result, now in results:
             self._verify(inputs[chosen], result, now)
-        return BlockTime(max(took.wall, took.cpu), took.cpu) if self._worker.counts_cpu else took
+        if not self._worker.counts_cpu:
+            return took
+        return charged(took, outside - allowed if self._verified else 0.0)
 
     def transport(self) -> float:
         """Median seconds of a block without a call."""
@@ -194,11 +208,11 @@ class _Side:
 
     def settle(self) -> None:
         """Raise UnfairError if the worker worked outside of its blocks, or on more than one core and that unnoticed."""
-        outside = self._worker.cpu_seconds() - self._begin - self._inside
-        if outside > OUTSIDE * self._inside + ALLOWANCE:
+        self._outside += self._since()
+        if self._outside > self._allowed + ALLOWANCE:
             raise UnfairError(
-                f"{outside:.2f} s of CPU time were used outside of the measured blocks, {self._inside:.2f} s inside: "
-                "are there threads or processes in the background?"
+                f"{self._outside:.2f} s of CPU time were used outside of the measured blocks, "
+                f"{self._inside:.2f} s inside: are there threads or processes in the background?"
             )
         if self._inside > (1 + OUTSIDE) * self._wall + ALLOWANCE:
             raise UnfairError(f"{self._inside:.2f} s of CPU time were used in {self._wall:.2f} s: one core is the rule")
@@ -207,6 +221,19 @@ class _Side:
         """Raise UnfairError if the time ran out on this side's account: blocks of both are planned equally long."""
         if self._spent > DAWDLING * other._spent + PATIENCE:
             raise UnfairError(f"time ran out: its blocks took {self._spent:.1f} s, the baseline's {other._spent:.1f} s")
+
+    def _since(self) -> float:
+        """Seconds of CPU time since this was asked last: none is left out, whether the box was frozen or not."""
+        counted, self._counted = self._counted, self._worker.cpu_seconds()
+        return self._counted - counted
+
+    def _allow(self, inside: float, inputs: int) -> float:
+        """Seconds of CPU time that a block of so many inputs, which took `inside` itself, may take to get ready."""
+        grown = max(0, inputs * self._stream.bytes - self._room)
+        self._room += grown
+        allowed = OUTSIDE * inside + PER_INPUT * inputs + PER_BYTE * grown
+        self._allowed += allowed
+        return allowed
 
     def _sample(self, inputs: Sequence[Inputs]) -> list[tuple[int, wire.Array, dict[str, wire.Array]]]:
         """Some results, chosen now, and their inputs, as they lie in the shared file."""

@@ -200,20 +200,113 @@ def test_a_second_core_buys_nothing() -> None:
     assert side(Told(wall=1.0, cpu=1.9))(2) == BlockTime(1.9, 1.9)
 
 
-@pytest.mark.parametrize(("grown", "fair"), [(True, True), (False, False)])
-def test_mapping_new_pages_is_not_held_against_a_worker(grown: bool, fair: bool) -> None:
-    """It took an honest worker half of all its CPU time while the machine was short of memory."""
+class Early(Told):
+    """It uses so many seconds of CPU time each time that it gets ready for a block."""
 
-    class Mapping(Told):
-        def prepare(self, inputs: Any, slot: int) -> bool:
-            super().prepare(inputs, slot)
-            self.used += 0.5
-            return grown
+    def __init__(self, cpu: float, early: float) -> None:
+        super().__init__(wall=cpu, cpu=cpu)
+        self.early = early
 
-    timed = side(Mapping(wall=1.0, cpu=1.0))
-    timed(2)
-    with nullcontext() if fair else pytest.raises(UnfairError, match=r"0\.50 s of CPU time were used outside"):
+    def prepare(self, inputs: Any, slot: int) -> None:
+        super().prepare(inputs, slot)
+        self.used += self.early
+
+
+CALL_BYTES = 400_000 + 64
+"""Of SPEC: its input, and its result at its place."""
+
+
+def ready(timed: racing._Side, worker: Early, calls: int = 100) -> float:
+    """Block after a first one of the same size, which has mapped all pages: seconds that it counts as."""
+    early, worker.early = worker.early, 0.0
+    timed(calls)
+    worker.early = early
+    return timed(calls).wall
+
+
+@pytest.mark.parametrize(("early", "counts"), [(0.0, 1.0), (0.25, 1.0), (0.252, 1.0), (0.352, 1.1), (4.252, 5.0)])
+def test_work_before_a_block_counts_as_its_own_but_for_a_quarter(early: float, counts: float) -> None:
+    """100 inputs are allowed 2 ms."""
+    worker = Early(1.0, early)
+    assert ready(side(worker), worker) == pytest.approx(counts)
+
+
+@pytest.mark.parametrize("burnt", [1, 5, 20])
+def test_what_other_blocks_took_buys_a_block_nothing(burnt: int) -> None:
+    worker = Early(10.0, 0.0)
+    timed = side(worker)
+    for _ in range(burnt):
+        timed(100)
+    worker.cpu = worker.wall = 1.0
+    worker.early = 4.252
+    assert timed(100) == pytest.approx((5.0, 5.0))
+
+
+@pytest.mark.parametrize(("calls", "call"), [(1, 1e-3), (1, 1e-2), (20, 1e-3)])
+@pytest.mark.parametrize("moved", [0.0, 0.2, 0.5, 1.0])
+def test_what_can_be_gained_at_most(moved: float, calls: int, call: float) -> None:
+    """A quarter, and 20 us a call: whatever share of its work an answer does early, in a short block or a long one."""
+    work = calls * call
+    worker = Early(work * (1 - moved), work * moved)
+    counted = ready(side(worker), worker, calls)
+    assert work <= 1.25 * counted + calls * racing.PER_INPUT + 1e-12
+
+
+@pytest.mark.parametrize(("per_byte", "late"), [(0.4e-9, 0.0), (4e-9, 0.0), (20e-9, 15e-9)])
+def test_new_pages_may_take_long_but_not_as_long_as_they_like(per_byte: float, late: float) -> None:
+    """Mapping them took an honest worker half of all its CPU time while the machine was short of memory."""
+    size = 100 * CALL_BYTES
+    worker = Early(1.0, 0.252 + per_byte * size)
+    timed = side(worker)
+    assert timed(100).wall == pytest.approx(1.0 + late * size)
+    assert timed(100).wall == pytest.approx(1.0 + per_byte * size)  # these pages are mapped already
+    worker.early = 0.253 + per_byte * 50 * CALL_BYTES
+    assert timed(150).wall == pytest.approx(1.0 + late * 50 * CALL_BYTES)
+
+
+def test_the_baselines_own_time_counts_as_it_is() -> None:
+    """What it takes to get ready would make the candidate look faster."""
+    assert racing._Side(Early(1.0, 5.0), racing._Stream(SPEC, SEED), nullcontext)(100) == (1.0, 1.0)
+
+
+def test_where_cpu_time_is_counted_in_coarse_steps_no_block_is_charged() -> None:
+    worker = Early(1.0, 5.0)
+    worker.counts_cpu = False
+    timed = side(worker)
+    assert timed(100) == (1.0, 1.0)
+    with pytest.raises(UnfairError, match=r"5\.00 s of CPU time were used outside of the measured blocks, 1\.00 s"):
         timed.settle()
+
+
+def test_cpu_time_between_two_looks_at_the_clock_is_not_lost() -> None:
+    """A box is not frozen at once."""
+    worker = Early(1.0, 0.0)
+    timed = side(worker)
+    timed(100)
+    worker.used += 4.252
+    assert timed(100).wall == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(("burnt", "early"), [(0.0, 0.0), (2.0, 0.0), (0.0, 0.6), (2.0, 0.6)])
+def test_work_moved_before_the_clock_does_not_pass(burnt: float, early: float) -> None:
+    """Calls that are 2.5 times too slow, of which a part is done early, after CPU time burnt in the first block."""
+
+    class Moving(Early):
+        def prepare(self, inputs: Any, slot: int) -> None:
+            self.early = early * len(inputs) * 5e-3
+            super().prepare(inputs, slot)
+
+        def go(self, calls: int, limit: float) -> BlockTime:
+            self.cpu = self.wall = calls * 5e-3 * (1 - early) + (burnt if self.first else 0.0)
+            self.first = False
+            return super().go(calls, limit)
+
+        first = True
+
+    timed = side(Moving(0.0, 0.0))
+    verdict = racing.compare_blocks(timed, lambda calls: BlockTime(calls * 1e-2, calls * 1e-2), 5, seed=1)
+    assert verdict.outcome == "fail"
+    assert verdict.high < 1.3 * 2
 
 
 @pytest.mark.parametrize(("outside", "fair"), [(0.0, True), (0.2, True), (0.5, False)])
