@@ -10,12 +10,15 @@ from __future__ import annotations
 import functools
 import html
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from nbconvert.exporters import Exporter
-from nbconvert.filters.highlight import Highlight2HTML
 from nbformat import NotebookNode
+from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
+from pygments.token import Comment  # type: ignore[import-untyped]
 from traitlets import default
 
 from unrolled_grader import inert
@@ -24,11 +27,18 @@ from unrolled_grader.outputs import MARK
 
 PAGE_LIMIT = 5_000_000
 """Characters of outputs on one page."""
-SOURCE_LIMIT = 50_000
-"""Characters of a code cell that are shown in colour."""
+SOURCE_LIMIT = 5_000
+"""Characters of a code cell that are shown in colour: for some text the lexer's time grows with their square."""
+COLOURED_LIMIT = 200_000
+"""Characters that are shown in colour on one page; a lesson has 21,000."""
+EFFORT_LIMIT = 10**9
+"""Of parsing a page's markdown and HTML, as `_effort` counts it: some twenty seconds of the worst there is."""
+PLAIN_EFFORT = 1_000
+"""What a character takes beside the tags."""
+PICTURES = ("image/png", "image/jpeg", "image/gif")
+RICH = ("text/html", "text/markdown")
 CELLS_KEPT = 256
 """Cells that are kept as HTML, for the next page that shows them."""
-_highlight = Highlight2HTML(pygments_lexer="ipython3")  # type: ignore[no-untyped-call]
 
 STYLE = """
 body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 860px;
@@ -107,39 +117,97 @@ def _head(nb: NotebookNode, name: str, grades: dict[str, Any]) -> str:
     )
 
 
+@dataclass
+class _Room:
+    """What is left of a page's limits."""
+
+    shown: int
+    coloured: int
+    effort: int
+
+    def affords(self, *texts: str) -> bool:
+        """Whether these may be parsed as markdown or HTML; what they take is gone then."""
+        effort = _effort(*texts)
+        if effort > self.effort:
+            return False
+        self.effort -= effort
+        return True
+
+
 def _cells(nb: NotebookNode) -> Iterator[str]:
-    room = PAGE_LIMIT
+    room = _Room(PAGE_LIMIT, COLOURED_LIMIT, EFFORT_LIMIT)
     for index, cell in enumerate(nb.cells):
         graded = f'<p class="graded">{_title(cell)}: {_points(cell)} points</p>' if _marks(cell).get("grade") else ""
-        yield f'<section id="cell-{index}">{graded}{_source(cell)}'
+        yield f'<section id="cell-{index}">{graded}{_source(cell, room)}'
         for output in cell.get("outputs", ()):
             shown = _output(output, room)
-            room -= len(shown)
+            room.shown -= len(shown)
             yield shown
         yield f"{_comment(cell)}</section>\n"
 
 
-def _source(cell: NotebookNode) -> str:
+def _source(cell: NotebookNode, room: _Room) -> str:
+    text: str = cell.source
     if cell.cell_type == "markdown":
-        attachments = cell.get("attachments")
-        told = inert.markdown(cell.source, attachments) if attachments else _told(cell.source)
+        attachments = _small(cell.get("attachments"), text)
+        if not room.affords(text):
+            told = inert.terminal(text)
+        else:
+            told = inert.markdown(text, attachments) if attachments else _told(text)
         return f'<div class="told held">{told}</div>'
-    if cell.cell_type != "code" or len(cell.source) > SOURCE_LIMIT:
-        return f'<div class="code held">{inert.terminal(cell.source)}</div>'
-    return f'<div class="code held">{_coloured(inert.UNPRINTABLE.sub("�", cell.source))}</div>'
+    if cell.cell_type != "code" or len(text) > min(SOURCE_LIMIT, room.coloured):
+        return f'<div class="code held">{inert.terminal(text)}</div>'
+    room.coloured -= len(text)
+    return f'<div class="code held">{_coloured(inert.UNPRINTABLE.sub("�", text))}</div>'
+
+
+def _effort(*texts: str) -> int:
+    """An upper bound of what parsing these takes: each tag may have its parser look at all the text once more."""
+    return sum(len(text) * (text.count("<") + text.count(">") + PLAIN_EFFORT) for text in texts)
+
+
+def _small(attachments: Any, text: str) -> Any:
+    """A cell's attachments, unless showing each as often as the text says would be more than is shown of HTML."""
+    size = max((len(data) for bundle in (attachments or {}).values() for data in bundle.values()), default=0)
+    return attachments if size * text.count("attachment:") <= inert.HTML_LIMIT else None
+
+
+class _Lexer(PythonLexer):  # type: ignore[misc]
+    """Python, with IPython's magics and shell commands. What other languages stand in a cell is not looked at."""
+
+    tokens: ClassVar[Any] = {
+        **PythonLexer.tokens,
+        "root": [(r"^[ \t]*[%!].*\n", Comment.Preproc), *PythonLexer.tokens["root"]],
+    }
+
+
+def _highlighted(source: str) -> str:
+    markup: str = highlight(source, _Lexer(), HtmlFormatter(cssclass="highlight"))
+    return markup
 
 
 # Most cells of a class are as they were handed out: each is made into HTML once.
 _told = functools.lru_cache(CELLS_KEPT)(inert.markdown)
-_coloured = functools.lru_cache(CELLS_KEPT)(_highlight)
+_coloured = functools.lru_cache(CELLS_KEPT)(_highlighted)
 
 
-def _output(output: NotebookNode, room: int) -> str:
+def _output(output: NotebookNode, room: _Room) -> str:
     if is_judges(output):
         return f'<div class="judge"><h3>The judge</h3>{inert.terminal(output.data["text/plain"])}</div>'
-    shown = inert.output(output) if room > 0 else inert.NOT_SHOWN
-    shown = shown if len(shown) <= room else inert.NOT_SHOWN
+    shown = inert.output(_affordable(output, room)) if room.shown > 0 else inert.NOT_SHOWN
+    shown = shown if len(shown) <= room.shown else inert.NOT_SHOWN
     return f'<div class="out"><p class="label">displayed by the notebook</p><div class="held">{shown}</div></div>'
+
+
+def _affordable(output: NotebookNode, room: _Room) -> NotebookNode:
+    """The output, without HTML and markdown where a picture goes before them or parsing them would take too long."""
+    data = output.get("data", {})
+    rich = [str(data[kind]) for kind in RICH if kind in data]
+    if not rich:
+        return output
+    if not any(kind in data for kind in PICTURES) and room.affords(*rich):
+        return output
+    return NotebookNode({**output, "data": {kind: text for kind, text in data.items() if kind not in RICH}})
 
 
 def _comment(cell: NotebookNode) -> str:

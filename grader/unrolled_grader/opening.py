@@ -8,6 +8,7 @@ grade_ids, pictures pasted into answers, the claimed lesson and the claimed kern
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import warnings
@@ -24,12 +25,17 @@ from unrolled_grader.evidence import CELL
 MAX_CELLS = 1000
 KINDS = ("code", "markdown", "raw")
 START = re.compile(r"""^[ \t]*check\.start\(\s*["']([^"']*)["'](?:\s*,\s*["']([^"']*)["'])?""", re.MULTILINE)
-ESCAPE = re.compile(r"^(?P<indent>[ \t]*)(?P<name>[\w, ]+=[ \t]*)?(?:[%!?].*|[\w.]+\?{1,2})$", re.MULTILINE)
-"""A line that only IPython understands: a magic, a shell command, a question."""
+ESCAPE = re.compile(r"^(?P<indent>[ \t]*)(?:\w[\w, ]*=[ \t]*)?(?:[%!?].*|[\w.]+\?{1,2})$", re.MULTILINE)
+"""A line that only IPython understands: a magic, a shell command, a question.
+
+No two parts that repeat may begin with the same character: the time would grow with the square of a line's length.
+"""
 SHARED_MAGICS = ("%%time", "%%capture")
 """Cell magics that run the cell's body in the notebook's own namespace."""
 PARSED = 200_000
 """Characters of a cell that are parsed at most."""
+DIGITS = 1000
+"""Of a whole number in a notebook's JSON: to read one takes time that grows with the square of its digits."""
 
 
 class RefusedError(ValueError):
@@ -73,12 +79,17 @@ def new_cell(kind: str, source: str) -> NotebookNode:
     return cell
 
 
-def bound(source: str) -> set[str]:
+def bound(source: str) -> frozenset[str]:
     """The names that a cell binds when it runs: its top-level functions, classes, imports and assignments.
 
     Magics and shell commands are passed over. A cell that is no Python binds nothing.
     """
-    return {name for statement in _statements(_tree(source).body) for name in _names(statement)}
+    return _bound(source[:PARSED])
+
+
+@functools.lru_cache(MAX_CELLS)  # it is asked of each cell for every exercise
+def _bound(source: str) -> frozenset[str]:
+    return frozenset(name for statement in _statements(_tree(source).body) for name in _names(statement))
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
@@ -86,7 +97,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     if b"\0" in data:
         raise RefusedError("the file holds null bytes: it is no notebook, or it was damaged on the way")
     try:
-        content = json.loads(data.decode("utf-8-sig"))
+        content = json.loads(data.decode("utf-8-sig"), parse_int=_whole)
     except UnicodeDecodeError as error:
         raise RefusedError(f"the file is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except ValueError as error:
@@ -97,6 +108,12 @@ def _parsed(data: bytes) -> dict[str, Any]:
         hint = "open it in Jupyter and save it again" if content["nbformat"] in (1, 2, 3) else "it cannot be read"
         raise RefusedError(f"the notebook has format {content['nbformat']!r:.20}, expected 4: {hint}")
     return content
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ValueError(f"a whole number of {len(digits):,} digits, at most {DIGITS:,} are taken")
+    return int(digits)
 
 
 def _clean(content: dict[str, Any]) -> NotebookNode:
@@ -206,7 +223,7 @@ def _tree(source: str) -> ast.Module:
     if source.lstrip().startswith("%%"):
         magic, _, body = source.lstrip().partition("\n")
         source = body if magic.split()[0] in SHARED_MAGICS else ""
-    for text in (source[:PARSED], ESCAPE.sub(r"\g<indent>pass", source[:PARSED])):
+    for text in (source, ESCAPE.sub(r"\g<indent>pass", source)):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # such as "invalid escape sequence": the learner's own business
@@ -218,14 +235,19 @@ def _tree(source: str) -> ast.Module:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run in the cell's own namespace, those in `if`, `try`, `with` and loops too."""
-    for statement in body:
+    """The statements that run in the cell's own namespace, those in `if`, `try`, `with` and loops too.
+
+    Without recursion: a long chain of `elif` is nested as deeply as it is long.
+    """
+    waiting = list(body)
+    while waiting:
+        statement = waiting.pop()
         yield statement
         if isinstance(statement, (ast.If, ast.For, ast.While, ast.With, ast.Try)):
             for field in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(statement, field, []))
+                waiting += getattr(statement, field, [])
             for handler in getattr(statement, "handlers", []):
-                yield from _statements(handler.body)
+                waiting += handler.body
 
 
 def _names(statement: ast.stmt) -> Iterator[str]:

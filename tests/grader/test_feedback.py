@@ -206,3 +206,54 @@ def test_an_output_larger_than_the_rest_of_the_page_is_left_out(monkeypatch: pyt
 def test_half_a_character_does_not_stop_the_page() -> None:
     cell = new_code_cell("'\ud800'", metadata=hostile.graded("\ud800", 0, 1))
     feedback.page(new_notebook(cells=[cell, new_markdown_cell("\ud800")]), {"notebook": "x"}).encode("utf-8")
+
+
+@pytest.mark.parametrize("text", ["a.", "...", " \n", "%%html\n<", "?"])
+def test_colours_take_bounded_work_and_the_text_stays(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lexer's time grows with the square of a cell's length, so cells and pages have a limit."""
+    looked_at: list[int] = []
+    monkeypatch.setattr(feedback, "_coloured", lambda source: looked_at.append(len(source)) or source)
+    long, short = text * 30_000, (text * 5_000)[:5_000]
+    page = feedback.page(new_notebook(cells=[new_code_cell(long), *(new_code_cell(short) for _ in range(100))]), {})
+    assert max(looked_at) <= 5_000
+    assert sum(looked_at) <= feedback.COLOURED_LIMIT
+    assert f"({len(long) - inert.TEXT_LIMIT:,} more characters)" in page
+    assert page.count("<section") == 101
+
+
+def test_python_magics_and_other_text_are_coloured() -> None:
+    page = feedback.page(
+        new_notebook(cells=[new_code_cell("%time f(1)\n!ls\ndef f(x):\n    return 5 % x  # five")]), {}
+    )
+    assert '<span class="cp">%time f(1)' in page
+    assert '<span class="k">def</span>' in page
+    assert '<span class="c1"># five</span>' in page
+
+
+@pytest.mark.parametrize(
+    "markup", [">" * 290_000, ("<a b=" + "=x " * 18) * 4900, "<div>" * 4000], ids=["gt", "a", "div"]
+)
+def test_html_takes_bounded_work(markup: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of these takes up to half a minute, and a notebook may hold hundreds: then their plain text is shown."""
+    efforts: list[int] = []
+    monkeypatch.setattr(inert, "clean", lambda text: efforts.append(feedback._effort(text)) or "shown")
+    outputs = [new_output("display_data", data={"text/html": markup, "text/plain": "plain"}) for _ in range(20)]
+    honest = new_output("display_data", data={"text/html": TABLE, "text/plain": "plain"})
+    page = feedback.page(new_notebook(cells=[new_code_cell("", outputs=[*outputs, honest])]), {})
+    assert sum(efforts) <= feedback.EFFORT_LIMIT
+    assert feedback._effort(TABLE) in efforts
+    assert page.count("plain") >= 20 - len(efforts)
+
+
+def test_markdown_takes_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    efforts: list[int] = []
+    monkeypatch.setattr(feedback, "_told", lambda text: efforts.append(feedback._effort(text)) or text)
+    page = feedback.page(new_notebook(cells=[new_markdown_cell("<div>" * 4000) for _ in range(50)]), {})
+    assert 0 < sum(efforts) <= feedback.EFFORT_LIMIT
+    assert "&lt;div&gt;" in page
+
+
+def test_a_picture_that_is_named_often_is_not_repeated() -> None:
+    """A thousand times five megabytes: the answer is shown as it was typed."""
+    answer = new_markdown_cell("![a](attachment:a.png)" * 900, attachments={"a.png": {"image/png": "A" * 5_000_000}})
+    assert len(feedback.page(new_notebook(cells=[answer]), {})) < 100_000

@@ -56,6 +56,7 @@ def test_a_notebook_of_the_lesson_passes(content: dict[str, Any]) -> None:
         (b"\0" + as_bytes(notebook()), "null bytes"),
         (b'{"cells": "\xff"}', "not UTF-8"),
         (b"[" * 200_000, "nested too deeply"),
+        (b'{"nbformat": ' + b"4" * 2_000 + b"}", "a whole number of 2,000 digits"),
         (b"[]", "not a notebook"),
         (as_bytes(notebook() | {"nbformat": 3}), "format 3, expected 4: open it in Jupyter and save it again"),
         (as_bytes(notebook() | {"nbformat": "\ud800"}), "format '\\ud800', expected 4: it cannot be read"),
@@ -191,3 +192,35 @@ def test_a_time_stamp_is_short_text_or_nothing(tmp_path: Path) -> None:
     assert [*said, intake.time_stamp(file.parent)] == ["", "", "", "2030-01-01 00:00:00 UTC\n"]
     file.write_text("x" * 1000)
     assert intake.time_stamp(file.parent) == ""
+
+
+@pytest.mark.parametrize("line", [" ", "\t", "a ", "a, ", " =", "a= ", "a.", "?", "check.start(", "check.start('"])
+def test_a_cell_is_read_in_time_that_grows_with_its_length(line: str) -> None:
+    """Spaces and a bracket took minutes: the time grew with the square of a line's length."""
+    source = (line * opening.PARSED)[: opening.PARSED - 1] + ")"
+    assert opening.ESCAPE.sub("", source) == source
+    assert opening.bound(f"{source}\n") == frozenset()
+    assert "none of the exercises" in problem(as_bytes(notebook(None, source=source)))
+
+
+def test_a_long_chain_of_conditions_is_read() -> None:
+    """It is nested as deeply as it is long."""
+    assert opening.bound("if a: b = 1\n" + "elif a: pass\n" * 1_200 + "else: c = 2") == {"b", "c"}
+
+
+def test_each_cell_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many exercises ask what it binds."""
+    parsed: list[str] = []
+    tree = opening._tree
+    monkeypatch.setattr(opening, "_tree", lambda source: parsed.append(source) or tree(source))
+    source = "im2col = 1  # of test_each_cell_is_parsed_once"
+    assert opening.bound(source) == opening.bound(source) == {"im2col"}
+    assert parsed == [source]
+
+
+@pytest.mark.parametrize(
+    "line", ["%time f()", "  !ls", "files = !ls", "a, b = %sx ls", "f?", "np.sum??", "?f", "x=%who"]
+)
+def test_what_only_ipython_understands_is_passed_over(line: str) -> None:
+    indent = "if x:\n" if line.startswith(" ") else ""
+    assert "im2col" in opening.bound(f"{indent}{line}\ndef im2col(x): pass")
