@@ -44,8 +44,9 @@ LAUNCH = 1_000_000
 """Characters of one launch with all that it names."""
 DOWNLOAD = 2**25
 """Bytes of one download."""
-RESULT = 2**28
-"""Bytes of the arrays that a worker names at a time, as its result or in a call of an object that the judge keeps."""
+RESULT, ARRAYS = 2**28, 1_000
+"""Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
+keeps. To fetch one takes a message to the machine."""
 ENDED = "the simulated GPU ended: too much memory?"
 
 
@@ -154,7 +155,7 @@ class Facade:
         self._traces: set[int] = set()
         self._kept: list[Any] = []
         self._commands = self._failures = 0
-        self._named = 0
+        self._named = self._arrays = 0
 
     def give(self, array: Any) -> View:
         """Let the worker reach an array of the judge's. It stays until the case is over."""
@@ -165,13 +166,16 @@ class Facade:
 
     def begin(self) -> None:
         """A new message begins, in which a worker may name arrays again."""
-        self._named = 0
+        self._named = self._arrays = 0
 
     def array(self, view: View) -> Any:
         """The judge's array for a place that a worker names. Raises CommandError for a place out of its reach."""
         self._named += self._check(view).nbytes
+        self._arrays += 1
         if self._named > RESULT:
             raise CommandError(f"more than {RESULT:,} bytes at a time")
+        if self._arrays > ARRAYS:
+            raise CommandError(f"more than {ARRAYS:,} arrays at a time")
         return ndarray.from_view(view)
 
     def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:

@@ -7,6 +7,7 @@ outputs is dropped: a mark in it is the judge's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +25,15 @@ NOTEBOOK_LIMIT = 30_000_000
 """Characters of all outputs that are kept of one notebook."""
 COUNT_LIMIT = 500
 """Outputs that are kept of one cell."""
+LINES_LIMIT = 1_000
+"""Lines of a traceback that are kept: the last, which tell where it was raised and what."""
+KINDS_LIMIT = 50
+"""Forms of one output that are kept, such as text/plain and image/png."""
 ID_LIMIT = 200
 """Characters of the name of a display that can be updated."""
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 CUT = f"\n[output cut after {STREAM_LIMIT:,} characters]\n"
 LEFT_OUT = f"[output left out: at most {COUNT_LIMIT} outputs, and {RICH_LIMIT:,} characters, are kept of a cell]\n"
 
@@ -85,9 +93,10 @@ class Outputs:
                 self._clear_if_asked()
         elif "error" in event:
             lines = event.get("traceback")
-            lines = [text(line) for line in lines] if isinstance(lines, list) else []
+            lines = [text(line) for line in lines[-LINES_LIMIT:]] if isinstance(lines, list) else []
             name, value = text(event["error"])[:200], text(event.get("value"))[:2000]
-            self._add("error", sum(map(len, lines)), ename=name, evalue=value, traceback=lines)
+            size = len(name) + len(value) + sum(len(line) + 1 for line in lines)
+            self._add("error", size, ename=name, evalue=value, traceback=lines)
         else:
             self._show(event)
 
@@ -179,6 +188,11 @@ def text(value: Any) -> str:
 
 def _bundle(data: Any) -> dict[str, str]:
     """The texts among displayed data, by MIME type; empty if it is not of that form."""
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or len(data) > KINDS_LIMIT:
         return {}
     return {kind: value for kind, value in data.items() if "/" in kind and isinstance(value, str)}
+
+
+def in_sight(text: str) -> str:
+    """The text as one line in which every sign shows: � for what ends a line, turns its direction or is a command."""
+    return UNSEEN.sub("�", text)

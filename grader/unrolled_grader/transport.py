@@ -282,6 +282,8 @@ class Worker(Process):
         try:
             place = (lambda view: view) if target is self._facade else self._on_gpu
             positional, named = wire.decode(message.get("with"), self._read_asked, gpu=place)
+            if target is not self._facade and not all(map(_is_numeric, (*positional, *named.values()))):
+                raise TypeError("takes numbers and arrays, and lists of them")
             value = getattr(target, method)(*positional, **named)
             self._replies.clear()
             if self._facade is None:
@@ -365,7 +367,8 @@ class Worker(Process):
 def _raise(answer: Mapping[str, Any]) -> None:
     """Raise what the worker reports that the function raised."""
     name, lines = _text(answer["raised"], 80), answer.get("lines")
-    said = [_text(line, 500) for line in lines[:5]] if isinstance(lines, list) else [f"raised {name}"]
+    said = [text for line in lines[:5] if (text := _text(line, 500))] if isinstance(lines, list) else []
+    said = said or [f"raised {name}"]
     if name == "NotImplementedError":
         raise NotImplementedError
     if name == "AnswerUsedError":
@@ -389,9 +392,19 @@ def _take_over(positional: Sequence[Any], named: Mapping[str, Any], given: Any) 
         return
     for ours, theirs in ((positional, given[0]), (named.values(), given[1].values())):
         for value, now in zip(ours, theirs, strict=False):
-            if isinstance(value, list) and isinstance(now, list) and not _holds_arrays(value) and value != now:
+            if isinstance(value, list) and isinstance(now, list) and all(map(_is_plain, value)):
                 value[:] = now
 
 
-def _holds_arrays(value: Sequence[Any]) -> bool:
-    return any(isinstance(item, np.ndarray) or not isinstance(item, (int, float, list, tuple)) for item in value)
+def _is_plain(value: Any) -> bool:
+    """Whether it is a Python number, or nested lists of them."""
+    return all(map(_is_plain, value)) if isinstance(value, (list, tuple)) else isinstance(value, (int, float))
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether NumPy can take it for numbers. In an array of texts each would be as long as the longest."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_numeric, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biufc"
+    return value is None or isinstance(value, (int, float, np.number, np.bool_)) or hasattr(value, "as_view")

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from nbformat import NotebookNode
@@ -28,11 +29,11 @@ from unrolled.checks.gpu import connected
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import Place, ReportedError
 from unrolled.notebooks import grade_id
-from unrolled_grader import evidence, gpu, sandbox
+from unrolled_grader import evidence, gpu, outputs, sandbox
 from unrolled_grader.evidence import CELL, Score
 from unrolled_grader.gpu import SimulatedGPU
 from unrolled_grader.lease import lease
-from unrolled_grader.outputs import MARK, Outputs
+from unrolled_grader.outputs import MARK, Outputs, in_sight
 from unrolled_grader.race import derived, race
 from unrolled_grader.transport import Worker, WorkerDiedError
 from unrolled_grader.wire import alien
@@ -44,8 +45,8 @@ NOTEBOOK_LIMIT = 600.0
 ENDED = "the process ended ({}): exit, a crash, or too much memory?"
 GPU_PATIENCE = 3
 """How many times as long a case on the simulated GPU may take here: each command goes through three processes."""
-NAME_LIMIT = 100
-"""Characters of a parameter's name."""
+NAME_LIMIT = PARAMETERS_LIMIT = 100
+"""Characters of a parameter's name, and how many parameters a function may have."""
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
@@ -219,7 +220,7 @@ class Walk:
         report = self._run_check(worker, name, found)
         if self._machine is not None and self._machine.ended and not self._machine.overran and not worker.dead:
             report = self._run_check(worker, name, found)
-        return report
+        return _legible(report)
 
     def _run_check(self, worker: Worker, name: str, found: Mapping[str, Any]) -> Report:
         spec = self._specs[name]
@@ -273,9 +274,8 @@ class Walk:
 
     def _why_unbound(self, name: str, error: Any) -> tuple[str, str]:
         """Verdict and reason where the name that is to be judged means nothing."""
-        kind, text = (
-            (str(error[0])[:80], str(error[1])[:300]) if isinstance(error, list) and len(error) == 2 else ("", "")
-        )
+        told = error if isinstance(error, list) and len(error) == 2 else ("", "")
+        kind, text = outputs.text(told[0])[:80], outputs.text(told[1])[:300]
         verdict = "missing" if kind == "NameError" else "crashed"
         if name in self._errors:
             verdict, because = self._errors[name]
@@ -283,7 +283,7 @@ class Walk:
         return verdict, f"{kind}: {text}"
 
     def _without(self, name: str, verdict: str, reason: str) -> tuple[Score, ...]:
-        return evidence.without(name, self._specs[name], verdict, reason)
+        return evidence.without(name, self._specs[name], verdict, in_sight(reason))
 
 
 class _StandIn:
@@ -337,12 +337,21 @@ class _StandIn:
         return on_gpu
 
 
+def _legible(report: Report) -> Report:
+    """The report. Words of a student's among its lines stay in their line, and no sign in them is out of sight."""
+    findings = (replace(finding, lines=tuple(map(in_sight, finding.lines))) for finding in report.findings)
+    parts = (replace(part, detail=in_sight(part.detail)) for part in report.parts)
+    return replace(report, findings=tuple(findings), parts=tuple(parts))
+
+
 def _signature(parameters: Any) -> inspect.Signature | None:
     """The signature that a worker describes; None if it describes none."""
+    if not isinstance(parameters, list) or len(parameters) > PARAMETERS_LIMIT:
+        return None
 
-    def parameter(name: str, kind: int, optional: bool) -> inspect.Parameter:
-        if len(name) > NAME_LIMIT:
-            raise ValueError("too long a name")
+    def parameter(name: Any, kind: Any, optional: Any) -> inspect.Parameter:
+        if not (isinstance(name, str) and 0 < len(name) <= NAME_LIMIT and isinstance(kind, int)):
+            raise ValueError("no parameter")
         default = None if optional else inspect.Parameter.empty
         return inspect.Parameter(name, inspect._ParameterKind(kind), default=default)
 

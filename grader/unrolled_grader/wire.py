@@ -39,8 +39,15 @@ DIGITS_LIMIT = 1000
 """Of a whole number: to read one takes time that grows with the square of its digits."""
 ITEMS_LIMIT = 10_000
 """Items that are taken from an iterator; some never end."""
+VALUES_LIMIT = 100_000
+"""Values within a value. Each takes far more memory than its JSON; numbers in such amounts come as arrays."""
 ENTRIES_LIMIT = 10_000
-"""Entries of all dictionaries in a value: keys that are made to collide take time that grows with their square."""
+"""Entries of all dictionaries in a value."""
+KEY_LIMIT = 2**61 - 1
+"""A whole number that is a key is smaller. Others, and tuples, can be made to have all the same hash: then the time for
+a dictionary grows with the square of its entries."""
+ALIENS_LIMIT = 100
+"""Types in a value that are told apart by their names: each becomes a class, which takes 3 kB."""
 ARENA = 512 * 2**20
 """Bytes of the shared file, of which only what is used takes memory."""
 INPUTS, REPLIES, RESULTS = slice(0, 7 * 2**25), slice(7 * 2**25, 2**28), slice(2**28, ARENA)
@@ -48,6 +55,7 @@ INPUTS, REPLIES, RESULTS = slice(0, 7 * 2**25), slice(7 * 2**25, 2**28), slice(2
 ALIGNMENT = 64
 DIMENSIONS_LIMIT = 64
 PLAIN_DTYPE = re.compile(r"[<>|=][biufc][0-9]{1,2}")
+TOO_MANY = f"more than {VALUES_LIMIT:,} values in lists, tuples and dictionaries: numbers belong in an array"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _HEADER = struct.Struct("!I")
 
@@ -176,30 +184,45 @@ def encode(value: Any, put: Callable[[Array], int], view: Callable[[Any], View |
     """A value as JSON. `put(array)` writes a contiguous array's bytes and returns their offset.
 
     `view(value)` tells where an array on the simulated GPU lies, Stray for one on another GPU, None for no such array.
+    Raises WireError for more than VALUES_LIMIT values.
     """
-    if value is None or value is True or value is False:
-        return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _encode_array(value, put)
-    if isinstance(value, str):
-        return str.__str__(value)
-    place = value if isinstance(value, View) else view and view(value)
-    if place is not None:
-        return _encode_place(place)
-    if isinstance(value, numbers.Integral):
-        whole = int(value)
-        return whole if whole.bit_length() < DIGITS_LIMIT * math.log2(10) else {"object": "int"}
-    if isinstance(value, numbers.Real):
-        number = float(value)
-        return {"float": number if math.isfinite(number) else str(number)}
-    if isinstance(value, (list, tuple)):
-        return {"tuple" if isinstance(value, tuple) else "list": [encode(item, put, view) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": [[encode(key, put, view), encode(item, put, view)] for key, item in value.items()]}
-    if isinstance(value, Iterator):
-        items = [encode(item, put, view) for item in itertools.islice(value, ITEMS_LIMIT)]
-        return {"iterator": items}
-    return {"object": type(value).__name__}
+    return _Encoder(put, view).encode(value)
+
+
+class _Encoder:
+    """Encodes one value, and counts what is in it."""
+
+    def __init__(self, put: Callable[[Array], int], view: Callable[[Any], View | Stray | None] | None) -> None:
+        self._put = put
+        self._view = view
+        self._values = VALUES_LIMIT
+
+    def encode(self, value: Any) -> Any:
+        self._values -= 1
+        if self._values < 0:
+            raise WireError(TOO_MANY)
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, (np.ndarray, np.generic)):
+            return _encode_array(value, self._put)
+        if isinstance(value, str):
+            return str.__str__(value)
+        place = value if isinstance(value, View) else self._view and self._view(value)
+        if place is not None:
+            return _encode_place(place)
+        if isinstance(value, numbers.Integral):
+            whole = int(value)
+            return whole if whole.bit_length() < DIGITS_LIMIT * math.log2(10) else {"object": "int"}
+        if isinstance(value, numbers.Real):
+            number = float(value)
+            return {"float": number if math.isfinite(number) else str(number)}
+        if isinstance(value, (list, tuple)):
+            return {"tuple" if isinstance(value, tuple) else "list": [self.encode(item) for item in value]}
+        if isinstance(value, dict):
+            return {"dict": [[self.encode(key), self.encode(item)] for key, item in value.items()]}
+        if isinstance(value, Iterator):
+            return {"iterator": [self.encode(item) for item in itertools.islice(value, ITEMS_LIMIT)]}
+        return {"object": type(value).__name__}
 
 
 def _encode_place(place: View | Stray) -> Any:
@@ -225,8 +248,8 @@ def decode(
     """The value that `encode` made JSON of. `get(offset, size)` gives bytes of the shared file.
 
     `remote(number)` gives what stands for an object that stayed with the judge, `gpu(view)` the array that lies there
-    on the simulated GPU. Raises WireError for anything that `encode` does not write, and for more bytes of arrays than
-    the shared file has.
+    on the simulated GPU. Raises WireError for anything that `encode` does not write, for more bytes of arrays than the
+    shared file has, and for more than VALUES_LIMIT values. Time and memory grow with the JSON, and no faster.
     """
     try:
         return _Decoder(get, remote, gpu).decode(coded)
@@ -243,8 +266,13 @@ class _Decoder:
         self._gpu = gpu
         self._bytes = ARENA
         self._entries = ENTRIES_LIMIT
+        self._values = VALUES_LIMIT
+        self._aliens: dict[str, Alien] = {}
 
     def decode(self, coded: Any) -> Any:
+        self._values -= 1
+        if self._values < 0:
+            raise WireError(TOO_MANY)
         if coded is None or isinstance(coded, (bool, str, int)):
             return coded
         if not isinstance(coded, dict) or len(coded) != 1:
@@ -263,7 +291,7 @@ class _Decoder:
         if kind == "foreign":
             return np.empty(0, object)
         if kind == "object":
-            return alien(content if isinstance(content, str) else "")
+            return self._alien(content if isinstance(content, str) else "")
         if kind == "remote" and self._remote is not None and isinstance(content, int):
             return self._remote(content)
         if kind == "gpu" and self._gpu is not None:
@@ -276,10 +304,15 @@ class _Decoder:
         self._entries -= len(pairs)
         if self._entries < 0 or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise WireError(f"a dictionary that is none, or more than {ENTRIES_LIMIT:,} entries")
-        try:
-            return {self.decode(key): self.decode(item) for key, item in pairs}
-        except TypeError:  # a key that cannot be one
-            return alien("dict")
+        decoded = [(self.decode(key), self.decode(item)) for key, item in pairs]
+        return dict(decoded) if all(_is_key(key) for key, _ in decoded) else self._alien("dict")
+
+    def _alien(self, name: str) -> Alien:
+        """One for each name will do."""
+        name = name if name in self._aliens or len(self._aliens) < ALIENS_LIMIT else "object"
+        if name not in self._aliens:
+            self._aliens[name] = alien(name)
+        return self._aliens[name]
 
     def _array(self, content: Any) -> Array:
         if not (isinstance(content, list) and len(content) == 3 and isinstance(content[1], list)):
@@ -299,6 +332,11 @@ class _Decoder:
         except (TypeError, ValueError) as error:  # no such dtype; no such shape, although it is empty
             raise WireError(f"an array of dtype {text}: {error}") from None
         return array
+
+
+def _is_key(key: Any) -> bool:
+    """Whether a dictionary may have such a key: a text, or a number that has its hash nearly for itself."""
+    return key is None or isinstance(key, (str, float)) or (isinstance(key, int) and abs(key) < KEY_LIMIT)
 
 
 def _place(content: Any) -> View:
@@ -321,6 +359,7 @@ def _parse(data: bytes) -> Any:
     message = json.loads(text, parse_int=_parse_int)
     if _SURROGATE.search(text):
         whole = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+        del message  # it may take half a GB, and so may its like
         message = json.loads(whole, parse_int=_parse_int)
     return message
 

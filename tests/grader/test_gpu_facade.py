@@ -117,6 +117,11 @@ def test_limits(facade: Facade, monkeypatch: pytest.MonkeyPatch) -> None:
         facade.array(wide)
     facade.begin()
     facade.array(wide)
+    facade.begin()
+    for _ in range(gpu.ARRAYS):
+        facade.array(place(small, 1))
+    with pytest.raises(CommandError, match="arrays at a time"):
+        facade.array(place(small, 1))
     with pytest.raises(CommandError, match="characters"):
         facade.do("launch", "fill", [1], [place(small, 1)], {"x": "x" * gpu.LAUNCH}, 0)
     monkeypatch.setattr(gpu, "COMMANDS", 8)

@@ -113,6 +113,25 @@ def test_what_is_nested_deeply_breaks_nothing(cell: NotebookNode, shown: Outputs
     assert cell.outputs[0].data == {"text/plain": "x"}
 
 
+def test_a_traceback_counts_its_lines_and_keeps_the_last(cell: NotebookNode, shown: Outputs) -> None:
+    before = shown._left
+    shown.take({"error": "E", "traceback": [""] * 1_000_000 + ["the end"]})
+    assert len(cell.outputs[0].traceback) == outputs.LINES_LIMIT
+    assert cell.outputs[0].traceback[-1] == "the end"
+    assert before - shown._left == outputs.LINES_LIMIT + len("the end") + len("E")
+
+
+def test_an_output_of_very_many_forms_is_passed_over(cell: NotebookNode, shown: Outputs) -> None:
+    shown.take({"display": {f"{n}/": "" for n in range(1000)}})
+    assert cell.outputs == []
+
+
+def test_every_sign_of_a_text_shows_in_one_line() -> None:
+    assert outputs.in_sight("a\nb\r\x1b\x85\u2028\u202ec\u200b\ufeff\ud800\x00") == "a�b�����c����"
+    kept = "a tab\tand spaces\xa0\u3000, é ü 日本 ✗ \U0001f600"
+    assert outputs.in_sight(kept) == kept
+
+
 def test_metadata_and_marks_are_dropped(cell: NotebookNode, shown: Outputs) -> None:
     shown.take({**plain("mine"), "metadata": outputs.MARK, "output_type": "error"})
     assert cell.outputs[0].metadata == {}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from waiting import eventually, gone
 
+from unrolled.checks.answers import AnswerUsedError
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
 from unrolled_grader import transport, wire
@@ -209,6 +210,8 @@ def test_many_replies_do_not_fill_the_shared_file(shared: Worker) -> None:
         ("network._ask(0, ['forward'], [], {})", "there is no '' to call"),
         ("network.forward('text', 'another')", "TypeError"),
         ("network.forward({1, 2})", "TypeError"),
+        ("network.forward(['a' * 500, 'b'])", "takes numbers and arrays"),
+        ("network(1, add=['a'])", "takes numbers and arrays"),
     ],
 )
 def test_nothing_else_of_them_is_in_reach(asked: str, says: str, shared: Worker) -> None:
@@ -354,6 +357,21 @@ def test_odd_words_in_an_answer_break_nothing(said: Any, fresh: Worker) -> None:
     except WorkerDiedError:
         return
     assert ended is None or all(isinstance(word, str) for word in ended)
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"raised": "X", "lines": []}, "raised X"),
+        ({"raised": "X", "lines": [None, "", "a line"]}, "a line"),
+        ({"raised": [1]}, "raised "),
+        ({"raised": "AnswerUsedError", "lines": [3]}, "raised AnswerUsedError"),
+    ],
+)
+def test_whatever_was_raised_there_is_a_line_that_says_so(answer: Any, says: str) -> None:
+    with pytest.raises((ReportedError, AnswerUsedError)) as raised:
+        transport._raise(answer)
+    assert raised.value.args[0] == says
 
 
 def test_a_block_is_answered_by_its_own_answer_alone(fresh: Worker) -> None:

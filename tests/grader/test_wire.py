@@ -28,7 +28,7 @@ ARRAYS = DTYPES.flatmap(
     lambda dtype: np_strategies.arrays(dtype, np_strategies.array_shapes(min_dims=0, min_side=0, max_side=4))
 )
 LEAVES = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats() | st.text() | ARRAYS
-KEYS = st.text() | st.integers() | st.booleans() | st.none() | st.floats() | st.tuples(st.integers(), st.text())
+KEYS = st.text() | st.integers(-(2**60), 2**60) | st.booleans() | st.none() | st.floats()
 VALUES = st.recursive(
     LEAVES,
     lambda inner: (
@@ -281,8 +281,25 @@ def test_an_alien_of_any_name_is_an_object(name: Any) -> None:
     assert len(repr(made)) <= 82
 
 
-def test_a_key_that_cannot_be_one_makes_no_dictionary() -> None:
-    assert isinstance(wire.decode({"dict": [[{"list": []}, 1]]}, Memory().get), wire.Alien)
+@pytest.mark.parametrize("key", [{"list": []}, {"tuple": [-1, -2]}, 2**61 - 1, -(10**30), {"array": ["<f4", [], 0]}])
+def test_a_key_that_cannot_be_one_or_has_no_hash_of_its_own_makes_no_dictionary(key: Any) -> None:
+    assert isinstance(wire.decode({"dict": [[key, 1]]}, Memory().get), wire.Alien)
+
+
+def test_many_aliens_are_of_few_classes() -> None:
+    made = wire.decode({"list": [{"object": f"a{n}"} for n in range(1000)] * 2}, Memory().get)
+    assert len(made) == 2000
+    assert len({type(one) for one in made}) <= wire.ALIENS_LIMIT + 1
+    assert type(made[0]).__name__ == type(made[1000]).__name__ == "a0"
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "iterator"])
+def test_the_values_in_a_value_are_limited_and_that_is_said_where_it_is_sent(kind: str) -> None:
+    with pytest.raises(WireError, match="numbers belong in an array"):
+        wire.decode({kind: [None] * wire.VALUES_LIMIT}, Memory().get)
+    with pytest.raises(WireError, match="numbers belong in an array"):
+        wire.encode([[0.0] * 1000] * (wire.VALUES_LIMIT // 1000), Memory().put)
+    assert len(there_and_back([0] * (wire.VALUES_LIMIT - 1))) == wire.VALUES_LIMIT - 1
 
 
 # The channel

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unrolled.checks.compare import agree, mismatch
+from unrolled.checks.compare import agree, as_numbers, mismatch, shortened
 
 TOLERANCE = 1e-4
 
@@ -200,3 +200,54 @@ def test_what_is_not_made_of_numbers_agrees_with_nothing(got):
     assert not agree(got, 1.0, 1.0)
     assert not agree(got, np.array([1.0]), 1.0)
     assert not agree(1.0, got, 1.0)
+
+
+@pytest.mark.parametrize(
+    "got",
+    [
+        ["a" * 500_000, *[""] * 100_000],
+        ["1", "2"],
+        [1.0, None],
+        [np.zeros(10_000_000, np.uint8)] * 1000,
+        [[0.0] * 1000] * 1000,
+        [np.array(["x"])],
+        [1j, 2],
+    ],
+)
+def test_lists_of_anything_but_few_numbers_are_made_no_array(got):
+    """Of these texts NumPy would make 200 GB."""
+    assert as_numbers(got, 1000) is None
+    assert "expected an array of shape (2,), got list [" in said(got, np.array([1, 2], np.float32))
+    assert not agree(got, np.array([1.0, 2.0]), 1.0)
+
+
+def test_a_list_in_itself_is_no_array():
+    itself = []
+    itself.append(itself)
+    assert as_numbers(itself) is None
+    assert shortened(itself, 10) == "[[[[[[[..."
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 1, 1, 1, 1), (2, 0), (2, 3, 4)])
+def test_nested_lists_of_the_expected_shape_are_numbers(shape):
+    expected = values(*shape) if shape else np.float32(1.5)
+    for got in (expected.tolist(), np.asarray(expected), list(expected) if shape else 1.5):
+        assert agree(got, np.asarray(expected), 1e-6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text() | st.integers(), inner),
+    ),
+    st.integers(4, 80),
+)
+def test_a_shortened_value_begins_as_it_is_written(value, length):
+    written = " ".join(str(value).split())
+    assert shortened(value, length) == (written if len(written) <= length else written[: length - 3] + "...")
+
+
+def test_a_shortened_list_costs_what_is_shown_of_it():
+    assert shortened([np.zeros((6,) * 12, bool)], 60).startswith("[array of shape (6, 6, 6,")
+    assert shortened([np.arange(1000)] * 100_000, 30) == "[array([ 0, 1, 2, 3, 4, 5, ..."

@@ -14,7 +14,8 @@ from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, styled
 from unrolled_grader.classroom.similar import OPS, PASSAGE, SOLUTION, TOP, Found, Pair, Side, by_student, marked
-from unrolled_grader.inert import UNPRINTABLE, document
+from unrolled_grader.inert import document
+from unrolled_grader.outputs import in_sight
 from unrolled_grader.record import one_line, replace_file
 
 SHOWN = 15
@@ -22,8 +23,6 @@ SHOWN = 15
 NAME = 18
 """Characters of a name in the picture."""
 PAGE = re.compile(r"\d{3}\.html")
-TURNING = re.compile(r"[\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
-"""What turns the direction of text or cannot be seen: code would read otherwise than it runs."""
 STYLE = """
 body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 900px;
        margin: 1.5rem auto 4rem; padding: 0 1rem; overflow-wrap: anywhere; }
@@ -243,7 +242,7 @@ def _percent(part: float) -> str:
 
 
 def _plain(text: str) -> str:
-    return html.escape(TURNING.sub("�", UNPRINTABLE.sub("�", text.rstrip("\r\n").replace("\x1b", "�"))))
+    return html.escape(in_sight(text.rstrip("\r\n")))
 
 
 def _text(text: str) -> str:

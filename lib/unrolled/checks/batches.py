@@ -58,13 +58,17 @@ def no_pairs(batches: Any, inputs: Inputs) -> tuple[str, ...]:
         images, labels = batch
         shape = (len(labels), *inputs["images"].shape[1:])
         if not (isinstance(images, np.ndarray) and isinstance(labels, np.ndarray)) or images.shape != shape:
-            return (f"batch {place} holds {np.shape(images)} and {np.shape(labels)}; expected images {shape}",)
+            return (f"batch {place} holds {_shape(images)} and {_shape(labels)}; expected images {shape}",)
         if (images.dtype, labels.dtype) != (inputs["images"].dtype, inputs["labels"].dtype):
             return (
                 f"images and labels came as {inputs['images'].dtype} and {inputs['labels'].dtype}; batch {place} "
                 f"has {images.dtype} and {labels.dtype}",
             )
     return ()
+
+
+def _shape(value: Any) -> str:
+    return str(value.shape) if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
 
 
 def _form(batches: Any, inputs: Inputs) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+
+DIMENSIONS = 64
+"""Of an array, at most."""
+SHOWN = 1000
+"""Numbers of an array that is shown with its numbers, where it stands in a list."""
 
 
 @dataclass(frozen=True)
@@ -47,26 +53,56 @@ def agree(got: Any, expected: Any, tolerance: float) -> bool:
         return got is None
     if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)):
         return len(got) == len(expected) and all(agree(g, e, tolerance) for g, e in zip(got, expected, strict=True))
-    ours, theirs = _as_numbers(got), _as_numbers(expected)
-    if ours is None or theirs is None or ours.shape != theirs.shape:
+    theirs = as_numbers(expected)
+    if theirs is None:
+        return False
+    ours = as_numbers(got, sum(itertools.accumulate(theirs.shape, operator.mul)))
+    if ours is None or ours.shape != theirs.shape:
         return False
     return not _wrong(ours, theirs, tolerance).any()
 
 
 def changed(now: Any, before: Any) -> bool:
     """Whether data is no longer what it was. Of what is not made of numbers, such as a function, nothing is known."""
-    if _as_numbers(before) is None and isinstance(before, (tuple, list)):
+    if as_numbers(before) is None and isinstance(before, (tuple, list)):
         return len(now) != len(before) or any(changed(n, b) for n, b in zip(now, before, strict=True))
-    return _as_numbers(before) is not None and not agree(now, before, 0.0)
+    return as_numbers(before) is not None and not agree(now, before, 0.0)
 
 
-def _as_numbers(value: Any) -> Array | None:
-    """A number, an array or nested lists of numbers as an array; None for anything else."""
+def as_numbers(value: Any, most: float = math.inf) -> Array | None:
+    """A number, an array or nested lists of numbers as an array; None for anything else.
+
+    Also for lists that hold more than `most` numbers and lists together.
+    """
+    if isinstance(value, str) or (isinstance(value, (list, tuple)) and not _holds_numbers(value, most)):
+        return None
     try:
-        numbers = np.asarray(value)
+        array = np.asarray(value)
     except (ValueError, TypeError):  # lists of different lengths, what refuses to become an array
         return None
-    return numbers if numbers.dtype.kind in "biuf" else None
+    return array if array.dtype.kind in "biuf" else None
+
+
+def _holds_numbers(value: Sequence[Any], most: float) -> bool:
+    """Whether there is nothing in nested lists but numbers and arrays of numbers, and no more than `most` of all.
+
+    To be asked before NumPy is: in an array of texts each takes as much memory as the longest, and one complex number
+    makes every number complex.
+    """
+    waiting = [(value, 1)]
+    while waiting:
+        items, depth = waiting.pop()
+        for item in items:
+            if isinstance(item, (list, tuple)):
+                most -= 1
+                waiting.append((item, depth + 1))
+            elif isinstance(item, np.ndarray):
+                most -= max(1, item.size) if item.dtype.kind in "biuf" else math.inf
+            else:
+                most -= 1 if isinstance(item, (bool, numbers.Real, np.bool_)) else math.inf
+            if most < 0 or depth > DIMENSIONS:
+                return False
+    return True
 
 
 def _number_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
@@ -259,9 +295,45 @@ def _text(value: Any) -> str:
 
 
 def shortened(value: Any, length: int) -> str:
-    """`str(value)` on one line, cut to `length` characters. Never raises, whatever the value's own __str__ does."""
+    """`str(value)` on one line, cut to `length` characters. Never raises, whatever the value's own __str__ does.
+
+    Of a long list no more is looked at than is shown; large arrays in it are shown by their shapes.
+    """
     try:
-        text = " ".join(str(value).split())
+        text = " ".join(_beginning(value, 50 * length).split())
     except Exception as error:
         return f"(its text cannot be shown: {type(error).__name__})"
     return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _beginning(value: Any, length: int) -> str:
+    """The first `length` characters of `str(value)`, perhaps some more."""
+    if type(value) not in (list, tuple, dict):
+        return str(value)[:length]
+    pieces: list[str] = []
+    for piece in _pieces(value):
+        pieces.append(piece)
+        length -= len(piece)
+        if length < 0:
+            break
+    return "".join(pieces)
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """What `repr(value)` consists of; large arrays are told by their shapes."""
+    if isinstance(value, np.ndarray) and value.size > SHOWN:
+        yield f"array of shape {value.shape}"
+    elif type(value) is dict:
+        for place, (key, item) in enumerate(value.items()):
+            yield f"{', ' if place else '{'}{key!r}: "
+            yield from _pieces(item)
+        yield "}" if value else "{}"
+    elif type(value) in (list, tuple):
+        yield "[" if type(value) is list else "("
+        for place, item in enumerate(value):
+            if place:
+                yield ", "
+            yield from _pieces(item)
+        yield "]" if type(value) is list else ",)" if len(value) == 1 else ")"
+    else:
+        yield repr(value)

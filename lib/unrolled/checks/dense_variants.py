@@ -57,7 +57,7 @@ def is_a_judge_along(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None
     known, x, direction = inputs["function"], np.asarray(inputs["x"], np.float64), np.asarray(inputs["direction"])
     found = mismatch(got, expected, CLOSE)
     try:
-        slope = float(got) if np.ndim(got) == 0 else None
+        slope = None if isinstance(got, (list, tuple)) or np.ndim(got) else float(got)
     except (TypeError, ValueError):
         slope = None
     if slope is None:

@@ -42,7 +42,7 @@ def is_a_judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Whether a numeric gradient is the expected one, and tells the right gradient from one with a planted error."""
     found = mismatch(got, expected, CLOSE)
     known, x = inputs["function"], np.asarray(inputs["x"], np.float64)
-    if known.planted is None or np.shape(got) != np.shape(expected):
+    if known.planted is None or not isinstance(got, np.ndarray) or got.shape != np.shape(expected):
         return found
     right, wrong = distance(known.gradient(x), got), distance(known.planted(x), got)
     if found is None and right <= CLOSE < wrong:

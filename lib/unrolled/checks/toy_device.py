@@ -14,7 +14,7 @@ import numpy as np
 
 from unrolled.device import Array
 
-from .compare import Mismatch
+from .compare import Mismatch, as_numbers
 from .spec import Function, Inputs, Mistake
 
 ISSUE = 20e-6
@@ -232,10 +232,8 @@ TIMING_MISTAKES = (
 def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """A pair of seconds for each layer, within a thousandth of the whole."""
     count = len(expected)
-    try:
-        times = np.asarray(got, dtype=np.float64)
-    except (TypeError, ValueError):
-        times = np.empty(0)
+    found = as_numbers(got, 1000)
+    times = np.empty(0) if found is None else found.astype(np.float64)
     if times.shape != (count, 2):
         wrong = "None: is the return statement missing?" if got is None else _what(got, times)
         return Mismatch((f"expected a list of {count} pairs (forward, backward), one for each layer, got {wrong}",))
