@@ -135,8 +135,8 @@ class Worker(Process):
         _take_over(list(positional), named, given)
         return value
 
-    def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> bool:
-        """Put the inputs of a block in place. Its results are `slot` bytes each. Whether they needed new pages."""
+    def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
+        """Put the inputs of a block in place. Its results are `slot` bytes each."""
         self._inputs.clear()
         self._places, coded = [], []
         for arguments in inputs:
@@ -147,17 +147,14 @@ class Worker(Process):
                 values.append([name, self._give(value, put)])
                 self._places[-1] += [(name, array, offset) for array, offset in put]
             coded.append({"dict": values})
-        grown = self._make_room(slot * len(coded))
+        self._make_room(slot * len(coded))
         self._converse({"prepare": {"inputs": coded, "slot": slot, "size": self._inputs.used}}, "ready", PREPARE_LIMIT)
-        return grown
 
-    def _make_room(self, size: int) -> bool:
-        """Have pages for so many bytes of results, so that the worker only has to map them. Whether some are new."""
-        grown = size > self._room
-        if grown and sys.platform == "linux":
+    def _make_room(self, size: int) -> None:
+        """Have pages for so many bytes of results, so that the worker only has to map them."""
+        if size > self._room and sys.platform == "linux":
             os.posix_fallocate(self.arena, wire.RESULTS.start, size)
         self._room = max(size, self._room)
-        return grown
 
     def go(self, calls: int, limit: float) -> BlockTime:
         """Run a block, timed by this side's clock. Raises what `call` raises."""
