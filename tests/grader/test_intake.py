@@ -194,7 +194,7 @@ def test_a_time_stamp_is_short_text_or_nothing(tmp_path: Path) -> None:
     assert intake.time_stamp(file.parent) == ""
 
 
-@pytest.mark.parametrize("line", [" ", "\t", "a ", "a, ", " =", "a= ", "a.", "?", "check.start(", "check.start('"])
+@pytest.mark.parametrize("line", [" ", "\t", "a ", "a, ", " =", "a= ", "a.", "'", "check.start("])
 def test_a_cell_is_read_in_time_that_grows_with_its_length(line: str) -> None:
     """Spaces and a bracket took minutes: the time grew with the square of a line's length."""
     source = (line * opening.PARSED)[: opening.PARSED - 1] + ")"

@@ -143,3 +143,11 @@ def test_every_reading_of_a_name_is_tried() -> None:
 )
 def test_what_systems_leave_behind_is_told_from_work(path: str, is_noise: bool) -> None:
     assert bool(lms.NOISE.search(path)) is is_noise
+
+
+@pytest.mark.parametrize("text", ["_", "1", "_1_", "a_", "LATE_", "anon_"])
+def test_names_as_long_as_a_zip_can_hold_are_no_platforms(text: str) -> None:
+    """To match one took seconds, and a student's zip may hold thousands."""
+    name = (text * 65_000)[:65_000]
+    for _ in range(100):
+        assert lms.upload([f"{name}_1_2_x.ipynb"], []).platform == ""

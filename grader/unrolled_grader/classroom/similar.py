@@ -193,7 +193,7 @@ def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[
 
 def own(source: str, released: str) -> str:
     """The lines of a cell that were not handed out with it, nor are docstrings, empty, or marks of the build."""
-    lines, before = _told(source), _told(released)
+    lines, before = _told(source[: LONGEST + len(released)]), _told(released)
     matcher = difflib.SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in lines], False)
     same = {place for block in matcher.get_matching_blocks() for place in range(block.b, block.b + block.size)}
     kept = [line for place, line in enumerate(lines) if place not in same and line.strip()]

@@ -37,6 +37,9 @@ CANVAS_TEXT = re.compile(
     r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d{1,18}|anon_[A-Za-z0-9]+)_(?P<file_id>(?:text|link)\.html)"
 )
 MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<student_id>\d+)_assignsubmission_(?P<plugin>[a-z]+)(?:_?$|_(?P<file_id>.+))")
+PART_LIMIT = 1000
+"""Characters of a folder's or file's name that a platform may have made; systems take 255. In a zip it can have 65,000,
+and to match those takes seconds."""
 BLIND = ("participant",)
 """What Moodle writes in place of a name when marking is blind."""
 NOISE = re.compile(
@@ -133,6 +136,8 @@ def _platform(name: str) -> Upload | None:
     """
     first, *parts = unicodedata.normalize("NFC", name).split("/")
     for part in (*parts, first):
+        if len(part) > PART_LIMIT:
+            continue
         if match := MOODLE.fullmatch(part):
             blind = folded(match["name"]) in BLIND
             return Upload("moodle", (match["name"],), match["student_id"], anonymous=blind)
