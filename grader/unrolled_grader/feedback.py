@@ -32,9 +32,7 @@ SOURCE_LIMIT = 5_000
 COLOURED_LIMIT = 200_000
 """Characters that are shown in colour on one page; a lesson has 21,000."""
 EFFORT_LIMIT = 10**9
-"""Of parsing a page's markdown and HTML, as `_effort` counts it: some twenty seconds of the worst there is."""
-PLAIN_EFFORT = 1_000
-"""What a character takes beside the tags."""
+"""Of parsing a page's markdown and HTML, as `inert.effort` counts it: some twenty seconds of the worst there is."""
 PICTURES = ("image/png", "image/jpeg", "image/gif")
 RICH = ("text/html", "text/markdown")
 CELLS_KEPT = 256
@@ -127,7 +125,7 @@ class _Room:
 
     def affords(self, *texts: str) -> bool:
         """Whether these may be parsed as markdown or HTML; what they take is gone then."""
-        effort = _effort(*texts)
+        effort = inert.effort(*texts)
         if effort > self.effort:
             return False
         self.effort -= effort
@@ -149,7 +147,7 @@ def _cells(nb: NotebookNode) -> Iterator[str]:
 def _source(cell: NotebookNode, room: _Room) -> str:
     text: str = cell.source
     if cell.cell_type == "markdown":
-        attachments = _small(cell.get("attachments"), text)
+        attachments = cell.get("attachments")
         if not room.affords(text):
             told = inert.terminal(text)
         else:
@@ -159,17 +157,6 @@ def _source(cell: NotebookNode, room: _Room) -> str:
         return f'<div class="code held">{inert.terminal(text)}</div>'
     room.coloured -= len(text)
     return f'<div class="code held">{_coloured(inert.UNPRINTABLE.sub("�", text))}</div>'
-
-
-def _effort(*texts: str) -> int:
-    """An upper bound of what parsing these takes: each tag may have its parser look at all the text once more."""
-    return sum(len(text) * (text.count("<") + text.count(">") + PLAIN_EFFORT) for text in texts)
-
-
-def _small(attachments: Any, text: str) -> Any:
-    """A cell's attachments, unless showing each as often as the text says would be more than is shown of HTML."""
-    size = max((len(data) for bundle in (attachments or {}).values() for data in bundle.values()), default=0)
-    return attachments if size * text.count("attachment:") <= inert.HTML_LIMIT else None
 
 
 class _Lexer(PythonLexer):  # type: ignore[misc]

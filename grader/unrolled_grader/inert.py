@@ -36,6 +36,10 @@ HTML_LIMIT = 300_000
 """Characters of one HTML output; a longer one is passed over for the output's next form."""
 TAG_LIMIT = 5_000
 """Tags and entities in one piece of HTML: the parsers' time grows with the square of how deep tags nest."""
+EFFORT_LIMIT = 5 * 10**8
+"""Of parsing one piece of HTML, as `effort` counts it: some ten seconds of the worst there is."""
+PLAIN_EFFORT = 1_000
+"""What a character takes beside the tags."""
 MARKDOWN_LIMIT = 20_000
 """Characters of one markdown text; a longer one is shown as it was typed."""
 PIXEL_LIMIT = 25_000_000
@@ -92,9 +96,15 @@ def markdown(text: Any, attachments: Mapping[str, Any] | None = None) -> str:
     if len(source) > MARKDOWN_LIMIT:
         return terminal(source)
     try:
-        return _clean(MarkdownWithMath(renderer=_Renderer(dict(attachments or {}))).render(source))
+        return _clean(MarkdownWithMath(renderer=_Renderer(_affordable(attachments or {}, source))).render(source))
     except Exception:  # deep nesting, a missing attachment: nothing that is typed stops the page
         return terminal(source)
+
+
+def _affordable(attachments: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """A cell's attachments; none if showing each as often as the text says would be more than is shown of HTML."""
+    size = max((len(data) for bundle in attachments.values() for data in bundle.values()), default=0)
+    return dict(attachments) if size * source.count("attachment:") <= HTML_LIMIT else {}
 
 
 def clean(markup: Any) -> str:
@@ -105,9 +115,15 @@ def clean(markup: Any) -> str:
         return NOT_SHOWN
 
 
+def effort(*texts: str) -> int:
+    """An upper bound of what parsing these takes: each tag may have its parser look at all the text once more."""
+    return sum(len(text) * (text.count("<") + text.count(">") + PLAIN_EFFORT) for text in texts)
+
+
 def _clean(markup: str) -> str:
     """The same; raises ValueError, or what parsers raise."""
-    if len(markup) > HTML_LIMIT or markup.count("<") + markup.count("&") > TAG_LIMIT:
+    tags = markup.count("<") + markup.count("&")
+    if len(markup) > HTML_LIMIT or tags > TAG_LIMIT or effort(markup) > EFFORT_LIMIT:
         raise ValueError(f"HTML of {len(markup)} characters with {markup.count('<')} tags is too much to show")
     soup = BeautifulSoup(UNPRINTABLE.sub("", markup), "html.parser")
     for tag in soup(GONE):
@@ -183,7 +199,8 @@ def _html(data: Mapping[str, Any]) -> str:
     cleaned = clean(markup)
     if cleaned == NOT_SHOWN:
         return ""
-    return f"<div>{cleaned}</div>" if re.search(r"<img [^>]*src=|[^\s<>](?=[^<>]*(?:<|$))", cleaned) else ""
+    seen = re.search("<img [^<>]*src=", cleaned) or re.search(r"[^\s<>]", re.sub("<[^<>]*>", "", cleaned))
+    return f"<div>{cleaned}</div>" if seen else ""
 
 
 def _markdown(data: Mapping[str, Any]) -> str:

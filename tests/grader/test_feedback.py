@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from html.parser import HTMLParser
 
 import hostile
@@ -236,18 +237,18 @@ def test_python_magics_and_other_text_are_coloured() -> None:
 def test_html_takes_bounded_work(markup: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of these takes up to half a minute, and a notebook may hold hundreds: then their plain text is shown."""
     efforts: list[int] = []
-    monkeypatch.setattr(inert, "clean", lambda text: efforts.append(feedback._effort(text)) or "shown")
+    monkeypatch.setattr(inert, "clean", lambda text: efforts.append(inert.effort(text)) or "shown")
     outputs = [new_output("display_data", data={"text/html": markup, "text/plain": "plain"}) for _ in range(20)]
     honest = new_output("display_data", data={"text/html": TABLE, "text/plain": "plain"})
     page = feedback.page(new_notebook(cells=[new_code_cell("", outputs=[*outputs, honest])]), {})
     assert sum(efforts) <= feedback.EFFORT_LIMIT
-    assert feedback._effort(TABLE) in efforts
+    assert inert.effort(TABLE) in efforts
     assert page.count("plain") >= 20 - len(efforts)
 
 
 def test_markdown_takes_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
     efforts: list[int] = []
-    monkeypatch.setattr(feedback, "_told", lambda text: efforts.append(feedback._effort(text)) or text)
+    monkeypatch.setattr(feedback, "_told", lambda text: efforts.append(inert.effort(text)) or text)
     page = feedback.page(new_notebook(cells=[new_markdown_cell("<div>" * 4000) for _ in range(50)]), {})
     assert 0 < sum(efforts) <= feedback.EFFORT_LIMIT
     assert "&lt;div&gt;" in page
@@ -257,3 +258,30 @@ def test_a_picture_that_is_named_often_is_not_repeated() -> None:
     """A thousand times five megabytes: the answer is shown as it was typed."""
     answer = new_markdown_cell("![a](attachment:a.png)" * 900, attachments={"a.png": {"image/png": "A" * 5_000_000}})
     assert len(feedback.page(new_notebook(cells=[answer]), {})) < 100_000
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        f'<b title="{"a" * 290_000}"></b>',
+        f'<b title="{"<img " * 4000}{"a" * 270_000}"></b>',
+        ">" * 300_000,
+        "<a b=" * 4900 + "=x " * 80_000,
+    ],
+    ids=["a long attribute", "tags in an attribute", "ends of tags", "attributes without end"],
+)
+def test_one_piece_of_html_takes_bounded_time(markup: str) -> None:
+    """Each took from ten seconds to ten minutes of CPU time."""
+    before = time.process_time()
+    shown = inert.output(new_output("display_data", data={"text/html": markup, "text/plain": "plain"}))
+    assert time.process_time() - before < 8
+    assert shown == "<pre>plain</pre>"
+
+
+def test_what_holds_no_text_is_not_shown_and_a_sign_is() -> None:
+    def shown(markup: str) -> str:
+        return inert.output(new_output("display_data", data={"text/html": markup, "text/plain": "plain"}))
+
+    assert shown("<table><tr><td> </td></tr></table>") == "<pre>plain</pre>"
+    assert "<td>1</td>" in shown("<table><tr><td>1</td></tr></table>")
+    assert shown("<p>5 &lt; 7</p>") == "<div><p>5 &lt; 7</p></div>"
