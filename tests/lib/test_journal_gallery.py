@@ -32,7 +32,7 @@ LOOPS, PRODUCT = ("plain loops", 90.0), ("one product", 0.5)
 
 
 def test_only_the_rungs_are_given(home, learner):
-    learner("ada", LOOPS, PRODUCT)
+    learner("zoe", LOOPS, PRODUCT)
     journal.student("s12345")
     journal.predict("conv2d_gemm", 40)
     journal.give("gallery.json", name="moss")
@@ -44,7 +44,7 @@ def test_only_the_rungs_are_given(home, learner):
     text = (home / "gallery.json").read_text()
     assert "s12345" not in text
     assert "conv2d_gemm" not in text
-    assert "ada" not in text
+    assert "zoe" not in text, "no hexadecimal digits, which the key is made of"
 
 
 def test_nothing_is_given_without_the_call(home, learner):
