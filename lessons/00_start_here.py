@@ -172,8 +172,8 @@ check.ink(ink)
 # **What the number means.** Once all cases are right, the last line is your own ratio. The check ran the loop and
 # your function on the same digits, one right after the other, at least eight times. The ratio is the middle one of
 # those pairs, and the true one very likely lies within the brackets. It asks for 5 here, to rehearse; in this lesson
-# speed earns no points. A speed check has three answers: *pass*, *fail*, and *inconclusive*, which means that the
-# machine was too busy to tell. Inconclusive never costs you a point.
+# speed earns no points. A speed check has three answers: *pass*, *fail*, and *inconclusive*, which means too close to
+# call. If that is because the machine was busy, it never costs you a point.
 
 # %% [markdown]
 # ## In your own words

@@ -11,14 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unrolled.timing import Pair, Verdict, rule
+from unrolled.timing.rule import Outcome
 from unrolled.timing.verdict import conclude
 from unrolled_grader.evidence import Score
-from unrolled_grader.judge import settle
+from unrolled_grader.judge import said, settle
 from unrolled_grader.record import Record, one_line
 
 WIDTH = 100
 REPLAYED = ("outcome", "witness", "noisy", "ratio", "low", "high")
 """What of a verdict follows from its pairs."""
+WITNESSES: tuple[tuple[Outcome, ...], ...] = (("pass", "fail"), ("fail",), ("pass",), ())
+"""What CPU time could decide. It is not recorded: of a GPU nothing, without control groups no pass, and in records of
+older releases no fail."""
 TRANSPORT = "the transport took"
 """How the reason begins where a verdict is held back because too much of a block was transport."""
 HEAD = (
@@ -108,7 +112,7 @@ def _replayed(timing: Mapping[str, Any], recorded: Verdict) -> tuple[Verdict, st
     """The rule run again on the recorded pairs, and where what was recorded differs."""
     facts: dict[str, Any] = {"threads": recorded.threads, "seconds": recorded.seconds, "seed": recorded.seed}
     doubts = []
-    for witness in (True, False):  # whether CPU time could be a witness is not recorded
+    for witness in WITNESSES:
         again = conclude(recorded.pairs, recorded.control, recorded.at_least, **facts, cpu_witness=witness)
         data = again.to_dict()
         different = [name for name in REPLAYED if data[name] != timing[name]]
@@ -161,13 +165,22 @@ def _settling(score: Score) -> Iterator[str]:
 
     A measurement that ended in a crash leaves no pairs. It can cost points, and never earns any.
     """
-    outcomes = [str(timing.get("outcome")) for timing in score.timings]
+    outcomes = list(map(_said, score.timings))
     if score.verdict not in ("pass", "inconclusive") or (outcomes and settle(outcomes) == score.verdict):
         return
     if not outcomes:
         yield f"the verdict is {score.verdict}, but nothing was measured"
     elif score.max_points or outcomes[-1] != score.verdict:
         yield f"measured {', '.join(outcomes)}, which does not settle on {score.verdict}"
+
+
+def _said(timing: Mapping[str, Any]) -> str:
+    """What a measurement says to `settle`; where its record is damaged, its outcome."""
+    outcome = str(timing.get("outcome"))
+    try:
+        return said(outcome, timing)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return outcome
 
 
 def _conclusion(doubts: Sequence[str]) -> Iterator[str]:

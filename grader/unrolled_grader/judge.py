@@ -13,11 +13,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from unrolled.checks import Report, Spec
+from unrolled.timing import Verdict
 from unrolled_grader import sandbox
 from unrolled_grader.embedded import embedded
 from unrolled_grader.evidence import Score
@@ -28,6 +30,8 @@ from unrolled_grader.walk import Walk, check_of
 
 REPEATS = 3
 """How often a speed that is not settled is measured again."""
+UNDECIDED = "undecided"
+"""What a measurement says that is inconclusive, though the machine was not the cause."""
 
 
 @dataclass(frozen=True)
@@ -108,22 +112,38 @@ def settle(outcomes: Sequence[str]) -> str | None:
     """The outcome of a speed measured in several kernels, or None while it must be measured again.
 
     The first pass settles it, and so does a fail (or crash, or timeout) that a second one confirms. What is still open
-    after REPEATS further measurements is inconclusive. Nothing to settle, as for a wrong function, is "missing".
+    after REPEATS further measurements is inconclusive, which earns its points, only where the machine kept all of them
+    but one from an answer. Two that it did not disturb, and that did not pass, are a fail. Nothing to settle, as for a
+    wrong function, is "missing".
     """
-    if not outcomes or outcomes[0] not in ("fail", "inconclusive"):
+    if not outcomes or outcomes[0] not in ("fail", "inconclusive", UNDECIDED):
         return outcomes[0] if outcomes else "missing"
     if "pass" in outcomes:
         return "pass"
-    failed = [outcome for outcome in outcomes if outcome != "inconclusive"]
+    failed = [outcome for outcome in outcomes if outcome not in ("inconclusive", UNDECIDED)]
     if len(failed) > 1:
         return failed[0]
-    return "inconclusive" if len(outcomes) > REPEATS else None
+    if len(outcomes) <= REPEATS:
+        return None
+    return "inconclusive" if len(outcomes) - outcomes.count("inconclusive") <= 1 else "fail"
+
+
+def said(outcome: str, timing: Mapping[str, Any]) -> str:
+    """What a measurement says to `settle`: its outcome; UNDECIDED where it is open, and not because of the machine.
+
+    Raises ValueError and the like where `timing` is no verdict.
+    """
+    return UNDECIDED if outcome == "inconclusive" and not Verdict.from_dict(timing).excused else outcome
 
 
 def _speeds(runs: Sequence[tuple[Score, ...]]) -> list[str]:
     """The outcome of the speed part in each run. One that is worth nothing is not worth another run."""
     speeds = [score for scores in runs for score in scores if score.part.endswith("/speed")]
-    return [score.verdict for score in speeds if score.max_points > 0]
+    return [_said(score) for score in speeds if score.max_points > 0]
+
+
+def _said(score: Score) -> str:
+    return said(score.verdict, score.timings[0]) if score.timings else score.verdict
 
 
 def _conclude(runs: Sequence[tuple[Score, ...]]) -> tuple[Score, ...]:
@@ -138,7 +158,7 @@ def _conclude(runs: Sequence[tuple[Score, ...]]) -> tuple[Score, ...]:
 
 def _settled(measured: Sequence[Score]) -> Score:
     """One score from the same speed measured in several kernels."""
-    outcomes = [score.verdict for score in measured]
+    outcomes = [_said(score) for score in measured]
     verdict = settle(outcomes) or "inconclusive"
     decisive = [score for score in measured if score.verdict == verdict][-1:] or [measured[-1]]
     points = measured[0].max_points if verdict in ("pass", "inconclusive") else 0.0
@@ -146,10 +166,17 @@ def _settled(measured: Sequence[Score]) -> Score:
         measured[0],
         verdict=verdict,
         points=points,
-        detail=f"{decisive[0].detail} Measured {len(outcomes)} times: {', '.join(outcomes)}.",
+        detail=f"{decisive[0].detail} Measured {len(outcomes)} times: {', '.join(outcomes)}.{_why(verdict, outcomes)}",
         flag="speed still inconclusive, points given" if verdict == "inconclusive" else "",
         timings=tuple(timing for score in measured for timing in score.timings),
     )
+
+
+def _why(verdict: str, outcomes: Sequence[str]) -> str:
+    """Why it is a fail, where no two measurements were one."""
+    if verdict != "fail" or outcomes.count("fail") > 1:
+        return ""
+    return " None of them showed that it is fast enough, though the machine was quiet enough to tell."
 
 
 def _stamped(score: Score, options: Options) -> Score:

@@ -44,7 +44,8 @@ def kept(verdict: str, points: float, *timings: dict[str, Any]) -> Record:
 HONEST = [
     kept("pass", 1.0, timing(4.0)),
     kept("fail", 0.0, timing(1.0), timing(1.1)),
-    kept("inconclusive", 1.0, *[timing(2.2, 32)] * 4),
+    kept("fail", 0.0, *[timing(2.2, 32)] * 4),
+    kept("inconclusive", 1.0, timing(2.2, 32), *[timing(1.0, control=2.0)] * 3),
     kept("inconclusive", 1.0, *[timing(1.0, control=2.0)] * 4),
     kept("pass", 1.0, timing(1.0), timing(4.0)),
     kept("missing", 0.0),
@@ -107,10 +108,14 @@ def test_a_forged_or_damaged_measurement_is_named(change: Change, said: str) -> 
         (kept("pass", 1.0), "the verdict is pass, but nothing was measured"),
         (kept("pass", 1.0, timing(1.0), timing(1.0)), "measured fail, fail, which does not settle on pass"),
         (kept("inconclusive", 1.0, timing(1.0)), "measured fail, which does not settle on inconclusive"),
+        (
+            kept("inconclusive", 1.0, *[timing(2.2, 32)] * 4),
+            "measured undecided, undecided, undecided, undecided, which does not settle on",
+        ),
         (kept("fail", 1.0, timing(1.0), timing(1.0)), "1 of 1 points cannot come from the verdict fail"),
         (kept("pass", 5.0, timing(4.0)), "5 of 1 points cannot come from the verdict pass"),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_points_that_nothing_bears_out_are_named(forged: Record, said: str) -> None:
     text, sound = explain.explain(forged, "conv2d_gemm")
@@ -121,7 +126,7 @@ def test_points_that_nothing_bears_out_are_named(forged: Record, said: str) -> N
 def test_a_verdict_that_transport_held_back_is_not_forged() -> None:
     held = copy.deepcopy(timing(4.0))
     held.update(outcome="inconclusive", reason="the transport took 3.0% of a block, at most 2% is fair")
-    text, sound = explain.explain(kept("inconclusive", 1.0, *[held] * 4), "conv2d_gemm")
+    text, sound = explain.explain(kept("fail", 0.0, *[held] * 4), "conv2d_gemm")
     assert sound, text
     assert "The transport took 3.0% of a block" in " ".join(text.split())
 

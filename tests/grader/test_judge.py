@@ -204,6 +204,14 @@ def test_without_a_sandbox_every_score_says_so(root: Path) -> None:
         (["inconclusive", "inconclusive", "inconclusive", "inconclusive"], "inconclusive"),
         (["inconclusive", "fail", "inconclusive", "fail"], "fail"),
         (["inconclusive", "fail", "inconclusive", "inconclusive"], "inconclusive"),
+        (["undecided"], None),
+        (["undecided", "pass"], "pass"),
+        (["undecided", "undecided", "undecided"], None),
+        (["undecided", "undecided", "undecided", "undecided"], "fail"),
+        (["undecided", "inconclusive", "inconclusive", "inconclusive"], "inconclusive"),
+        (["undecided", "inconclusive", "inconclusive", "undecided"], "fail"),
+        (["fail", "inconclusive", "undecided", "inconclusive"], "fail"),
+        (["crashed", "undecided"], "crashed"),
     ],
 )
 def test_a_speed_is_settled_by_a_pass_or_by_two_fails(outcomes: list[str], settled: str | None) -> None:
@@ -219,6 +227,29 @@ def test_a_fail_is_measured_again_in_a_new_worker(root: Path, monkeypatch: pytes
     assert "Measured 2 times: fail, fail." in speed.detail
     assert rows(verdicts.scores)["double"] == ("pass", 2.0)
     assert len(set(verdicts.seeds)) == 2
+
+
+def left_open(control: float) -> Any:
+    """A race that is too close to call; in its control the baseline takes so many times as long as itself."""
+
+    def race(worker: Any, spec: Any, seed: int, cores: Any) -> Verdict:
+        pairs = [Pair(Block(1, 1.0), Block(1, 1.1 / spec.speed.at_least))] * 32
+        return conclude(pairs, [Pair(Block(1, 1.0), Block(1, control))] * 8, spec.speed.at_least)
+
+    return race
+
+
+@pytest.mark.parametrize(("control", "verdict", "points"), [(1.0, "fail", 0.0), (1.5, "inconclusive", 1.0)])
+def test_a_speed_that_stays_open_earns_its_points_only_where_the_machine_was_the_cause(
+    root: Path, monkeypatch: pytest.MonkeyPatch, control: float, verdict: str, points: float
+) -> None:
+    monkeypatch.setattr(walk, "race", left_open(control))
+    speed = judged(root, GOOD, options=judge.Options()).scores[-1]
+    assert (speed.verdict, speed.points, len(speed.timings)) == (verdict, points, 4)
+    assert bool(speed.flag) == (verdict == "inconclusive")
+    outcome = "inconclusive" if points else "undecided"
+    assert f"Measured 4 times: {', '.join([outcome] * 4)}." in speed.detail
+    assert ("the machine was quiet enough to tell" in speed.detail) == (verdict == "fail")
 
 
 def test_a_speed_that_no_memory_allows_is_flagged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -346,9 +346,9 @@ def test_sorted_integers_are_sorted_lists():
     assert all(type(value) is int for value in drawn)
 
 
-def timed_spec(outcome, monkeypatch):
+def timed_spec(outcome, monkeypatch, noisy=False):
     """A spec with a speed part whose measurement is replaced: what is tested here is not the clock."""
-    verdict = timing.Verdict.from_dict(VERDICT | {"outcome": outcome})
+    verdict = timing.Verdict.from_dict(VERDICT | {"outcome": outcome, "noisy": noisy})
     monkeypatch.setattr(timing, "compare", lambda *args, **options: verdict)
     speed = Speed(baseline=twice, inputs={"x": normal(4)}, at_least=3, points=1, against="a loop")
     return Spec(reference=twice, cases=SPEC.cases, points=2, hints=SPEC.hints, speed=speed)
@@ -362,13 +362,18 @@ def _verdict():
     VERDICT = timing.compare(double, double, inputs=inputs, at_least=0.01).to_dict()
 
 
-@pytest.mark.parametrize(("outcome", "points"), [("pass", 1), ("fail", 0), ("inconclusive", 1)])
-def test_the_speed_is_a_part_of_its_own(outcome, points, monkeypatch):
-    found = report(double, timed_spec(outcome, monkeypatch))
+@pytest.mark.parametrize(
+    ("outcome", "noisy", "points"),
+    [("pass", False, 1), ("fail", False, 0), ("fail", True, 0), ("inconclusive", False, 0), ("inconclusive", True, 1)],
+)
+def test_the_speed_is_a_part_of_its_own(outcome, noisy, points, monkeypatch):
+    """What stays open earns its points only where the machine was the cause."""
+    found = report(double, timed_spec(outcome, monkeypatch, noisy))
     assert [part.name for part in found.parts] == ["double", "double/speed"]
     assert (found.parts[1].verdict, found.parts[1].points, found.parts[1].max_points) == (outcome, points, 1)
     assert found.passed == (outcome != "fail")
     assert "against a loop" in str(found)
+    assert ("make it a little faster" in str(found)) == (outcome == "inconclusive" and not noisy)
 
 
 def test_a_wrong_function_is_never_timed(monkeypatch):

@@ -190,7 +190,7 @@ def test_a_candidate_that_sleeps_cannot_pass_by_cpu_time() -> None:
 
 
 def test_cpu_time_can_be_ruled_out_or_missing() -> None:
-    assert race(Machine(noise=every_second(3)), 0.02, 0.005, cpu_witness=False).outcome == "inconclusive"
+    assert race(Machine(noise=every_second(3)), 0.02, 0.005, cpu_witness=()).outcome == "inconclusive"
     machine = Machine(noise=every_second(3))
 
     def without_cpu(timer: BlockTimer) -> BlockTimer:
@@ -201,13 +201,74 @@ def test_cpu_time_can_be_ruled_out_or_missing() -> None:
     assert (verdict.outcome, verdict.noisy) == ("inconclusive", True)
 
 
-def test_cpu_time_never_makes_a_fail() -> None:
+def test_cpu_time_makes_a_fail_only_where_it_may() -> None:
+    """A loop at 0.7 T beside busy processes: the wall clock cannot tell, its CPU time can."""
+    for witness, outcome in ((("pass", "fail"), "fail"), (("fail",), "fail"), (("pass",), "inconclusive")):
+        verdict = race(Machine(noise=every_second(3)), 0.02, 0.02 / 2.5 / 0.7, cpu_witness=witness)
+        assert (verdict.outcome, verdict.noisy) == (outcome, True)
+        assert verdict.witness == ("cpu time" if outcome == "fail" else "wall clock")
+
+
+@pytest.mark.parametrize("margin", [0.85, 1.5])
+def test_cpu_time_fails_nobody_near_what_is_asked(margin: float) -> None:
+    verdict = race(Machine(noise=every_second(3)), 0.02, 0.02 / 2.5 / margin, cpu_witness=("pass", "fail"))
+    assert verdict.outcome == ("pass" if margin > 1 else "inconclusive")
+
+
+def test_a_candidate_that_waits_cannot_fail_by_cpu_time() -> None:
+    verdict = race(Machine(noise=every_second(3)), 0.02, 0.01, busy=0.1, cpu_witness=("fail",))
+    assert (verdict.outcome, verdict.noisy) == ("inconclusive", True)
+
+
+def test_cpu_time_never_makes_a_fail_where_two_cores_are_fair() -> None:
     """The candidate burns both cores: ten times the CPU time of the baseline, a tenth of its wall time."""
     for noise in (lambda machine: 1.0, every_second(1.5), every_second(3)):
         verdict = race(Machine(noise=noise), 0.02, 0.002, busy=100)
         assert verdict.outcome == "pass"
         verdict = race(Machine(noise=noise), 0.02, 0.008, busy=100)
         assert verdict.outcome != "fail"
+
+
+# whose fault it is
+
+
+def test_only_the_control_excuses() -> None:
+    """Too close to call on a quiet machine is the candidate's own; what a noisy one leaves open is not."""
+    close = race(Machine(), 0.02, 0.02 / 2.3)
+    assert (close.outcome, close.excused) == ("inconclusive", False)
+    noisy = race(Machine(noise=every_second(1.8)), 0.02, 0.02)
+    assert (noisy.outcome, noisy.excused) == ("inconclusive", True)
+    cut = race(Machine(noise=lambda machine: 500.0 if machine.now > 0.9 else 1.0), 0.04, 0.04)
+    assert (cut.outcome, cut.excused) == ("inconclusive", True)
+    assert not race(Machine(), 0.02, 0.002).excused
+    assert not race(Machine(), 0.02, 0.02).excused
+
+
+def uneven(machine: Machine) -> BlockTimer:
+    """A candidate at 0.4 T, and three blocks in eight look ten times as fast."""
+    slow, fast = machine.timer("candidate", 0.02), machine.timer("candidate", 0.002)
+    return lambda calls: (fast if len(machine.calls("candidate")) % 8 < 3 else slow)(calls)
+
+
+def test_uneven_calls_excuse_nothing() -> None:
+    machine = Machine()
+    verdict = compare_blocks(uneven(machine), machine.timer("baseline", 0.02), 2.5, clock=machine.clock, seed=7)
+    assert (verdict.outcome, len(verdict.pairs), verdict.excused) == ("inconclusive", 32, False)
+
+
+@pytest.mark.parametrize("asleep_from", [9, 12, 17, 30])
+def test_a_delay_after_the_first_look_is_no_way_out(asleep_from: int) -> None:
+    """One pair in the first eight looks fast, so that the first look decides nothing; then the time is used up."""
+    machine = Machine()
+    slow, fast, late = (machine.timer("candidate", seconds) for seconds in (0.02, 0.002, 8.0))
+
+    def candidate(calls: int) -> BlockTime:
+        block = len(machine.calls("candidate")) - 3  # after the warm-up's
+        return (fast if block == 3 else late if block >= asleep_from else slow)(calls)
+
+    verdict = compare_blocks(candidate, machine.timer("baseline", 0.02), 2.5, clock=machine.clock, seed=7)
+    assert verdict.outcome == "fail"
+    assert not verdict.excused
 
 
 # the time limit

@@ -110,7 +110,7 @@ def run(
     if spec.speed is not None:
         finding, verdict = _check_speed(spec, function, seed, announce, place) if right else (_NOT_TIMED, None)
         findings.append(finding)
-        parts.append(_speed_part(name, spec.speed.points, finding))
+        parts.append(_speed_part(name, spec.speed.points, finding, verdict))
     rung = _measure_rung(spec.rung, function, seed) if spec.rung and right and climb else None
     return Report(name, unrolled.__version__, tuple(findings), tuple(parts), verdict, rung)
 
@@ -317,7 +317,10 @@ def _check_speed(
         return Finding("speed", "fail", (str(error),)), None
     except (Exception, SystemExit) as error:
         return Finding("speed", "crashed", tuple(crash_lines(error, function))), None
-    return Finding("speed", verdict.outcome, (f"against {speed.against}:", *str(verdict).splitlines())), verdict
+    lines = [f"against {speed.against}:", *str(verdict).splitlines()]
+    if verdict.outcome == "inconclusive" and not verdict.excused:
+        lines.append("the machine was not the cause, so this earns nothing yet: make it a little faster")
+    return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 
 def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:
@@ -327,10 +330,11 @@ def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Par
     return Part(name, first.verdict, 0, spec.points, _detail(first))
 
 
-def _speed_part(name: str, points: float, finding: Finding) -> Part:
-    """An inconclusive speed earns its points and is flagged; one never measured has no evidence."""
+def _speed_part(name: str, points: float, finding: Finding, measured: timing.Verdict | None) -> Part:
+    """A speed that the machine left open earns its points; one never measured has no evidence."""
     verdict = "missing" if finding.verdict == "not run" else finding.verdict
-    earned = points if verdict in ("pass", "inconclusive") else 0
+    excused = measured is not None and measured.excused
+    earned = points if verdict == "pass" or excused else 0
     return Part(f"{name}/speed", verdict, earned, points, " ".join(finding.lines))
 
 

@@ -30,6 +30,7 @@ from unrolled.timing.blocks import (
     warm_up,
     warm_up_on,
 )
+from unrolled.timing.rule import Outcome
 from unrolled.timing.threads import blas_threads
 from unrolled.timing.verdict import Block, Pair, Verdict, conclude
 
@@ -80,7 +81,7 @@ def compare(
             time_limit=time_limit,
             announce=announce,
             warm=warm_up_on(module),
-            cpu_witness=module is None or module is np,
+            cpu_witness=("pass",) if module is None or module is np else (),
             shortest=MODELLED_BLOCK if modelled else MIN_BLOCK,
         )
         return replace(verdict, threads=held(), device=modelled)
@@ -96,13 +97,14 @@ def compare_blocks(
     announce: Announce | None = None,
     threads: str = "",
     warm: WarmUp = ON_HOST,
-    cpu_witness: bool = True,
+    cpu_witness: Sequence[Outcome] = ("pass",),
     shortest: float = MIN_BLOCK,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Verdict:
     """The rule of `compare` on block timers, `(calls) -> BlockTime(wall, cpu)` in seconds, wherever they time.
 
-    `threads` says in words what held while they ran. `cpu_witness=False` where CPU time says nothing, as on a GPU.
+    `threads` says in words what held while they ran. `cpu_witness`: the outcomes that CPU time may decide where the
+    machine is noisy; none where it says nothing, as on a GPU; "fail" only where one core is the rule.
     No block is planned for less than `shortest` seconds: more where a block costs more to start.
     ValueError if `at_least` is not positive.
     """

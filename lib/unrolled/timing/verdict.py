@@ -68,6 +68,15 @@ class Verdict:
     seed: int
     device: str = ""
 
+    @property
+    def excused(self) -> bool:
+        """Whether the outcome is open because of the machine: its control was off, or did not end in its time.
+
+        The control is the baseline against itself, so nothing that the candidate does has a part in it.
+        """
+        cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS
+        return self.outcome == "inconclusive" and (self.noisy or cut_short)
+
     def __str__(self) -> str:
         """One to three plain sentences."""
         faster = " faster" if self.ratio <= 1 else ""
@@ -127,9 +136,12 @@ def conclude(
     threads: str = "",
     seconds: float = math.nan,
     seed: int = 0,
-    cpu_witness: bool = True,
+    cpu_witness: Sequence[Outcome] = ("pass",),
 ) -> Verdict:
-    """The verdict on pairs and control: a pure function of what was measured."""
+    """The verdict on pairs and control: a pure function of what was measured.
+
+    `cpu_witness`: the outcomes that CPU time may decide where the machine is noisy.
+    """
     ratios = [pair.ratio for pair in pairs]
     outcome, reason = _by_wall_clock(ratios, at_least)
     controlled = len(control) == rule.CONTROL_PAIRS
@@ -139,8 +151,8 @@ def conclude(
         outcome, reason = "inconclusive", "time ran out before a control could show that the machine is quiet"
     elif outcome != "pass" and noisy and not (outcome == "fail" and rule.is_beyond_noise(ratios, at_least)):
         outcome, reason = "inconclusive", "the machine is too busy for a fair measurement: try again when it is quieter"
-        if cpu_witness and _passes_in_cpu_time(pairs, at_least):
-            outcome, witness, reason = "pass", "cpu time", "the machine is busy, so CPU time decided"
+        if (decided := _by_cpu_time(pairs, at_least)) in cpu_witness:
+            outcome, witness, reason = decided, "cpu time", "the machine is busy, so CPU time decided"
     if witness == "cpu time":
         ratios = [pair.cpu_ratio for pair in pairs]
     low, high = rule.median_interval(ratios)
@@ -172,24 +184,30 @@ def _by_wall_clock(ratios: Sequence[float], at_least: float) -> tuple[Outcome, s
     if rule.is_hopeless(ratios, at_least):
         pairs = "one pair" if len(ratios) == 1 else f"{len(ratios)} pairs"
         return "fail", f"stopped after {pairs}, far below what was asked"
-    return outcome, f"time ran out after {len(ratios)} of at least {rule.LOOKS[0]} pairs"
+    if rule.is_slow(ratios, at_least):
+        return "fail", f"time ran out after {len(ratios)} pairs, and their interval is below what was asked"
+    most = len(ratios) if len(ratios) > rule.LOOKS[0] else f"{len(ratios)} of at least {rule.LOOKS[0]}"
+    return outcome, f"time ran out after {most} pairs"
 
 
-def _passes_in_cpu_time(pairs: Sequence[Pair], at_least: float) -> bool:
-    """Whether CPU time satisfies the rule, and can stand for the candidate's work.
+def _by_cpu_time(pairs: Sequence[Pair], at_least: float) -> Outcome:
+    """What CPU time says of these pairs. To pass, it must be able to stand for the candidate's work.
 
     A candidate that sleeps, or lets others work, has little CPU time for the wall time it takes, while load takes the
     same share from both sides. So it must show at least half of the baseline's CPU seconds per second of wall time.
     """
     if not all(pair.baseline.cpu > 0 and pair.candidate.cpu > 0 for pair in pairs):
-        return False  # no CPU time, or a clock too coarse for the blocks
-    if rule.decide([pair.cpu_ratio for pair in pairs], at_least) != "pass":
-        return False
+        return "inconclusive"  # no CPU time, or a clock too coarse for the blocks
+    ratios = [pair.cpu_ratio for pair in pairs]
+    if rule.is_slow(ratios, at_least):
+        return "fail"
+    if rule.decide(ratios, at_least) != "pass":
+        return "inconclusive"
     baseline, candidate = (
         sum(block.cpu for block in blocks) / sum(block.wall for block in blocks)
         for blocks in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
     )
-    return candidate >= 0.5 * baseline
+    return "pass" if candidate >= 0.5 * baseline else "inconclusive"
 
 
 def _speed(verdict: Verdict) -> str:
