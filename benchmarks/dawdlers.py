@@ -1,0 +1,225 @@
+"""Whether an answer that is too slow can stall its way to the points: twenty staged ways, judged as in a grading.
+
+    python benchmarks/dawdlers.py [--quick] [--json benchmarks/results/dawdlers.json] [--beside 0 3] [--share 0.22]
+
+Every answer to `batch_affine` here is right and 4.5 times too slow (--share of what is asked). It takes over its worker
+and sleeps, calls unevenly, moves work out of the clock or maps new pages, so that the judge shall find no evidence. On
+a quiet machine and beside 3 busy processes; --quick judges the first four on a quiet machine. A control does the same
+work without a trick at twice what is asked. It exits with 1 if an answer earned points for its speed or the control
+did not.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from nbformat.v4 import new_code_cell, new_notebook
+
+import common
+from unrolled import checks
+from unrolled_grader import judge
+from verdicts import busy
+
+CHECK, LESSON = "batch_affine", "01_matrix_parallelism"
+CONTROL_SHARE = 2.0
+BASE = """\
+import gc, mmap, os, random, signal, time
+orders = next(thing for thing in gc.get_objects() if type(thing) is dict and {"prepare", "go"} <= thing.keys())
+prepare, go = orders["prepare"], orders["go"]
+sizes, begun = [], set()
+
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+def early(order, share):
+    "Do this share of the coming block's work before the clock starts."
+    for inputs in prepare.__self__.block:
+        work(share * WORK)
+        begun.add(id(inputs["x"]))
+
+def before(order):
+    "Before a block."
+
+def after(order):
+    "In a block, behind its calls."
+
+def preparing(order):
+    done = prepare(order)
+    begun.clear()
+    grown = len(order["inputs"]) > max([0, *sizes])
+    sizes.append(len(order["inputs"]))
+    if grown and GROWING:
+        early(order, GROWING)
+    before(order)
+    return done
+
+def going(order):
+    done = go(order)
+    after(order)
+    return done
+
+def batch_affine(x, weight, bias):
+    work(WORK * (1 - MOVED) if id(x) in begun else WORK)
+    return x @ weight.T + bias
+
+orders["prepare"], orders["go"] = preparing, going
+"""
+"""What every answer has: hooks before and in a block, and a call of `WORK` seconds of CPU time."""
+STALLS = {
+    "without a trick": "",
+    "asleep in a call of the ninth pair": """
+def after(order):
+    if len(sizes) == FIRST + 9: time.sleep(7)""",
+    "asleep in each block from the ninth pair on": """
+def after(order):
+    if len(sizes) >= FIRST + 9: time.sleep(1.2)""",
+    "asleep before blocks from the ninth pair on": """
+def before(order):
+    if len(sizes) >= FIRST + 9: time.sleep(2.0)""",
+    "asleep from the seventeenth pair on": """
+def after(order):
+    if len(sizes) >= FIRST + 17: time.sleep(1.0)""",
+    "asleep from the third pair on": """
+def after(order):
+    if len(sizes) >= FIRST + 3: time.sleep(2.4)""",
+    "asleep a little in each block": """
+def after(order): time.sleep(0.08)""",
+    "asleep ever longer": """
+def after(order): time.sleep(0.01 * len(sizes))""",
+    "asleep as long as goes unnoticed": """
+begin = []
+def before(order): begin[:] = [time.monotonic()]
+def after(order): time.sleep(1.8 * (time.monotonic() - begin[0]))""",
+    "asleep by chance": """
+def after(order):
+    if random.random() < 0.3: time.sleep(random.random())""",
+    "every second block slow": """
+def after(order):
+    if len(sizes) % 2: work(0.1)""",
+    "uneven by chance": """
+def after(order):
+    work(random.choice((0.0, 0.0, 0.02, 0.3)))""",
+    "slow at first, so that blocks are short": """
+def after(order):
+    if len(sizes) <= FIRST: work(1.0)""",
+    "a quarter of the work before the clock": """
+MOVED = 0.25
+def before(order): early(order, MOVED)""",
+    "most of the work before the clock in the first pairs": """
+MOVED = 0.75
+def before(order):
+    if len(sizes) in (FIRST + 2, FIRST + 3): early(order, MOVED)
+def after(order):
+    if len(sizes) >= FIRST + 9: time.sleep(1.5)""",
+    "CPU time burnt in some blocks, work moved in others": """
+MOVED = 0.75
+def before(order):
+    if len(sizes) % 4: early(order, MOVED)
+def after(order):
+    if len(sizes) % 4 == 0: work(0.4)""",
+    "new pages in every block": """
+def after(order):
+    memory = mmap.mmap(-1, 2**27)
+    for place in range(0, 2**27, 4096): memory[place] = 1""",
+    "a stopped process": """
+def after(order):
+    if len(sizes) >= FIRST + 9:
+        if os.fork() == 0:
+            time.sleep(1.0)
+            os.kill(os.getppid(), signal.SIGCONT)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGSTOP)""",
+    "children that burn CPU time": """
+for _ in range(4):
+    if os.fork() == 0:
+        while True: pass""",
+    "cold caches for the baseline": """
+cold = np.zeros(2**26, np.uint8)
+def after(order): cold[:] += 1""",
+}
+"""Twenty ways. `FIRST` is about where the warm-up ends: what comes later counts."""
+GROWING = {"without a trick": 0.0}
+"""The share of a block's work that is done early where its pages are new: 0.75 unless it stands here."""
+
+
+def answer(seconds: float, stall: str, growing: float) -> str:
+    """The source of an answer whose calls take so many seconds of CPU time."""
+    names = f"import numpy as np\nWORK, MOVED, GROWING, FIRST = {seconds!r}, {growing!r}, {growing!r}, 8\n"
+    return f"{names}{BASE}{stall}\n"
+
+
+def judged(source: str) -> tuple[str, float, list[str]]:
+    """Verdict and points for speed, and what each measurement said."""
+    nb = new_notebook(cells=[_cell(source, CHECK), _cell(f"check.{CHECK}({CHECK})", f"check_{CHECK}")])
+    specs = {CHECK: checks.lessons()[LESSON][CHECK]}
+    right, speed = judge.judge(judge.Submission("benchmark", LESSON, nb, specs)).scores
+    if right.verdict != "pass":
+        raise SystemExit(f"the answer is not right: {right.detail}")
+    return speed.verdict, speed.points, [judge.said(timing["outcome"], timing) for timing in speed.timings]
+
+
+def _cell(source: str, name: str) -> Any:
+    cell = new_code_cell(source)
+    cell.metadata["nbgrader"] = {"grade_id": name, "grade": name.startswith("check_"), "solution": True}
+    return cell
+
+
+def allowed_seconds() -> float:
+    """CPU seconds of a call that is just as fast as asked: the baseline's over the factor, in one thread."""
+    from threadpoolctl import threadpool_limits
+
+    speed = checks.lessons()[LESSON][CHECK].speed
+    assert speed is not None
+    inputs = speed.draw_inputs(0, 16)
+    times = []
+    with threadpool_limits(1):
+        for one in inputs:
+            start = time.thread_time()
+            speed.baseline(**one)
+            times.append(time.thread_time() - start)
+    return float(sorted(times)[len(times) // 2] / speed.at_least)
+
+
+def rows(beside: int, share: float, names: list[str]) -> Iterator[dict[str, Any]]:
+    """A row a way, the control first."""
+    allowed = allowed_seconds()
+    where = "quiet" if beside == 0 else f"beside {beside} busy processes"
+    with busy(beside):
+        yield row(f"control, {where}", answer(allowed / CONTROL_SHARE, "", 0.0), CONTROL_SHARE)
+        for name in names:
+            source = answer(allowed / share, STALLS[name], GROWING.get(name, 0.75))
+            yield row(f"{name}, {where}", source, share)
+
+
+def row(name: str, source: str, share: float) -> dict[str, Any]:
+    """What one answer earned."""
+    started = time.monotonic()
+    verdict, points, outcomes = judged(source)
+    seconds = round(time.monotonic() - started, 1)
+    said = ", ".join(outcomes)
+    print(f"{name}: {verdict}, {points:g} points, {said} ({seconds} s)", flush=True)
+    return {"name": name, "share": share, "verdict": verdict, "points": points, "measured": said, "seconds": seconds}
+
+
+def main() -> int:
+    parser = common.parser(__doc__)
+    parser.add_argument("--beside", type=int, nargs="*", default=[0, 3], help="busy processes")
+    parser.add_argument("--share", type=float, default=0.22, help="of the speed that is asked for")
+    options = parser.parse_args()
+    names = list(STALLS)[:4] if options.quick else list(STALLS)
+    found: list[dict[str, Any]] = []
+    for beside in [0] if options.quick else options.beside:
+        found += rows(beside, options.share, names)
+        common.save(options, found, ["numpy", "ipython"])
+    earned = [one["name"] for one in found if (one["points"] > 0) != one["name"].startswith("control")]
+    print(f"not as it should be: {', '.join(earned)}" if earned else "No stall earned the points; the control did.")
+    return int(bool(earned))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
