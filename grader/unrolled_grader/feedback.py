@@ -32,7 +32,7 @@ SOURCE_LIMIT = 5_000
 COLOURED_LIMIT = 200_000
 """Characters that are shown in colour on one page; a lesson has 21,000."""
 EFFORT_LIMIT = 10**9
-"""Of parsing a page's markdown and HTML, as `inert.effort` counts it: some twenty seconds of the worst there is."""
+"""Of parsing a page's markdown and HTML, as `inert.effort` counts it: some fifteen seconds of the worst there is."""
 PICTURES = ("image/png", "image/jpeg", "image/gif")
 RICH = ("text/html", "text/markdown")
 CELLS_KEPT = 256
