@@ -207,14 +207,11 @@ def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list
     from unrolled_grader import intake, record
     from unrolled_grader.receiving import collecting
 
-    found = intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
-    nameless = {item.student for item in found if item.student.encode("utf-8", "replace").decode() != item.student}
-    strangers = intake.strangers(course.submitted, course.lessons())
-    for stranger in [*strangers, *sorted(f"{name} (its name is not UTF-8)" for name in nameless)]:
+    for stranger in intake.strangers(course.submitted, course.lessons()):
         print(f"passed over: {record.one_line(stranger)}")
     if waiting := collecting.waiting(course):
         print(waiting)
-    return [item for item in found if item.student not in nameless]
+    return intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
 
 
 def _jobs(asked: int | None) -> int:

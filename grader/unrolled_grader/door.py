@@ -6,6 +6,7 @@ beside a notebook, and end the whole class at a time stamp that is none.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode
 from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import parse_utc
 from traitlets.config import Config
@@ -34,6 +36,7 @@ class Door(NotebookExporter):
     def __init__(self, config: Config | None = None, **others: Any) -> None:
         super().__init__(config, **others)  # type: ignore[no-untyped-call]
         if isinstance(self.parent, Autograde):
+            _set_aside(self.parent)
             self.parent.coursedir = _CarefulDirectory.like(self.parent.coursedir)
 
     def from_filename(
@@ -58,6 +61,23 @@ class Door(NotebookExporter):
             gradebook.forget_time(directory, student, path.stem)
         converted: tuple[NotebookNode, dict[str, Any]] = super().from_notebook_node(nb, resources, **others)  # type: ignore[no-untyped-call]
         return converted
+
+
+def _set_aside(converter: Autograde) -> None:
+    """Take the folders of students whose names nbgrader would misread out of what it found, and say which and why.
+
+    Raises NbGraderException if nothing is left, or if it was such a student that was asked for.
+    """
+    directory = converter.coursedir
+    odd = intake.odd(os.listdir(Path(directory.root, directory.submitted_directory)))
+    names = {path: Path(path).parent.name for path in converter.assignments}
+    asked = {directory.student_id} - {"*"}
+    told = [f"{name!r}: {odd[name]}" for name in sorted(odd) if not asked or name in {*asked, *names.values()}]
+    for reason in told:
+        converter.log.warning("Set aside: the student's folder %s", reason)
+    converter.assignments = {path: converter.assignments[path] for path, name in names.items() if name not in odd}
+    if asked & odd.keys() or not converter.assignments:
+        raise NbGraderException(f"Nothing was graded: the student's folder {'; '.join(told)}")
 
 
 class _CarefulDirectory(CourseDirectory):  # type: ignore[misc]

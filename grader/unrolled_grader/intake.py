@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Collection, Mapping
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +20,8 @@ from unrolled_grader import opening
 from unrolled_grader.opening import RefusedError
 
 MAX_BYTES = 10_000_000
+JOINERS = "\u200c\u200d"
+"""Signs that do not show, and that names in some scripts are spelt with."""
 TIME_STAMP, TIME_STAMP_BYTES = "timestamp.txt", 200
 
 
@@ -33,22 +38,60 @@ class Handed:
 
 
 def find(submitted: Path, lessons: Mapping[str, Collection[str]], student: str | None = None) -> list[Handed]:
-    """What lies in `submitted` of these lessons (name -> names of its checks), by student and lesson."""
+    """What lies in `submitted` of these lessons (name -> names of its checks), by student and lesson.
+
+    A student's folder that `odd` names is left out: `strangers` names it.
+    """
     found = []
-    for folder in sorted(folder for folder in _folders(submitted) if student in (None, folder.name)):
+    folders = sorted(_folders(submitted))
+    refused = odd(folder.name for folder in folders)
+    for folder in (each for each in folders if student in (None, each.name) and each.name not in refused):
         present = {entry.name for entry in _folders(folder)}
         found += [handed(folder / lesson, checks) for lesson, checks in lessons.items() if lesson in present]
     return found
 
 
 def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
-    """Folders that are no lesson of this course, as STUDENT/FOLDER, and students' folders that cannot be read."""
+    """Folders that are no lesson of this course, as STUDENT/FOLDER, and students' folders that cannot be taken."""
     found = []
+    refused = odd(folder.name for folder in _folders(submitted))
     for folder in _folders(submitted):
+        if folder.name in refused:
+            found.append(f"{folder.name!r} ({refused[folder.name]})")
+            continue
         if not os.access(folder, os.R_OK | os.X_OK):
             found.append(f"{folder.name} (cannot be read)")
         found += [f"{folder.name}/{entry.name}" for entry in _folders(folder) if entry.name not in lessons]
     return sorted(found)
+
+
+def odd(names: Iterable[str]) -> dict[str, str]:
+    """Which of these names of students' folders no student can be graded under, with the reason.
+
+    nbgrader would take one for another name or for several, or its rows of scores.csv could be taken for another's.
+    """
+    problems = {name: _name_problem(name) for name in names}
+    seen = Counter(_seen(name) for name, problem in problems.items() if not problem)  # " ann" costs ann nothing
+    alike = {name: "another name looks the same" for name in problems if seen[_seen(name)] > 1}
+    return {**alike, **{name: problem for name, problem in problems.items() if problem}}
+
+
+def _name_problem(name: str) -> str:
+    """What is wrong with a name by itself, or an empty string."""
+    kinds = {unicodedata.category(sign): sign for sign in name if sign not in JOINERS}
+    if "Cs" in kinds:
+        return "its name is not UTF-8"
+    if found := re.search(r"[*?\[]", name):
+        return f"nbgrader reads {found[0]} in a name as a pattern"
+    if unseen := kinds.keys() & {"Cc", "Cf", "Zl", "Zp"}:
+        return f"its name holds {kinds[min(unseen)]!a}, which does not show"
+    return "" if name == name.strip() else "its name begins or ends with a blank"
+
+
+def _seen(name: str) -> str:
+    """A name as far as a reader of scores.csv can tell it from another: how blanks and accents are written is not."""
+    told = " ".join(unicodedata.normalize("NFC", name).translate(dict.fromkeys(map(ord, JOINERS))).split())
+    return told.lstrip("'")  # stands before what a spreadsheet would take for a formula
 
 
 def handed(folder: Path, checks: Collection[str]) -> Handed:
