@@ -240,6 +240,8 @@ def test_only_the_control_excuses() -> None:
     assert (noisy.outcome, noisy.excused) == ("inconclusive", True)
     cut = race(Machine(noise=lambda machine: 500.0 if machine.now > 0.9 else 1.0), 0.04, 0.04)
     assert (cut.outcome, cut.excused) == ("inconclusive", True)
+    short = race(Machine(), 1.0, 0.8)
+    assert (short.outcome, len(short.pairs) < 8, short.excused) == ("inconclusive", True, True)
     assert not race(Machine(), 0.02, 0.002).excused
     assert not race(Machine(), 0.02, 0.02).excused
 

@@ -70,11 +70,13 @@ class Verdict:
 
     @property
     def excused(self) -> bool:
-        """Whether the outcome is open because of the machine: its control was off, or did not end in its time.
+        """Whether the outcome is open because of the machine: its control was off, or there was too little time.
 
-        The control is the baseline against itself, so nothing that the candidate does has a part in it.
+        The control is the baseline against itself, so nothing that the candidate does has a part in it. Time is too
+        little where it ended the control, or did not allow for the pairs of a first look; whoever must not trust the
+        candidate has to ask besides whether it was the one to lose that time.
         """
-        cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS
+        cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS or len(self.pairs) < rule.LOOKS[0]
         return self.outcome == "inconclusive" and (self.noisy or cut_short)
 
     def __str__(self) -> str:
