@@ -1,5 +1,6 @@
 """The library's own answers are withheld from a learner's function, and from nothing else."""
 
+import asyncio
 import contextlib
 import dataclasses
 import functools
@@ -48,6 +49,18 @@ def generator(a):
     yield a
 
 
+async def coroutine(a):
+    return a
+
+
+async def generator_for_later(a):
+    yield a
+
+
+def first_of(generator):
+    return asyncio.run(anext(generator))
+
+
 add_5 = closure(5)
 CALLS = {
     "ops.conv2d": (ops.conv2d, lambda: ops.conv2d(X, WEIGHT)),
@@ -59,7 +72,11 @@ CALLS = {
     "a bound method": (Tool().method, lambda: Tool().method(1, b=3)),
     "a class method": (Tool.of_class, lambda: Tool.of_class(1)),
     "a static method": (Tool.static, lambda: Tool.static(1)),
-    "a generator, before it is asked": (generator, lambda: generator(1)),
+    "a closure": (add_5, lambda: add_5(1)),
+    "a method with a cell": (Tool.with_a_cell, lambda: Tool().with_a_cell()),
+    "a generator": (generator, lambda: list(generator(1))),
+    "a coroutine": (coroutine, lambda: asyncio.run(coroutine(1))),
+    "a generator for later": (generator_for_later, lambda: first_of(generator_for_later(1))),
     "arguments that do not fit": (ops.conv2d, lambda: ops.conv2d()),
 }
 
@@ -81,10 +98,8 @@ def answers_plain(function):
 
 def test_what_has_no_code_to_exchange_is_passed_over():
     callable_object = type("Called", (), {"__call__": lambda self: 3})()
-    with withheld([len, np.add, callable_object, str, 3, None, add_5, Tool.with_a_cell]):
+    with withheld([len, np.add, callable_object, str, 3, None]):
         assert len("ab") == 2
-        assert add_5(1) == 7
-        assert Tool().with_a_cell() is Tool
         assert callable_object() == 3
 
 
@@ -135,7 +150,7 @@ def test_blocks_may_nest_in_any_way(blocks, error_at):
 
 def refuses(function):
     try:
-        function()
+        next(function()) if function is generator else function()
     except AnswerUsedError:
         return True
     except TypeError:

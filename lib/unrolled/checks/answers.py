@@ -7,9 +7,10 @@ it is not the name that is withheld, but the code: within the block the function
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import repeat
 from types import CodeType, FunctionType
 from typing import Any, NoReturn, TypeGuard
@@ -31,8 +32,9 @@ class withheld:  # noqa: N801  used as a function is
     """A block in which calling any of these functions, by whatever name, raises AnswerUsedError.
 
     Entering and leaving takes microseconds. The same object may be entered again, also within itself; in the end every
-    function has its code back. Of a bound method or a partial, the function below is withheld. Passed over is what has
-    no code to exchange: a closure (it takes none without its variables), an object with `__call__`, what is not Python.
+    function has its code back. Of a bound method or a partial, the function below is withheld. A generator refuses once
+    it is asked for its first value, a coroutine once it is awaited. Passed over is what has no code to exchange: an
+    object with `__call__`, what is not Python.
     """
 
     def __init__(self, functions: Iterable[Function]) -> None:
@@ -59,7 +61,7 @@ class withheld:  # noqa: N801  used as a function is
 
 def exchangeable(function: Any) -> TypeGuard[FunctionType]:
     """Whether `withheld` can exchange the code of this function."""
-    return isinstance(function, FunctionType) and not function.__closure__
+    return isinstance(function, FunctionType)
 
 
 def _plain(function: Any) -> Any:
@@ -70,14 +72,48 @@ def _plain(function: Any) -> Any:
 
 
 def _refusal(function: FunctionType) -> CodeType:
-    """Code that refuses to run in place of the function's. Its name is the one that the learner is told."""
-    return _refuses.__code__.replace(co_name=known_as(function))
+    """Code of the function's own kind, and with its closure's variables, that refuses to run in place of its own.
+
+    Its name is the one that the learner is told.
+    """
+    code = function.__code__
+    refusal = _REFUSALS[code.co_flags & _KINDS]
+    return refusal.replace(co_name=known_as(function), co_freevars=code.co_freevars)
 
 
+# This code runs among the globals of other modules.
 def _refuses(*_arguments: Any, **_options: Any) -> NoReturn:
-    from unrolled.checks import answers  # this code runs among the globals of another module
+    from unrolled.checks import answers
 
     answers.refuse()
+
+
+def _refuses_to_generate(*_arguments: Any, **_options: Any) -> Iterator[None]:
+    from unrolled.checks import answers
+
+    answers.refuse()
+    yield
+
+
+async def _refuses_to_be_awaited(*_arguments: Any, **_options: Any) -> NoReturn:
+    from unrolled.checks import answers
+
+    answers.refuse()
+
+
+async def _refuses_to_generate_later(*_arguments: Any, **_options: Any) -> AsyncIterator[None]:
+    from unrolled.checks import answers
+
+    answers.refuse()
+    yield
+
+
+_KINDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_REFUSALS = {
+    refuses.__code__.co_flags & _KINDS: refuses.__code__
+    for refuses in (_refuses, _refuses_to_generate, _refuses_to_be_awaited, _refuses_to_generate_later)
+}
+"""By kind of function: Python lets a function have no code of another kind."""
 
 
 def refuse() -> NoReturn:
