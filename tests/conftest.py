@@ -7,7 +7,16 @@ from hypothesis import HealthCheck, settings
 
 BOXED = {
     *("exploits", "test_cgroup", "test_formgrader", "test_gpu_deferred", "test_gpu_judge", "test_jobs", "test_judge"),
-    *("test_nbgrader", "test_race", "test_restart", "test_sandbox", "test_shell", "test_teaching", "test_transport"),
+    *(
+        "test_nbgrader",
+        "test_parity",
+        "test_race",
+        "test_restart",
+        "test_sandbox",
+        "test_shell",
+        "test_teaching",
+        "test_transport",
+    ),
     "test_zygote",
 }
 """Folders and modules of tests that run student code in bubblewrap."""

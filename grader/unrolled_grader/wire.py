@@ -184,9 +184,12 @@ def encode(value: Any, put: Callable[[Array], int], view: Callable[[Any], View |
     """A value as JSON. `put(array)` writes a contiguous array's bytes and returns their offset.
 
     `view(value)` tells where an array on the simulated GPU lies, Stray for one on another GPU, None for no such array.
-    Raises WireError for more than VALUES_LIMIT values.
+    What is nested too deeply travels as an object of its type. Raises WireError for more than VALUES_LIMIT values.
     """
-    return _Encoder(put, view).encode(value)
+    try:
+        return _Encoder(put, view).encode(value)
+    except RecursionError:
+        return {"object": type(value).__name__}
 
 
 class _Encoder:

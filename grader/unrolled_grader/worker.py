@@ -24,6 +24,7 @@ import threadpoolctl
 
 from unrolled import checks, device, simgpu
 from unrolled.checks import gpu as on_gpu
+from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import answers_of, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
@@ -147,7 +148,7 @@ class _Worker:
                 wire.decode(order[part], self._bytes, self._remote, simgpu.ndarray.from_view)
                 for part in ("args", "kwargs")
             )
-            with self.answers:
+            with self.answers, set_aside():
                 value = self.function(*positional, **named)
                 coded = wire.encode(value, self._put, self._view)
             given = wire.encode([positional, named], self._skip, self._view)
@@ -185,7 +186,7 @@ class _Worker:
         start, places = wire.RESULTS.start, len(block)
         gc.disable()
         try:
-            with self.answers:
+            with self.answers, set_aside():
                 for number in range(order["calls"]):
                     place = number % places
                     result = np.ascontiguousarray(function(**block[place])).reshape(-1).view(np.uint8)

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -421,3 +422,30 @@ def test_a_gradient_to_judge_is_never_zero_everywhere() -> None:
     for seed in range(600):
         inputs = gradients.relu_let_through(np.random.default_rng(seed))
         assert inputs["function"].gradient(inputs["x"]).any()
+
+
+def test_neither_errors_of_numpy_nor_warnings_reach_the_function_from_the_notebook():
+    """In no case, while it is timed, or where the rung is measured; nor the baseline."""
+
+    def warns(x):
+        warnings.warn("this will go", DeprecationWarning, stacklevel=1)
+        return x / np.float32(0)
+
+    def baseline(x):
+        return warns(x)
+
+    spec = dataclasses.replace(
+        SPEC,
+        reference=lambda x: warns(x),
+        speed=Speed(baseline=baseline, inputs={"x": normal(5)}, at_least=0.001, points=1, against="itself"),
+        rung=Rung("a rung", "the same", {"x": normal(5)}, images=5),
+    )
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        found = report(warns, spec)
+        with pytest.raises(FloatingPointError), pytest.deprecated_call():
+            warns(np.ones(1, np.float32))
+        with pytest.raises(DeprecationWarning):
+            warns(np.ones(1, np.float32))
+    assert found.passed, str(found)
+    assert found.rung is not None

@@ -106,7 +106,7 @@ def _holds_numbers(value: Sequence[Any], most: float) -> bool:
 
 
 def _number_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
-    if isinstance(got, np.ndarray) and got.ndim == 0:
+    if isinstance(got, np.ndarray) and got.ndim == 0 and got.dtype.kind in "biufc":
         got = got.item()
     if isinstance(got, bool) or not isinstance(got, numbers.Real):
         return Mismatch((f"expected a number ({_text(expected)}), got {_kind(got)}",))

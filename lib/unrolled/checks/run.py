@@ -20,6 +20,7 @@ import unrolled
 from unrolled import device, timing
 
 from . import gpu
+from .ambient import set_aside
 from .answers import AnswerUsedError, answers_of, withheld
 from .compare import agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
@@ -79,7 +80,7 @@ def _race_here(function: Function, speed: Speed, seed: int, announce: Announce |
     inputs = speed.draw_inputs(seed)
     if speed.gpu:
         inputs = gpu.placed(inputs, gpu.real())
-    with time_limit(SPEED_LIMIT):
+    with time_limit(SPEED_LIMIT), set_aside():
         return timing.compare(function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce)
 
 
@@ -201,7 +202,7 @@ def _check_call(
         with (
             withheld(answers_of(spec) if place.withhold else ()),
             place.limiter(limit),
-            np.errstate(all="ignore"),
+            set_aside(),
             gpu.traced(module) as trace,
         ):
             got = _called(spec, function, given)
@@ -239,7 +240,7 @@ def _compared(
     touched = [name for name in given if changed(given[name], pristine[name])]
     if touched:
         return Finding(case.name, "fail", (f"your function changed its input {touched[0]}: work on a copy",))
-    with np.errstate(all="ignore"):  # usual mistakes divide by zero
+    with set_aside():
         return _judged(spec, case, seed, got, given, earlier)
 
 
@@ -345,7 +346,7 @@ def _detail(finding: Finding) -> str:
 def _measure_rung(rung: Rung, function: Function, seed: int) -> dict[str, Any] | None:
     """Seconds for one epoch of 60,000 images, projected from one batch."""
     try:
-        with time_limit(SPEED_LIMIT):
+        with time_limit(SPEED_LIMIT), set_aside():
             measured = timing.measure(function, rung.draw_inputs(seed))
     except (Exception, SystemExit, TimeLimitError):
         return None
