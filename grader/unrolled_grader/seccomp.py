@@ -3,7 +3,7 @@
 The kernel's keys have no namespace. A file that a process was started from, or was handed, belongs to a mount outside
 of the box: whoever owns it may change its mode, times and attributes from inside. A lease on a file makes others wait
 who open it. A file that is sent along a socket is closed by whoever receives it, which takes as long as its sender
-likes.
+likes. And some calls, which no notebook needs, are doors into the kernel through which others have got out of a box.
 
 The filter is a program of the kernel's small machine, classic BPF, which looks at the number of a call and its second
 argument: see seccomp(2) and Documentation/userspace-api/seccomp_filter.rst of Linux. It stays with every process that
@@ -27,7 +27,18 @@ REFUSED = {
         *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
     ),
     "owners": ("chown", "fchown", "lchown", "fchownat"),
-    "another way to call": ("io_uring_setup",),
+    # A queue of calls that no filter sees.
+    "another way to call": ("io_uring_setup", "io_uring_enter", "io_uring_register"),
+    # Programs and counters in the kernel itself; the latter tell what happens on the machine.
+    "the kernel's own machines": ("bpf", "perf_event_open"),
+    # Holds the kernel up in the middle of its work, for as long as one likes: most exploits of a race begin with it.
+    "page faults": ("userfaultfd",),
+    # Their memory and their open files. The namespace keeps processes outside away; in the box nobody needs this.
+    "other processes": ("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"),
+    # By number, past all mounts; and watching those of others, which needs no right any more.
+    "files": ("open_by_handle_at", "name_to_handle_at", "fanotify_init"),
+    # Its disks and its log: partly free for all.
+    "the machine": ("quotactl", "quotactl_fd", "syslog"),
 }
 SENDING = ("sendmsg", "sendmmsg")
 """Refused, too, unless a GPU is in reach: whether NVIDIA's driver sends files to itself is its own affair."""
@@ -39,19 +50,29 @@ REFUSED_WITH = {
 }
 """Calls that are refused with these second arguments."""
 
-_NEW = {"io_uring_setup": 425, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+_NEW = {
+    **{"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "pidfd_getfd": 438},
+    **{"process_madvise": 440, "quotactl_fd": 443, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466},
+    **{"file_setattr": 469},
+}
 NUMBERS = {
     "x86_64": {
         **{"ioctl": 16, "sendmsg": 46, "fcntl": 72, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94},
         **{"utime": 132, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198},
         **{"fremovexattr": 199, "utimes": 235, "add_key": 248, "request_key": 249, "keyctl": 250, "fchownat": 260},
         **{"futimesat": 261, "fchmodat": 268, "utimensat": 280, "sendmmsg": 307},
+        **{"ptrace": 101, "syslog": 103, "quotactl": 179, "perf_event_open": 298, "fanotify_init": 300},
+        **{"name_to_handle_at": 303, "open_by_handle_at": 304, "process_vm_readv": 310, "process_vm_writev": 311},
+        **{"kcmp": 312, "bpf": 321, "userfaultfd": 323},
         **_NEW,
     },
     "aarch64": {
         **{"setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16},
         **{"fcntl": 25, "ioctl": 29, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88},
         **{"sendmsg": 211, "add_key": 217, "request_key": 218, "keyctl": 219, "sendmmsg": 269},
+        **{"quotactl": 60, "syslog": 116, "ptrace": 117, "perf_event_open": 241, "fanotify_init": 262},
+        **{"name_to_handle_at": 264, "open_by_handle_at": 265, "process_vm_readv": 270, "process_vm_writev": 271},
+        **{"kcmp": 272, "bpf": 280, "userfaultfd": 282},
         **_NEW,
     },
 }
