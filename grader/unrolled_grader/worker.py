@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ import threadpoolctl
 from unrolled import checks, device, simgpu
 from unrolled.checks import gpu as on_gpu
 from unrolled.checks.ambient import set_aside
-from unrolled.checks.answers import answers_of, withheld
+from unrolled.checks.answers import answers_of, checks_functions, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
 from unrolled.simgpu.command import View
@@ -36,6 +36,8 @@ from unrolled_grader.wire import Array, Channel
 
 ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
 """What each check's function must not call, found before student code can change where to look."""
+OF_CHECKS = withheld(checks_functions())
+"""No function of the notebook needs any of these: what its inputs are made of stays with the judge."""
 
 
 def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gpu: bool = False) -> None:
@@ -75,7 +77,7 @@ class _Worker:
         self.written: Callable[..., Any] | None = baseline
         """The function as it was written: to be found in a crash, while another one may run it."""
         self.machine: RemoteMachine | None = None
-        self.answers: AbstractContextManager[Any] = nullcontext()
+        self.answers = ExitStack()
         self.pools = threadpoolctl.ThreadpoolController()
         self.block: list[dict[str, Any]] = []
         self.slot = 0
@@ -105,19 +107,25 @@ class _Worker:
     def run_cell(self, source: str) -> dict[str, Any]:
         """Run a cell; its error, if it raised one. What it displayed was sent before."""
         assert self.shell is not None
+        self.answers.close()
         error = run_cell(self.shell, source, self.loop)
         flush()
         return {"ended": None if error is None else list(error)}
 
     def bind(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Take what an expression of the notebook gives as the function that is judged, and describe it."""
+        """Take what an expression of the notebook gives as the function that is judged, and describe it.
+
+        From now on the library's answers to it are withheld, until the next cell runs: not in the time of a block.
+        """
         assert self.shell is not None
+        self.answers.close()
         try:
             found = eval(order["expression"], self.shell.user_ns)
         except Exception as error:
             return {"unbound": [type(error).__name__, shortened(error, TEXT_LIMIT)]}
         self.function = self.written = found
-        self.answers = withheld(ANSWERS.get(order["check"], ()))
+        self.answers.enter_context(OF_CHECKS)
+        self.answers.enter_context(withheld(ANSWERS.get(order["check"], ())))
         if not callable(found):
             return {"bound": type(found).__name__, "parameters": None, "callable": False}
         return {"bound": type(found).__name__, "parameters": _parameters(found), "callable": True}
@@ -148,7 +156,7 @@ class _Worker:
                 wire.decode(order[part], self._bytes, self._remote, simgpu.ndarray.from_view)
                 for part in ("args", "kwargs")
             )
-            with self.answers, set_aside():
+            with set_aside():
                 value = self.function(*positional, **named)
                 coded = wire.encode(value, self._put, self._view)
             given = wire.encode([positional, named], self._skip, self._view)
@@ -186,7 +194,7 @@ class _Worker:
         start, places = wire.RESULTS.start, len(block)
         gc.disable()
         try:
-            with self.answers, set_aside():
+            with set_aside():
                 for number in range(order["calls"]):
                     place = number % places
                     result = np.ascontiguousarray(function(**block[place])).reshape(-1).view(np.uint8)

@@ -1,4 +1,8 @@
-"""What an exercise must not be solved with: the library's own answers to it, withheld while a learner's function runs.
+"""What an exercise must not be solved with: the library's own answers, withheld while a learner's function runs.
+
+Those are the answers to the exercise, and all that the checks are made of: references of other exercises, usual
+mistakes, parts of either. What is left, such as `ops`, must hold no answer that its spec does not name; a test tries
+every function of the library on every exercise.
 
 A learner may have taken a function by any name: `from unrolled.ops import conv2d as mine`, a partial, a re-export. So
 it is not the name that is withheld, but the code: within the block the function object itself has another.
@@ -7,15 +11,16 @@ it is not the name that is withheld, but the code: within the block the function
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import operator
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from itertools import repeat
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, NoReturn, TypeGuard
 
-from .spec import Function, Spec
+from .spec import Function, Inputs, Spec
 
 
 class AnswerUsedError(Exception):
@@ -26,6 +31,85 @@ def answers_of(spec: Spec) -> tuple[Function, ...]:
     """Every function that is an answer to the exercise: the reference, the speed's baseline, and `spec.answers`."""
     timed = (spec.speed.baseline,) if spec.speed else ()
     return tuple(dict.fromkeys((spec.reference, *timed, *spec.answers)))
+
+
+FRAMEWORK = {"ambient", "answers", "choices", "compare", "gpu", "limits", "report", "run", "spec"}
+"""Modules of checks that hold no answer, and that run while a learner's function does."""
+
+
+def withheld_from(spec: Spec, inputs: Inputs) -> withheld:
+    """Withhold all that a function must not call on these inputs: not what the inputs, or `spec.call`, are made of."""
+    return _withheld(answers_of(spec), frozenset(functions_in([inputs, spec.call], by_name=True)))
+
+
+@functools.lru_cache(maxsize=100)
+def _withheld(answers: tuple[Function, ...], needed: frozenset[FunctionType]) -> withheld:
+    return withheld((*answers, *(checks_functions() - needed)))
+
+
+@functools.cache
+def checks_functions() -> frozenset[FunctionType]:
+    """Every function that `unrolled.checks` and its specs consist of, except for the framework."""
+    from unrolled import checks
+
+    checks.all_specs()  # loads their modules
+    package = f"{checks.__name__}."
+    modules = {name.removeprefix(package): module for name, module in sys.modules.items() if name.startswith(package)}
+    found = functions_in([vars(module) for name, module in modules.items() if name not in FRAMEWORK])
+    return frozenset(function for function in found if _module_of_checks(function) not in (None, *FRAMEWORK))
+
+
+def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[FunctionType]:
+    """Functions that can be reached from the roots through data, partials, closures, and classes of the library.
+
+    With `by_name`, also those of `unrolled.checks` whose names stand in the code of one that was reached.
+    """
+    found: set[FunctionType] = set()
+    seen: dict[int, Any] = {}  # the objects as well: no other may come to lie at their place
+    waiting = list(roots)
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen[id(thing)] = thing
+        if isinstance(thing, FunctionType):
+            found.add(thing)
+            waiting += (thing.__closure__, thing.__defaults__, thing.__kwdefaults__, vars(thing))
+            waiting += _named_in(thing.__code__, thing.__globals__) if by_name else ()
+        elif isinstance(thing, type):
+            waiting += (*vars(thing).values(), *thing.__bases__) if _is_ours(thing) else ()
+        elif isinstance(thing, _HOLDERS) or _is_ours(type(thing)):
+            waiting += gc.get_referents(thing)
+    return found
+
+
+_HOLDERS = (
+    *(dict, list, tuple, set, frozenset, MappingProxyType, CellType, MethodType, staticmethod, classmethod, property),
+    *(functools.partial, functools.cached_property, functools._lru_cache_wrapper),
+)
+"""Types that hold other objects, among them functions."""
+
+
+def _is_ours(kind: type) -> bool:
+    return str(kind.__module__).partition(".")[0] == "unrolled"
+
+
+def _module_of_checks(function: FunctionType) -> str | None:
+    """`lesson02` for a function of `unrolled.checks.lesson02`."""
+    package, _, name = str(function.__module__).rpartition(".")
+    return name if package == __package__ else None
+
+
+def _named_in(code: CodeType, space: Mapping[str, Any]) -> Iterator[Any]:
+    """Functions and classes of `unrolled.checks` whose names stand in this code, also as `module.name`."""
+    known = [space, *(vars(space[name]) for name in code.co_names if isinstance(space.get(name), ModuleType))]
+    for names in known:
+        for thing in (names[name] for name in code.co_names if name in names):
+            if isinstance(thing, (FunctionType, type)) and str(thing.__module__).startswith(f"{__package__}."):
+                yield thing
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _named_in(constant, space)
 
 
 class withheld:  # noqa: N801  used as a function is
@@ -71,6 +155,7 @@ def _plain(function: Any) -> Any:
     return getattr(function, "__func__", function)
 
 
+@functools.lru_cache(maxsize=10_000)
 def _refusal(function: FunctionType) -> CodeType:
     """Code of the function's own kind, and with its closure's variables, that refuses to run in place of its own.
 

@@ -283,6 +283,7 @@ conv2d_backward = Spec(
 
 max_pool2d_backward = Spec(
     reference=ops.max_pool2d_backward,
+    answers=(ops.max_unpool2d_mask, ops.max_unpool2d_loops),
     cases=[
         case("the seminar's 4 x 4 image", grad=_array([1, 2], [3, 4])[None, None], x=X4, kernel_size=2),
         case(

@@ -10,7 +10,7 @@ import copy
 import inspect
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from unrolled import device, timing
 
 from . import gpu
 from .ambient import set_aside
-from .answers import AnswerUsedError, answers_of, withheld
+from .answers import AnswerUsedError, withheld_from
 from .compare import agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
@@ -200,7 +200,7 @@ def _check_call(
         given = inputs if module is np else gpu.placed(inputs, module)
         # Withheld outermost: the alarm of a time limit cannot strike while codes are given back.
         with (
-            withheld(answers_of(spec) if place.withhold else ()),
+            withheld_from(spec, inputs) if place.withhold else nullcontext(),
             place.limiter(limit),
             set_aside(),
             gpu.traced(module) as trace,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
+from unrolled import ops
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, INK, ORANGE, PALE, RED, SMALL
@@ -30,11 +31,6 @@ def amdahl(fraction: float = 0.9) -> Explorer:
     values = sorted({*(value / 100 for value in PERCENTS), fraction})
     slider = Slider("share of the time that is made faster", values, values.index(fraction), percent)
     return Explorer(_draw, _alt, fraction=slider)
-
-
-def whole(fraction: float, factor: float) -> float:
-    """Amdahl's law."""
-    return 1 / ((1 - fraction) + fraction / factor)
 
 
 def _draw(fraction: float) -> Figure:
@@ -67,7 +63,7 @@ def _draw_curves(sheet: Sheet, fraction: float) -> None:
     factors = np.geomspace(1, LARGEST, 60).tolist()
     sheet.line(_point(1, 1), _point(LARGEST, LARGEST), width=1.2, style=":")
     sheet.text(_point(9, 22), "all of it faster", "#555555", SMALL, "right")
-    sheet.line(*(_point(factor, whole(fraction, factor)) for factor in factors), colour=BLUE, width=2)
+    sheet.line(*(_point(factor, ops.amdahl_speedup(fraction, factor)) for factor in factors), colour=BLUE, width=2)
     if fraction < 1:
         limit = 1 / (1 - fraction)
         y = _point(1, min(limit, LARGEST))[1]
@@ -86,7 +82,7 @@ def _draw_bars(sheet: Sheet, fraction: float) -> None:
         sheet.hatch([(BARS, top, slow, 0.25)] if slow else [], "//", INK)
         sheet.fill((BARS + slow, top, fast, 0.25), BLUE)
         sheet.text((BARS - 0.08, top + 0.125), f"{number(factor)} ×", size=SMALL, anchor="right")
-        share = 1 / whole(fraction, factor)
+        share = 1 / ops.amdahl_speedup(fraction, factor)
         inside = share > 0.8
         x = BARS + slow + fast + (-0.06 if inside else 0.06)
         colour = INK if not inside or fast < 0.6 else "#FFFFFF"
@@ -98,7 +94,9 @@ def _draw_bars(sheet: Sheet, fraction: float) -> None:
 
 def _alt(fraction: float) -> str:
     limit = f"never more than {number(round(1 / (1 - fraction), 1))} times" if fraction < 1 else "without a limit"
-    points = "; ".join(f"{factor} times gives {number(round(whole(fraction, factor), 1))}" for factor in (2, 16, 1024))
+    points = "; ".join(
+        f"{factor} times gives {number(round(ops.amdahl_speedup(fraction, factor), 1))}" for factor in (2, 16, 1024)
+    )
     return (
         f"Amdahl's law: {percent(fraction)} of the time is made faster, {percent(1 - fraction)} stays. The whole "
         f"becomes faster by less than the part: {points}; {limit}."
