@@ -134,9 +134,11 @@ def _warm_up(jobs: int) -> None:
 
     queue.warm("unrolled_grader.jobs")
     zygote.warm(spare=jobs)
+    gc.disable()  # all of it stays: to look through it for garbage, now and then and at the end, takes a second
     from unrolled_grader import course  # noqa: F401
 
-    gc.freeze()  # all of it stays: to look through it for garbage, now and then and at the end, takes a second
+    gc.freeze()
+    gc.enable()
 
 
 def grade_class(
@@ -154,7 +156,7 @@ def grade_class(
     Returns 1 if a submission could not be graded for a reason that is not its own. Raises CourseError if none can, and
     RecordError if another run is at work or the record cannot be kept.
     """
-    from unrolled_grader import gradebook, record, report
+    from unrolled_grader import gradebook, record
 
     with (
         record.alone(course.grades),
@@ -171,6 +173,8 @@ def grade_class(
         with _judged(course, waiting, jobs, scheduler) as answers:
             for lesson in sorted({item.lesson for item in handed}):
                 course.fill_gradebook(lesson)
+            from unrolled_grader import report  # what draws takes half a second to load: the judges are at work by now
+
             if not force:
                 graded |= {item for item in set(handed) - set(waiting) if course.done(item)}
             settled = graded.union(waiting)

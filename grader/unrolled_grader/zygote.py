@@ -31,7 +31,7 @@ from typing import Any
 
 from unrolled.data import fetching
 from unrolled.simgpu import process as machine
-from unrolled_grader import seccomp, worker
+from unrolled_grader import seccomp
 
 if sys.platform != "win32":
     import fcntl
@@ -253,6 +253,7 @@ def _load() -> None:
     import threadpoolctl  # noqa: F401
     from IPython.core import pylabtools
 
+    import unrolled_grader.worker  # noqa: F401
     from unrolled import check, checks, data, journal, kernels, nn, ops, show, simgpu, timing  # noqa: F401
 
     checks.all_specs()
@@ -270,6 +271,8 @@ def _start_worker(line: socket.socket, order: dict[str, Any], descriptors: Seque
 
     Without a box this is the worker, and ends with the warm process.
     """
+    from unrolled_grader import worker  # not for the judge, who forks workers and runs nothing of theirs
+
     code, pid = 1, 0
     try:
         baseline = _imported(order["baseline"]) if "baseline" in order else None
