@@ -1,19 +1,24 @@
 """Grading a class: our judge against `nbgrader autograde` with nbgrader's own rule, on the same notebooks, in one run.
 
-    python benchmarks/grading.py [--quick] [--json benchmarks/results/grading.json] [--students 60]
-                                 [--lessons 00_start_here 02_convolution] [--exercises-only] [--only correctness timing]
+    python benchmarks/grading.py [--quick] [--json benchmarks/results/grading.json] [--students 8 60]
+                                 [--lessons 00_start_here 02_convolution] [--exercises-only]
+                                 [--only correctness timing start-up]
 
 Both sides are started as an instructor starts them, one command for the whole class, with two submissions at a time on
 our side (nbgrader takes one after the other). Each student hands in the lesson's solution with a word of their own.
 "correctness" measures no speed on either side: `unrolled grade --no-timing`, and checks that skip it in nbgrader's
 kernel. Ours writes feedback pages and the report besides. With --exercises-only the lesson's own demonstrations are
 left out on both sides: they take as long wherever they run. It exits with 1 if a score is not what it should be.
+
+"start-up" is what a command costs however small the class is: one student with the exercises of one lesson, and then
+what that is made of, each part timed in a process of its own. Python keeps compiled modules on both sides.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -39,25 +44,55 @@ from unrolled.checks import run
 run.__kwdefaults__["place"] = dataclasses.replace(run.__kwdefaults__["place"], race=None)
 """
 """Run at the start of each of nbgrader's kernels, where speed is not to be measured."""
+CLASS = 60
+"""Students of a class that a row does not name."""
+PARTS = {
+    "imports of the coordinator": "start(); import unrolled_grader.course; import unrolled_grader.report; stop()",
+    "imports of the judges": "start(); import unrolled_grader.jobs; stop()",
+    "the warm process": "start(); from unrolled_grader import zygote; zygote._load(); stop()",
+    "a new gradebook": "course = at_root(); start(); course.fill_gradebook(LESSON); stop()",
+    "scores and report": """\
+from unrolled_grader import report
+course = at_root(); start(); course.write_scores(()); report.write(course.grades, course.standing()); stop()""",
+}
+"""What `unrolled grade` does once for a class: the first three side by side. The last is of the class just graded."""
+TIMED = """\
+import pathlib, sys, time
+LESSON = sys.argv[1]
+def at_root():
+    from unrolled_grader.course import Course
+    return Course.at(pathlib.Path.cwd())
+def start():
+    global began
+    began = time.perf_counter(), time.process_time()
+def stop():
+    print(time.perf_counter() - began[0], time.process_time() - began[1])
+"""
+"""Before each of these: it prints seconds of the clock and of the processor."""
+TURNS = 3
 SCRIPTS = Path(sys.executable).parent
 
 
 def main() -> int:
     parser = common.parser(__doc__)
-    parser.add_argument("--students", type=int, default=60)
+    parser.add_argument("--students", nargs="+", type=int, default=[8, CLASS], help="sizes of the classes")
     parser.add_argument("--lessons", nargs="+", default=["00_start_here", "02_convolution"])
     parser.add_argument("--exercises-only", action="store_true")
-    parser.add_argument("--only", nargs="+", choices=("correctness", "timing"), default=["correctness", "timing"])
+    kinds = ("correctness", "timing", "start-up")
+    parser.add_argument("--only", nargs="+", choices=kinds, default=["correctness", "timing"])
     options = parser.parse_args()
-    students = 4 if options.quick else options.students
     os.environ["PATH"] = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])  # nbgrader calls `alembic` by name
-    rows = []
-    for lesson in options.lessons:
-        for what in options.only:
-            rows.append(compared(lesson, students, what == "timing", options.threads, options.exercises_only))
-            common.print_table(rows[-1:])
+    rows: list[dict[str, Any]] = []
+    for students in [4] if options.quick else options.students:
+        for lesson in options.lessons:
+            for what in [what for what in options.only if what != "start-up"]:
+                rows.append(compared(lesson, students, what == "timing", options.threads, options.exercises_only))
+                common.print_table(rows[-1:])
+    if "start-up" in options.only:
+        rows += started_up(options.lessons[0], options.threads)
+        common.print_table(rows)
     common.finish(options, rows, ["numpy", "nbgrader", "nbconvert", "ipykernel", "ipython"])
-    return int(any(row["wrong"] for row in rows))
+    return int(any(row.get("wrong") for row in rows))
 
 
 def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -> dict[str, Any]:
@@ -70,7 +105,7 @@ def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -
         wrong = students - right_scores(root, lesson, timing)
         graded = graded_by_nbgrader(plain, lesson)
     return {
-        "name": f"grading, {'with timing' if timing else 'correctness'}, {lesson}{', exercises only' if small else ''}",
+        "name": row_name("with timing" if timing else "correctness", lesson, students, small),
         "ours_s": ours,
         "peer": "nbgrader autograde",
         "peer_s": peer,
@@ -82,6 +117,43 @@ def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -
         "jobs": jobs,
         "wrong": wrong + students - graded,
     }
+
+
+def row_name(what: str, lesson: str, students: int, small: bool) -> str:
+    """A stable name: a class of another size than usual says so."""
+    size = "" if students == CLASS else f", class of {students}"
+    return f"grading, {what}, {lesson}{', exercises only' if small else ''}{size}"
+
+
+def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
+    """A row for a class of one with next to nothing to run, and a row for each of the parts."""
+    whole = compared(lesson, 1, False, jobs, small=True) | {"name": "grading, start-up"}
+    with tempfile.TemporaryDirectory(prefix="grading-") as folder:
+        root = Path(folder, "ours")
+        make_course(root, lesson, 1, small=True)
+        unrolled(root, lesson, False, jobs)
+        rows = []
+        for name, code in PARTS.items():
+            seconds, cpu = zip(*(part(root, lesson, name, code) for _ in range(TURNS)), strict=True)
+            row = {"ours_s": statistics.median(seconds), "ours_cpu_s": statistics.median(cpu)}
+            rows.append({"name": f"grading, start-up, {name}", **row})
+    return [whole, *rows]
+
+
+def part(root: Path, lesson: str, name: str, code: str) -> tuple[float, float]:
+    """Seconds of the clock and of the processor that one of the parts takes, in a process of its own."""
+    if name == "a new gradebook":
+        (root / "grader" / "gradebook.db").unlink(missing_ok=True)
+    command = [sys.executable, "-c", TIMED + code, lesson]
+    said = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True, check=True).stdout
+    wall, cpu = map(float, said.split()[-2:])
+    return wall, cpu
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What every command is started with: Python keeps compiled modules, as it does by itself."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **more}
 
 
 def make_course(root: Path, lesson: str, students: int, small: bool = False) -> None:
@@ -123,10 +195,10 @@ def nbgrader(root: Path, plain: Path, lesson: str, timing: bool) -> float:
     startup.mkdir(parents=True)
     if not timing:
         (startup / "no_timing.py").write_text(NO_TIMING, encoding="utf-8")
-    environment = {"IPYTHONDIR": str(plain / "ipython")}
+    own = {"IPYTHONDIR": str(plain / "ipython")}
     command = [str(SCRIPTS / "nbgrader")]
-    run([*command, "generate_assignment", lesson, "--force"], plain, environment)
-    return run([*command, "autograde", lesson], plain, environment)
+    run([*command, "generate_assignment", lesson, "--force"], plain, own)
+    return run([*command, "autograde", lesson], plain, own)
 
 
 def unrolled(root: Path, lesson: str, timing: bool, jobs: int) -> float:
@@ -138,14 +210,13 @@ def unrolled(root: Path, lesson: str, timing: bool, jobs: int) -> float:
     )
 
 
-def run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> float:
+def run(command: Sequence[str], folder: Path, own: dict[str, str]) -> float:
     """Seconds of a command. Raises CalledProcessError, with what it said, if it fails."""
     started = time.perf_counter()
-    path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, **environment, "PATH": path},
+        env=environment(**own),
         capture_output=True,
         text=True,
         check=False,
