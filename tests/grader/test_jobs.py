@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -371,3 +373,11 @@ def test_the_modules_that_do_not_judge_exist() -> None:
     names = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
     assert {*jobs.NOT_JUDGING} <= names
     assert not {"judge", "evidence", "repair", "opening", "jobs"} & {*jobs.NOT_JUDGING}
+
+
+def test_what_forks_the_judges_loads_only_what_judges_need() -> None:
+    program = "import sys, unrolled_grader.jobs; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    workers, doors = {"IPython", "matplotlib", "sklearn"}, {"nbgrader", "nbconvert", "sqlalchemy"}
+    parsers = {"lark"}  # of IRIs, which takes over a second to build
+    assert not (workers | doors | parsers) & set(done.stdout.split())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -43,6 +46,12 @@ def test_bilinear_matrix_keeps_constants_and_ramps() -> None:
     inside = np.clip((np.arange(28) + 0.5) * 8 / 28 - 0.5, 0, 7)
     np.testing.assert_allclose(matrix @ np.arange(8), inside)
     np.testing.assert_array_equal(data.bilinear_matrix(5, 5), np.eye(5))
+
+
+def test_digits_do_without_importing_what_carries_them() -> None:
+    program = "import sys; from unrolled import data; data.digits(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"sklearn", "scipy"} & set(done.stdout.split())
 
 
 def test_digits_are_kept_in_memory_and_cannot_be_changed_by_accident() -> None:
