@@ -1,4 +1,4 @@
-"""`unrolled grade` grades a class; `unrolled demo` grades the sample class, to show how it goes."""
+"""`unrolled grade` grades a class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import gc
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from unrolled_grader.course import Course
     from unrolled_grader.intake import Handed
     from unrolled_grader.record import Record
-
-DEMO_LESSONS = (
-    "01_matrix_parallelism",
-    "02_convolution",
-    "03_pooling",
-    "04_backprop",
-    "05_train_a_cnn",
-    "06_gpu_port",
-    "07_profiling",
-)
 
 
 def add(subparsers: Subparsers) -> None:
@@ -49,25 +39,23 @@ def add(subparsers: Subparsers) -> None:
         metavar=("STUDENT", "LESSON", "CHECK"),
         help="grade nothing; print how this check's points came about, from the record alone",
     )
-    _add_jobs(grade)
-    grade.set_defaults(run=_grade)
-    demo = subparsers.add_parser("demo", help="grade a sample class of eight in grades/demo")
-    _add_jobs(demo)
-    demo.set_defaults(run=_demo)
-
-
-def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    grade.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
         help="run student code with all the rights of your account; every score says so",
     )
+    add_jobs(grade)
+    grade.set_defaults(run=_grade)
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Let a command say how many submissions it grades at a time."""
     parser.add_argument("--jobs", type=int, metavar="N", help="submissions at a time (default: one a core)")
 
 
 def _grade(arguments: argparse.Namespace) -> int:
     if not (arguments.explain or arguments.scheduler):
-        _warm_up(_jobs(arguments.jobs))
+        warm_up(at_a_time(arguments.jobs))
     from unrolled_grader.course import Course, CourseError
     from unrolled_grader.queue import SchedulerError
     from unrolled_grader.record import RecordError
@@ -85,7 +73,7 @@ def _grade(arguments: argparse.Namespace) -> int:
             arguments.student,
             force=arguments.force,
             reason=arguments.reason,
-            jobs=_jobs(arguments.jobs),
+            jobs=at_a_time(arguments.jobs),
             scheduler=arguments.scheduler,
         )
     except (CourseError, RecordError, SchedulerError) as error:
@@ -108,27 +96,7 @@ def _explain(course: Course, student: str, lesson: str, check: str) -> int:
     return 0 if sound else 1
 
 
-def _demo(arguments: argparse.Namespace) -> int:
-    _warm_up(_jobs(arguments.jobs))
-    from unrolled import checks
-    from unrolled_grader import sample
-    from unrolled_grader.course import Course, CourseError
-    from unrolled_grader.record import RecordError
-
-    root = checkout.find()
-    folder = root / "grades" / "demo"
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        course = Course.beside(root, folder)
-        course.judge_with(sandbox=not arguments.unsafe_no_sandbox)
-        lessons = [lesson for lesson in DEMO_LESSONS if lesson in checks.lessons()]  # a class may have chosen some
-        sample.hand_in(root, lessons, course.submitted)
-        return grade_class(course, lessons, jobs=_jobs(arguments.jobs))
-    except (CourseError, RecordError) as error:
-        raise CommandError(str(error)) from error
-
-
-def _warm_up(jobs: int) -> None:
+def warm_up(jobs: int) -> None:
     """Load what this process needs, and let those that it will need load at the same time: some seconds each."""
     from unrolled_grader import queue, zygote
 
@@ -150,13 +118,15 @@ def grade_class(
     reason: str = "",
     jobs: int = 1,
     scheduler: str | None = None,
+    first: Collection[str] = (),
 ) -> int:
     """Grade what was handed in and is not graded yet; print the table; write scores.csv and the report.
 
+    The students in `first` begin, as those should who take longest.
     Returns 1 if a submission could not be graded for a reason that is not its own. Raises CourseError if none can, and
     RecordError if another run is at work or the record cannot be kept.
     """
-    from unrolled_grader import gradebook, record
+    from unrolled_grader import gradebook, record, terminal
 
     with (
         record.alone(course.grades),
@@ -170,6 +140,7 @@ def grade_class(
         graded: set[Handed] = set()
         new: set[Handed] = set()
         waiting = [item for item in handed if not item.problem and (force or not course.judged(item))]
+        waiting.sort(key=lambda item: item.student not in first)
         with _judged(course, waiting, jobs, scheduler) as answers:
             for lesson in sorted({item.lesson for item in handed}):
                 course.fill_gradebook(lesson)
@@ -183,26 +154,16 @@ def grade_class(
                 print(f"{len(graded)} of {len(handed)} are graded already")
             outcomes = chain(((item, _applied(course, item)) for item in ready), answers)
             try:
-                new.update(_told(outcomes, len(ready) + len(waiting)))
+                new.update(terminal.told(outcomes, len(ready) + len(waiting)))
             finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
                 scores = course.write_scores(new, reason, forced=force)
                 standing = course.standing()
                 page = report.write(course.grades, standing)
     graded |= new
     who = {(item.student, item.lesson) for item in graded}
-    print(f"\n{table(kept for kept in standing if (kept.student, kept.lesson) in who)}\n")
+    print(f"\n{terminal.table(kept for kept in standing if (kept.student, kept.lesson) in who)}\n")
     print(f"scores: {scores}\nreport: {page}\nfeedback: {course.feedback}")
     return 0 if len(graded) == len(handed) else 1
-
-
-def _told(outcomes: Iterable[tuple[Handed, Record | Exception]], count: int) -> Iterator[Handed]:
-    """Say what came of each of so many submissions; those that could be graded, as they come."""
-    from unrolled_grader.record import one_line
-
-    for number, (item, outcome) in enumerate(outcomes, 1):
-        print(f"[{number}/{count}] {one_line(f'{item.student}, {item.lesson}: {_outcome(outcome)}')}", flush=True)
-        if not isinstance(outcome, Exception):
-            yield item
 
 
 def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list[Handed]:
@@ -218,7 +179,7 @@ def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list
     return intake.find(course.submitted, {lesson: list(checks.lessons()[lesson]) for lesson in lessons}, student)
 
 
-def _jobs(asked: int | None) -> int:
+def at_a_time(asked: int | None) -> int:
     """How many submissions to grade at a time."""
     from unrolled_grader.lease import AVAILABLE
 
@@ -268,43 +229,3 @@ def _applied(course: Course, item: Handed, answer: Mapping[str, Any] | None = No
         return course.apply(item, course.take(answer) if answer is not None else "")
     except CourseError as fault:
         return fault
-
-
-def _outcome(outcome: Record | Exception) -> str:
-    """What came of one submission, in words."""
-    if isinstance(outcome, Exception):
-        return f"not graded: {outcome or type(outcome).__name__}"
-    points = f"{outcome.points:g} of {outcome.max_points:g} points"
-    return f"{points}: {outcome.problem}" if outcome.problem else f"{points} in {outcome.seconds:.0f} s"
-
-
-def table(records: Iterable[Record]) -> str:
-    """The class: a line a student, with the points of each lesson and the parts whose points were lost or withheld."""
-    from unrolled_grader.record import one_line
-
-    points: dict[str, dict[str, str]] = {}
-    lost: dict[str, list[str]] = {}
-    for kept in records:
-        points.setdefault(kept.student, {})[kept.lesson] = f"{kept.points:g} / {kept.max_points:g}"
-        lost.setdefault(kept.student, []).append(_lost(kept))
-    if not points:
-        return "Nothing was graded."
-    lessons = sorted({lesson for found in points.values() for lesson in found})
-    lines = [["student", *lessons, "not all points in"]]
-    for student, found in points.items():
-        why = ", ".join(text for text in lost[student] if text)
-        lines.append([one_line(student), *(found.get(lesson, "–") for lesson in lessons), why])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
-def _lost(kept: Record) -> str:
-    """The parts without all their points, with why; "all of" the lesson if these are all parts."""
-    lost = [score for score in kept.scores if score.points < score.max_points]
-    worth = [score for score in kept.scores if score.max_points > 0]
-    waits = any(score.verdict == "waits" for score in worth)
-    if len(worth) > 1 and not waits and all(score in lost and score.points <= 0 for score in worth):
-        return f"all of {kept.lesson} ({'not graded' if kept.problem else lost[0].verdict})"
-    return ", ".join(score.detail if score.verdict == "late" else f"{score.part} ({score.verdict})" for score in lost)

@@ -33,8 +33,9 @@ REPAIRS = "unrolled_repairs"
 """In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
 NOT_JUDGING = (
     *("classroom", "receiving", "running", "site"),
-    *("authoring", "commands", "course", "door", "executed", "explain", "export", "feedback", "figures", "gradebook"),
-    *("lease", "plugin", "queue", "record", "refusal", "report", "sample", "tally", "variants", "wheelhouse"),
+    *("authoring", "commands", "course", "demo", "door", "executed", "explain", "export", "feedback", "figures"),
+    *("gradebook", "lease", "plugin", "queue", "record", "refusal", "report", "sample", "tally", "terminal"),
+    *("variants", "wheelhouse"),
 )
 """The grader's packages and modules without a part in a verdict. When another one changes, all is judged again."""
 

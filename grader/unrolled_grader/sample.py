@@ -18,6 +18,9 @@ from unrolled.notebooks import grade_id
 from unrolled_grader.authoring import BEGIN, END
 
 STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
+LONGEST = ("endless", "slow")
+"""Who take longest to be graded: two calls run into their time limit, and what is too slow is measured twice. The first
+two notebooks are then those of `endless`: nothing can be timed while one of them runs, so they should run together."""
 IN_WORDS = "One large call does the work of many small ones, and walks through memory in order."
 
 

@@ -60,8 +60,8 @@ def rows(root: Path) -> list[dict[str, str]]:
 
 def test_both_commands_give_the_same_rows(checkout: Path) -> None:
     said = run(checkout, "unrolled.cli", "grade", "00")
-    assert re.search(r"^broken +0 / 2 ", said, re.MULTILINE)
-    assert re.search(r"^right +1 / 2 +explain_ratio \(waits\)$", said, re.MULTILINE)
+    assert re.search(r"^broken +0! +not graded: all of 00$", said, re.MULTILINE)
+    assert re.search(r"^right +1\+$", said, re.MULTILINE)
     first = rows(checkout)
     points = {(row["student"], row["check"]): (row["points"], row["max_points"]) for row in first}
     assert points == {
@@ -94,3 +94,59 @@ def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
         done = subprocess.run(grade, cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "another run grades into" in done.stderr
+
+
+def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Path, tmp_path: Path) -> None:
+    """Every score says so, and one line says how to get what is missing."""
+    (tmp_path / "two.py").write_text(
+        "import sys\n"
+        "if __name__ == '__main__':\n"
+        "    from unrolled.cli import main\n"
+        "    from unrolled_grader import sample\n"
+        "    sample.STUDENTS = ('another_way', 'untouched')\n"
+        "    sys.exit(main(['demo', '--lessons', 'all']))\n"
+    )
+    (checkout / "grader" / "sample_class").mkdir()
+    said = subprocess.run(
+        [sys.executable, tmp_path / "two.py"],
+        cwd=checkout,
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    ).stdout
+    (line,) = [line for line in said.split("\n") if "bubblewrap" in line]
+    assert line.startswith("Without a sandbox")
+    assert "`sudo apt-get install bubblewrap`" in line
+    assert max(map(len, said.partition("\n\n")[2].partition("\n\n")[0].split("\n"))) <= 100
+    grades = checkout / "grades" / "demo" / "grades"
+    with (grades / "scores.csv").open(newline="", encoding="utf-8") as stream:
+        judged = [row for row in csv.DictReader(stream) if row["check"] != "explain_ratio"]
+    assert {row["student"]: row["points"] for row in judged if row["check"] == "ink"} == {
+        "another_way": "1",
+        "untouched": "0",
+    }
+    assert all(row["detail"].startswith("(graded without a sandbox)") for row in judged)
+    assert "NO SANDBOX: 2 of 2" in (grades / "report.html").read_text(encoding="utf-8")
+
+    refused = subprocess.run(
+        [sys.executable, "-m", "unrolled.cli", "grade", "--force"],
+        cwd=checkout,
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "`sudo apt-get install bubblewrap`" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_an_unknown_lesson_of_the_demo_is_named_and_nothing_is_deleted(checkout: Path) -> None:
+    kept = checkout / "grades" / "demo" / "mine.txt"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.touch()
+    run(checkout, "unrolled.cli", "demo", "--lessons", "99", code=1)
+    assert kept.exists()

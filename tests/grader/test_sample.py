@@ -16,11 +16,11 @@ import pytest
 
 from unrolled import checks, data, device, nn, notebooks, ops
 from unrolled_grader import sample
-from unrolled_grader.commands import DEMO_LESSONS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "grader" / "sample_class" / "README.md").read_text(encoding="utf-8")
-EVERYTHING = {name for lesson in DEMO_LESSONS for name in checks.lessons()[lesson]}
+LESSONS = list(checks.lessons())
+EVERYTHING = {name for lesson in LESSONS for name in checks.lessons()[lesson]}
 LOST = {
     student: EVERYTHING if loses == "everything" else set(re.findall(r"`(\w+)`", loses))
     for student, loses in re.findall(r"^\| `(\w+)` \|.*\| (.+) \|$", README, re.MULTILINE)
@@ -67,7 +67,7 @@ def test_the_class_is_what_the_readme_lists() -> None:
 @pytest.mark.parametrize("student", sample.STUDENTS)
 def test_a_student_loses_what_was_meant(student: str) -> None:
     lost, verdicts = set(), set()
-    for lesson in DEMO_LESSONS:
+    for lesson in LESSONS:
         for name, found in judged(student, lesson).items():
             if found.points < found.max_points:
                 lost.add(name)
@@ -77,15 +77,15 @@ def test_a_student_loses_what_was_meant(student: str) -> None:
 
 
 def test_untouched_is_what_was_handed_out() -> None:
-    for lesson in DEMO_LESSONS:
+    for lesson in LESSONS:
         handed_out = notebooks.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
         assert sample.notebook(ROOT, "untouched", lesson) == handed_out
 
 
 def test_no_student_hands_in_marks_of_solutions(tmp_path: Path) -> None:
-    sample.hand_in(ROOT, DEMO_LESSONS, tmp_path)
+    sample.hand_in(ROOT, LESSONS, tmp_path)
     files = sorted(tmp_path.glob("*/*/*.ipynb"))
-    assert len(files) == len(sample.STUDENTS) * len(DEMO_LESSONS)
+    assert len(files) == len(sample.STUDENTS) * len(LESSONS)
     assert not any("SOLUTION" in file.read_text(encoding="utf-8") for file in files)
 
 
