@@ -21,7 +21,7 @@ BIN := .venv/bin
 
 help:
 	@echo 'make lab          copy the lessons to work/ if they are not there, and open JupyterLab'
-	@echo 'make demo         make a sample class, grade it from end to end, print the scores'
+	@echo 'make demo         make a sample class of eight, grade lessons 01 and 02, print the scores'
 	@echo 'make build        make solutions/ and notebooks/ from lessons/'
 	@echo 'make build-check  fail if they are not what lessons/ makes of them'
 	@echo 'make site         a web site of all lessons, executed, in build/site'
@@ -59,6 +59,8 @@ wheelhouse: .venv/.grading
 
 # What times something or drives a browser runs one after the other; the rest on two cores.
 test: .venv/.dev
+	@line="$$(.ci/lacks dev)"; [ -z "$$line" ] || \
+		echo "unrolled: tests that need what is missing here will fail or be skipped. On Debian and Ubuntu: $$line" >&2
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 		$(BIN)/playwright install chromium
 	@$(BIN)/ruff check .

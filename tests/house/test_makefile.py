@@ -6,6 +6,7 @@ Interpreters and pip are stand-ins on PATH, so that nothing is downloaded and no
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def house(tmp_path: Path) -> Path:
     """The files that `make` reads, in a folder of their own."""
     root = tmp_path / "house"
     (root / ".ci").mkdir(parents=True)
-    for file in ("Makefile", "pyproject.toml", ".ci/venv"):
+    for file in ("Makefile", "pyproject.toml", ".ci/venv", ".ci/lacks"):
         shutil.copy(ROOT / file, root / file)
     return root
 
@@ -101,6 +102,28 @@ def test_without_ensurepip_one_line_names_the_package(house, tmp_path):
     (line,) = said(result)
     assert "apt-get install python3-venv" in line
     assert not (house / ".venv").exists()
+
+
+def test_what_is_installed_and_how_long_it_takes_is_said_first(house):
+    stand_in(house)
+    for target, what in (("lab", "JupyterLab"), ("demo", "nbgrader")):
+        line, *_, last = said(make(house, target))
+        assert line.startswith("Installing into .venv, once: ")
+        assert what in line
+        assert re.search(r"\d+ packages, \d+ MB; \d+ s of one core", line)
+        assert re.fullmatch(r"Installed in \d+ s\.", last)
+
+
+def test_what_the_tests_lack_is_said_in_one_line_and_they_run(house, tmp_path):
+    stand_in(house)
+    for tool in ("ruff", "mypy", "playwright"):
+        script(house / ".venv" / "bin" / tool, RECORDER)
+    (house / ".venv" / ".dev").touch()
+    script(house / ".ci" / "lacks", "#!/bin/sh\necho sudo apt-get install some-package\n")
+    result = make(house, "test")
+    assert result.returncode == 0
+    assert result.stderr.count("sudo apt-get install some-package") == 1
+    assert "tests/grader" in asked(house)
 
 
 def test_without_a_network_one_line_says_so(house):
