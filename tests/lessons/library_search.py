@@ -1,0 +1,197 @@
+"""Tries every callable of the library as the answer to every exercise; prints what it found as JSON.
+
+    python tests/lessons/library_search.py
+
+In a process of its own: what is called here with anything at all may leave anything behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import gc
+import importlib
+import inspect
+import itertools
+import json
+import os
+import pkgutil
+import resource
+import socket
+import subprocess
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from inspect import Parameter
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import unrolled
+from unrolled import checks
+from unrolled.checks import gpu
+from unrolled.checks.ambient import set_aside
+from unrolled.checks.answers import known_as
+from unrolled.checks.compare import mismatch
+from unrolled.checks.limits import time_limit
+from unrolled.checks.run import HERE, _called
+from unrolled.checks.spec import Inputs, Spec
+
+FOLDER = str(Path(unrolled.__file__).parent)
+SECONDS = 1.0
+"""For one call. An answer takes less."""
+OUTPUT = 500
+"""Where the result is written to: a descriptor that no call will close by chance."""
+MEMORY = 4 * 2**30
+"""Bytes of addresses for all of it."""
+ORDERS = 2
+"""So many inputs at most are given in every order; more, as the exercise has them."""
+OPEN = dataclasses.replace(HERE, withhold=False)
+
+
+FORBIDDEN = {
+    os: ("_exit", "abort", "closerange", "dup2", "execv", "execve", "execvp", "execvpe", "fork", "kill", "killpg"),
+    resource: ("setrlimit",),
+    subprocess: ("Popen",),
+    socket: ("create_connection", "getaddrinfo"),
+}
+"""What nothing that is called may do to this process, or beyond it."""
+
+
+def forbid() -> None:
+    """Have these raise from now on."""
+
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise PermissionError("not in a search")
+
+    for module, names in FORBIDDEN.items():
+        for name in names:
+            setattr(module, name, forbidden)
+
+
+def callables() -> list[Any]:
+    """Functions, classes, partials and objects with `__call__` of the library, whoever holds them."""
+    for found in pkgutil.walk_packages(unrolled.__path__, "unrolled."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+    checks.all_specs()
+    return [thing for thing in gc.get_objects() if _is_of_library(thing)]
+
+
+def _is_of_library(thing: Any) -> bool:
+    if isinstance(thing, FunctionType):
+        return thing.__code__.co_filename.startswith(FOLDER)
+    if isinstance(thing, functools.partial):
+        return isinstance(thing.func, FunctionType) and _is_of_library(thing.func)
+    kind = thing if isinstance(thing, type) else type(thing)
+    return str(kind.__module__).partition(".")[0] == "unrolled" and callable(thing)
+
+
+class Taker:
+    """A callable, and which arguments it takes."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        parameters = inspect.signature(function).parameters.values()
+        named = [p for p in parameters if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
+        placed = [p for p in parameters if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.POSITIONAL_ONLY)]
+        kinds = {p.kind for p in parameters}
+        self._names = {p.name for p in named}
+        self._needed = {p.name for p in named if p.default is p.empty}
+        self._any_name = Parameter.VAR_KEYWORD in kinds
+        self._by_name = not any(p.kind is Parameter.POSITIONAL_ONLY and p.default is p.empty for p in parameters)
+        self._by_place = not any(p.kind is Parameter.KEYWORD_ONLY and p.default is p.empty for p in parameters)
+        self._least = sum(p.default is p.empty for p in placed)
+        self._most = 99 if Parameter.VAR_POSITIONAL in kinds else len(placed)
+
+    def ways(self, names: Sequence[str]) -> Iterator[Callable[..., Any]]:
+        """Ways to call it with arguments of these names."""
+        if self._by_name and self._needed <= set(names) and (self._any_name or set(names) <= self._names):
+            yield self.function
+        if self._by_place and self._least <= len(names) <= self._most:
+            for order in itertools.permutations(names) if len(names) <= ORDERS else [tuple(names)]:
+                yield functools.partial(_in_order, self.function, order)
+
+
+def _in_order(function: Any, order: Sequence[str], *placed: Any, **named: Any) -> Any:
+    return function(*placed, *(named.pop(name) for name in order if name in named), **named)
+
+
+def takers() -> list[Taker]:
+    found = []
+    for function in callables():
+        with contextlib.suppress(ValueError, TypeError):  # no signature
+            found.append(Taker(function))
+    return found
+
+
+def right_at_first(spec: Spec, takers: Sequence[Taker]) -> Iterator[Callable[..., Any] | None]:
+    """For every way to call one of them: that, if its result is right in the first case."""
+    case = spec.cases[0]
+    order = list(inspect.signature(spec.reference).parameters)
+    inputs = case.inputs(0)
+    needed = [name for name, p in inspect.signature(spec.reference).parameters.items() if p.default is p.empty]
+    names = sorted(inputs, key=order.index) if spec.call is None else needed
+    expected = _called(spec, spec.reference, case.inputs(0))
+    with contextlib.ExitStack() as block:
+        block.enter_context(set_aside())
+        block.enter_context(contextlib.redirect_stdout(None))
+        block.enter_context(contextlib.redirect_stderr(None))
+        module = block.enter_context(gpu.connected()) if case.on_gpu else None
+        for way in (way for taker in takers for way in taker.ways(names)):
+            given = copy.deepcopy(inputs) if spec.call is None else inputs
+            if module is not None:
+                given = gpu.placed(given, module)
+            right = False
+            with contextlib.suppress(BaseException), time_limit(SECONDS):
+                got = _called(spec, way, given)
+                right = _is_right(spec, gpu.fetched(got) if module else got, expected, inputs)
+            yield way if right else None
+
+
+def _is_right(spec: Spec, got: Any, expected: Any, inputs: Inputs) -> bool:
+    found = spec.compare(got, expected, inputs) if spec.compare else mismatch(got, expected, spec.tolerance)
+    return found is None
+
+
+def name_of(way: Any) -> str:
+    function = way.args[0] if isinstance(way, functools.partial) and way.func is _in_order else way
+    return known_as(function) if isinstance(function, FunctionType) else repr(function)[:100]
+
+
+def main() -> None:
+    """Search, with the library's answers withheld and not."""
+    leave, output = os._exit, os.dup(1)
+    os.dup2(output, OUTPUT)  # lower ones may be closed: a small number is an open file to some
+    found = takers()
+    forbid()
+    tried = 0
+    answers: dict[str, set[str]] = {}
+    earns: dict[str, set[str]] = {}
+    for name, spec in checks.all_specs().items():
+        untimed = dataclasses.replace(spec, rung=None, speed=None, answers=(*spec.answers, *_baseline(spec)))
+        for way in right_at_first(untimed, found):
+            tried += 1
+            if way is not None and checks.run(name, untimed, way, place=OPEN).passed:
+                answers.setdefault(name, set()).add(name_of(way))
+                if checks.run(name, untimed, way).passed:
+                    earns.setdefault(name, set()).add(name_of(way))
+    said: dict[str, Any] = {"callables": len(found), "exercises": len(checks.all_specs()), "tried": tried}
+    for kind, by in (("answers", answers), ("earns", earns)):
+        said[kind] = {name: sorted(ways) for name, ways in by.items()}
+    os.write(OUTPUT, json.dumps(said, indent=1).encode())
+    leave(0)
+
+
+def _baseline(spec: Spec) -> tuple[Any, ...]:
+    return (spec.speed.baseline,) if spec.speed else ()
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    try:
+        main()
+    except BaseException:
+        os.write(OUTPUT, traceback.format_exc().encode())  # standard error may be closed
+        raise
