@@ -57,20 +57,20 @@ wheel: .venv/.grading
 wheelhouse: .venv/.grading
 	@$(BIN)/unrolled wheelhouse $(WHEELHOUSE_ARGS)
 
-# What times something or drives a browser runs one after the other; the rest on two cores.
+# What measures speeds has the machine to itself. The rest shares it: three processes on two cores, since many tests wait
+# for a process or a page. tests/conftest.py says in which order.
 test: .venv/.dev
 	@line="$$(.ci/lacks dev)"; [ -z "$$line" ] || \
 		echo "unrolled: tests that need what is missing here will fail or be skipped. On Debian and Ubuntu: $$line" >&2
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 		$(BIN)/playwright install chromium
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
-	@$(BIN)/unrolled build --check
-	@$(BIN)/python -m pytest -n 2 -m "not timed" tests/house tests/lib tests/lessons
-	@$(BIN)/python -m pytest -n 2 -m "not timed" --dist loadfile tests/grader tests/walk
-	@$(BIN)/python -m pytest -m timed tests
-	@$(BIN)/python -m pytest -m "not timed" tests/gpu tests/site tests/browser
+	@.ci/stage lint $(BIN)/ruff check .
+	@.ci/stage format $(BIN)/ruff format --check --quiet .
+	@.ci/stage types $(BIN)/mypy
+	@.ci/stage build-check $(BIN)/unrolled build --check
+	@.ci/stage 'tests side by side' $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder \
+		-m "not timed" tests
+	@.ci/stage 'tests that measure' $(BIN)/python -m pytest -m timed tests/lessons tests/grader
 
 test-colab:
 	@.ci/colab

@@ -1,10 +1,23 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser  # in CI's run with Colab's versions there is none
+
+# Set before NumPy is imported, here and in every kernel: several processes share the cores, and BLAS threads that wait
+# for one spin. On a busy machine lesson 04's notebook took 62 s of CPU time with two threads, 17 s with one.
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+HERE = Path(__file__).parent
 BOXED = {
     *("exploits", "test_cgroup", "test_formgrader", "test_gpu_deferred", "test_gpu_judge", "test_jobs", "test_judge"),
     *(
@@ -20,13 +33,14 @@ BOXED = {
     "test_zygote",
 }
 """Folders and modules of tests that run student code in bubblewrap."""
+LONGEST = ("lessons", "walk", "site", "browser", "grader")
+"""Folders in the order in which they are run; then the others. The site shows the outputs of lessons that have run."""
+TIMED = ("lessons", "grader")
+"""Folders of tests that measure speeds."""
 # A pause of a busy machine is no error, and the same commit draws the same examples. For other examples:
 # pytest --hypothesis-profile=default
 settings.register_profile("any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-
-ALONE = {"test_timed", "test_race", "test_sample"}
-"""Those that measure speeds in a sandbox."""
 
 
 @pytest.fixture
@@ -38,20 +52,37 @@ def _without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_has_cuda", lambda: False)
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The machine's Chromium. It ends with the module: its event loop runs in this thread, where no other then can."""
+    import chromium
+
+    with chromium.launched() as browser:
+        yield browser
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses among the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser last: Playwright leaves its event loop running in this thread, where no other loop can then run.
+    """Put the longest first, and keep each module on one of xdist's processes, with the fixtures that it shares.
 
-    Where bubblewrap does not work, what needs it is skipped, with the reason and the line that helps.
+    The tests of lessons are spread: a notebook takes up to a minute. Where bubblewrap does not work, what needs it is
+    skipped, with the reason and the line that helps.
     """
-    items.sort(key=lambda item: "browser" in item.path.parts)
+    items.sort(key=lambda item: (*LONGEST, folder(item)).index(folder(item)))
     for item in items:
-        if ALONE & {item.path.stem, item.path.parent.name}:
-            item.add_marker(pytest.mark.timed)
+        if folder(item) != "lessons":
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(HERE).as_posix()))
+        if item.get_closest_marker("timed") and folder(item) not in TIMED:
+            raise pytest.UsageError(f"{item.nodeid} measures speeds; `make test` looks for that in {TIMED} only")
     boxed = [item for item in items if BOXED & {item.path.stem, item.path.parent.name}]
     if boxed and importlib.util.find_spec("unrolled_grader") and (reason := _problem()):
         for item in boxed:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def folder(item: pytest.Item) -> str:
+    """The folder of tests that an item is in: `lessons`."""
+    return item.path.relative_to(HERE).parts[0]
 
 
 def _problem() -> str:

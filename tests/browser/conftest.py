@@ -13,12 +13,6 @@ import chromium
 expect.set_options(timeout=1000 * chromium.PATIENCE)
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with chromium.launched() as browser:
-        yield browser
-
-
 @pytest.fixture
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A fresh page; a screenshot of how the test left it is kept in artifacts/browser."""

@@ -40,6 +40,7 @@ def raced(worker: Worker, source: str) -> Verdict:
     return race(worker, SPEC, SEED)
 
 
+@pytest.mark.timed
 def test_much_faster_passes(worker: Worker) -> None:
     verdict = raced(worker, "def total(x):\n    return x.sum()")
     assert verdict.outcome == "pass"
@@ -47,6 +48,7 @@ def test_much_faster_passes(worker: Worker) -> None:
     assert verdict.ratio > 5
 
 
+@pytest.mark.timed
 def test_no_faster_does_not_pass(worker: Worker) -> None:
     source = "def total(x):\n    t = 0.0\n    for a in [*x, *-x, *x]: t += float(a)\n    return x.dtype.type(t)"
     verdict = raced(worker, source)
@@ -79,6 +81,7 @@ def test_what_is_wrong_while_it_is_timed_is_found(source: str, says: str, worker
         raced(worker, source)
 
 
+@pytest.mark.timed
 def test_work_in_the_background_is_found(worker: Worker) -> None:
     if not worker.counts_cpu:
         pytest.skip("nothing counts CPU time here")

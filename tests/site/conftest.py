@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
-import chromium
 from unrolled_grader.site import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,10 +36,3 @@ def address(site: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The machine's Chromium, closed after the module: tests/browser starts one of its own."""
-    with chromium.launched() as browser:
-        yield browser
