@@ -69,8 +69,8 @@ test: .venv/.dev
 	@.ci/stage types $(BIN)/mypy
 	@.ci/stage build-check $(BIN)/unrolled build --check
 	@.ci/stage 'tests side by side' $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder \
-		-m "not timed" tests
-	@.ci/stage 'tests that measure' $(BIN)/python -m pytest -m timed tests/lessons tests/grader
+		--durations 10 -m "not timed" tests
+	@.ci/stage 'tests that measure' $(BIN)/python -m pytest --durations 10 -m timed tests/lessons tests/grader
 
 test-colab:
 	@.ci/colab

@@ -41,15 +41,18 @@ def assert_rejected(name: str, spec: checks.Spec, mutant) -> None:
         assert mutant.says in str(report)
 
 
-def assert_honest(name: str, spec: checks.Spec, function) -> None:
+def assert_right(name: str, spec: checks.Spec, function, place=HERE) -> None:
+    """What is timed is correct."""
+    assert checks.run(name, without_speed(spec), function, place=place, case_limit=CASE_LIMIT).passed
+
+
+def assert_honest(spec: checks.Spec, function) -> None:
     """Fact 4: the function passes, at 1.5 T or nearly so."""
-    assert checks.run(name, without_speed(spec), function, case_limit=CASE_LIMIT).passed
     with_room = settled(spec, function, MARGIN * spec.speed.at_least)
     assert with_room != "fail"
     assert with_room == "pass" or settled(spec, function, spec.speed.at_least) == "pass"
 
 
-def assert_too_slow(name: str, spec: checks.Spec, loop) -> None:
-    """Fact 4: the loop is right, and does not pass, even at 0.67 T."""
-    assert checks.run(name, without_speed(spec), loop, case_limit=CASE_LIMIT).passed
+def assert_too_slow(spec: checks.Spec, loop) -> None:
+    """Fact 4: the loop does not pass, even at 0.67 T."""
     assert settled(spec, loop, spec.speed.at_least / MARGIN) != "pass"

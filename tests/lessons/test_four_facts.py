@@ -12,7 +12,15 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from facts import CASE_LIMIT, WITH_ANSWERS, assert_honest, assert_rejected, assert_too_slow, without_speed
+from facts import (
+    CASE_LIMIT,
+    WITH_ANSWERS,
+    assert_honest,
+    assert_rejected,
+    assert_right,
+    assert_too_slow,
+    without_speed,
+)
 from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
 from unrolled import checks, notebooks
@@ -137,16 +145,18 @@ HONEST = [
 @pytest.mark.timed
 @pytest.mark.parametrize(("lesson", "name", "function"), HONEST)
 def test_fact_4_honest_answers_pass_with_room_to_spare(lesson, name, function):
-    assert_honest(name, lesson.specs[name], function)
+    assert_honest(lesson.specs[name], function)
 
 
 @pytest.mark.timed
 @pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
 def test_fact_4_the_loop_does_not_pass(lesson, name):
-    assert_too_slow(name, lesson.specs[name], lesson.answers.LOOP[name])
+    assert_too_slow(lesson.specs[name], lesson.answers.LOOP[name])
 
 
 @pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
-def test_the_baseline_is_correct(lesson, name):
+def test_fact_4_what_is_timed_is_right(lesson, name):
     spec = lesson.specs[name]
-    assert checks.run(name, without_speed(spec), spec.speed.baseline, place=WITH_ANSWERS, case_limit=CASE_LIMIT).passed
+    assert_right(name, spec, spec.speed.baseline, WITH_ANSWERS)
+    for function in (lesson.answers.LOOP[name], *lesson.answers.HONEST[name]):
+        assert_right(name, spec, function)

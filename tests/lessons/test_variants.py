@@ -12,7 +12,15 @@ import shutil
 import jupytext
 import nbformat
 import pytest
-from facts import CASE_LIMIT, WITH_ANSWERS, assert_honest, assert_rejected, assert_too_slow, without_speed
+from facts import (
+    CASE_LIMIT,
+    WITH_ANSWERS,
+    assert_honest,
+    assert_rejected,
+    assert_right,
+    assert_too_slow,
+    without_speed,
+)
 from lessons_found import LESSONS, ROOT
 
 from unrolled import checks, notebooks
@@ -117,19 +125,21 @@ HONEST = [
 @pytest.mark.timed
 @pytest.mark.parametrize(("name", "function"), HONEST)
 def test_fact_4_honest_answers_pass_with_room_to_spare(name, function):
-    assert_honest(name, SPECS[name], function)
+    assert_honest(SPECS[name], function)
 
 
 @pytest.mark.timed
 @pytest.mark.parametrize("name", TIMED)
 def test_fact_4_the_loop_does_not_pass(name):
-    assert_too_slow(name, SPECS[name], answers(name).LOOP[name])
+    assert_too_slow(SPECS[name], answers(name).LOOP[name])
 
 
 @pytest.mark.parametrize("name", TIMED)
-def test_the_baseline_is_correct(name):
+def test_fact_4_what_is_timed_is_right(name):
     spec = SPECS[name]
-    assert checks.run(name, without_speed(spec), spec.speed.baseline, place=WITH_ANSWERS, case_limit=CASE_LIMIT).passed
+    assert_right(name, spec, spec.speed.baseline, WITH_ANSWERS)
+    for function in (answers(name).LOOP[name], *answers(name).HONEST[name]):
+        assert_right(name, spec, function)
 
 
 def built(lesson: str, chosen: dict[str, str], folder: str):
