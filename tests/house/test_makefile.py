@@ -191,6 +191,16 @@ def test_a_failing_pip_leaves_no_stamp(house):
     assert not (house / ".venv" / ".grading").exists()
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_stage_says_its_name_and_how_long_it_took_and_ends_as_its_command(code):
+    command = [ROOT / ".ci" / "stage", "types", "sh", "-c", f"echo found nothing; exit {code}"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == code
+    first, said, last = result.stdout.splitlines()
+    assert (first, said) == ("== types", "found nothing")
+    assert re.fullmatch(r"== types: \d+ min \d+ s", last)
+
+
 SPARED = (
     "work/02_convolution.ipynb",
     "work/journal.json",
