@@ -38,7 +38,7 @@ def house(tmp_path: Path) -> Path:
     """The files that `make` reads, in a folder of their own."""
     root = tmp_path / "house"
     (root / ".ci").mkdir(parents=True)
-    for file in ("Makefile", "pyproject.toml", ".ci/venv", ".ci/lacks"):
+    for file in ("Makefile", "pyproject.toml", ".ci/venv", ".ci/lacks", ".ci/stage"):
         shutil.copy(ROOT / file, root / file)
     return root
 
