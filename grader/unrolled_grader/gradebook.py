@@ -50,16 +50,17 @@ def opened(directory: CourseDirectory) -> Iterator[Gradebook]:
 
 @contextmanager
 def one_engine() -> Iterator[None]:
-    """Let whatever opens a gradebook in the block share one engine of SQLAlchemy.
+    """Let whatever opens a gradebook in the block share one engine of SQLAlchemy, which looks for missing tables once.
 
     nbgrader opens it a dozen times a submission, each time with a new engine, which compiles every statement anew.
     """
-    made = nbgrader.api.create_engine
-    nbgrader.api.create_engine = functools.cache(made)
+    tables = nbgrader.api.Base.metadata
+    made, filled = nbgrader.api.create_engine, tables.create_all
+    nbgrader.api.create_engine, tables.create_all = functools.cache(made), functools.cache(filled)
     try:
         yield
     finally:
-        nbgrader.api.create_engine = made
+        nbgrader.api.create_engine, tables.create_all = made, filled
 
 
 def _create(directory: CourseDirectory) -> None:
