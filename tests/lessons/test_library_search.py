@@ -1,0 +1,28 @@
+"""No callable of the library earns an exercise's points, however it is called, but those that are withheld."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from unrolled import checks
+
+PROGRAM = Path(__file__).with_name("library_search.py")
+
+
+def test_no_callable_of_the_library_earns_an_exercise(tmp_path, capsys):
+    environment = {**os.environ, "HOME": str(tmp_path), "MPLBACKEND": "agg"}
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    found = json.loads(done.stdout[done.stdout.index("{") :])
+    with capsys.disabled():
+        print(f" {found['callables']:,} callables, {found['exercises']} exercises, {found['tried']:,} ways ", end="")
+    assert found["earns"] == {}
+    assert found["exercises"] == len(checks.all_specs())
+    assert found["tried"] > 50_000
+    assert "checks.dilation.col2im_dilated_loops" in found["answers"]["col2im"]  # it is one, were it not withheld
