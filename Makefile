@@ -68,7 +68,7 @@ test: .venv/.dev
 	@.ci/stage format $(BIN)/ruff format --check --quiet .
 	@.ci/stage types $(BIN)/mypy
 	@.ci/stage build-check $(BIN)/unrolled build --check
-	@.ci/stage 'tests side by side' $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder \
+	@.ci/stage 'tests side by side' $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		--durations 10 -m "not timed" tests
 	@.ci/stage 'tests that measure' $(BIN)/python -m pytest --durations 10 -m timed tests/lessons tests/grader
 

@@ -33,7 +33,7 @@ BOXED = {
     "test_zygote",
 }
 """Folders and modules of tests that run student code in bubblewrap."""
-LONGEST = ("lessons", "walk", "site", "browser", "grader")
+LONGEST = ("lessons", "walk", "grader", "browser", "site")
 """Folders in the order in which they are run; then the others. The site shows the outputs of lessons that have run."""
 TIMED = ("lessons", "grader")
 """Folders of tests that measure speeds."""
@@ -63,15 +63,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses among the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest first, and keep each module on one of xdist's processes, with the fixtures that it shares.
-
-    The tests of lessons are spread: a notebook takes up to a minute. Where bubblewrap does not work, what needs it is
-    skipped, with the reason and the line that helps.
-    """
+    """Put the longest first. Where bubblewrap does not work, skip what needs it, and say what helps."""
     items.sort(key=lambda item: (*LONGEST, folder(item)).index(folder(item)))
     for item in items:
-        if folder(item) != "lessons":
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(HERE).as_posix()))
         if item.get_closest_marker("timed") and folder(item) not in TIMED:
             raise pytest.UsageError(f"{item.nodeid} measures speeds; `make test` looks for that in {TIMED} only")
     boxed = [item for item in items if BOXED & {item.path.stem, item.path.parent.name}]
