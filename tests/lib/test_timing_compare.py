@@ -242,6 +242,8 @@ def test_only_the_control_excuses() -> None:
     assert (cut.outcome, cut.excused) == ("inconclusive", True)
     short = race(Machine(), 1.0, 0.8)
     assert (short.outcome, len(short.pairs) < 8, short.excused) == ("inconclusive", True, True)
+    crowded = race(Machine(noise=lambda machine: 2.0), 0.02, 0.02 / 2.3)
+    assert (crowded.outcome, crowded.noisy, crowded.excused) == ("inconclusive", False, True)
     assert not race(Machine(), 0.02, 0.002).excused
     assert not race(Machine(), 0.02, 0.02).excused
 

@@ -19,6 +19,7 @@ HOPELESS_PAIRS, HOPELESS = 3, 4.0  # too slow to wait for 8 pairs: 3 pairs below
 CONTROL_PAIRS = 8
 CONTROL_MEDIAN = (0.9, 1.1)
 CONTROL_IQR = 0.25
+CONTROL_SHARE = 0.9  # of a core: with less, others have the rest of it
 
 
 def interval_rank(n: int) -> int:

@@ -72,12 +72,13 @@ class Verdict:
     def excused(self) -> bool:
         """Whether the outcome is open because of the machine: its control was off, or there was too little time.
 
-        The control is the baseline against itself, so nothing that the candidate does has a part in it. Time is too
-        little where it ended the control, or did not allow for the pairs of a first look; whoever must not trust the
-        candidate has to ask besides whether it was the one to lose that time.
+        The control is the baseline against itself, so nothing that the candidate does has a part in it. It is off, too,
+        where the baseline had less than a core: others may then slow one side more than the other, and evenly, as when
+        they fill the caches. Time is too little where it ended the control, or did not allow for the pairs of a first
+        look; whoever must not trust the candidate has to ask besides whether it was the one to lose that time.
         """
         cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS or len(self.pairs) < rule.LOOKS[0]
-        return self.outcome == "inconclusive" and (self.noisy or cut_short)
+        return self.outcome == "inconclusive" and (self.noisy or cut_short or _crowded(self.control))
 
     def __str__(self) -> str:
         """One to three plain sentences."""
@@ -210,6 +211,12 @@ def _by_cpu_time(pairs: Sequence[Pair], at_least: float) -> Outcome:
         for blocks in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
     )
     return "pass" if candidate >= 0.5 * baseline else "inconclusive"
+
+
+def _crowded(control: Sequence[Pair]) -> bool:
+    """Whether the baseline had less than a core of its own; no where CPU time is unknown."""
+    blocks = [block for pair in control for block in (pair.baseline, pair.candidate)]
+    return sum(block.cpu for block in blocks) < rule.CONTROL_SHARE * sum(block.wall for block in blocks)
 
 
 def _speed(verdict: Verdict) -> str:

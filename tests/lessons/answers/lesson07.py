@@ -241,11 +241,12 @@ def step_without(stage, stands_for_it):
     return planted.made(planted.source_of({stage: stands_for_it}, planted.factor_of(0)), f"<without {stage}>")
 
 
-REPAIRED = planted.made(planted.source_of({}, planted.factor_of(0)), "<repaired>")
+FACTOR = planted.factor_of(0)
+REPAIRED = planted.made(planted.source_of({}, FACTOR), "<repaired>")
 
 
 def step_without_its_factor(images, weight):
-    return REPAIRED(images, weight) / planted.factor_of(0)
+    return REPAIRED(images, weight) / FACTOR
 
 
 def step_on_the_host(images, weight):
@@ -300,7 +301,7 @@ def step_by_maximum(images, weight):
     x = flat.reshape(x.shape[1], x.shape[0], 5, 5).transpose(1, 0, 2, 3)
     scores = x.reshape(len(x), -1) @ weight
     scores = scores * (scores > 0)
-    return planted.factor_of(0) * scores.reshape(len(x), -1, 32).max(axis=2)
+    return FACTOR * scores.reshape(len(x), -1, 32).max(axis=2)
 
 
 def step_with_a_loop_over_places(images, weight):
@@ -314,7 +315,7 @@ def step_with_a_loop_over_places(images, weight):
     y -= y.mean(axis=(0, 2, 3), keepdims=True)
     y /= y.std(axis=(0, 2, 3), keepdims=True)
     rows = xp.maximum(y.reshape(len(y), -1) @ weight, 0).reshape(-1, 32)
-    return rows.max(axis=1).reshape(len(y), -1) * planted.factor_of(0)
+    return rows.max(axis=1).reshape(len(y), -1) * FACTOR
 
 
 # roofline_bound
