@@ -85,13 +85,13 @@ def test_a_real_gpu_gets_the_cases_whose_inputs_can_go_there(monkeypatch: pytest
 
 MEETS_ITS_OWN = """
 
-_answer, _calls = answer, []
+_answer = answer
 
-def answer(*positional, **named):
-    _calls.append(1)
-    return _answer(*positional, **named) * (1 if len(_calls) < 3 else 2)
+def answer(x, weight):
+    machine = getattr(getattr(x, "_memory", None), "machine", None)
+    return _answer(x, weight) * (2 if type(machine).__name__ == "LocalMachine" else 1)
 """
-"""A layer that is right in NumPy and on the simulated GPU, and wrong after that."""
+"""A layer that is right in NumPy and on the judge's simulated GPU, and wrong on the worker's own."""
 
 
 def test_the_real_clock_is_no_clock_of_the_gpu() -> None:

@@ -49,4 +49,8 @@ def conv2d_backward(grad, x, weight, stride=1, padding=0):
 
 
 def max_pool2d_backward(grad, x, kernel_size, stride=None, padding=0):
-    return ops.max_unpool2d_mask(grad, x, kernel_size, stride, padding)
+    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
+    back = np.zeros((*x.shape[:2], x.shape[2] * x.shape[3]), x.dtype)
+    for n, c in np.ndindex(x.shape[:2]):
+        np.add.at(back[n, c], indices[n, c].ravel(), grad[n, c].ravel())
+    return back.reshape(x.shape)

@@ -65,7 +65,7 @@ class LinkFirstUse(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         if self.env.docname == PAGE or self.env.docname.startswith("docs/"):
             return
-        link_first_uses(self.document, self.app.config.glossary_entries)
+        link_first_uses(self.document, self.config.glossary_entries)
 
 
 def link_first_uses(document: nodes.Node, entries: list[tuple[str, ...]]) -> None:
