@@ -170,5 +170,5 @@ def test_a_notebook_that_is_graded_measures_with_one_call(
     calls: list[int] = []
     assert timing.measure(lambda x: calls.append(x), {"x": 1}).calls == len(calls) == 1
     monkeypatch.delenv(name)
-    timing.measure(lambda x: calls.append(x), {"x": 1}, budget=0.01)
+    timing.measure(lambda x: calls.append(x), {"x": 1}, budget=0.3)
     assert len(calls) > 2
