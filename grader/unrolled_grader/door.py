@@ -85,7 +85,7 @@ class _CarefulDirectory(CourseDirectory):  # type: ignore[misc]
 
     @classmethod
     def like(cls, other: CourseDirectory) -> _CarefulDirectory:
-        """The same folders as `other`."""
+        """Take over the folders and settings of `other`, but for what it ignores."""
         same = {name: getattr(other, name) for name in other.trait_names(config=True)}
         return cls(config=other.config, **{**same, "ignore": ["*", ".*"]})
 

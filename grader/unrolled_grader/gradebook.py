@@ -239,7 +239,7 @@ def _known(gradebook: Gradebook, lesson: str) -> dict[str, tuple[str, float]] | 
 
 
 def _released(directory: CourseDirectory, lesson: str) -> dict[str, tuple[str, float]]:
-    """The same of the notebook that learners get."""
+    """Give checksum and points of each marked cell of the notebook that learners get, by grade_id."""
     cells = released(directory, lesson).cells
     marks = [cell["metadata"]["nbgrader"] for cell in cells if "nbgrader" in cell["metadata"]]
     points = {mark["grade_id"]: float(mark["points"]) for mark in marks if mark["grade"]}

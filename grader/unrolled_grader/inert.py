@@ -125,7 +125,7 @@ def effort(*texts: str) -> int:
 
 
 def _clean(markup: str) -> str:
-    """The same; raises ValueError, or what parsers raise."""
+    """Leave of HTML what runs and loads nothing. Raises ValueError for too much of it, or what the parser raises."""
     tags = markup.count("<") + markup.count("&")
     if len(markup) > HTML_LIMIT or tags > TAG_LIMIT or effort(markup) > EFFORT_LIMIT:
         raise ValueError(f"HTML of {len(markup)} characters with {markup.count('<')} tags is too much to show")

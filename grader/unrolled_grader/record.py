@@ -120,7 +120,7 @@ class Record:
         return sum(score.points for score in self.scores if score.check == check)
 
     def brief(self) -> Record:
-        """The same without the measured pairs, which are nearly all of its size."""
+        """Leave out the measured pairs, which are nearly all of a record's size."""
         return replace(self, scores=tuple(_brief(score) for score in self.scores))
 
 

@@ -336,7 +336,7 @@ def _compared(received: Received, entry: Entry) -> Entry:
 
 
 def _id(item: Item, piece: Piece) -> str:
-    """The same for the same bytes under the same name, in whatever zip or folder they came."""
+    """Name a piece by its bytes and its name alone, in whatever zip or folder it came."""
     names = (item.name.split("/", 1)[-1], piece.inner, item.whole)
     seen = hashlib.sha256(item.data)
     seen.update("\0".join(("", *names)).encode("utf-8", "replace"))

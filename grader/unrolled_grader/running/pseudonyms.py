@@ -73,7 +73,7 @@ class Scrubber:
         return self.names.sub(lambda found: self.pseudonyms[found[0].casefold()], text)
 
     def data(self, data: Any) -> Any:
-        """The same for every text in plain data, keys too."""
+        """Take names and times of day out of every text in plain data, keys too."""
         if isinstance(data, str):
             return self.text(data)
         if isinstance(data, int | float) and self.text(str(data)) != str(data):
