@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 import common
 from unrolled import checks
-from unrolled_grader import judge
+from unrolled_grader.judge.verdicts import Submission, judge, said
 from verdicts import busy
 
 CHECK, LESSON = "batch_affine", "01_matrix_parallelism"
@@ -157,10 +157,10 @@ def judged(source: str) -> tuple[str, float, list[str]]:
     """Verdict and points for speed, and what each measurement said."""
     nb = new_notebook(cells=[_cell(source, CHECK), _cell(f"check.{CHECK}({CHECK})", f"check_{CHECK}")])
     specs = {CHECK: checks.lessons()[LESSON][CHECK]}
-    right, speed = judge.judge(judge.Submission("benchmark", LESSON, nb, specs)).scores
+    right, speed = judge(Submission("benchmark", LESSON, nb, specs)).scores
     if right.verdict != "pass":
         raise SystemExit(f"the answer is not right: {right.detail}")
-    return speed.verdict, speed.points, [judge.said(timing["outcome"], timing) for timing in speed.timings]
+    return speed.verdict, speed.points, [said(timing["outcome"], timing) for timing in speed.timings]
 
 
 def _cell(source: str, name: str) -> Any:

@@ -25,7 +25,7 @@ import nbformat
 
 import common
 from grading import SCRIPTS, make_course
-from unrolled_grader import record
+from unrolled_grader.jobs import record
 
 LESSON = "00_start_here"
 EVERY = (1.0, 9.0)  # seconds from one kill to the next

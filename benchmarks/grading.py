@@ -34,7 +34,8 @@ from nbgrader.api import Gradebook
 import common
 import verdicts
 from unrolled import checks
-from unrolled_grader import record, sample
+from unrolled_grader.build import sample
+from unrolled_grader.jobs import record
 
 NBGRADER = "c = get_config()\nc.ExecutePreprocessor.timeout = 120\n"
 """nbgrader as it comes. Its folders are `source`, `release`, `submitted` and `autograded`."""
@@ -47,21 +48,22 @@ run.__kwdefaults__["place"] = dataclasses.replace(run.__kwdefaults__["place"], r
 CLASS = 60
 """Students of a class that a row does not name."""
 PARTS = {
-    "imports of the coordinator": "start(); import unrolled_grader.course; import unrolled_grader.report; stop()",
-    "imports of the judges": "start(); import unrolled_grader.jobs; stop()",
-    "the warm process": "start(); from unrolled_grader import zygote; zygote._load(); stop()",
+    "imports of the coordinator": """\
+start(); import unrolled_grader.grading; import unrolled_grader.results.report; stop()""",
+    "imports of the judges": "start(); import unrolled_grader.jobs.job; stop()",
+    "the warm process": "start(); from unrolled_grader.box import zygote; zygote._load(); stop()",
     "a new gradebook": "course = at_root(); start(); course.fill_gradebook(LESSON); stop()",
     "scores and report": """\
-from unrolled_grader import report
-course = at_root(); start(); course.write_scores(()); report.write(course.grades, course.standing()); stop()""",
+from unrolled_grader.results import report, standing
+course = at_root(); start(); course.write_scores(()); report.write(course.grades, standing.of_class(course)); stop()""",
 }
 """What `unrolled grade` does once for a class: the first three side by side. The last is of the class just graded."""
 TIMED = """\
 import pathlib, sys, time
 LESSON = sys.argv[1]
 def at_root():
-    from unrolled_grader.course import Course
-    return Course.at(pathlib.Path.cwd())
+    from unrolled_grader.grading import Grading
+    return Grading.at(pathlib.Path.cwd())
 def start():
     global began
     began = time.perf_counter(), time.process_time()

@@ -35,7 +35,7 @@ import common
 from operating_curve import BUSY_SOURCE
 from unrolled import checks, notebooks
 from unrolled.notebooks import grade_id
-from unrolled_grader import walk
+from unrolled_grader.judge import walk
 
 CORES = 2
 EXPECTED = {"right": "pass", "honest": "pass", "slow": "fail"}
@@ -111,10 +111,10 @@ def slowed(lesson: str, repeats: dict[str, int]) -> NotebookNode:
 
 def judged(nb: NotebookNode, lesson: str, only: Sequence[str] | None = None) -> Any:
     """The verdicts on a notebook. A process of its own imports this, so that its locks are its own."""
-    from unrolled_grader import judge
+    from unrolled_grader.judge.verdicts import Submission, judge
 
     specs = {name: spec for name, spec in checks.lessons()[lesson].items() if only is None or name in only}
-    return judge.judge(judge.Submission("benchmark", lesson, nb, specs))
+    return judge(Submission("benchmark", lesson, nb, specs))
 
 
 def timed_lessons() -> dict[str, list[str]]:

@@ -49,18 +49,18 @@ c.Autograde.autograde_preprocessors = [
     "unrolled_grader.plugin.Scores",
 ]
 # What lateness costs: [due], [extensions] and [late] in course.toml.
-c.AssignLatePenalties.plugin_class = "unrolled_grader.running.late.LateSubmissionPlugin"
+c.AssignLatePenalties.plugin_class = "unrolled_grader.classroom.late.LateSubmissionPlugin"
 c.Autograde.pre_convert_hook = "unrolled_grader.plugin.know_lesson"
 # The feedback page runs no script, loads nothing, and frames what the judge found.
-c.GenerateFeedback.exporter_class = "unrolled_grader.feedback.Feedback"
+c.GenerateFeedback.exporter_class = "unrolled_grader.results.feedback.Feedback"
 # A person may have given points since the last grading, of which lateness takes its part.
 c.GenerateFeedback.preprocessors = ["nbgrader.preprocessors.AssignLatePenalties", "nbgrader.preprocessors.GetGrades"]
 # formgrader shows submissions in the instructor's browser, beside Jupyter's token: nothing in them may act there.
 c.HTMLExporter.sanitize_html = True
 c.HTMLExporter.filters = {
-    "markdown2html": "unrolled_grader.inert.markdown",
-    "clean_html": "unrolled_grader.inert.clean",
+    "markdown2html": "unrolled_grader.results.inert.markdown",
+    "clean_html": "unrolled_grader.results.inert.clean",
 }
 # Model answer and rubric beside each answer in words.
-c.HTMLExporter.preprocessors = ["unrolled_grader.running.marking.Rubric"]
+c.HTMLExporter.preprocessors = ["unrolled_grader.results.marking.Rubric"]
 c.Judge.grades_directory = "grades"

@@ -80,6 +80,6 @@ def folder(item: pytest.Item) -> str:
 
 
 def _problem() -> str:
-    from unrolled_grader import sandbox
+    from unrolled_grader.box import sandbox
 
     return sandbox.problem()

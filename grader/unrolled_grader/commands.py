@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from unrolled.cli import CommandError, Subparsers, checkout
 
 if TYPE_CHECKING:
-    from unrolled_grader.course import Course
-    from unrolled_grader.intake import Handed
-    from unrolled_grader.record import Record
+    from unrolled_grader.grading import Grading
+    from unrolled_grader.jobs.record import Record
+    from unrolled_grader.judge.intake import Handed
 
 
 def add(subparsers: Subparsers) -> None:
@@ -56,12 +56,13 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 def _grade(arguments: argparse.Namespace) -> int:
     if not (arguments.explain or arguments.scheduler):
         warm_up(at_a_time(arguments.jobs))
-    from unrolled_grader.course import Course, CourseError
-    from unrolled_grader.queue import SchedulerError
-    from unrolled_grader.record import RecordError
+    from unrolled_grader.classroom.course import CourseError
+    from unrolled_grader.grading import Grading
+    from unrolled_grader.jobs.queue import SchedulerError
+    from unrolled_grader.jobs.record import RecordError
 
     try:
-        course = Course.at(checkout.find(), arguments.submitted)
+        course = Grading.at(checkout.find(), arguments.submitted)
         if arguments.explain:
             return _explain(course, *arguments.explain)
         if arguments.gpu and not arguments.scheduler:
@@ -80,9 +81,9 @@ def _grade(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
 
 
-def _explain(course: Course, student: str, lesson: str, check: str) -> int:
+def _explain(course: Grading, student: str, lesson: str, check: str) -> int:
     """Print how a check's points came about; 1 if the record does not bear them out."""
-    from unrolled_grader import explain, record
+    from unrolled_grader.jobs import explain, record
 
     (lesson,) = course.choose([lesson])
     kept = record.load(course.grades, student, lesson)
@@ -98,19 +99,20 @@ def _explain(course: Course, student: str, lesson: str, check: str) -> int:
 
 def warm_up(jobs: int) -> None:
     """Load what this process needs, and let those that it will need load at the same time: some seconds each."""
-    from unrolled_grader import queue, zygote
+    from unrolled_grader.box import zygote
+    from unrolled_grader.jobs import queue
 
-    queue.warm("unrolled_grader.jobs")
+    queue.warm("unrolled_grader.jobs.job")
     zygote.warm(spare=jobs)
     gc.disable()  # all of it stays: to look through it for garbage, now and then and at the end, takes a second
-    from unrolled_grader import course  # noqa: F401
+    from unrolled_grader import grading  # noqa: F401
 
     gc.freeze()
     gc.enable()
 
 
 def grade_class(
-    course: Course,
+    course: Grading,
     lessons: Sequence[str] = (),
     student: str | None = None,
     *,
@@ -126,7 +128,9 @@ def grade_class(
     Returns 1 if a submission could not be graded for a reason that is not its own. Raises CourseError if none can, and
     RecordError if another run is at work or the record cannot be kept.
     """
-    from unrolled_grader import gradebook, record, terminal
+    from unrolled_grader.classroom import gradebook
+    from unrolled_grader.jobs import record
+    from unrolled_grader.results import terminal
 
     with (
         record.alone(course.grades),
@@ -144,7 +148,8 @@ def grade_class(
         with _judged(course, waiting, jobs, scheduler) as answers:
             for lesson in sorted({item.lesson for item in handed}):
                 course.fill_gradebook(lesson)
-            from unrolled_grader import report  # what draws takes half a second to load: the judges are at work by now
+            # what draws takes half a second to load: the judges are at work by now
+            from unrolled_grader.results import report, standing
 
             if not force:
                 graded |= {item for item in set(handed) - set(waiting) if course.done(item)}
@@ -157,19 +162,20 @@ def grade_class(
                 new.update(terminal.told(outcomes, len(ready) + len(waiting)))
             finally:  # a lost scheduler or Ctrl-C takes nothing from those who are graded
                 scores = course.write_scores(new, reason, forced=force)
-                standing = course.standing()
-                page = report.write(course.grades, standing)
+                known = standing.of_class(course)
+                page = report.write(course.grades, known)
     graded |= new
     who = {(item.student, item.lesson) for item in graded}
-    print(f"\n{terminal.table(kept for kept in standing if (kept.student, kept.lesson) in who)}\n")
+    print(f"\n{terminal.table(kept for kept in known if (kept.student, kept.lesson) in who)}\n")
     print(f"scores: {scores}\nreport: {page}\nfeedback: {course.feedback}")
     return 0 if len(graded) == len(handed) else 1
 
 
-def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list[Handed]:
+def _handed(course: Grading, lessons: Sequence[str], student: str | None) -> list[Handed]:
     """What was handed in of these lessons; what is passed over is named."""
     from unrolled import checks
-    from unrolled_grader import intake, record
+    from unrolled_grader.jobs import record
+    from unrolled_grader.judge import intake
     from unrolled_grader.receiving import collecting
 
     for stranger in intake.strangers(course.submitted, course.lessons()):
@@ -181,7 +187,7 @@ def _handed(course: Course, lessons: Sequence[str], student: str | None) -> list
 
 def at_a_time(asked: int | None) -> int:
     """How many submissions to grade at a time."""
-    from unrolled_grader.lease import AVAILABLE
+    from unrolled_grader.box.lease import AVAILABLE
 
     if asked is not None and asked < 1:
         raise CommandError(f"--jobs must be at least 1, got {asked}")
@@ -191,14 +197,15 @@ def at_a_time(asked: int | None) -> int:
 
 @contextmanager
 def _judged(
-    course: Course, items: Sequence[Handed], jobs: int, scheduler: str | None
+    course: Grading, items: Sequence[Handed], jobs: int, scheduler: str | None
 ) -> Iterator[Iterator[tuple[Handed, Record | Exception]]]:
     """Each submission with its record, or with the error that kept it from being graded; as they come.
 
     Judging begins with the block, which needs the gradebook only when it asks for what was found.
     """
-    from unrolled_grader import jobs as performing
-    from unrolled_grader import queue, record, zygote
+    from unrolled_grader.box import zygote
+    from unrolled_grader.jobs import job as performing
+    from unrolled_grader.jobs import queue, record
 
     if items and scheduler is None:
         course.need_sandbox()
@@ -212,18 +219,18 @@ def _judged(
         )
 
 
-def _orders(course: Course, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:
+def _orders(course: Grading, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:
     """An order for each, noted as running when it is taken."""
-    from unrolled_grader import record
+    from unrolled_grader.jobs import record
 
     for (student, lesson), item in waiting.items():
         record.start(course.grades, student, lesson)
         yield course.order(item)
 
 
-def _applied(course: Course, item: Handed, answer: Mapping[str, Any] | None = None) -> Record | Exception:
+def _applied(course: Grading, item: Handed, answer: Mapping[str, Any] | None = None) -> Record | Exception:
     """What was judged, in gradebook and feedback too; or the error that is not the submission's fault."""
-    from unrolled_grader.course import CourseError
+    from unrolled_grader.classroom.course import CourseError
 
     try:
         return course.apply(item, course.take(answer) if answer is not None else "")

@@ -26,14 +26,16 @@ def add(subparsers: Subparsers) -> None:
 def _demo(arguments: argparse.Namespace) -> int:
     jobs = commands.at_a_time(arguments.jobs)
     commands.warm_up(jobs)
-    from unrolled_grader import sample, sandbox
-    from unrolled_grader.course import Course, CourseError
-    from unrolled_grader.record import RecordError
+    from unrolled_grader.box import sandbox
+    from unrolled_grader.build import sample
+    from unrolled_grader.classroom.course import CourseError
+    from unrolled_grader.grading import Grading
+    from unrolled_grader.jobs.record import RecordError
 
     root = checkout.find()
     folder = root / "grades" / "demo"
     try:
-        course = Course.beside(root, folder)
+        course = Grading.beside(root, folder)
         lessons = course.choose(_named(arguments.lessons, course.lessons()))
         problem = sandbox.problem()
         print(f"Grading {len(sample.STUDENTS)} made-up students in {', '.join(lessons)}.")

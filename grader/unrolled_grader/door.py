@@ -21,10 +21,12 @@ from nbgrader.utils import parse_utc
 from traitlets.config import Config
 
 from unrolled import checks
-from unrolled_grader import gradebook, intake, opening, refusal
-from unrolled_grader.intake import TIME_STAMP
+from unrolled_grader import refusal
+from unrolled_grader.classroom import gradebook
+from unrolled_grader.judge import intake, opening
+from unrolled_grader.judge.intake import TIME_STAMP
 from unrolled_grader.plugin import Judge, Scores
-from unrolled_grader.running import standing
+from unrolled_grader.results import standing
 
 
 class Door(NotebookExporter):

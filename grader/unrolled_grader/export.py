@@ -19,10 +19,9 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 from traitlets import Enum
 
-from unrolled_grader.classroom import settings
-from unrolled_grader.evidence import CELL
-from unrolled_grader.record import one_line, replace_file
-from unrolled_grader.running import late
+from unrolled_grader.classroom import late, settings
+from unrolled_grader.jobs.record import one_line, replace_file
+from unrolled_grader.judge.evidence import CELL
 
 Handed = dict[tuple[str, str], SubmittedAssignment]
 """What was handed in, by lesson and student."""

@@ -19,11 +19,15 @@ from traitlets import Bool, Unicode
 
 import unrolled
 from unrolled import checks
-from unrolled_grader import authoring, evidence, gradebook, intake, jobs, judge, record, sandbox
-from unrolled_grader.classroom import seeds, settings
-from unrolled_grader.record import Key, Record
-from unrolled_grader.running import answers, late, standing
-from unrolled_grader.versions import brought, fitted, release_for, version_of, worth
+from unrolled_grader.box import sandbox
+from unrolled_grader.build import authoring
+from unrolled_grader.classroom import gradebook, late, seeds, settings
+from unrolled_grader.jobs import job, record
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.jobs.versions import brought, fitted, release_for, version_of, worth
+from unrolled_grader.judge import evidence, intake
+from unrolled_grader.judge.verdicts import Options, Submission
+from unrolled_grader.results import answers, standing
 
 STAMP = "unrolled_grading"
 """In an autograded notebook's metadata: the date of the record that belongs to it. Written last, so it means done."""
@@ -48,7 +52,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         directory.db_url = resources["nbgrader"]["db_url"]
         specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
         self._warn_of_unknown(nb, lesson, set(specs))
-        kept, executed = self._job(directory, judge.Submission(student, lesson, nb, specs))
+        kept, executed = self._job(directory, Submission(student, lesson, nb, specs))
         points: dict[str, float] = {}
         for score in kept.scores:
             cell = evidence.CELL + score.check
@@ -68,16 +72,16 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         executed.metadata[STAMP] = kept.date
         return executed, resources
 
-    def options(self) -> judge.Options:
+    def options(self) -> Options:
         """How to judge. The environment variable UNROLLED_UNSAFE_NO_SANDBOX=1 does what `unsafe_no_sandbox` does."""
         held = not (self.unsafe_no_sandbox or sandbox.allowed_without())
-        return judge.Options(self.timing, sandbox=held, gpu=self.gpu)
+        return Options(self.timing, sandbox=held, gpu=self.gpu)
 
     def grades(self, directory: CourseDirectory) -> Path:
         """Where records are kept."""
         return Path(directory.root, self.grades_directory)
 
-    def _job(self, directory: CourseDirectory, submission: judge.Submission) -> tuple[Record, NotebookNode]:
+    def _job(self, directory: CourseDirectory, submission: Submission) -> tuple[Record, NotebookNode]:
         """The finished job of this very notebook; judged now if there is none."""
         grades, options = self.grades(directory), self.options()
         student, lesson = submission.student, submission.lesson
@@ -85,15 +89,15 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         released, version = gradebook.released_file(directory, lesson), version_of(submission.notebook)
         release, digest = release_for(version, released), intake.digest(path)
         handed = intake.Handed(student, lesson, path, digest)
-        held = jobs.hash_of(handed, released) if release else jobs.submission_hash(submission.notebook)
-        key = Key(held, jobs.judging_hash(version, released), jobs.environment(options))
+        held = job.hash_of(handed, released) if release else job.submission_hash(submission.notebook)
+        key = Key(held, job.judging_hash(version, released), job.environment(options))
         kept, executed = record.finished(grades, student, lesson), record.notebook(grades, student, lesson)
-        if kept is None or executed is None or not jobs.holds(kept, key, options):
+        if kept is None or executed is None or not job.holds(kept, key, options):
             seed = seeds.seed_for(Path(directory.root), student, lesson, digest)
             if release:
-                kept, executed = jobs.performed(jobs.order_for(handed, released, grades / "jobs", options, seed))
+                kept, executed = job.performed(job.order_for(handed, released, grades / "jobs", options, seed))
             else:
-                kept, executed = jobs.judged(replace(submission, seed=seed), options, key, digest)
+                kept, executed = job.judged(replace(submission, seed=seed), options, key, digest)
             record.save(grades, kept, executed)
         elif kept.digest != digest:  # the same notebook, handed in again
             kept = replace(kept, digest=digest)
@@ -132,8 +136,8 @@ class Repair(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Repair `nb`. Raises GradebookError if the lesson's notebook was not built."""
         released = gradebook.released(CourseDirectory(parent=self), resources["nbgrader"]["assignment"])
-        nb = jobs.sanitized(nb, released)
-        for note in jobs.repairs(nb):
+        nb = job.sanitized(nb, released)
+        for note in job.repairs(nb):
             self.log.warning("Repaired: %s", note)
         return nb, resources
 

@@ -9,9 +9,11 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 
 from unrolled import checks
-from unrolled_grader import evidence, gradebook, jobs, record, versions
-from unrolled_grader.intake import Handed
-from unrolled_grader.record import Key, Record
+from unrolled_grader.classroom import gradebook
+from unrolled_grader.jobs import job, record, versions
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge import evidence
+from unrolled_grader.judge.intake import Handed
 
 
 def need_release(directory: CourseDirectory, nb: NotebookNode, lesson: str) -> None:
@@ -33,7 +35,7 @@ def refuse(directory: CourseDirectory, grades: Path, handed: Handed, problem: st
     verdict = "deferred" if waits else "missing"
     parts = [evidence.without(name, spec, verdict, f"not graded: {problem}") for name, spec in specs]
     scores = tuple(score for part in parts for score in part)
-    key = Key(specs=jobs.specs_hash(gradebook.released_file(directory, lesson)))
+    key = Key(specs=job.specs_hash(gradebook.released_file(directory, lesson)))
     kept = Record(student, lesson, handed.digest, scores, problem, key=key)
     record.save(grades, kept)
     return kept

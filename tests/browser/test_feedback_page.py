@@ -14,8 +14,9 @@ from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader import handlers
 from playwright.sync_api import Page
 
-from unrolled_grader import authoring, feedback
-from unrolled_grader.inert import POLICY
+from unrolled_grader.build import authoring
+from unrolled_grader.results import feedback
+from unrolled_grader.results.inert import POLICY
 
 sys.path.append(str(ROOT / "tests" / "grader"))
 import hostile

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from unrolled import checks
-from unrolled_grader.evidence import Score
-from unrolled_grader.record import Record
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.judge.evidence import Score
 
 MACHINE = {"system": "Linux 6.1", "cpu": "Xeon E5-2680", "cores": 2, "gpu": None, "python": "3.11.9", "numpy": "2.1.0"}
 REASONS = {

@@ -113,7 +113,7 @@ GOOD = {"double": "def double(number):\n    return number + number", "total": "d
 
 def make(root: Path) -> Path:
     """A checkout of the small course under `root`, built."""
-    from unrolled_grader import authoring
+    from unrolled_grader.build import authoring
 
     (root / "grader").mkdir(parents=True)
     (root / "lessons").mkdir()
@@ -152,20 +152,22 @@ def know() -> None:
 
 
 def perform_quickly(order: dict[str, Any]) -> dict[str, Any]:
-    """`jobs.perform` for a process of its own, with a judge that only looks whether `double` is right."""
-    from unrolled_grader import evidence, jobs, judge
+    """`job.perform` for a process of its own, with a judge that only looks whether `double` is right."""
+    from unrolled_grader.jobs import job
+    from unrolled_grader.judge import evidence, verdicts
+    from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
-    def quick(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+    def quick(submission: Submission, options: Options) -> Verdicts:
         time.sleep(0.1)
         right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
         points = 2.0 if right else 0.0
         scores = [evidence.Score("double", "pass" if right else "fail", points, 2.0, "")]
         scores += evidence.without("total", SPECS["total"], "missing", "")
-        return judge.Verdicts(submission.notebook, tuple(scores), 0.1, ())
+        return Verdicts(submission.notebook, tuple(scores), 0.1, ())
 
     know()
-    judge.judge = quick  # type: ignore[assignment]
-    return jobs.perform(order)
+    verdicts.judge = quick  # type: ignore[assignment]
+    return job.perform(order)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from unrolled_grader import cgroup, process
-from unrolled_grader.transport import Worker, WorkerDiedError
+from unrolled_grader.box import cgroup, process
+from unrolled_grader.box.transport import Worker, WorkerDiedError
 
 V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n"
 V1 = "".join(
@@ -221,7 +221,7 @@ def test_the_number_of_processes_is_limited(monkeypatch: pytest.MonkeyPatch) -> 
 
 @real
 def test_what_a_killed_judge_left_is_removed_by_the_next() -> None:
-    source = "from unrolled_grader import cgroup; import os; g = cgroup.new(); print(g._unified, flush=True); {}"
+    source = "from unrolled_grader.box import cgroup; import os; g = cgroup.new(); print(g._unified, flush=True); {}"
     killed = [sys.executable, "-c", source.format("os.kill(os.getpid(), 9)")]
     left = Path(subprocess.run(killed, capture_output=True, text=True, check=False).stdout.strip())
     assert left.is_dir()

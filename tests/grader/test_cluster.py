@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from test_queue import HERE, answered, begun, double, mark, numbers, refuse
 
-from unrolled_grader import queue
+from unrolled_grader.jobs import queue
 
 distributed = pytest.importorskip("distributed")
 

@@ -15,7 +15,8 @@ import pytest
 from lms_exports import CLASS, Student, Upload, canvas_name, canvas_zip, moodle_zip, roster_csv, zipped
 
 from unrolled import handin
-from unrolled_grader.receiving import collect, received, roster
+from unrolled_grader.classroom import roster
+from unrolled_grader.receiving import collect, received
 from unrolled_grader.receiving.archive import Limits
 from unrolled_grader.receiving.collect import Classroom, Report, Row
 

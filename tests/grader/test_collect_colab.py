@@ -12,9 +12,12 @@ from nbformat import NotebookNode
 from small_course import GOOD, LESSON, SPECS, answered, released, rows
 
 from unrolled.notebooks import grade_id
-from unrolled_grader import gradebook, intake, jobs, judge, opening, repair
-from unrolled_grader.course import Course
-from unrolled_grader.receiving import collect, roster
+from unrolled_grader.classroom import gradebook, roster
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import job
+from unrolled_grader.judge import intake, opening, repair
+from unrolled_grader.judge.verdicts import Options
+from unrolled_grader.receiving import collect
 
 ADA = CLASS[0]
 WRONG = "def double(number):\n    return number"
@@ -71,13 +74,13 @@ def test_the_most_damaged_ones_earn_what_they_should(root: Path, tmp_path: Path)
     damaged = colab_saves.SAMPLES["split, without marks"]
     solved = answered(root, {**GOOD, "double": WRONG})
     file = placed(tmp_path, colab_saves.saved(solved, damaged))
-    course = Course.at(root)
+    course = Grading.at(root)
     handed = intake.handed(file.parent, list(SPECS))
     assert handed.problem == ""
-    options = judge.Options(timing=False)
+    options = Options(timing=False)
     (tmp_path / "jobs").mkdir()
-    order = jobs.order_for(handed, gradebook.released_file(course.directory, LESSON), tmp_path / "jobs", options)
-    found, _ = jobs.performed(order)
+    order = job.order_for(handed, gradebook.released_file(course.directory, LESSON), tmp_path / "jobs", options)
+    found, _ = job.performed(order)
     assert rows(found.scores) == {
         "double": ("fail", 0.0),
         "total": ("pass", 1.0),

@@ -11,8 +11,8 @@ from lms_exports import CLASS, Upload, canvas_zip, roster_csv
 from small_course import GOOD, LESSON, answered
 
 from unrolled.cli import main
-from unrolled_grader import gradebook
-from unrolled_grader.course import Course
+from unrolled_grader.classroom import gradebook
+from unrolled_grader.grading import Grading
 from unrolled_grader.receiving import collecting
 
 ADA, ALAN, GRACE, SEAN = CLASS[:4]
@@ -44,7 +44,7 @@ def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
     assert "set aside: 1 files that the system or Jupyter left\n" in said
     assert "6 received: 2 newest, 0 earlier, 0 the same again, 4 set aside\n" in said
     assert f"\n{LESSON}: 2 of 3 have a notebook to be graded; not yet: {GRACE.id}\n" in said
-    with gradebook.opened(Course.at(root).directory) as book:
+    with gradebook.opened(Grading.at(root).directory) as book:
         known = [(one.id, one.first_name, one.last_name, one.lms_user_id) for one in book.students]
     assert sorted(known)[0] == (ADA.id, "Ada", "Lovelace", ADA.lms_id)
     assert len(known) == 3
@@ -59,7 +59,7 @@ def test_what_needs_a_person_is_said_and_a_second_run_changes_nothing(
     assert main(["collect", "export.zip", "--lesson", "07"]) == 1
     assert "Nothing new: all of this was received before, and nothing was changed.\n" in capsys.readouterr().out
     assert (root / "grades" / "collected.csv").read_bytes() == table
-    assert collecting.waiting(Course.at(root)).startswith("received but set aside, and not graded: 3; why stands in ")
+    assert collecting.waiting(Grading.at(root)).startswith("received but set aside, and not graded: 3; why stands in ")
     (root / "roster.csv").write_text(roster_csv(), encoding="utf-8")
     good = root / "good.zip"
     good.write_bytes(canvas_zip([Upload(ADA, nbformat.writes(answered(root, GOOD)).encode(), f"{LESSON}.ipynb")]))
@@ -85,10 +85,10 @@ def test_a_full_disk_is_said_and_due_dates_are_known(
     root: Path, export: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (root / "course.toml").write_text(f"[due]\n{LESSON} = 2027-01-15T23:59:00+09:00\n")
-    room = collecting.classroom(Course.at(root), root / "roster.csv")
+    room = collecting.classroom(Grading.at(root), root / "roster.csv")
     assert str(room.due(ADA.id, LESSON)) == "2027-01-15 23:59:00+09:00"
 
-    def full(course: Course) -> Path:
+    def full(course: Grading) -> Path:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(collecting, "write_table", full)

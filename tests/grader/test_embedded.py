@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
-from unrolled_grader.embedded import LIMIT, data_in, embedded
+from unrolled_grader.judge.embedded import LIMIT, data_in, embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASED = [*sorted((ROOT / "notebooks").glob("*/*.ipynb")), *sorted((ROOT / "solutions").glob("*/*.ipynb"))]

@@ -13,9 +13,9 @@ import pytest
 
 from unrolled.timing import Block, Pair
 from unrolled.timing.verdict import conclude
-from unrolled_grader import explain, record
-from unrolled_grader.evidence import Score
-from unrolled_grader.record import Key, Record
+from unrolled_grader.jobs import explain, record
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge.evidence import Score
 
 
 def pairs(count: int, ratio: float) -> list[Pair]:

@@ -11,7 +11,7 @@ import pytest
 from hostile import AWAY, BUNDLES, DEED, FORMULA, GRADES, IMITATION, MARKDOWN, MARKUP, TABLE
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from unrolled_grader import feedback, inert
+from unrolled_grader.results import feedback, inert
 
 
 class Tags(HTMLParser):

@@ -18,10 +18,13 @@ from nbgrader.api import Gradebook
 from small_course import GOOD, LESSON, answered, hand_in
 
 import unrolled.cli
-from unrolled_grader import commands, evidence, judge, queue
-from unrolled_grader.course import Course
-from unrolled_grader.receiving.roster import Person
-from unrolled_grader.running import forget, people, pseudonyms, traces
+from unrolled_grader import commands
+from unrolled_grader.classroom.roster import Person
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue
+from unrolled_grader.judge import evidence, verdicts
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.results import forget, people, pseudonyms, traces
 
 ADA = Person("ada", "Ada Lovelace", "a.lovelace@example.org", "9000017")
 WANTED = people.pattern(people.whole(ADA))
@@ -47,9 +50,9 @@ per_day = 0.1
 
 
 @pytest.fixture
-def course(left_behind: Path, tmp_path: Path) -> Course:
+def course(left_behind: Path, tmp_path: Path) -> Grading:
     """A copy of the class."""
-    return Course.at(shutil.copytree(left_behind, tmp_path / "class"))
+    return Grading.at(shutil.copytree(left_behind, tmp_path / "class"))
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +64,13 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory, _small_specs: None) ->
 
 def graded_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
-    def judge_quickly(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+    def judge_quickly(submission: Submission, options: Options) -> Verdicts:
         scores = (evidence.Score("double", "pass", points.pop(0), 2.0, f"said {submission.student}"),)
-        return judge.Verdicts(submission.notebook, scores, 0.1, ())
+        return Verdicts(submission.notebook, scores, 0.1, ())
 
     points = [2.0] * 3 + [1.0] * 3
     monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(judge, "judge", judge_quickly)
+    monkeypatch.setattr(verdicts, "judge", judge_quickly)
     root = small_course.make(tmp_path / "class")
     (root / "course.toml").write_text(TOML)
     (root / "roster.csv").write_text(ROSTER)
@@ -75,7 +78,7 @@ def graded_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = hand_in(root, student, answered(root, GOOD)).parent
         (folder / "timestamp.txt").write_text("2027-01-19 00:00:00 UTC")
         (folder / "journal.json").write_text(json.dumps({"student": student}))
-    course = Course.at(root)
+    course = Grading.at(root)
     with Gradebook(course.directory.db_url, course.directory.course_id) as book:
         book.add_student("ada", first_name="Ada", last_name="Lovelace", email=ADA.email, lms_user_id=ADA.lms_id)
     commands.grade_class(course)
@@ -96,7 +99,7 @@ def graded_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def root_of(course: Course) -> Path:
+def root_of(course: Grading) -> Path:
     return Path(course.directory.root)
 
 
@@ -108,14 +111,14 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def run(course: Course, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+def run(course: Grading, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.chdir(root_of(course))
     monkeypatch.setattr("unrolled.cli.checkout.find", lambda: root_of(course))
     return unrolled.cli.main(list(words))
 
 
 def test_every_trace_is_gone(
-    course: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = root_of(course)
     places = {trace.file for trace in traces.find(root, WANTED)}
@@ -147,7 +150,7 @@ def wal(database: Path) -> bytes:
     return log.read_bytes() if log.exists() else b""
 
 
-def test_the_others_stay(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_others_stay(course: Grading, monkeypatch: pytest.MonkeyPatch) -> None:
     root = root_of(course)
     files = [root / f"grader/{step}/{student}" for step in ("submitted", "autograded", "feedback")
              for student in ("adam", "bob")]  # fmt: skip
@@ -172,7 +175,7 @@ def test_the_others_stay(course: Course, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_it_asks_first_and_names_what_it_does_not_know(
-    course: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for answer, student, said in (("yes", "ada", "nothing was deleted"), ("ada", "Ada", "'Ada' is no id")):
         monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
@@ -184,7 +187,7 @@ def test_it_asks_first_and_names_what_it_does_not_know(
 
 
 def test_what_is_left_is_said(
-    course: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = root_of(course)
     hand_in(root, "bob", answered(root, {"explain_total": "I worked with Ada Lovelace."}))
@@ -252,7 +255,7 @@ def test_only_whole_words_count() -> None:
 
 
 def test_the_pseudonym_is_told(
-    course: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (name,) = pseudonyms.names(pseudonyms.key(course.grades), ["ada"]).values()
     run(course, monkeypatch, "forget", "ada", "--yes")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from unrolled.cli import CommandError
-from unrolled_grader.course import Course
+from unrolled_grader.classroom.roster import Person
+from unrolled_grader.grading import Grading
 from unrolled_grader.receiving import received
-from unrolled_grader.receiving.roster import Person
-from unrolled_grader.running import forget, people, traces
+from unrolled_grader.results import forget, people, traces
 
 REGRADES = "when,student,lesson,part,before,after,reason\n2027-01-15,bob,02,im2col,1,2,a pass: marked by a person\n"
 ROSTER = "id,name,email,lms_id\nbob,Bob Hope,bob@example.org,1\n"
@@ -57,7 +57,7 @@ def test_an_id_that_leads_elsewhere_deletes_nothing(root: Path) -> None:
         with pytest.raises(ValueError, match="expected an id"):
             received.forget(root / "grader" / "received", name)
         with pytest.raises(CommandError, match="nothing was deleted"):
-            forget.forget(Course.at(root), Person(name))
+            forget.forget(Grading.at(root), Person(name))
     assert kept.exists()
 
 

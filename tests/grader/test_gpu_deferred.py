@@ -19,9 +19,14 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 from unrolled import checks, device
 from unrolled.checks.spec import normal
-from unrolled_grader import commands, gradebook, intake, jobs, queue, record, report, sandbox
-from unrolled_grader.course import Course
-from unrolled_grader.evidence import Score
+from unrolled_grader import commands
+from unrolled_grader.box import sandbox
+from unrolled_grader.classroom import gradebook
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import job, queue, record
+from unrolled_grader.judge import intake
+from unrolled_grader.judge.evidence import Score
+from unrolled_grader.results import report
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
 
@@ -48,7 +53,7 @@ ROWS = GOOD | {"total": "def total(x):\n    return x.sum(axis=1)"}
 
 
 @pytest.fixture
-def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grading:
     """A class of two, graded in this process."""
     monkeypatch.setattr(queue, "run", small_course.perform_here)
     monkeypatch.setattr(checks, "lessons", lambda: {LESSON: SPECS})
@@ -56,7 +61,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
     root = small_course.make(tmp_path / "checkout")
     hand_in(root, "ann", answered(root, ROWS))
     hand_in(root, "bob", answered(root, ROWS | {"total": "def total(x):\n    return 0 * x.sum(axis=1)"}))
-    return Course.at(root)
+    return Grading.at(root)
 
 
 def with_gpu(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
@@ -64,14 +69,14 @@ def with_gpu(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
     monkeypatch.setattr(device, "describe", lambda: facts | {"gpu": name})
 
 
-def grade(course: Course) -> dict[str, dict[str, str]]:
+def grade(course: Grading) -> dict[str, dict[str, str]]:
     """Grade the class; the rows of scores.csv by student and part."""
     assert commands.grade_class(course) == 0
     with (course.grades / "scores.csv").open(encoding="utf-8", newline="") as file:
         return {f"{row['student']} {row['check']}": row for row in csv.DictReader(file)}
 
 
-def waits(course: Course, student: str) -> tuple[float, bool]:
+def waits(course: Grading, student: str) -> tuple[float, bool]:
     """Points of the cell in nbgrader's gradebook, and whether a person is asked to look."""
     with gradebook.opened(course.directory) as book:
         grades = book.find_submission_notebook(LESSON, LESSON, student).grades
@@ -79,7 +84,7 @@ def waits(course: Course, student: str) -> tuple[float, bool]:
         return float(grade.auto_score), bool(grade.needs_manual_grade)
 
 
-def test_deferred_and_completed(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deferred_and_completed(course: Grading, monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpu(monkeypatch, None)
     rows = grade(course)
     assert (rows["ann total"]["verdict"], rows["ann total"]["points"]) == ("pass", "1")
@@ -114,18 +119,18 @@ def test_deferred_and_completed(course: Course, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_clusters_gpus_settle_what_this_machine_cannot(
-    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Grading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gpu(monkeypatch, None)
     late = Score("total/speed", "deferred", 0.0, 1.0, "")
     kept = record.Record("ann", LESSON, "", (late,), machine={"gpu": None})
-    assert not jobs.could_settle(kept, course.options)
+    assert not job.could_settle(kept, course.options)
     (handed, *_) = intake.find(course.submitted, {LESSON: list(SPECS)}, "ann")
     assert "resources" not in course.order(handed)
     course.judge_with(gpu=True)
-    assert jobs.could_settle(kept, course.options)
-    assert not jobs.could_settle(replace(kept, machine={"gpu": "an H200 elsewhere"}), course.options)
+    assert job.could_settle(kept, course.options)
+    assert not job.could_settle(replace(kept, machine={"gpu": "an H200 elsewhere"}), course.options)
     assert course.order(handed)["resources"] == {"TIMING": 1, "GPU": 1}
     course.judge_with(timing=False)
     assert course.order(handed)["resources"] == {}
-    assert not jobs.could_settle(kept, course.options)
+    assert not job.could_settle(kept, course.options)

@@ -15,10 +15,10 @@ from unrolled import simgpu
 from unrolled.checks.gpu import Stray, connected
 from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
 from unrolled.simgpu.machine import LocalMachine
-from unrolled_grader import gpu, wire
-from unrolled_grader.gpu import Facade
-from unrolled_grader.remote import RemoteMachine
-from unrolled_grader.wire import WireError
+from unrolled_grader.box import gpu, wire
+from unrolled_grader.box.gpu import Facade
+from unrolled_grader.box.remote import RemoteMachine
+from unrolled_grader.box.wire import WireError
 
 
 @pytest.fixture

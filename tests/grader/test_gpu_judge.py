@@ -14,13 +14,15 @@ import gpu_specs
 from unrolled import checks
 from unrolled.checks import Spec
 from unrolled.checks.spec import gpu_case, normal
-from unrolled_grader import gpu, judge, sandbox, walk
+from unrolled_grader.box import gpu, sandbox
+from unrolled_grader.judge import walk
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts, judge
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
-UNTIMED = judge.Options(timing=False)
+UNTIMED = Options(timing=False)
 
 
-def judged(spec: Spec, answers: dict[str, str], options: judge.Options = UNTIMED) -> judge.Verdicts:
+def judged(spec: Spec, answers: dict[str, str], options: Options = UNTIMED) -> Verdicts:
     """Judge a notebook with these answers, all to one exercise."""
     cells = []
     for name, source in answers.items():
@@ -28,15 +30,15 @@ def judged(spec: Spec, answers: dict[str, str], options: judge.Options = UNTIMED
             cell = new_code_cell(text)
             cell.metadata["nbgrader"] = {"grade_id": grade_id, "grade": True, "solution": False}
             cells.append(cell)
-    submission = judge.Submission("ann", "07_doubling", new_notebook(cells=cells), dict.fromkeys(answers, spec))
-    return judge.judge(submission, options)
+    submission = Submission("ann", "07_doubling", new_notebook(cells=cells), dict.fromkeys(answers, spec))
+    return judge(submission, options)
 
 
-def points(verdicts: judge.Verdicts) -> dict[str, float]:
+def points(verdicts: Verdicts) -> dict[str, float]:
     return {score.part: score.points for score in verdicts.scores}
 
 
-def said(verdicts: judge.Verdicts, name: str) -> list[str]:
+def said(verdicts: Verdicts, name: str) -> list[str]:
     """What stands under a check, but for its points and the lines of code, which only the learner's check knows."""
     for cell in verdicts.notebook.cells:
         if cell.metadata["nbgrader"]["grade_id"] == f"check_{name}":
@@ -56,7 +58,7 @@ def answer(source: str) -> Any:
 
 @pytest.mark.parametrize("boxed", [True, False])
 def test_honest_work_earns(boxed: bool) -> None:
-    options = judge.Options(timing=False, sandbox=boxed)
+    options = Options(timing=False, sandbox=boxed)
     assert points(judged(gpu_specs.LAYER, {"a": gpu_specs.RIGHT, "b": gpu_specs.RIGHT}, options)) == {"a": 2, "b": 2}
     assert points(judged(gpu_specs.GPU_TIME, {"a": gpu_specs.HONEST_TIME}, options)) == {"a": 1}
 

@@ -13,7 +13,7 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from unrolled_grader import gradebook
+from unrolled_grader.classroom import gradebook
 
 ALEMBICS_OWN = "alembic_version"
 """The one table that nbgrader writes out by hand, without the key that Alembic gives it."""

@@ -10,7 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from unrolled_grader import intake, opening
+from unrolled_grader.judge import intake, opening
 
 LESSON = "02_convolution"
 CHECKS = ["im2col", "conv2d_gemm"]

@@ -23,12 +23,18 @@ from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, released
 from sqlalchemy.exc import SQLAlchemyError
 
+import unrolled
+import unrolled_grader
 from unrolled import notebooks
-from unrolled_grader import authoring, commands, gradebook, intake, jobs, judge, opening, queue, record
-from unrolled_grader.course import Course
-from unrolled_grader.evidence import Score
-from unrolled_grader.judge import Options, Submission, Verdicts
-from unrolled_grader.record import Key, Record
+from unrolled_grader import commands
+from unrolled_grader.build import authoring
+from unrolled_grader.classroom import gradebook
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import job, queue, record
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge import intake, opening, verdicts
+from unrolled_grader.judge.evidence import Score
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
 GRADE_IDS = ("double", "check_double", "total", "check_total", "explain_total")
 
@@ -51,14 +57,14 @@ class Judged(list[Submission]):
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
     found = Judged()
-    monkeypatch.setattr(judge, "judge", found)
+    monkeypatch.setattr(verdicts, "judge", found)
     monkeypatch.setattr(queue, "run", perform_here)
     return found
 
 
 @pytest.fixture(scope="module")
-def course(root: Path) -> Course:
-    course = Course.at(root)
+def course(root: Path) -> Grading:
+    course = Grading.at(root)
     course.fill_gradebook(LESSON)
     return course
 
@@ -79,7 +85,7 @@ def autograde(root: Path, student: str) -> dict[str, Any]:
     return result
 
 
-def grades(course: Course, student: str) -> dict[str, tuple[float | None, bool]]:
+def grades(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
     """Points, and whether a person is to look, by cell, as the gradebook has them."""
     with Gradebook(course.directory.db_url, course.directory.course_id) as found:
         submitted = found.find_submission_notebook(LESSON, LESSON, student)
@@ -121,7 +127,7 @@ DAMAGES: dict[str, Damage] = {
         source="x = '\u2028\x0b\x0c\x85'\r\ndef double(number):\n  pass\r\n"
     ),
     "kernel": lambda nb: nb.metadata.update(kernelspec={"name": "ir", "display_name": "R", "language": "R"}),
-    "metadata": lambda nb: nb.metadata.update({jobs.REPAIRS: [["double", "forged"]], "unrolled_grading": "2030"}),
+    "metadata": lambda nb: nb.metadata.update({job.REPAIRS: [["double", "forged"]], "unrolled_grading": "2030"}),
     "stranger": lambda nb: nb.cells.insert(0, new_code_cell("1", metadata={"nbgrader": {"grade_id": "no_such"}})),
     "picture": lambda nb: nb.cells.append(new_markdown_cell("![a](b)", attachments={"b": {"image/png": "AA=="}})),
 }
@@ -129,13 +135,13 @@ DAMAGES: dict[str, Damage] = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_sanitized_notebook_is_what_nbgrader_makes_of_it(
-    name: str, course: Course, root: Path, judged: Judged
+    name: str, course: Grading, root: Path, judged: Judged
 ) -> None:
     """So nbgrader's commands find the job that `unrolled grade` did."""
     nb = answered(root, {"double": GOOD["double"], "explain_total": "In words."})
     DAMAGES[name](nb)
     file = hand_in(root, f"d_{name}", nb)
-    ours = jobs.sanitized(opening.opened(intake.taken(file), LESSON, SPECS), released(root))
+    ours = job.sanitized(opening.opened(intake.taken(file), LESSON, SPECS), released(root))
     result = autograde(root, f"d_{name}")
     assert result["success"], result
     (theirs,) = (submission.notebook for submission in judged)
@@ -145,12 +151,12 @@ def test_a_sanitized_notebook_is_what_nbgrader_makes_of_it(
     ]
     assert parts[0] == parts[1]
     assert ours.metadata == theirs.metadata
-    assert jobs.submission_hash(ours) == jobs.submission_hash(theirs)
+    assert job.submission_hash(ours) == job.submission_hash(theirs)
     assert {notebooks.grade_id(cell) for cell in ours.cells} >= {*GRADE_IDS}
     assert cell_of(ours, "check_double").source == "check.double(double)"
 
 
-def test_what_one_door_judged_no_other_judges_again(course: Course, root: Path, judged: Judged) -> None:
+def test_what_one_door_judged_no_other_judges_again(course: Grading, root: Path, judged: Judged) -> None:
     hand_in(root, "ann", answered(root, GOOD))
     assert commands.grade_class(course, student="ann") == 0
     first = record.load(course.grades, "ann", LESSON)
@@ -174,15 +180,15 @@ def test_what_one_door_judged_no_other_judges_again(course: Course, root: Path, 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda patch, root: patch.setattr(jobs, "_code", lambda: b"new specs"),
-        lambda patch, root: patch.setattr(jobs, "environment", lambda options: "Python 4"),
+        lambda patch, root: patch.setattr(job, "_code", lambda: b"new specs"),
+        lambda patch, root: patch.setattr(job, "environment", lambda options: "Python 4"),
         lambda patch, root: patch.setenv("UNROLLED_UNSAFE_NO_SANDBOX", "1"),
     ],
     ids=["specs", "environment", "sandbox"],
 )
 def test_another_judge_judges_again(
     change: Callable[[pytest.MonkeyPatch, Path], None],
-    course: Course,
+    course: Grading,
     root: Path,
     judged: Judged,
     monkeypatch: pytest.MonkeyPatch,
@@ -195,9 +201,9 @@ def test_another_judge_judges_again(
     assert judged.students == ["bob"]
 
 
-def test_only_what_is_deferred_and_can_be_settled_is_judged_again(course: Course, root: Path, judged: Judged) -> None:
+def test_only_what_is_deferred_and_can_be_settled_is_judged_again(course: Grading, root: Path, judged: Judged) -> None:
     hand_in(root, "cem", answered(root, GOOD))
-    quick = Course.at(root)
+    quick = Grading.at(root)
     quick.judge_with(timing=False)
     for _ in range(2):
         commands.grade_class(quick, student="cem")
@@ -221,22 +227,22 @@ def test_a_part_that_needs_a_gpu_waits_for_one(monkeypatch: pytest.MonkeyPatch) 
     with_gpu = {"gpu": "H200"}
     for machine, could in ((with_gpu, True), ({"gpu": None}, False)):
         monkeypatch.setattr(record, "machine", lambda machine=machine: machine)
-        assert jobs.could_settle(kept, Options()) is could
-        assert not jobs.could_settle(kept, Options(timing=False))
-        assert not jobs.could_settle(replace(kept, machine=with_gpu), Options())
-        assert not jobs.could_settle(replace(kept, scores=()), Options())
-        assert jobs.holds(kept, Key("a"), Options()) is not could
+        assert job.could_settle(kept, Options()) is could
+        assert not job.could_settle(kept, Options(timing=False))
+        assert not job.could_settle(replace(kept, machine=with_gpu), Options())
+        assert not job.could_settle(replace(kept, scores=()), Options())
+        assert job.holds(kept, Key("a"), Options()) is not could
 
 
 def test_where_the_judge_fails_it_is_no_ones_verdict(
-    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
+    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(submission: Submission, options: Options) -> Verdicts:
         raise ZeroDivisionError("in the judge")
 
     hand_in(root, "dan", answered(root, GOOD))
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "judge", fail)
+        patch.setattr(verdicts, "judge", fail)
         commands.grade_class(course, student="dan")
     kept = record.load(course.grades, "dan", LESSON)
     assert kept is not None
@@ -247,14 +253,14 @@ def test_where_the_judge_fails_it_is_no_ones_verdict(
 
 
 def test_what_is_our_fault_grades_nobody(
-    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(submission: Submission, options: Options) -> Verdicts:
         raise OSError(28, "No space left on device")
 
     hand_in(root, "eve", answered(root, GOOD))
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "judge", full)
+        patch.setattr(verdicts, "judge", full)
         assert commands.grade_class(course, student="eve") == 1
         assert "not graded: [Errno 28] No space left on device" in capsys.readouterr().out
         assert not autograde(root, "eve")["success"]
@@ -266,14 +272,14 @@ def test_what_is_our_fault_grades_nobody(
 
 
 def test_what_was_judged_and_not_applied_is_applied(
-    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
+    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(course: Course, handed: intake.Handed, problem: str = "") -> Record:
+    def killed(course: Grading, handed: intake.Handed, problem: str = "") -> Record:
         raise KeyboardInterrupt
 
     hand_in(root, "fay", answered(root, GOOD))
     with monkeypatch.context() as patch:
-        patch.setattr(Course, "apply", killed)
+        patch.setattr(Grading, "apply", killed)
         with pytest.raises(KeyboardInterrupt):
             commands.grade_class(course, student="fay")
     assert record.states(course.grades)["fay", LESSON] == ("done", 1)
@@ -284,18 +290,18 @@ def test_what_was_judged_and_not_applied_is_applied(
 
 
 def test_a_page_that_a_killed_run_was_renewing_is_made_by_the_next(
-    course: Course, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
+    course: Grading, root: Path, judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hand_in(root, "lou", answered(root, GOOD))
     commands.grade_class(course, student="lou")
     page = course.feedback / "lou" / LESSON / f"{LESSON}.html"
 
-    def killed(course: Course, converter: type, handed: intake.Handed) -> dict[str, Any]:
+    def killed(course: Grading, converter: type, handed: intake.Handed) -> dict[str, Any]:
         shutil.rmtree(page.parent)  # as nbgrader begins
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Course, "_convert", killed)
+        patch.setattr(Grading, "_convert", killed)
         with pytest.raises(KeyboardInterrupt):
             course._renew_feedback("lou", LESSON)
     assert course.done(handed(root, "lou")) is None
@@ -304,7 +310,7 @@ def test_a_page_that_a_killed_run_was_renewing_is_made_by_the_next(
     assert course.done(handed(root, "lou")) is not None
 
 
-def test_a_forced_run_that_was_killed_goes_on(course: Course, root: Path, judged: Judged) -> None:
+def test_a_forced_run_that_was_killed_goes_on(course: Grading, root: Path, judged: Judged) -> None:
     hand_in(root, "gil", answered(root, GOOD))
     commands.grade_class(course, student="gil")
     record.queue(course.grades, [("gil", LESSON)])
@@ -315,31 +321,31 @@ def test_a_forced_run_that_was_killed_goes_on(course: Course, root: Path, judged
 
 
 def test_an_order_and_its_answer_are_json_and_a_broken_file_raises_nothing(
-    course: Course, root: Path, judged: Judged, tmp_path: Path
+    course: Grading, root: Path, judged: Judged, tmp_path: Path
 ) -> None:
     file = hand_in(root, "ida", answered(root, GOOD))
     order = course.order(handed(root, "ida"))
     order["result"] = str(tmp_path / "deep" / "result.json")
     assert json.loads(json.dumps(order)) == order
-    answer = jobs.perform(order)
+    answer = job.perform(order)
     assert json.loads(json.dumps(answer)) == answer
-    found, notebook = jobs.result_of(answer)
+    found, notebook = job.result_of(answer)
     assert (found.points, found.student, found.digest) == (4, "ida", order["digest"])
     assert notebook is not None
     nbformat.validate(notebook)
     file.write_bytes(b"\0")
-    found, notebook = jobs.result_of(jobs.perform(order))
+    found, notebook = job.result_of(job.perform(order))
     assert (found.problem, notebook) == (
         "the file holds null bytes: it is no notebook, or it was damaged on the way",
         None,
     )
-    with pytest.raises(jobs.JobError, match="another version of the course"):
-        jobs.perform({**order, "specs": "others"})
+    with pytest.raises(job.JobError, match="another version of the course"):
+        job.perform({**order, "specs": "others"})
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"record": {"format": 99}, "notebook": null}'])
 def test_a_result_that_cannot_be_read_grades_nobody(
-    content: str | None, course: Course, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    content: str | None, course: Grading, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """As where a cluster's machines share no folder; the class goes on."""
     file = tmp_path / "result.json"
@@ -347,14 +353,14 @@ def test_a_result_that_cannot_be_read_grades_nobody(
         file.write_text(content)
     hand_in(root, "jon", answered(root, GOOD))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "perform", lambda order: {"result": str(file)})
+        patch.setattr(job, "perform", lambda order: {"result": str(file)})
         assert commands.grade_class(course, student="jon") == 1
     assert "not graded: its result cannot be read" in capsys.readouterr().out
     assert record.load(course.grades, "jon", LESSON) is None
 
 
 def test_a_gradebook_that_cannot_be_written_grades_nobody(
-    course: Course, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    course: Grading, root: Path, judged: Judged, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(*arguments: Any, **options: Any) -> None:
         raise SQLAlchemyError("database is locked")
@@ -367,16 +373,28 @@ def test_a_gradebook_that_cannot_be_written_grades_nobody(
     assert commands.grade_class(course, student="kim") == 0
 
 
-def test_the_modules_that_do_not_judge_exist() -> None:
-    """Else a changed name would let the code of a door count as the judge's, or hide the judge's."""
-    folder = Path(jobs.__file__).parent
-    names = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert {*jobs.NOT_JUDGING} <= names
-    assert not {"judge", "evidence", "repair", "opening", "jobs"} & {*jobs.NOT_JUDGING}
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        *(("unrolled_grader/" + name, True) for name in ("box/wire.py", "judge/walk.py", "jobs/job.py")),
+        *(("unrolled/" + name, True) for name in ("ops/conv.py", "checks/compare.py", "checks/course.json")),
+        *(("unrolled_grader/" + name, False) for name in ("results/inert.py", "jobs/queue.py", "commands.py")),
+        *(("unrolled/" + name, False) for name in ("show/style.py", "cli/lab.py")),
+    ],
+)
+def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path, changed: str, again: bool) -> None:
+    for package in (unrolled, unrolled_grader):
+        source = Path(package.__file__).parent
+        shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    folders = tmp_path / "unrolled", tmp_path / "unrolled_grader"
+    before = job.code_hash(*folders)
+    with Path(tmp_path, changed).open("a", encoding="utf-8") as file:
+        file.write("\n")
+    assert (job.code_hash(*folders) != before) == again
 
 
 def test_what_forks_the_judges_loads_only_what_judges_need() -> None:
-    program = "import sys, unrolled_grader.jobs; print(*sys.modules)"
+    program = "import sys, unrolled_grader.jobs.job; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     workers, doors = {"IPython", "matplotlib", "sklearn"}, {"nbgrader", "nbconvert", "sqlalchemy"}
     parsers = {"lark"}  # of IRIs, which takes over a second to build

@@ -12,9 +12,11 @@ from nbformat.v4 import new_code_cell
 from small_course import GOOD, LESSON, SPECS, answered, rows
 
 from unrolled.timing.verdict import Block, Pair, Verdict, conclude
-from unrolled_grader import judge, sandbox, walk
-from unrolled_grader.outputs import MARK
-from unrolled_grader.transport import Worker
+from unrolled_grader.box import sandbox
+from unrolled_grader.box.transport import Worker
+from unrolled_grader.judge import walk
+from unrolled_grader.judge.outputs import MARK
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts, judge, settle
 
 LOUD = """\
 import warnings
@@ -44,18 +46,18 @@ while True:
             pass
     except KeyboardInterrupt:
         pass"""
-UNTIMED = judge.Options(timing=False)
+UNTIMED = Options(timing=False)
 NOTHING = {"total": ("missing", 0.0), "total/speed": ("missing", 0.0)}
 
 
-def judged(root: Path, answers: dict[str, str], extra: str = "", options: judge.Options = UNTIMED) -> judge.Verdicts:
+def judged(root: Path, answers: dict[str, str], extra: str = "", options: Options = UNTIMED) -> Verdicts:
     notebook = answered(root, answers)
     if extra:
         notebook.cells.append(new_code_cell(extra))
-    return judge.judge(judge.Submission("ann", LESSON, notebook, SPECS), options)
+    return judge(Submission("ann", LESSON, notebook, SPECS), options)
 
 
-def under(verdicts: judge.Verdicts, check: str) -> str:
+def under(verdicts: Verdicts, check: str) -> str:
     """What the judge wrote under a check's cell."""
     cell = next(cell for cell in verdicts.notebook.cells if walk.check_of(cell) == check)
     (output,) = [output for output in cell.outputs if output.metadata == MARK]
@@ -119,7 +121,7 @@ def test_a_worker_that_is_killed_from_outside_costs_nothing(root: Path, monkeypa
 
     for method in ("run_cell", "call", "go"):
         once(method)
-    verdicts = judged(root, GOOD, options=judge.Options())
+    verdicts = judged(root, GOOD, options=Options())
     assert killed == ["run_cell", "call", "go"]
     assert {score.verdict for score in verdicts.scores} == {"pass"}
 
@@ -181,7 +183,7 @@ def test_without_a_working_sandbox_it_refuses_and_names_why(root: Path, monkeypa
 
 
 def test_without_a_sandbox_every_score_says_so(root: Path) -> None:
-    verdicts = judged(root, GOOD, options=judge.Options(timing=False, sandbox=False))
+    verdicts = judged(root, GOOD, options=Options(timing=False, sandbox=False))
     assert verdicts.sandbox == "NONE (--unsafe-no-sandbox)"
     assert rows(verdicts.scores)["double"] == ("pass", 2.0)
     assert all(score.detail.startswith("(graded without a sandbox)") for score in verdicts.scores)
@@ -215,13 +217,13 @@ def test_without_a_sandbox_every_score_says_so(root: Path) -> None:
     ],
 )
 def test_a_speed_is_settled_by_a_pass_or_by_two_fails(outcomes: list[str], settled: str | None) -> None:
-    assert judge.settle(outcomes) == settled
+    assert settle(outcomes) == settled
 
 
 def test_a_fail_is_measured_again_in_a_new_worker(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs are real, the outcomes are given: nothing here depends on how fast the machine is."""
     monkeypatch.setattr(walk, "race", always(1.0))
-    verdicts = judged(root, GOOD, options=judge.Options())
+    verdicts = judged(root, GOOD, options=Options())
     speed = verdicts.scores[-1]
     assert (speed.verdict, speed.points, len(speed.timings)) == ("fail", 0.0, 2)
     assert "Measured 2 times: fail, fail." in speed.detail
@@ -244,7 +246,7 @@ def test_a_speed_that_stays_open_earns_its_points_only_where_the_machine_was_the
     root: Path, monkeypatch: pytest.MonkeyPatch, control: float, verdict: str, points: float
 ) -> None:
     monkeypatch.setattr(walk, "race", left_open(control))
-    speed = judged(root, GOOD, options=judge.Options()).scores[-1]
+    speed = judged(root, GOOD, options=Options()).scores[-1]
     assert (speed.verdict, speed.points, len(speed.timings)) == (verdict, points, 4)
     assert bool(speed.flag) == (verdict == "inconclusive")
     outcome = "inconclusive" if points else "undecided"
@@ -254,7 +256,7 @@ def test_a_speed_that_stays_open_earns_its_points_only_where_the_machine_was_the
 
 def test_a_speed_that_no_memory_allows_is_flagged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "race", always(1e-9))
-    speed = judged(root, GOOD, options=judge.Options()).scores[-1]
+    speed = judged(root, GOOD, options=Options()).scores[-1]
     assert (speed.verdict, speed.points) == ("pass", 1.0)
     assert "GB/s of inputs and results" in speed.flag
 
@@ -262,6 +264,6 @@ def test_a_speed_that_no_memory_allows_is_flagged(root: Path, monkeypatch: pytes
 @pytest.mark.timed
 def test_a_real_race(root: Path) -> None:
     """The answer is some hundred times as fast as its baseline; five times is asked."""
-    speed = judged(root, GOOD, options=judge.Options()).scores[-1]
+    speed = judged(root, GOOD, options=Options()).scores[-1]
     assert (speed.verdict, speed.points) == ("pass", 1.0)
     assert speed.timings[0]["pairs"]

@@ -17,11 +17,16 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, answered, hand_in
 
-from unrolled_grader import authoring, commands, evidence, judge, queue, record, report
+from unrolled_grader import commands
+from unrolled_grader.build import authoring
+from unrolled_grader.classroom import late
 from unrolled_grader.classroom.settings import Late
-from unrolled_grader.course import Course
 from unrolled_grader.export import Canvas, Moodle
-from unrolled_grader.running import late
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue, record
+from unrolled_grader.judge import evidence, verdicts
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.results import report, standing
 
 POLICY = Late(grace_minutes=15, per_day=0.1, at_most=0.5)
 DUE = datetime(2027, 1, 15, 23, 59, tzinfo=timezone(timedelta(hours=9)))
@@ -61,17 +66,17 @@ def test_lateness_in_words() -> None:
 
 
 @pytest.fixture
-def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Course]:
+def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Grading]:
     """A class of three who handed in one and a half days late; bob has an extension. The judge gives 4 points."""
     judged.clear()
     monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(judge, "judge", judge_quickly)
+    monkeypatch.setattr(verdicts, "judge", judge_quickly)
     (root / "course.toml").write_text(TOML)
     for student in ("ann", "bob", "cem"):
         words = {"explain_total": "One call."} if student == "ann" else {}
         folder = hand_in(root, student, answered(root, GOOD | words)).parent
         stamp(folder, DUE + timedelta(days=1.5) if student != "cem" else DUE + timedelta(minutes=10))
-    yield Course.at(root)
+    yield Grading.at(root)
     for name in ("grades", "grader"):
         for file in sorted((root / name).rglob("*"), reverse=True):
             if file.name != "nbgrader_config.py":
@@ -81,12 +86,12 @@ def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Course]:
 judged: list[str] = []
 
 
-def judge_quickly(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+def judge_quickly(submission: Submission, options: Options) -> Verdicts:
     """All points, without running anything."""
     judged.append(submission.student)
     parts = [("double", 2.0), ("total", 1.0), ("total/speed", 1.0)]
     scores = tuple(evidence.Score(part, "pass", points, points, "") for part, points in parts)
-    return judge.Verdicts(submission.notebook, scores, 0.1, ())
+    return Verdicts(submission.notebook, scores, 0.1, ())
 
 
 def stamp(folder: Path, when: datetime) -> None:
@@ -96,24 +101,24 @@ def stamp(folder: Path, when: datetime) -> None:
 
 
 @contextmanager
-def submission(course: Course, student: str) -> Iterator[Any]:
+def submission(course: Grading, student: str) -> Iterator[Any]:
     with Gradebook(course.directory.db_url, course.directory.course_id) as book:
         yield book.find_submission(LESSON, student)
         book.db.commit()
 
 
-def rows(course: Course, student: str) -> dict[str, tuple[str, str]]:
+def rows(course: Grading, student: str) -> dict[str, tuple[str, str]]:
     """Points and detail by part, from scores.csv."""
     with (course.grades / "scores.csv").open(newline="", encoding="utf-8") as file:
         found = [row for row in csv.DictReader(file) if row["student"] == student]
     return {row["check"]: (row["points"], row["detail"]) for row in found}
 
 
-def total(course: Course, student: str) -> float:
+def total(course: Grading, student: str) -> float:
     return sum(float(points) for points, _ in rows(course, student).values())
 
 
-def exported(course: Course, plugin: type[Canvas | Moodle], student: str) -> str:
+def exported(course: Grading, plugin: type[Canvas | Moodle], student: str) -> str:
     """The cell of a student in the platform's CSV."""
     file = course.grades / "lms.csv"
     with Gradebook(course.directory.db_url, course.directory.course_id) as book:
@@ -123,18 +128,18 @@ def exported(course: Course, plugin: type[Canvas | Moodle], student: str) -> str
     return row[5]
 
 
-def page(course: Course, student: str) -> str:
+def page(course: Grading, student: str) -> str:
     return (course.feedback / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
 
 
-def mark(course: Course, points: float) -> None:
+def mark(course: Grading, points: float) -> None:
     """Ann's answer in words gets points, as formgrader's box gives them."""
     with submission(course, "ann") as found:
         (grade,) = [grade for grade in found.notebooks[0].grades if grade.name == "explain_total"]
         grade.manual_score, grade.needs_manual_grade = points, False
 
 
-def agree(course: Course, student: str, points: float) -> None:
+def agree(course: Grading, student: str, points: float) -> None:
     """Every list says the same."""
     assert total(course, student) == pytest.approx(points)
     for plugin in (Canvas, Moodle):
@@ -144,7 +149,7 @@ def agree(course: Course, student: str, points: float) -> None:
         assert found.score - found.late_submission_penalty == pytest.approx(points)
 
 
-def test_all_lists_agree(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_lists_agree(course: Grading, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.grade_class(course) == 0
     assert re_line(capsys.readouterr().out, "ann") == "3.2+ 1 day late: 0.8 points less"
     agree(course, "ann", 3.2)
@@ -154,7 +159,7 @@ def test_all_lists_agree(course: Course, capsys: pytest.CaptureFixture[str]) -> 
     assert "late" not in rows(course, "bob")
     assert rows(course, "cem")["late"] == ("-0", "10 minutes late: no points less")
     assert "Handed in late: 0.8 points less" in page(course, "ann")
-    whole = report.page(course.standing())
+    whole = report.page(standing.of_class(course))
     assert "1 day late: 0.8 points less" in whole
     assert "10 minutes late: no points less" in whole
     with submission(course, "bob") as found:
@@ -169,7 +174,7 @@ def re_line(text: str, student: str) -> str:
     return " ".join(line.removeprefix(student).split())
 
 
-def test_a_changed_date_changes_points_and_judges_nothing_again(course: Course, root: Path) -> None:
+def test_a_changed_date_changes_points_and_judges_nothing_again(course: Grading, root: Path) -> None:
     commands.grade_class(course)
     before = record.load(course.grades, "ann", LESSON)
     (root / "course.toml").write_text(TOML.replace("[extensions.bob]", "[extensions.ann]"))
@@ -189,7 +194,7 @@ def test_a_changed_date_changes_points_and_judges_nothing_again(course: Course, 
     agree(course, "bob", 4)
 
 
-def test_lateness_takes_its_part_of_a_persons_points_too(course: Course) -> None:
+def test_lateness_takes_its_part_of_a_persons_points_too(course: Grading) -> None:
     commands.grade_class(course)
     mark(course, 2.0)
     config = authoring.nbgrader_config(Path(course.directory.root))
@@ -202,7 +207,7 @@ def test_lateness_takes_its_part_of_a_persons_points_too(course: Course) -> None
     agree(course, "ann", 4)
 
 
-def test_nbgraders_own_commands_take_the_same(course: Course) -> None:
+def test_nbgraders_own_commands_take_the_same(course: Grading) -> None:
     config = authoring.nbgrader_config(Path(course.directory.root))
     directory = CourseDirectory(config=config, assignment_id=LESSON, student_id="*")
     assert capture_log(Autograde(coursedir=directory, config=config))["success"]
@@ -211,14 +216,14 @@ def test_nbgraders_own_commands_take_the_same(course: Course) -> None:
     agree(course, "bob", 4)
 
 
-def test_a_newer_attempt_that_tells_no_time_is_not_late(course: Course) -> None:
+def test_a_newer_attempt_that_tells_no_time_is_not_late(course: Grading) -> None:
     commands.grade_class(course)
     (course.submitted / "ann" / LESSON / "timestamp.txt").unlink()
     commands.grade_class(course)
     agree(course, "ann", 4)
 
 
-def test_without_dates_in_course_toml_formgraders_stay(course: Course, root: Path) -> None:
+def test_without_dates_in_course_toml_formgraders_stay(course: Grading, root: Path) -> None:
     (root / "course.toml").unlink()
     commands.grade_class(course)
     with submission(course, "ann") as found:

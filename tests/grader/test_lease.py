@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from unrolled_grader import lease as lease_module
-from unrolled_grader.lease import Lease, Place, core_sets, divided
+from unrolled_grader.box import lease as lease_module
+from unrolled_grader.box.lease import Lease, Place, core_sets, divided
 
 fcntl = pytest.importorskip("fcntl", reason="this system has no file locks")
 SHORT = 0.2  # seconds: long enough for a thread to get as far as it can
@@ -121,7 +121,7 @@ def test_a_killed_process_gives_back_its_turn_and_its_seat(tmp_path: Path) -> No
 
 HOLDER = """
 import pathlib, subprocess, sys, time
-from unrolled_grader.lease import Lease, Place
+from unrolled_grader.box.lease import Lease, Place
 lease = Lease(pathlib.Path(sys.argv[1]), [Place("cores-0+2", frozenset({0, 1})), Place("cores-2+2", frozenset({2, 3}))])
 lease.take(alone=True)
 subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdout=subprocess.DEVNULL)  # must not hold it

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lms_exports import CLASS, Student, Upload, canvas_name, moodle_name, roster_csv
 
-from unrolled_grader.receiving import lms, roster
+from unrolled_grader.classroom import roster
+from unrolled_grader.receiving import lms
 
 LESSONS = ("02_convolution", "03_pooling")
 PEOPLE = roster.read(roster_csv().encode())

@@ -11,8 +11,8 @@ import pytest
 from small_course import LESSON, answered
 from traitlets.config import Config
 
-from unrolled_grader import authoring
-from unrolled_grader.running import marking
+from unrolled_grader.build import authoring
+from unrolled_grader.results import marking
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -21,8 +21,13 @@ from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, answered, hand_in, perform_here, released
 
 from unrolled.cli import CommandError
-from unrolled_grader import authoring, commands, intake, judge, queue, record, repair
-from unrolled_grader.course import Course, CourseError
+from unrolled_grader import commands
+from unrolled_grader.build import authoring
+from unrolled_grader.classroom.course import CourseError
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue, record
+from unrolled_grader.judge import intake, repair, verdicts
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
 RIGHT = {"double": GOOD["double"], "explain_total": "One call instead of many."}
 """Without `total`: nothing in these tests depends on a measurement."""
@@ -37,7 +42,7 @@ def _here() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def course(root: Path) -> Course:
+def course(root: Path) -> Grading:
     """The class, graded by `unrolled grade`."""
     hand_in(root, "ann", answered(root, RIGHT))
     hand_in(root, "bob", released(root))
@@ -46,35 +51,35 @@ def course(root: Path) -> Course:
     hand_in(root, "cem", cut)
     hand_in(root, "dan", released(root)).write_bytes(b'{"cells": [')
     before = (root / "notebooks" / LESSON / f"{LESSON}.ipynb").read_bytes()
-    course = Course.at(root)
+    course = Grading.at(root)
     commands.grade_class(course, ["07"])
     assert (root / "notebooks" / LESSON / f"{LESSON}.ipynb").read_bytes() == before
     return course
 
 
 @contextmanager
-def grades(course: Course, student: str) -> Iterator[tuple[Gradebook, dict[str, Any]]]:
+def grades(course: Grading, student: str) -> Iterator[tuple[Gradebook, dict[str, Any]]]:
     """The gradebook, and a student's grades by cell."""
     with Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:
         submitted = gradebook.find_submission_notebook(LESSON, LESSON, student)
         yield gradebook, {grade.name: grade for grade in submitted.grades}
 
 
-def auto_scores(course: Course, student: str) -> dict[str, tuple[float | None, bool]]:
+def auto_scores(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
     with grades(course, student) as (_, found):
         return {name: (grade.auto_score, grade.needs_manual_grade) for name, grade in found.items()}
 
 
-def scores_csv(course: Course) -> list[dict[str, str]]:
+def scores_csv(course: Grading) -> list[dict[str, str]]:
     with (course.grades / "scores.csv").open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
-def handed(course: Course, student: str) -> intake.Handed:
+def handed(course: Grading, student: str) -> intake.Handed:
     return intake.handed(course.submitted / student / LESSON, ["double", "total"])
 
 
-def test_the_gradebook_has_the_judges_scores(course: Course) -> None:
+def test_the_gradebook_has_the_judges_scores(course: Grading) -> None:
     assert auto_scores(course, "ann") == {
         "check_double": (2.0, False),
         "check_total": (0.0, False),
@@ -86,7 +91,7 @@ def test_the_gradebook_has_the_judges_scores(course: Course) -> None:
     assert auto_scores(course, "dan") == nothing
 
 
-def test_scores_csv_agrees_and_has_a_row_for_words(course: Course) -> None:
+def test_scores_csv_agrees_and_has_a_row_for_words(course: Grading) -> None:
     points = {(row["student"], row["check"]): (row["points"], row["verdict"]) for row in scores_csv(course)}
     zero = ("0", "missing")
     assert points == {
@@ -112,7 +117,7 @@ def test_scores_csv_agrees_and_has_a_row_for_words(course: Course) -> None:
     assert "not valid JSON" in reasons["dan"]
 
 
-def test_no_answer_is_commented(course: Course) -> None:
+def test_no_answer_is_commented(course: Grading) -> None:
     with Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:
         comments = gradebook.find_submission_notebook(LESSON, LESSON, "ann").comments
         assert {comment.name: comment.auto_comment for comment in comments} == {
@@ -122,7 +127,7 @@ def test_no_answer_is_commented(course: Course) -> None:
         }
 
 
-def test_feedback_is_written_for_what_opened(course: Course) -> None:
+def test_feedback_is_written_for_what_opened(course: Grading) -> None:
     pages = sorted(file.parent.parent.name for file in course.feedback.glob("*/*/*.html"))
     assert pages == ["ann", "bob", "cem"]
     text = (course.feedback / "ann" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
@@ -130,11 +135,11 @@ def test_feedback_is_written_for_what_opened(course: Course) -> None:
     assert "CheckFailedError" not in text
 
 
-def test_the_report_is_written(course: Course) -> None:
+def test_the_report_is_written(course: Grading) -> None:
     assert "4</b>submissions" in (course.grades / "report.html").read_text(encoding="utf-8")
 
 
-def test_graded_and_unchanged_is_skipped(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
+def test_graded_and_unchanged_is_skipped(course: Grading, capsys: pytest.CaptureFixture[str]) -> None:
     dates = {student: course.done(handed(course, student)).date for student in ("ann", "bob", "dan")}  # type: ignore[union-attr]
     commands.grade_class(course)
     assert "4 of 4 are graded already" in capsys.readouterr().out
@@ -144,7 +149,7 @@ def test_graded_and_unchanged_is_skipped(course: Course, capsys: pytest.CaptureF
         assert kept.date == date
 
 
-def test_a_grading_that_was_killed_is_not_done(course: Course) -> None:
+def test_a_grading_that_was_killed_is_not_done(course: Grading) -> None:
     item = handed(course, "bob")
     folder = Path(course.directory.format_path(course.directory.autograded_directory, "bob", LESSON))
     file = folder / f"{LESSON}.ipynb"
@@ -158,7 +163,7 @@ def test_a_grading_that_was_killed_is_not_done(course: Course) -> None:
     assert course.done(item) is not None
 
 
-def test_nbgraders_own_autograde_gives_the_same(course: Course) -> None:
+def test_nbgraders_own_autograde_gives_the_same(course: Grading) -> None:
     """As formgrader's button does it: through the API, inside a running event loop. A manual score stays."""
     before, rows = auto_scores(course, "ann"), scores_csv(course)
     with grades(course, "ann") as (gradebook, found):
@@ -178,7 +183,7 @@ def test_nbgraders_own_autograde_gives_the_same(course: Course) -> None:
         assert not found["check_double"].needs_manual_grade  # the judge found what the person knew: nothing to review
 
 
-def test_a_submission_that_breaks_later_loses_what_it_had(course: Course, root: Path) -> None:
+def test_a_submission_that_breaks_later_loses_what_it_had(course: Grading, root: Path) -> None:
     hand_in(root, "eve", answered(root, RIGHT))
     commands.grade_class(course, student="eve")
     assert auto_scores(course, "eve")["check_double"] == (2.0, False)
@@ -188,7 +193,7 @@ def test_a_submission_that_breaks_later_loses_what_it_had(course: Course, root: 
     assert not (course.feedback / "eve" / LESSON).exists()
 
 
-def test_what_nbgrader_cannot_open_is_recorded(course: Course, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nbgrader_cannot_open_is_recorded(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(handed: Any, released: Any) -> Any:
         raise ValueError("no such cell")
 
@@ -218,12 +223,12 @@ def damage(root: Path, student: str) -> Path:
     return folder
 
 
-def nbgraders(course: Course) -> Any:
+def nbgraders(course: Grading) -> Any:
     """The configuration that nbgrader's own commands read."""
     return authoring.nbgrader_config(Path(course.directory.root))
 
 
-def press(course: Course, student: str) -> dict[str, Any]:
+def press(course: Grading, student: str) -> dict[str, Any]:
     """Autograde as formgrader's button does it: through the API, inside a running event loop."""
 
     async def pressed() -> dict[str, Any]:
@@ -233,7 +238,7 @@ def press(course: Course, student: str) -> dict[str, Any]:
     return asyncio.run(pressed())
 
 
-def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: Course, root: Path) -> None:
+def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: Grading, root: Path) -> None:
     """On real kernels. What else was handed in neither runs, nor is copied, nor stops anything."""
     damage(root, "gil")
     commands.grade_class(course, student="gil")
@@ -256,7 +261,7 @@ def test_a_damaged_notebook_is_repaired_and_graded_alone_by_every_door(course: C
     assert "its cell had lost its grade_" in (course.grades / "report.html").read_text(encoding="utf-8")
 
 
-def test_every_door_records_what_it_refuses(course: Course, root: Path) -> None:
+def test_every_door_records_what_it_refuses(course: Grading, root: Path) -> None:
     """And no door follows a link out of the folder."""
     theirs = hand_in(root, "ida", answered(root, RIGHT))
     mine = hand_in(root, "jon", released(root))
@@ -275,15 +280,15 @@ def test_every_door_records_what_it_refuses(course: Course, root: Path) -> None:
     assert auto_scores(course, "jon")["check_double"] == (0.0, False)
 
 
-def test_the_time_stamp_alone_comes_along(course: Course, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_stamp_alone_comes_along(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So nbgrader knows a later submission from one that is graded."""
     judged = []
 
-    def judge_nothing(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+    def judge_nothing(submission: Submission, options: Options) -> Verdicts:
         judged.append(submission.student)
-        return judge.Verdicts(submission.notebook, (), 0.0, ())
+        return Verdicts(submission.notebook, (), 0.0, ())
 
-    monkeypatch.setattr(judge, "judge", judge_nothing)
+    monkeypatch.setattr(verdicts, "judge", judge_nothing)
     folder = hand_in(root, "kim", answered(root, RIGHT)).parent
     into = Path(course.directory.format_path(course.directory.autograded_directory, "kim", LESSON))
     for day in ("2030-01-01", "2030-01-01", "2030-01-02"):
@@ -300,8 +305,8 @@ def test_the_time_stamp_alone_comes_along(course: Course, root: Path, monkeypatc
 
 def test_unknown_lessons_and_folders_are_named(root: Path) -> None:
     with pytest.raises(CourseError, match="there is no lesson '08'; there are 07_doubling"):
-        Course.at(root).choose(["08"])
+        Grading.at(root).choose(["08"])
     with pytest.raises(CourseError, match="there is no folder nowhere"):
-        Course.at(root, root / "nowhere")
+        Grading.at(root, root / "nowhere")
     with pytest.raises(CommandError, match="there is nothing to grade of nobody in "):
-        commands.grade_class(Course.at(root), student="nobody")
+        commands.grade_class(Grading.at(root), student="nobody")

@@ -15,8 +15,12 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here
 
-from unrolled_grader import authoring, commands, evidence, intake, judge, queue, record
-from unrolled_grader.course import Course
+from unrolled_grader import commands
+from unrolled_grader.build import authoring
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue, record
+from unrolled_grader.judge import evidence, intake, verdicts
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
 TAKEN = ("ann", "abc", "O'Neil, Ünal", "山田 太郎@uni.edu", "{x}%s", "a\\nb]", "=1.", "\u0645\u06cc\u200c\u062e")
 ODD = ("a\nb", " ann", "ann ", "abc\u00a0", "[abc]", "a*", "?", "*", "tab\tbed", "cba\u202e", "bom\ufeff", "\u2028",
@@ -28,14 +32,14 @@ ODD = ("a\nb", " ann", "ann ", "abc\u00a0", "[abc]", "a*", "?", "*", "tab\tbed",
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that only looks whether `double` is right."""
 
-    def quick(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+    def quick(submission: Submission, options: Options) -> Verdicts:
         right = any(cell.source == GOOD["double"] for cell in submission.notebook.cells)
         scores = [evidence.Score("double", "pass" if right else "fail", 2.0 * right, 2.0, "")]
-        return judge.Verdicts(
+        return Verdicts(
             submission.notebook, (*scores, *evidence.without("total", SPECS["total"], "missing", "")), 0.1, ()
         )
 
-    monkeypatch.setattr(judge, "judge", quick)
+    monkeypatch.setattr(verdicts, "judge", quick)
     monkeypatch.setattr(queue, "run", perform_here)
 
 
@@ -62,7 +66,7 @@ EXPECTED = {name: "0" if name == TAKEN[1] else "2" for name in TAKEN}
 
 
 def test_unrolled_grade(handed_in: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    commands.grade_class(Course.at(handed_in), ["07"])
+    commands.grade_class(Grading.at(handed_in), ["07"])
     assert scores(handed_in) == EXPECTED
     told = capsys.readouterr().out
     assert told.count("passed over: ") == len(ODD)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from unrolled_grader import outputs
-from unrolled_grader.outputs import Outputs
+from unrolled_grader.judge import outputs
+from unrolled_grader.judge.outputs import Outputs
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from unrolled import checks
 from unrolled.checks.spec import case
-from unrolled_grader import judge
+from unrolled_grader.judge.verdicts import Options, Submission, judge
 
 SET_UP = """\
 import array, collections, dataclasses, datetime, decimal, enum, fractions, functools, io, pathlib, types
@@ -233,7 +233,7 @@ def both(functions: dict[str, str], specs: dict[str, checks.Spec], before: str =
         cells.append(new_code_cell(f"check.{name}({name})"))
         cells[-1].metadata["nbgrader"] = {"grade_id": f"check_{name}", "grade": True, "solution": False}
     notebook = new_notebook(cells=cells)
-    verdicts = judge.judge(judge.Submission("ann", "07_doubling", notebook, specs), judge.Options(timing=False))
+    verdicts = judge(Submission("ann", "07_doubling", notebook, specs), Options(timing=False))
     found = {score.part: (score.verdict, score.points, score.detail) for score in verdicts.scores}
     space: dict[str, Any] = {}
     with warnings.catch_warnings(), np.errstate(), np.printoptions():

@@ -17,10 +17,13 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 import unrolled.cli
 from unrolled.cli import CommandError
-from unrolled_grader import commands, evidence, judge, queue, record
-from unrolled_grader.course import Course
-from unrolled_grader.receiving.roster import Person
-from unrolled_grader.running import people, pseudonyms
+from unrolled_grader import commands
+from unrolled_grader.classroom.roster import Person
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue, record
+from unrolled_grader.judge import evidence, verdicts
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+from unrolled_grader.results import people, pseudonyms
 
 KNOWN = {
     "ada": Person("ada", "Ada Lovelace", "a.lovelace@example.org", "9000017"),
@@ -59,9 +62,9 @@ def test_words_of_the_course_stay_and_are_named() -> None:
 
 
 @pytest.fixture
-def course(graded: Path, tmp_path: Path) -> Course:
+def course(graded: Path, tmp_path: Path) -> Grading:
     """A copy of the class."""
-    return Course.at(shutil.copytree(graded, tmp_path / "class"))
+    return Grading.at(shutil.copytree(graded, tmp_path / "class"))
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +76,12 @@ def graded(tmp_path_factory: pytest.TempPathFactory, _small_specs: None) -> Iter
 def graded_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A class of three, one with a file that is no notebook, whose notebooks hold their names in many places."""
 
-    def judge_quickly(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+    def judge_quickly(submission: Submission, options: Options) -> Verdicts:
         scores = (evidence.Score("double", "pass", 2.0, 2.0, f"in /home/{submission.student}/x.py"),)
-        return judge.Verdicts(submission.notebook, scores, 0.1, (47114711471147,))
+        return Verdicts(submission.notebook, scores, 0.1, (47114711471147,))
 
     monkeypatch.setattr(queue, "run", small_course.perform_here)
-    monkeypatch.setattr(judge, "judge", judge_quickly)
+    monkeypatch.setattr(verdicts, "judge", judge_quickly)
     root = small_course.make(tmp_path / "class")
     rows = "".join(f'{one.id},"{one.name}",{one.email},{one.lms_id}\n' for one in KNOWN.values())
     (root / "roster.csv").write_text(f"id,name,email,lms_id\n{rows}", encoding="utf-8")
@@ -95,7 +98,7 @@ def graded_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = hand_in(root, student, notebook).parent
         (folder / "journal.json").write_text(json.dumps({"student": student, "date": "2027-01-15T10:00:00+00:00"}))
     hand_in(root, "max", answered(root, {})).write_bytes(b"no notebook")
-    course = Course.at(root)
+    course = Grading.at(root)
     commands.grade_class(course)
     return root
 
@@ -104,7 +107,7 @@ def files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
 
 
-def test_an_export_names_nobody(course: Course, tmp_path: Path) -> None:
+def test_an_export_names_nobody(course: Grading, tmp_path: Path) -> None:
     out = tmp_path / "out"
     known = people.known(course)
     assert pseudonyms.export(course, known, out) == (4, ("Max", "max", "Total"))
@@ -130,7 +133,7 @@ def test_an_export_names_nobody(course: Course, tmp_path: Path) -> None:
     assert (data["digest"], data["seeds"], data["key"]["submission"], len(data["date"])) == ("", [], "", 10)
 
 
-def test_two_exports_agree_and_another_key_does_not(course: Course, tmp_path: Path) -> None:
+def test_two_exports_agree_and_another_key_does_not(course: Grading, tmp_path: Path) -> None:
     known = people.known(course)
     for name in ("one", "two"):
         pseudonyms.export(course, known, tmp_path / name)
@@ -143,7 +146,7 @@ def test_two_exports_agree_and_another_key_does_not(course: Course, tmp_path: Pa
 
 
 def test_nothing_is_overwritten_and_nothing_half_done_stays(
-    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Grading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine.txt").touch()
@@ -159,7 +162,7 @@ def test_nothing_is_overwritten_and_nothing_half_done_stays(
 
 
 def test_the_command_says_what_it_cannot(
-    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    course: Grading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("unrolled.cli.checkout.find", lambda: Path(course.directory.root))
     (Path(course.directory.root) / "roster.csv").unlink()
@@ -170,7 +173,7 @@ def test_the_command_says_what_it_cannot(
     assert "a name that the roster does not know" in (tmp_path / "out" / "README.txt").read_text()
 
 
-def test_hostile_notebooks_and_journals_do_not_stop_the_export(course: Course, tmp_path: Path) -> None:
+def test_hostile_notebooks_and_journals_do_not_stop_the_export(course: Grading, tmp_path: Path) -> None:
     deep: dict[str, object] = {}
     for _ in range(900):
         deep = {"a": deep}
@@ -187,6 +190,6 @@ def test_hostile_notebooks_and_journals_do_not_stop_the_export(course: Course, t
         pseudonyms.export(course, people.known(course), tmp_path / f"{len(text)} of a notebook")
 
 
-def test_a_short_id_does_not_stop_the_export(course: Course, tmp_path: Path) -> None:
+def test_a_short_id_does_not_stop_the_export(course: Grading, tmp_path: Path) -> None:
     known = people.known(course) | {name: Person(name) for name in ("n", "id", "1")}
     pseudonyms.export(course, known, tmp_path / "short")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from waiting import eventually, gone
 
-from unrolled_grader import queue
+from unrolled_grader.jobs import queue
 
 HERE = Path(__file__).parent
 

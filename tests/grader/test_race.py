@@ -15,9 +15,9 @@ from small_course import SPECS
 from unrolled.checks.run import UnfairError
 from unrolled.timing import BlockTime
 from unrolled.timing.verdict import Block, Pair, Verdict, conclude
-from unrolled_grader import race as racing
-from unrolled_grader.race import race
-from unrolled_grader.transport import Worker
+from unrolled_grader.box.transport import Worker
+from unrolled_grader.judge import race as racing
+from unrolled_grader.judge.race import race
 
 SPEC = SPECS["total"]
 SEED = 12345

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from unrolled_grader import record
-from unrolled_grader.evidence import Score
-from unrolled_grader.record import Key, Record, RecordError
+from unrolled_grader.jobs import record
+from unrolled_grader.jobs.record import Key, Record, RecordError
+from unrolled_grader.judge.evidence import Score
 
 TIMING = {"ratio": 41.5, "at_least": 2.5, "pairs": [{"first": "baseline"}], "control": []}
 SCORES = (

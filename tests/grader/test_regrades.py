@@ -14,11 +14,14 @@ import small_course
 from nbgrader.api import Gradebook
 from small_course import GOOD, LESSON, answered, hand_in
 
-from unrolled_grader import commands, evidence, judge, queue, record
-from unrolled_grader.course import Course
-from unrolled_grader.evidence import Score
-from unrolled_grader.record import Key, Record
-from unrolled_grader.running import regrades
+from unrolled_grader import commands
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import queue, record
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge import evidence, verdicts
+from unrolled_grader.judge.evidence import Score
+from unrolled_grader.judge.verdicts import Verdicts
+from unrolled_grader.results import regrades
 
 KEPT = Record("ann", LESSON, "1", (Score("double", "pass", 2.0, 2.0, ""), Score("total", "fail", 0.0, 1.0, "")))
 
@@ -82,25 +85,25 @@ def test_a_forced_regrade_that_changes_nothing_is_logged_too(tmp_path: Path) -> 
 
 
 @pytest.fixture
-def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+def course(root: Path, monkeypatch: pytest.MonkeyPatch) -> Grading:
     """A class of one, whose answer in words waits; the judge gives what `points` says."""
     monkeypatch.setattr(queue, "run", small_course.perform_here)
     hand_in(root, "ann", answered(root, GOOD | {"explain_total": "One call."}))
-    return Course.at(root)
+    return Grading.at(root)
 
 
 def judge_gives(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     def gives(points: float) -> None:
         score = evidence.Score("double", "pass" if points else "fail", points, 2.0, "")
         monkeypatch.setattr(
-            judge, "judge", lambda submission, options: judge.Verdicts(submission.notebook, (score,), 0.1, ())
+            verdicts, "judge", lambda submission, options: Verdicts(submission.notebook, (score,), 0.1, ())
         )
 
     return gives
 
 
 @contextmanager
-def answer(course: Course) -> Iterator[Any]:
+def answer(course: Grading) -> Iterator[Any]:
     """Ann's answer in words in the gradebook."""
     with Gradebook(course.directory.db_url, course.directory.course_id) as book:
         grades = book.find_submission_notebook(LESSON, LESSON, "ann").grades
@@ -108,7 +111,7 @@ def answer(course: Course) -> Iterator[Any]:
         book.db.commit()
 
 
-def test_a_regrade_keeps_what_a_person_gave(course: Course, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_regrade_keeps_what_a_person_gave(course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gives = judge_gives(monkeypatch)
     gives(2.0)
     commands.grade_class(course)

@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from small_course import GOOD, LESSON, SPECS, answered, released
 
 from unrolled.notebooks import grade_id
-from unrolled_grader import opening, repair
+from unrolled_grader.judge import opening, repair
 
 IN_ORDER = ["double", "check_double", "total", "check_total", "explain_total"]
 WORDS = "One call instead of many."

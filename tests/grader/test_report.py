@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import simulated
 
-from unrolled_grader import figures, report
-from unrolled_grader.evidence import Score
-from unrolled_grader.record import Record
-from unrolled_grader.tally import Part, tally
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.judge.evidence import Score
+from unrolled_grader.results import figures, report
+from unrolled_grader.results.tally import Part, tally
 
 EVIL = "<script>alert('x')</script>"
 LESSON = "02_convolution"

@@ -17,19 +17,21 @@ import small_course
 from nbgrader.api import Gradebook
 from small_course import GOOD, LESSON, answered, hand_in
 
-from unrolled_grader import intake, record
-from unrolled_grader.course import Course
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import record
+from unrolled_grader.judge import intake
 
 RUN = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import small_course
-from unrolled_grader import commands, jobs
-from unrolled_grader.course import Course
+from unrolled_grader import commands
+from unrolled_grader.jobs import job
+from unrolled_grader.grading import Grading
 small_course.know()
-jobs.perform = small_course.perform_quickly
-course = Course.at(Path(sys.argv[2]))
+job.perform = small_course.perform_quickly
+course = Grading.at(Path(sys.argv[2]))
 course.judge_with(sandbox=False)
 sys.exit(commands.grade_class(course, jobs=2))
 """
@@ -65,7 +67,7 @@ def test_a_class_is_graded_once_however_often_the_run_is_killed(tmp_path: Path) 
         assert table.execute("SELECT count(*) FROM earlier").fetchone() == (0,)  # nobody was graded twice
     found = list(record.load_all(grades))
     assert [kept.points for kept in found] == [2 * (number % 2) for number in range(20)]
-    course = Course.at(root)
+    course = Grading.at(root)
     for kept in found:
         assert (feedback / kept.student / LESSON / f"{LESSON}.html").exists()
         with Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:

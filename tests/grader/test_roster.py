@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lms_exports import CLASS, NAMES, roster_csv
 
-from unrolled_grader.receiving import roster
+from unrolled_grader.classroom import roster
 
 PLAIN = roster_csv()
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from unrolled import checks, data, device, nn, notebooks, ops
-from unrolled_grader import sample
+from unrolled_grader.build import sample
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "grader" / "sample_class" / "README.md").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ import pytest
 from waiting import eventually, gone
 
 import unrolled
-from unrolled_grader import sandbox
-from unrolled_grader.transport import Worker
+from unrolled_grader.box import sandbox
+from unrolled_grader.box.transport import Worker
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60.0
@@ -231,7 +231,7 @@ def spaces() -> set[str]:
 
 def test_the_box_ends_with_whoever_opened_it_however_that_ends() -> None:
     source = """\
-from unrolled_grader.transport import Worker
+from unrolled_grader.box.transport import Worker
 worker = Worker(boxed=True)
 worker.on_print = lambda name, text: print(worker.pid, worker._box.pid, flush=True)
 worker.run_cell("print('busy', flush=True)\\nwhile True: pass", 600)"""

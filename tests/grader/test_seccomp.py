@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from unrolled_grader import seccomp
+from unrolled_grader.box import seccomp
 
 TRY = """
 import ctypes, errno, os, sys
-from unrolled_grader import seccomp
+from unrolled_grader.box import seccomp
 libc = ctypes.CDLL(None, use_errno=True)
 libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 seccomp.install(gpu={gpu})

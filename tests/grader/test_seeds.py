@@ -12,11 +12,12 @@ import pytest
 from nbformat.v4 import new_notebook
 from small_course import GOOD, LESSON, SPECS, answered, hand_in
 
-from unrolled_grader import judge
 from unrolled_grader.classroom import seeds
-from unrolled_grader.course import Course
-from unrolled_grader.evidence import without
-from unrolled_grader.intake import handed
+from unrolled_grader.grading import Grading
+from unrolled_grader.judge import verdicts
+from unrolled_grader.judge.evidence import without
+from unrolled_grader.judge.intake import handed
+from unrolled_grader.judge.verdicts import REPEATS, Options, Submission, Verdicts, judge
 
 ADA = ("ada", "02_convolution", "digest")
 
@@ -62,17 +63,17 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         scores = {name: without(name, spec, "inconclusive", "") for name, spec in specs.items()}
         return SimpleNamespace(notebook=notebook, scores=scores, reports={}, seed=seed, held="")
 
-    monkeypatch.setattr(judge, "Walk", walk)
+    monkeypatch.setattr(verdicts, "Walk", walk)
     return found
 
 
 def test_each_run_has_a_seed_of_its_own_that_follows_from_the_submissions(walked: list[int]):
     def seeds_of(seed: int | None) -> tuple[int, ...]:
-        submission = judge.Submission("ada", LESSON, new_notebook(), SPECS, seed)
-        return judge.judge(submission, judge.Options(sandbox=False)).seeds
+        submission = Submission("ada", LESSON, new_notebook(), SPECS, seed)
+        return judge(submission, Options(sandbox=False)).seeds
 
     first = seeds_of(3)
-    assert len(set(first)) == len(first) == 1 + judge.REPEATS
+    assert len(set(first)) == len(first) == 1 + REPEATS
     assert seeds_of(3) == first
     assert not {*seeds_of(4), *seeds_of(None), *seeds_of(None)} & set(first)
     assert 3 not in first  # the student's box is sent seeds of single uses, never this one
@@ -80,7 +81,7 @@ def test_each_run_has_a_seed_of_its_own_that_follows_from_the_submissions(walked
 
 def test_an_order_carries_the_seed_and_never_what_it_follows_from(root: Path):
     file = hand_in(root, "ada", answered(root, GOOD))
-    course, found = Course.at(root), handed(file.parent, list(SPECS))
+    course, found = Grading.at(root), handed(file.parent, list(SPECS))
     assert course.order(found)["seed"] != course.order(found)["seed"]
     private = seeds.write(root)
     try:
@@ -92,15 +93,15 @@ def test_an_order_carries_the_seed_and_never_what_it_follows_from(root: Path):
 
 
 def test_nbgraders_own_commands_use_the_same_seed(root: Path, monkeypatch: pytest.MonkeyPatch):
-    judged: list[judge.Submission] = []
+    judged: list[Submission] = []
 
-    def quick(submission: judge.Submission, options: judge.Options) -> judge.Verdicts:
+    def quick(submission: Submission, options: Options) -> Verdicts:
         judged.append(submission)
-        return judge.Verdicts(submission.notebook, (), 0.0, ())
+        return Verdicts(submission.notebook, (), 0.0, ())
 
-    monkeypatch.setattr(judge, "judge", quick)
+    monkeypatch.setattr(verdicts, "judge", quick)
     file = hand_in(root, "ben", answered(root, GOOD))
-    course, found = Course.at(root), handed(file.parent, list(SPECS))
+    course, found = Grading.at(root), handed(file.parent, list(SPECS))
     course.fill_gradebook(LESSON)
     private = seeds.write(root)
     try:

@@ -10,8 +10,8 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from unrolled_grader.outputs import Outputs
-from unrolled_grader.transport import Worker
+from unrolled_grader.box.transport import Worker
+from unrolled_grader.judge.outputs import Outputs
 
 Run = Callable[[str], list[NotebookNode]]
 LIMIT = 60.0

@@ -10,9 +10,9 @@ import pytest
 from small_course import LESSON, SPECS, answered, hand_in
 
 from unrolled import cli
-from unrolled_grader.classroom import similar, similar_page
-from unrolled_grader.classroom.similar import OPS, SOLUTION, Found, Work, compare, own
-from unrolled_grader.course import Course
+from unrolled_grader.grading import Grading
+from unrolled_grader.results import near_copies, similar_page
+from unrolled_grader.results.near_copies import OPS, SOLUTION, Found, Work, compare, own
 
 STUB = '''\
 def total(x):
@@ -78,7 +78,7 @@ def test_a_copy_among_other_code_counts_by_the_one_that_was_copied():
 
 def test_what_is_in_both_is_marked_and_nothing_else():
     (pair,) = found(work("ann", OTHER, LOOP), work("eve", RENAMED.replace("data", "x"))).pairs
-    (_, other), (_, loop) = similar.marked(pair.first, pair.second.work)
+    (_, other), (_, loop) = near_copies.marked(pair.first, pair.second.work)
     assert not any(both for _, pieces in other for both, _ in pieces)
     assert "".join(text for _, pieces in loop for _, text in pieces) == LOOP
     in_both = "".join(text for _, pieces in loop for both, text in pieces if both)
@@ -93,8 +93,8 @@ def test_code_that_breaks_the_comparison_is_set_aside_alone(monkeypatch: pytest.
             raise RuntimeError("no token")
         return fingerprint(work)
 
-    fingerprint = similar.fingerprint
-    monkeypatch.setattr(similar, "fingerprint", fragile)
+    fingerprint = near_copies.fingerprint
+    monkeypatch.setattr(near_copies, "fingerprint", fragile)
     found = compare(LESSON, [Work(who, (("total", LOOP),)) for who in ("ann", "eve", "ben")], [], [])
     assert [work.who for work in found.works] == ["ann", "ben"]
     assert found.passed_over == (("eve", "its code cannot be read: no token"),)
@@ -129,7 +129,9 @@ def test_a_string_that_is_never_closed_hides_nothing(broken: str):
 
 def test_the_library_and_the_solution_are_compared_too():
     library, solution = work(OPS, LOOP), work(SOLUTION, OTHER)
-    near = similar.by_student(found(work("ann", OTHER), work("eve", RENAMED), others=(library, solution)).references)
+    near = near_copies.by_student(
+        found(work("ann", OTHER), work("eve", RENAMED), others=(library, solution)).references
+    )
     assert list(near) == ["ann", "eve"]
     assert near["eve"][OPS].first.share == near["ann"][SOLUTION].first.share == 1
     assert near["eve"][SOLUTION].first.share < 0.3
@@ -140,9 +142,9 @@ def test_every_answer_of_the_library_has_a_source():
 
     for name, spec in checks.all_specs().items():
         assert (
-            "def " in similar.source_of(spec)
-            or "class " in similar.source_of(spec)
-            or "lambda" in similar.source_of(spec)
+            "def " in near_copies.source_of(spec)
+            or "class " in near_copies.source_of(spec)
+            or "lambda" in near_copies.source_of(spec)
         ), name
 
 
@@ -229,14 +231,14 @@ def test_nothing_handed_in_is_no_error(root: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(root)
     assert cli.main(["similar", "--submitted", "nobody"]) == 0
     assert "nothing was handed in yet" in capsys.readouterr().out
-    assert similar.works(Course.at(root, root / "nobody"), LESSON) == ([], [])
+    assert near_copies.works(Grading.at(root, root / "nobody"), LESSON) == ([], [])
     assert set(SPECS) == {"double", "total"}
 
 
 def test_a_cell_is_compared_as_far_as_it_counts(monkeypatch: pytest.MonkeyPatch):
     """The time to find what was handed out grows with the lines on both sides: ten million empty ones are too many."""
     seen: list[int] = []
-    told = similar._told
-    monkeypatch.setattr(similar, "_told", lambda source: seen.append(len(source)) or told(source))
+    told = near_copies._told
+    monkeypatch.setattr(near_copies, "_told", lambda source: seen.append(len(source)) or told(source))
     assert own("\n" * 1_000_000, "a\n\nb\n") == ""
-    assert max(seen) <= similar.LONGEST + 5
+    assert max(seen) <= near_copies.LONGEST + 5

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from wcwidth import wcswidth
 
-from unrolled_grader import terminal
-from unrolled_grader.evidence import Score
-from unrolled_grader.intake import Handed
-from unrolled_grader.record import Record
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.judge.evidence import Score
+from unrolled_grader.judge.intake import Handed
+from unrolled_grader.results import terminal
 
 PARTS = ("conv2d_output_size", "conv2d_loops", "conv2d_gemm", "conv2d_gemm/speed")
 

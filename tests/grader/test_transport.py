@@ -17,8 +17,8 @@ from waiting import eventually, gone
 from unrolled.checks.answers import AnswerUsedError
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
-from unrolled_grader import transport, wire
-from unrolled_grader.transport import Worker, WorkerDiedError
+from unrolled_grader.box import transport, wire
+from unrolled_grader.box.transport import Worker, WorkerDiedError
 
 LIMIT = 60.0
 STUBBORN = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"

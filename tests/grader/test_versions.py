@@ -21,10 +21,13 @@ from nbgrader.utils import capture_log
 from small_course import GOOD, LESSON, SPECS, answered, hand_in, perform_here, rows
 
 from unrolled.cli import CommandError
-from unrolled_grader import authoring, commands, jobs, judge, queue, record, releases, versions
-from unrolled_grader.course import Course
-from unrolled_grader.evidence import Score, without
-from unrolled_grader.record import Record
+from unrolled_grader import commands
+from unrolled_grader.build import authoring
+from unrolled_grader.grading import Grading
+from unrolled_grader.jobs import job, queue, record, releases, versions
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.judge.evidence import Score, without
+from unrolled_grader.judge.verdicts import Options
 
 OLDER = "0.0.9"
 TRIPLES = "def double(number):\n    return 3 * number"
@@ -81,7 +84,7 @@ def handed_in_older(root: Path, student: str, double: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
+def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grading]:
     """The small course with the older release beside it. Without sandbox or timing: neither is in question here."""
     made = older_course(root, tmp_path_factory.mktemp("older") / "checkout")
     release, lessons = releases.add_release(root, str(made))
@@ -89,18 +92,18 @@ def course(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cou
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queue, "run", perform_here)
         patch.setenv("UNROLLED_UNSAFE_NO_SANDBOX", "1")
-        course = Course.at(root)
+        course = Grading.at(root)
         course.judge_with(timing=False, sandbox=False)
         yield course
 
 
-def grades(course: Course, student: str) -> dict[str, tuple[float | None, bool]]:
+def grades(course: Grading, student: str) -> dict[str, tuple[float | None, bool]]:
     with Gradebook(course.directory.db_url, course.directory.course_id) as found:
         submitted = found.find_submission_notebook(LESSON, LESSON, student)
         return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in submitted.grades}
 
 
-def graded(course: Course, student: str) -> Record:
+def graded(course: Grading, student: str) -> Record:
     commands.grade_class(course, student=student)
     kept = record.load(course.grades, student, LESSON)
     assert kept is not None
@@ -116,7 +119,7 @@ def autograde(root: Path, student: str) -> dict[str, object]:
 
 
 def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
-    course: Course, root: Path, monkeypatch: pytest.MonkeyPatch
+    course: Grading, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed_in_older(root, "ann", TRIPLES)  # wrong today, and right there
     assert autograde(root, "ann")["success"]
@@ -150,7 +153,7 @@ def test_it_is_judged_by_its_own_specs_and_cells_once_for_all_doors(
         ("../../x", "it says that it is of version '../../x', which is none"),
     ],
 )
-def test_one_whose_release_is_not_here_waits(course: Course, root: Path, version: str, said: str) -> None:
+def test_one_whose_release_is_not_here_waits(course: Grading, root: Path, version: str, said: str) -> None:
     student = f"w{len(said)}"
     hand_in(root, student, of_version(version, answered(root, GOOD)))
     kept = graded(course, student)
@@ -163,7 +166,7 @@ def test_one_whose_release_is_not_here_waits(course: Course, root: Path, version
     assert said in str(result["log"])
 
 
-def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course: Course, root: Path) -> None:
+def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course: Grading, root: Path) -> None:
     nb = answered(root, GOOD)
     del nb.metadata["unrolled"]
     for cell in nb.cells:
@@ -173,7 +176,7 @@ def test_the_version_stands_in_the_first_cell_where_the_metadata_are_lost(course
 
 
 def test_a_release_that_asks_the_same_needs_no_judge_of_its_own(
-    course: Course, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Grading, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = root / releases.FOLDER / OLDER / "lib"
     monkeypatch.setattr(releases.unrolled, "__file__", str(here / "unrolled" / "__init__.py"))
@@ -202,7 +205,7 @@ class Ended(subprocess.Popen[bytes]):
 @pytest.mark.parametrize("process", [subprocess.Popen, Ended])
 def test_a_release_that_fails_grades_nobody(
     process: type,
-    course: Course,
+    course: Grading,
     root: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -231,7 +234,7 @@ def test_points_are_brought_by_share() -> None:
     assert versions.brought(scores, {"a": 3.0, "new": 2.0}) == ({"check_a": 1.5, "check_new": 0.0}, {"check_new"})
 
 
-def test_what_is_no_release_is_named_and_leaves_nothing(course: Course, root: Path, tmp_path: Path) -> None:
+def test_what_is_no_release_is_named_and_leaves_nothing(course: Grading, root: Path, tmp_path: Path) -> None:
     before = sorted((root / releases.FOLDER).iterdir())
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -264,9 +267,9 @@ def test_what_is_no_release_is_named_and_leaves_nothing(course: Course, root: Pa
 
 def test_options_of_an_order_are_those_that_every_release_knows() -> None:
     """An order goes to older releases, which build their own Options from it."""
-    assert set(jobs._resources(judge.Options())) <= {"resources"}
+    assert set(job._resources(Options())) <= {"resources"}
     known = {"timing", "sandbox"}
-    handed = jobs.intake.Handed("a", LESSON, Path("x"), "d")
+    handed = job.intake.Handed("a", LESSON, Path("x"), "d")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "specs_hash", lambda released: "")
-        assert set(jobs.order_for(handed, Path("r"), Path("f"), judge.Options())["options"]) == known
+        patch.setattr(job, "specs_hash", lambda released: "")
+        assert set(job.order_for(handed, Path("r"), Path("f"), Options())["options"]) == known

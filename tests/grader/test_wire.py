@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unrolled_grader import wire
-from unrolled_grader.wire import Channel, WireError
+from unrolled_grader.box import wire
+from unrolled_grader.box.wire import Channel, WireError
 
 KINDS = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "g"]
 DTYPES = st.builds(lambda order, kind: np.dtype(order + kind), st.sampled_from("<>"), st.sampled_from(KINDS))

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from waiting import eventually, gone
 
-from unrolled_grader import cgroup, queue, sandbox, wire, zygote
-from unrolled_grader.transport import Worker
-from unrolled_grader.zygote import ZygoteError
+from unrolled_grader.box import cgroup, sandbox, wire, zygote
+from unrolled_grader.box.transport import Worker
+from unrolled_grader.box.zygote import ZygoteError
+from unrolled_grader.jobs import queue
 
 
 @pytest.fixture
@@ -213,7 +214,7 @@ def test_a_fork_of_the_judge_leaves_its_parents_warm_process_alone() -> None:
 def test_threads_of_the_judge_get_a_worker_each() -> None:
     source = """\
     from concurrent.futures import ThreadPoolExecutor
-    from unrolled_grader.transport import Worker
+    from unrolled_grader.box.transport import Worker
     def judge(number):
         with Worker(boxed=False) as worker:
             printed = []
@@ -228,7 +229,8 @@ def test_threads_of_the_judge_get_a_worker_each() -> None:
 
 def test_the_warm_process_ends_with_its_judge() -> None:
     source = (
-        "from unrolled_grader import transport, zygote; w = transport.Worker(boxed=False); print(w.pid, flush=True);"
+        "from unrolled_grader.box import transport, zygote\n"
+        "w = transport.Worker(boxed=False); print(w.pid, flush=True);"
     )
     source += "print(zygote._warm[0]._process.pid, flush=True); import os; os.kill(os.getpid(), 9)"
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=600)

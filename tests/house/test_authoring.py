@@ -15,8 +15,8 @@ from throwaway import LESSON, ROOT, make_course
 
 import unrolled
 from unrolled import cli
-from unrolled_grader import authoring
-from unrolled_grader.authoring import Address, Change, LessonError
+from unrolled_grader.build import authoring
+from unrolled_grader.build.authoring import Address, Change, LessonError
 
 SOLUTION = "solutions/07_doubling/07_doubling.ipynb"
 NOTEBOOK = "notebooks/07_doubling/07_doubling.ipynb"
@@ -181,7 +181,8 @@ def test_a_second_build_gives_the_same_bytes_and_changes_nothing(built):
 def test_another_hash_seed_and_time_zone_give_the_same_bytes(built):
     """Another process, so that nothing that varies between processes can hide."""
     code = (
-        "import sys, pathlib; from unrolled_grader import authoring; print(authoring.check(pathlib.Path(sys.argv[1])))"
+        "import sys, pathlib; from unrolled_grader.build import authoring\n"
+        "print(authoring.check(pathlib.Path(sys.argv[1])))"
     )
     env = {**os.environ, "PYTHONHASHSEED": "123", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
     result = subprocess.run(

@@ -1,17 +1,20 @@
-"""The floors of the house: a module of the library imports only from floors below its own (or its own package)."""
+"""The floors of the house: a module of the library imports only from floors below its own (or its own package).
+
+The grader has rooms, each of which imports only from those before it. Nowhere do modules import each other in a circle.
+"""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from imports import PACKAGES, circles, graph, imported, module_name
 
-LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "unrolled"
+LIBRARY, GRADER = PACKAGES["unrolled"], PACKAGES["unrolled_grader"]
 FLOORS = (
-    {"device", "simgpu", "syllabi"},
+    {"device", "simgpu"},
     {"frontend", "gallery", "handin", "ops", "kernels", "data", "timing", "records", "upgrade"},
     {"nn", "show"},
     {"checks", "journal", "profile", "submission"},
@@ -29,25 +32,13 @@ BESIDE = {
     ("cli", "notebooks"),
     ("cli", "doctor"),
 }
+ROOMS = ("build", "classroom", "box", "judge", "jobs", "receiving", "results")
+DOORS = {"commands", "demo", "door", "export", "grading", "plugin", "refusal"}
 NEVER = {"unrolled_grader", "nbgrader", "torch", "jax", "jupytext"}
 
 
 def floor_of(part: str) -> int:
     return next(number for number, floor in enumerate(FLOORS, 1) if part in floor)
-
-
-def imported_names(path: Path) -> set[str]:
-    """Absolute dotted names of everything a file imports, inside functions too."""
-    package = ["unrolled", *path.relative_to(LIBRARY).parts[:-1]]
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *filter(None, [node.module])])
-            names |= {f"{module}.{alias.name}" for alias in node.names}
-    return names
 
 
 def part_of(name: str) -> str | None:
@@ -58,6 +49,7 @@ def part_of(name: str) -> str | None:
 
 
 FILES = sorted(path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.stem != "__init__")
+GRADERS = sorted(path for path in GRADER.rglob("*.py") if path.parent != GRADER or path.stem != "__init__")
 
 
 def own_part(path: Path) -> str:
@@ -71,11 +63,39 @@ def test_every_module_has_a_floor():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(LIBRARY)))
 def test_a_module_imports_from_floors_below(path):
     own = own_part(path)
-    for name in imported_names(path):
+    for name in imported(path, "unrolled"):
         assert name.split(".")[0] not in NEVER, f"{path.name} imports {name}"
         other = part_of(name)
         if other and other != own and (own, other) not in BESIDE:
             assert floor_of(other) < floor_of(own), f"{path.name} (floor {floor_of(own)}) imports {name}"
+
+
+def test_the_grader_has_seven_rooms_and_the_doors():
+    assert {path.parent.name for path in GRADER.glob("*/__init__.py")} == set(ROOMS)
+    assert {path.stem for path in GRADER.glob("*.py")} == DOORS | {"__init__"}
+
+
+def room_of(name: str) -> int:
+    """Where the room of a module stands in the row: `unrolled_grader.judge.race` -> 3. The doors come last."""
+    pieces = name.split(".")
+    return ROOMS.index(pieces[1]) if pieces[1] in ROOMS else len(ROOMS)
+
+
+@pytest.mark.parametrize("path", GRADERS, ids=lambda path: str(path.relative_to(GRADER)))
+def test_a_room_of_the_grader_imports_from_those_before_it(path):
+    own = room_of(module_name(path, "unrolled_grader"))
+    for name in imported(path, "unrolled_grader"):
+        if name.startswith("unrolled_grader."):
+            assert room_of(name) <= own, f"{path.relative_to(GRADER)} imports {name}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other_in_a_circle(package):
+    assert circles(graph(package)) == []
+
+
+def test_a_circle_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
 
 
 @pytest.mark.parametrize(("module", "light"), [("unrolled", True), ("unrolled.show", False)])

@@ -24,7 +24,7 @@ from facts import (
 from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
 from unrolled import checks, notebooks
-from unrolled_grader import executed
+from unrolled_grader.build import executed
 
 
 def name_of(value: object) -> str:

@@ -25,8 +25,8 @@ from lessons_found import LESSONS, ROOT
 
 from unrolled import checks, notebooks
 from unrolled.checks import choices
-from unrolled_grader import authoring, judge, sample, variants
-from unrolled_grader.judge import Options, Submission
+from unrolled_grader.build import authoring, sample, variants
+from unrolled_grader.judge.verdicts import Options, Submission, judge
 
 FOLDER = ROOT / "lessons" / variants.FOLDER
 SPECS = {f"{exercise}_{suffix}": spec for exercise, by in checks.variants().items() for suffix, spec in by.items()}
@@ -304,7 +304,7 @@ def test_a_class_that_chose_a_variant_grades_it(chosen_by_the_class):
     for cell in notebook.cells:
         if notebooks.grade_id(cell) == "im2col_nhwc":
             cell.source = solved["im2col_nhwc"]
-    verdicts = judge.judge(Submission("ada", lesson, notebook, checks.lessons()[lesson]), Options(timing=False))
+    verdicts = judge(Submission("ada", lesson, notebook, checks.lessons()[lesson]), Options(timing=False))
     points = {score.part: score.points for score in verdicts.scores}
     assert points["im2col_nhwc"] == 3
     assert sum(points.values()) == 3

@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from unrolled import notebooks
-from unrolled_grader import executed
+from unrolled_grader.build import executed
 
 
 @pytest.fixture

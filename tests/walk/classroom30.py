@@ -16,7 +16,7 @@ from page import Walk
 
 from unrolled import handin, notebooks
 from unrolled.notebooks import grade_id
-from unrolled_grader import sample
+from unrolled_grader.build import sample
 
 START, CONVOLUTION = "00_start_here", "02_convolution"
 

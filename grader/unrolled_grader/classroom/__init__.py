@@ -1,1 +1,1 @@
-"""A class of one's own: its trees, what the instructor decided, its private seed, and near-copies across it."""
+"""What the instructor decided, who takes the course, and its gradebook."""

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 
 import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout
-from unrolled.syllabi import SYLLABI
-from unrolled_grader import authoring
+from unrolled_grader.build import authoring
 from unrolled_grader.classroom import learners, seeds, settings
 from unrolled_grader.classroom.settings import Settings
+from unrolled_grader.classroom.syllabi import SYLLABI
 
 WHOLE = (
     *(".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),

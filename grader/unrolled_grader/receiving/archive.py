@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import BinaryIO
 
+from unrolled_grader.classroom.roster import MIXED
+
 ENCODINGS = ("cp932", "cp437", "cp1252")
 """What zips without the UTF-8 flag name their members in: Japanese Windows, DOS, Western tools that ignore the rule."""
 OTHERS = {b"Rar!": "a RAR archive", b"7z\xbc\xaf": "a 7-Zip archive", b"\x1f\x8b": "a gzip archive", b"<": "a web page"}
@@ -97,10 +99,6 @@ def readings(entry: zipfile.ZipInfo) -> tuple[str, ...]:
     elif MIXED.search(found[0]):
         found = [*found[1:], found[0]]
     return tuple(dict.fromkeys(text.replace("\\", "/") for text in found))
-
-
-MIXED = re.compile(r"[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][A-Za-z]")
-"""Latin letters and others in one word: Shift-JIS was the wrong guess for accented letters."""
 
 
 def time_of(entry: zipfile.ZipInfo) -> datetime | None:

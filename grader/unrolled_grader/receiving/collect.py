@@ -18,12 +18,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import unrolled
-from unrolled_grader import intake, opening
-from unrolled_grader.opening import RefusedError
+from unrolled_grader.classroom.roster import Person, Roster
+from unrolled_grader.judge import intake, opening
+from unrolled_grader.judge.opening import RefusedError
 from unrolled_grader.receiving import lms, uploads
 from unrolled_grader.receiving.lms import UnmatchedError, Upload
 from unrolled_grader.receiving.received import Entry, Received, put
-from unrolled_grader.receiving.roster import Person, Roster
 from unrolled_grader.receiving.uploads import Item, Piece
 
 JOURNAL = "journal.json"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from unrolled.cli import CommandError, Subparsers, checkout
 
 if TYPE_CHECKING:
-    from unrolled_grader.course import Course
+    from unrolled_grader.classroom.course import Course
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.collect import Report, Row
     from unrolled_grader.receiving.received import Entry, Received
@@ -46,8 +46,9 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _collect(arguments: argparse.Namespace) -> int:
-    from unrolled_grader import gradebook, record
-    from unrolled_grader.course import Course, CourseError
+    from unrolled_grader.classroom import gradebook
+    from unrolled_grader.classroom.course import Course, CourseError
+    from unrolled_grader.jobs import record
     from unrolled_grader.receiving import collect
 
     root = checkout.find()
@@ -73,8 +74,8 @@ def _collect(arguments: argparse.Namespace) -> int:
 def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> collect.Classroom:
     """What uploads are compared with. Raises CommandError if there is no roster, CourseError for an unknown lesson."""
     from unrolled import checks
-    from unrolled_grader.classroom import settings
-    from unrolled_grader.receiving import collect, roster
+    from unrolled_grader.classroom import roster, settings
+    from unrolled_grader.receiving import collect
 
     try:
         people = roster.read(roster_file.read_bytes())
@@ -130,7 +131,7 @@ def aside(report: Report) -> list[Row]:
 
 def write_table(course: Course) -> Path:
     """Make grades/collected.csv from everything ever received: a row an upload."""
-    from unrolled_grader import record
+    from unrolled_grader.jobs import record
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.received import Received
 
@@ -142,8 +143,8 @@ def write_table(course: Course) -> Path:
 
 def table(received: Received) -> str:
     """The content of collected.csv, by student, lesson and age."""
+    from unrolled_grader.jobs.record import one_line
     from unrolled_grader.receiving import collect
-    from unrolled_grader.record import one_line
 
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

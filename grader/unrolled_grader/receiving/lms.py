@@ -28,7 +28,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from unrolled_grader.receiving.roster import Person, Roster, folded
+from unrolled_grader.classroom.roster import Person, Roster, folded
 
 CANVAS = re.compile(
     r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d{1,18}|anon_[A-Za-z0-9]+)_(?P<file>\d{1,18})_(?P<file_id>.+)"

@@ -1,0 +1,1 @@
+"""Runs student code out of reach."""

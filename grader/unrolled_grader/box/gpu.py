@@ -1,0 +1,295 @@
+"""The simulated GPU, on the judge's side: a machine in a process of its own, and what a worker may do with it.
+
+The judge puts the inputs there, and hands the worker nothing but the places where they lie. What the worker commands
+goes through a `Facade`, which lets it reach its inputs, its own arrays, and what the judge gave it. The trace is kept
+by the machine, and read by the judge.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from unrolled import device
+from unrolled.checks.gpu import PROFILE
+from unrolled.checks.limits import TimeLimitError
+from unrolled.checks.run import ReportedError
+from unrolled.simgpu import ndarray
+from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
+from unrolled.simgpu.memory import array_of
+from unrolled.simgpu.process import Link
+from unrolled.simgpu.profiles import Profile
+from unrolled_grader.box.lease import Lease, Place
+from unrolled_grader.box.process import START_LIMIT, Process
+from unrolled_grader.box.zygote import ZygoteError
+
+COMMANDS = 50_000
+"""Commands that a worker may give in one call; each takes about half a millisecond."""
+FAILURES = 100
+"""Commands of one call that may fail. Whether one fails may tell something of the numbers on the GPU."""
+MEMORY = 2**30
+"""Bytes that a worker's arrays may take at a time."""
+ELEMENTS = 2**28
+"""Elements of one array that a worker names."""
+LAUNCH = 1_000_000
+"""Characters of one launch with all that it names."""
+DOWNLOAD = 2**25
+"""Bytes of one download."""
+RESULT, ARRAYS = 2**28, 1_000
+"""Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
+keeps. To fetch one takes a message to the machine."""
+ENDED = "the simulated GPU ended: too much memory?"
+
+
+def name() -> str | None:
+    """The GPU of this machine that CuPy works with; None without one."""
+    return device.describe()["gpu"]  # type: ignore[no-any-return]
+
+
+_lease = Lease(places=[Place("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Have the real GPU for what is timed there."""
+    _lease.take(alone=True)
+    try:
+        yield
+    finally:
+        _lease.release()
+
+
+class SimulatedGPU(Process):
+    """A machine in a process and a box of its own."""
+
+    def __init__(self, *, boxed: bool) -> None:
+        super().__init__(boxed=boxed, role="machine", memory=2 * MEMORY)
+        self.ended = ""
+        """Why it is given up; empty while it works."""
+        self.overran = False
+        """Whether it was given up because its time was over."""
+        try:
+            self.link = Link(self.socket)
+        except (OSError, EOFError) as error:
+            self.close()
+            raise ZygoteError(f"no simulated GPU could be started: {error}") from None
+
+    def fresh(self) -> Guarded:
+        """A new machine for one case: no arrays, its clock at 0."""
+        guarded = Guarded(self)
+        guarded.use(PROFILE)
+        return guarded
+
+
+class Guarded:
+    """The machine during one case. It may end, or take too long: then it is given up.
+
+    Every method is the link's. Raises TimeLimitError after `deadline`, ReportedError if the machine ended.
+    """
+
+    def __init__(self, gpu: SimulatedGPU) -> None:
+        self.deadline = math.inf
+        """On the monotonic clock."""
+        self.over = False
+        """Whether the case is over: what is freed from now on was the case's, and is gone."""
+        self._gpu = gpu
+
+    @property
+    def profile(self) -> Profile:
+        return self._gpu.link.profile
+
+    def free(self, buffer: int) -> None:
+        if not self.over:
+            self._gpu.link.free(buffer)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(self._call, name)
+
+    def check(self) -> None:
+        """Raise what every method raises from now on, if the machine was given up."""
+        if self._gpu.overran:
+            raise TimeLimitError(self._gpu.ended)
+        if self._gpu.ended:
+            raise ReportedError([self._gpu.ended])
+
+    def _call(self, name: str, *positional: Any, **named: Any) -> Any:
+        self.check()
+        self._gpu.socket.settimeout(max(0.01, min(START_LIMIT, self.deadline - time.monotonic())))
+        try:
+            return getattr(self._gpu.link, name)(*positional, **named)
+        except TimeoutError:
+            self._gpu.ended, self._gpu.overran = "the simulated GPU worked for too long", True
+        except (OSError, EOFError):
+            self._gpu.ended = ENDED
+        self._gpu.kill()
+        return self.check()
+
+
+class Facade:
+    """What a worker may do with the machine, during one case. `do` is all that it can call."""
+
+    METHODS = ("do",)
+    ASK_BYTES = 2**26
+    COMMANDS = frozenset(
+        {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
+        | {"start_trace", "stop_trace", "memory"}
+    )
+
+    def __init__(self, machine: Guarded) -> None:
+        self.machine = machine
+        self._given: dict[int, Any] = {}
+        """Memory as large as each buffer that the judge gave; nobody touches it, so it takes no room."""
+        self._own: dict[int, Any] = {}
+        self._reach = ChainMap(self._own, self._given)
+        self._used = 0
+        self._events: set[int] = set()
+        self._traces: set[int] = set()
+        self._kept: list[Any] = []
+        self._commands = self._failures = 0
+        self._named = self._arrays = 0
+
+    def give(self, array: Any) -> View:
+        """Let the worker reach an array of the judge's. It stays until the case is over."""
+        view: View = array.as_view()
+        self._given[view.buffer] = np.empty(_extent(view), np.uint8)
+        self._kept.append(array)
+        return view
+
+    def begin(self) -> None:
+        """A new message begins, in which a worker may name arrays again."""
+        self._named = self._arrays = 0
+
+    def array(self, view: View) -> Any:
+        """The judge's array for a place that a worker names. Raises CommandError for a place out of its reach."""
+        self._named += self._check(view).nbytes
+        self._arrays += 1
+        if self._named > RESULT:
+            raise CommandError(f"more than {RESULT:,} bytes at a time")
+        if self._arrays > ARRAYS:
+            raise CommandError(f"more than {ARRAYS:,} arrays at a time")
+        return ndarray.from_view(view)
+
+    def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:
+        """One command. Raises what the machine raises, and CommandError for what a worker may not do."""
+        self._commands += 1
+        if self._commands > COMMANDS:
+            raise CommandError(f"more than {COMMANDS:,} commands in one call")
+        for buffer in freed:
+            memory = self._own.pop(buffer, None)
+            if memory is not None:
+                self._used -= memory.nbytes
+                self.machine.free(buffer)
+        if command not in self.COMMANDS:
+            raise CommandError(f"there is no command {command!r:.40}")
+        if self._failures >= FAILURES:
+            raise CommandError(f"{FAILURES} commands in one call failed")
+        own = getattr(self, f"_{command}", None)
+        try:
+            cleaned = [_plain(argument) for argument in arguments]
+            return getattr(self.machine, command)(*cleaned) if own is None else own(*cleaned)
+        except Exception:
+            self._failures += 1
+            raise
+
+    def _allocate(self, nbytes: int) -> int:
+        if type(nbytes) is not int or nbytes < 0:
+            raise CommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
+        if self._used + nbytes > MEMORY:
+            raise OutOfMemoryError(
+                f"Out of memory allocating {nbytes:,} bytes (allocated so far: {self._used:,} bytes, limit set to: "
+                f"{MEMORY:,} bytes while a check runs)."
+            )
+        buffer: int = self.machine.allocate(nbytes)
+        self._own[buffer] = np.empty(nbytes, np.uint8)
+        self._used += nbytes
+        return buffer
+
+    def _launch(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any], options: Any, stream: int) -> None:
+        if not all(isinstance(views, list) for views in (inputs, outputs)) or not isinstance(options, dict):
+            raise CommandError("a launch takes lists of inputs and outputs, and a dictionary of options")
+        if len(repr((inputs, outputs, options))) > LAUNCH:
+            raise CommandError(f"a launch of more than {LAUNCH:,} characters")
+        for operand in (*inputs, *outputs):
+            if isinstance(operand, View):
+                self._check(operand)
+        self.machine.launch(op, [_number(x) if isinstance(x, list) else x for x in inputs], outputs, options, stream)
+
+    def _upload(self, view: View, data: Any, stream: int, blocking: bool) -> None:
+        self._check(view)
+        if not isinstance(data, np.ndarray):
+            raise CommandError("an upload takes bytes")
+        self.machine.upload(view, data.tobytes(), stream, bool(blocking))
+
+    def _download(self, view: View, stream: int) -> Any:
+        if self._check(view).nbytes > DOWNLOAD:
+            raise CommandError(f"at most {DOWNLOAD:,} bytes are fetched at a time while a check runs")
+        return np.frombuffer(self.machine.download(view, stream), np.uint8)
+
+    def _record(self, stream: int) -> int:
+        event: int = self.machine.record(stream)
+        self._events.add(event)
+        return event
+
+    def _wait(self, event: int, stream: int | None) -> None:
+        self._check_event(event)
+        self.machine.wait(event, stream)
+
+    def _elapsed(self, first: int, last: int) -> float:
+        self._check_event(first, last)
+        return float(self.machine.elapsed(first, last))
+
+    def _start_trace(self) -> int:
+        number: int = self.machine.start_trace()
+        self._traces.add(number)
+        return number
+
+    def _stop_trace(self, number: int) -> str:
+        if number not in self._traces:
+            raise CommandError(f"trace {number!r:.40} is not open")
+        self._traces.discard(number)
+        return str(self.machine.stop_trace(number).to_json())
+
+    def _check(self, view: Any) -> Any:
+        if not isinstance(view, View):
+            raise CommandError(f"expected a place on the GPU, got {type(view).__name__}")
+        return array_of(view, self._reach, ELEMENTS)
+
+    def _check_event(self, *events: Any) -> None:
+        for event in events:
+            if type(event) is not int or event not in self._events:
+                raise CommandError(f"event {event!r:.40} was never recorded")
+
+
+def _plain(value: Any) -> Any:
+    """What a worker sent as the machine's protocol can say it. Raises CommandError for anything else."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, View, np.ndarray)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(item) for key, item in value.items()}
+    raise CommandError(f"an argument of type {type(value).__name__}")
+
+
+def _number(parts: list[Any]) -> complex:
+    """A complex number that a worker sent in two parts."""
+    if len(parts) != 2 or not all(type(part) is float for part in parts):
+        raise CommandError("an operand that is no array and no number")
+    return complex(*parts)
+
+
+def _extent(view: View) -> int:
+    """Bytes from the buffer's begin to the view's end."""
+    itemsize = np.dtype(view.dtype).itemsize
+    return view.offset + sum(max(0, (n - 1) * s) for n, s in zip(view.shape, view.strides, strict=True)) + itemsize

@@ -1,0 +1,222 @@
+"""A box for student code: bubblewrap builds it, and gives it nothing but a system to read and a small /tmp.
+
+Inside there is no network, no process but its own, no home, no course beyond the installed library, nothing of other
+students, and no way to write anywhere but in /tmp and /dev/shm, whose size is limited. When the process that opened a
+box ends, however it ends, so does all that runs in the box.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import platform
+import shutil
+import signal
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import unrolled
+from unrolled_grader.box import seccomp
+
+SCRATCH = 256 * 2**20
+"""Bytes of /tmp, and of /dev/shm."""
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+SETTINGS = ("/etc/fonts", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
+"""What programs look up in /etc; the rest of it, users and hosts among them, stays out."""
+UNSAFE = "NONE (--unsafe-no-sandbox)"
+VARIABLE = "UNROLLED_UNSAFE_NO_SANDBOX"
+INSTALL = "Install it: `sudo apt-get install bubblewrap`, or your system's package of that name."
+ELSEWHERE = "Grade on Linux (a virtual machine will do), or pass --unsafe-no-sandbox to grade work that you trust."
+
+
+class SandboxError(RuntimeError):
+    """Student code cannot be held here: why, and the one line that helps."""
+
+
+class Box:
+    """A room that bubblewrap built. `pid` is its first process, by which others can walk in.
+
+    With `gpu`, NVIDIA's devices are in it.
+    """
+
+    def __init__(self, *, gpu: bool = False) -> None:
+        read, write = os.pipe()
+        calls = _filter(gpu)
+        with os.fdopen(read, encoding="utf-8") as info:
+            try:
+                self._holder = subprocess.Popen(
+                    # What keeps the room open says a word once it is built, and then waits.
+                    [
+                        _program(),
+                        *_arguments(gpu),
+                        *("--info-fd", str(write)),
+                        *(("--seccomp", str(calls)) if calls is not None else ()),
+                        "--",
+                        "/usr/bin/cat",
+                        "/proc/self/comm",
+                        "-",
+                    ],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=[number for number in (write, calls) if number is not None],
+                    env={"PATH": os.defpath},
+                )
+            except OSError as error:
+                raise SandboxError(f"bubblewrap could not be started: {error}") from None
+            finally:
+                os.close(write)
+                if calls is not None:
+                    os.close(calls)
+            text = info.read()
+        assert self._holder.stdout is not None
+        assert self._holder.stderr is not None
+        if not text or not self._holder.stdout.readline():
+            _, said = self._holder.communicate()
+            raise SandboxError(said.decode("utf-8", "replace").strip()[:300] or "bubblewrap ended at once")
+        for end in (self._holder.stdout, self._holder.stderr):  # to whose other ends code in the box can hold on
+            end.close()
+        self.pid = int(json.loads(text)["child-pid"])
+        self._first: int | None = os.pidfd_open(self.pid)
+
+    def pids(self) -> list[int]:
+        """The processes that keep the room open, the first of which ends all others when it ends."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [self.pid, *(map(int, children.read_text().split()) if children.exists() else ())]
+
+    def close(self) -> None:
+        """End everything that runs in the box."""
+        if self._first is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._first, signal.SIGKILL)  # and with its first process the whole room
+        os.close(self._first)
+        self._first = None
+        self._holder.kill()
+        self._holder.communicate()
+
+    def __enter__(self) -> Box:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+@functools.cache
+def problem() -> str:
+    """Empty if student code can be held on this system; else why not, and the one line that helps."""
+    if not sys.platform.startswith("linux"):
+        return f"bubblewrap, which holds student code, runs on Linux alone. {ELSEWHERE}"
+    if shutil.which("bwrap") is None:
+        return f"bubblewrap, which holds student code, is not installed. {INSTALL}"
+    try:
+        Box().close()
+    except SandboxError as error:
+        return f"bubblewrap does not work here ({error}). {_advice()}"
+    return ""
+
+
+@functools.cache
+def version() -> str:
+    """Such as "bubblewrap 0.8.0"."""
+    return subprocess.run([_program(), "--version"], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def allowed_without() -> bool:
+    """Whether the environment says that code may run without a box."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
+def _advice() -> str:
+    """The one line that helps where namespaces are forbidden."""
+    if _says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"):
+        return (
+            "This system's AppArmor forbids user namespaces, as Ubuntu does since 24.04: "
+            "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or an AppArmor profile for bwrap."
+        )
+    if _says("/proc/sys/kernel/unprivileged_userns_clone", "0"):
+        return "This kernel forbids user namespaces: `sudo sysctl kernel.unprivileged_userns_clone=1`."
+    if _says("/proc/sys/user/max_user_namespaces", "0"):
+        return "This system allows no user namespaces: `sudo sysctl user.max_user_namespaces=10000`."
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return (
+            "This is a container, which forbids namespaces: start it with `--security-opt seccomp=unconfined "
+            "--security-opt apparmor=unconfined --security-opt systempaths=unconfined`."
+        )
+    return ELSEWHERE
+
+
+def _says(file: str, text: str) -> bool:
+    try:
+        return Path(file).read_text().strip() == text
+    except OSError:
+        return False
+
+
+def _program() -> str:
+    return shutil.which("bwrap") or "bwrap"
+
+
+@functools.cache
+def _arguments(gpu: bool = False) -> tuple[str, ...]:
+    """What bubblewrap is told. The same for every box of a kind, so that it says nothing of a student."""
+    arguments = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--clearenv"]
+    arguments += ["--uid", "1000", "--gid", "1000", "--hostname", "box"]
+    help_text = subprocess.run([_program(), "--help"], capture_output=True, text=True, check=False).stdout
+    if "--disable-userns" in help_text:  # from 0.8 on: no namespaces within the box, and so no capabilities there
+        arguments += ["--disable-userns"]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for device in sorted(Path("/dev").glob("nvidia*")) if gpu else ():
+        arguments += ["--dev-bind", str(device), str(device)]
+    for folder in ("/tmp", "/dev/shm"):
+        arguments += ["--size", str(SCRATCH), "--perms", "1777", "--tmpfs", folder]
+    for secret in ("/proc/keys", "/proc/key-users"):  # the kernel's keys of whoever grades, by name
+        arguments += ["--ro-bind", "/dev/null", secret] if Path(secret).exists() else []
+    for path in _readable():
+        arguments += ["--symlink", os.readlink(path), str(path)] if path.is_symlink() else _bound(path)
+    for folder in ("/proc", "/dev", "/"):  # in /proc/sys, root may write even without any capability
+        arguments += ["--remount-ro", folder]
+    return (*arguments, "--chdir", "/tmp")
+
+
+def _filter(gpu: bool) -> int | None:
+    """An open file that the filter of system calls can be read from, for the processes that keep the room open."""
+    program = seccomp.program(platform.machine(), gpu=gpu)
+    if not program:
+        return None
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as file:
+        file.write(program)  # fits into a pipe
+    return read
+
+
+def _bound(path: Path) -> list[str]:
+    return ["--ro-bind", str(path), str(path)]
+
+
+def _readable() -> Iterator[Path]:
+    """The system, this interpreter with its packages, and the course's library: no path twice, none inside another."""
+    seen: list[Path] = []
+    named = list(map(Path, (*SYSTEM, *SETTINGS, *_python())))
+    for path in (*named, *(path.resolve() for path in named)):
+        if path.exists() and not any(path.is_relative_to(other) for other in seen):
+            seen.append(path)
+            yield path
+
+
+def _python() -> Iterator[str]:
+    """Where this interpreter, its packages and the library lie."""
+    yield str(Path(unrolled.__file__).parent)
+    yield from {sys.base_prefix, sys.base_exec_prefix}
+    paths = sysconfig.get_paths()
+    yield from {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")}
+    yield from site.getsitepackages()
+    if site.ENABLE_USER_SITE:
+        yield site.getusersitepackages()
+    yield str(Path(sys.prefix, "pyvenv.cfg"))

@@ -1,0 +1,206 @@
+"""A notebook's cells, run by IPython in the worker: magics, `await` at top level, plots and rich output as in Jupyter.
+
+What a cell displays goes out as nbformat's outputs, one message each; what it prints goes to the standard streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+from unrolled_grader.box.wire import WireError
+
+Emit = Callable[[Mapping[str, Any]], None]
+PRINTED = 1 << 16
+"""Characters that are printed before they are sent, and in one message."""
+TRACEBACK_LIMIT = 20_000
+"""Characters of a traceback that are kept."""
+NO_TEXT = "(its text cannot be shown)"
+
+
+class _Publisher(DisplayPublisher):
+    """`display` and `clear_output`, as messages."""
+
+    emit: Emit
+
+    def publish(self, data: Any, *_: Any, transient: Any = None, update: Any = False, **__: Any) -> None:
+        place = (transient or {}).get("display_id")
+        self.emit({"display": _inert(data), "id": place and str(place)[:200], "update": bool(update)})
+
+    def clear_output(self, wait: bool = False) -> None:
+        self.emit({"clear": bool(wait)})
+
+
+class _Hook(DisplayHook):
+    """The value of a cell's last expression, as a message."""
+
+    emit: Emit
+
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        self.emit({"result": _inert(format_dict)})
+
+    def finish_displayhook(self) -> None:
+        pass
+
+
+class Printed(io.TextIOBase):
+    """Standard output or standard error: what cells print, as messages in order with what they display.
+
+    What does not come by way of Python, and what a fork of this process prints, goes through the descriptor.
+    """
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self, emit: Emit, name: str, descriptor: int) -> None:
+        self._emit, self._name, self._descriptor = emit, name, descriptor
+        self._parts: list[str] = []
+        self._size = 0
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+
+    def write(self, text: str) -> int:
+        if os.getpid() != self._process:
+            return os.write(self._descriptor, text.encode(self.encoding, self.errors))
+        with self._lock:
+            self._parts.append(text)
+            self._size += len(text)
+            if self._size > PRINTED:
+                self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        with self._lock:
+            text = "".join(self._parts)
+            self._parts, self._size = [], 0
+            for start in range(0, len(text), PRINTED):
+                self._emit({"print": self._name, "text": text[start : start + PRINTED]})
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def writable(self) -> bool:
+        return True
+
+
+class Shell(InteractiveShell):
+    """IPython without a terminal and without a kernel."""
+
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_Hook)
+    system = InteractiveShell.system_piped  # so that what `!command` prints stands in the notebook
+    emit: Emit
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """There is no window to show."""
+
+    def ask_exit(self) -> None:
+        """`exit` ends nothing: the cells below are run."""
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        try:
+            name, value = str(etype.__name__), str(evalue)
+        except Exception:  # an exception whose own text raises
+            name, value = "Exception", NO_TEXT
+        lines, left = [], TRACEBACK_LIMIT
+        for line in map(str, stb):
+            lines.append(line[:left])
+            left -= len(lines[-1])
+        self.emit({"error": name[:200], "value": value[:2000], "traceback": lines})
+
+
+def new_shell(emit: Emit) -> Shell:
+    """The one shell of this process. What cells display is given to `emit`."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    for emitter in (_Publisher, _Hook, Shell):
+        emitter.emit = staticmethod(_careful(emit))
+    shell: Shell = Shell.instance(config=config)
+    sys.modules["__main__"] = shell.user_module
+    shell.enable_matplotlib("inline")  # type: ignore[no-untyped-call]
+    return shell
+
+
+def run_cell(shell: Shell, source: str, loop: asyncio.AbstractEventLoop) -> tuple[str, str] | None:
+    """Run a cell within the event loop, as Jupyter does; name and text of the error that it raised, or None."""
+    try:
+        result = loop.run_until_complete(_run(shell, source))
+    except KeyboardInterrupt as error:  # it came between two lines of the shell itself
+        shell._showtraceback(KeyboardInterrupt, error, traceback.format_exc().splitlines()[-1:])
+        return "KeyboardInterrupt", ""
+    except Exception as error:  # as IPython itself meets with an exception whose own text raises
+        return _told(error)
+    raised = result.error_before_exec or result.error_in_exec
+    return None if raised is None else _told(raised)
+
+
+def _told(error: BaseException) -> tuple[str, str]:
+    try:
+        return type(error).__name__, str(error)[:2000]
+    except Exception:
+        return type(error).__name__, NO_TEXT
+
+
+async def _run(shell: Shell, source: str) -> Any:
+    """As IPython's own kernel does it."""
+    try:
+        transformed, failed = shell.transform_cell(source), None  # type: ignore[no-untyped-call]
+    except Exception:
+        transformed, failed = source, sys.exc_info()
+    result = None
+    try:
+        result = await shell.run_cell_async(
+            source, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=failed
+        )
+    finally:
+        shell.events.trigger("post_execute")
+        shell.events.trigger("post_run_cell", result)
+    return result
+
+
+def flush() -> None:
+    """Send what was printed on its way."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # a cell may have closed or replaced it
+            stream.flush()
+
+
+def _careful(emit: Emit) -> Emit:
+    """Emits after what was printed before. Of what is too large to be sent it says so, and the cell goes on."""
+
+    def careful(message: Mapping[str, Any]) -> None:
+        flush()
+        try:
+            emit(message)
+        except WireError as error:
+            emit({"display": {"text/plain": f"[output left out: {error}]"}})
+
+    return careful
+
+
+def _inert(data: Any) -> dict[str, Any]:
+    """What is displayed, by type, as JSON can hold it; bytes, such as a picture's, in base64."""
+    return {str(kind): json.loads(json.dumps(value, default=_plain)) for kind, value in data.items()}
+
+
+def _plain(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else repr(value)

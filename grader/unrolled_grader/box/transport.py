@@ -1,0 +1,407 @@
+"""The judge's side of a worker: it tells it what to do, waits for so long and no longer, and believes nothing."""
+
+from __future__ import annotations
+
+import copy
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unrolled.checks.answers import AnswerUsedError
+from unrolled.checks.limits import TimeLimitError
+from unrolled.checks.run import ReportedError
+from unrolled.timing import BlockTime
+from unrolled_grader.box import wire
+from unrolled_grader.box.process import START_LIMIT, Process
+from unrolled_grader.box.wire import Array, Channel, WireError
+
+if TYPE_CHECKING:
+    from unrolled.simgpu.command import View
+    from unrolled_grader.box.gpu import Facade, Guarded
+
+GRACE = 1.0
+"""Seconds that code has to end after an interrupt, before everything in its box is killed."""
+DRAUGHTS = 16
+"""Times that a stream is read in a row; some print faster than anybody can read."""
+EVENTS = ("print", "display", "result", "error", "clear")
+PREPARE_LIMIT = 5.0
+"""Seconds to get ready for a block, which takes an honest worker milliseconds."""
+ASK_BYTES = 2**20
+"""Bytes of the arrays that come with a call of an object that the judge keeps, unless its class says otherwise."""
+METHODS = ("__call__", "forward", "backward")
+"""What student code may call of an object that the judge keeps, unless the `METHODS` of its class say otherwise.
+Everything else of it stays out of reach."""
+Event = Callable[[Mapping[str, Any]], None]
+Print = Callable[[str, str], None]
+
+
+class WorkerDiedError(Exception):
+    """The worker ended, was killed at its deadline, or sent what no worker sends."""
+
+
+class Worker(Process):
+    """A worker process, and the judge's conversation with it."""
+
+    def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None, gpu: bool = False) -> None:
+        super().__init__(boxed=boxed, baseline=baseline, gpu=gpu)
+        self.dead = ""
+        """Why it is dead; empty while it lives."""
+        self.overran = False
+        """Whether it was killed because its time was over."""
+        self.on_event: Event = lambda event: None
+        self.on_print: Print = lambda name, text: None
+        self._channel = Channel(self.socket)
+        self._inputs, self._replies = wire.Stack(wire.INPUTS), wire.Stack(wire.REPLIES)
+        self._places: list[list[tuple[str, Array, int]]] = []
+        self._room = 0
+        self._kept: dict[int, Any] = {}
+        self._asked, self._askable = 0, ASK_BYTES
+        self._facade: Facade | None = None
+
+    @contextmanager
+    def using(self, machine: Guarded) -> Iterator[None]:
+        """Calls within the block may take and return arrays that lie on this simulated GPU, and command it."""
+        from unrolled_grader.box.gpu import Facade
+
+        self._facade = Facade(machine)
+        try:
+            yield
+        finally:
+            self._facade = None
+
+    def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
+        """Run a cell; name and text of the error that it raised, or None. Raises TimeLimitError, WorkerDiedError."""
+        ended = self._converse({"cell": source}, "ended", limit)
+        if not (isinstance(ended, list) and len(ended) == 2):
+            return None
+        return _text(ended[0], 80), _text(ended[1], 2000)
+
+    def settle(self) -> None:
+        """See whether the worker still answers; it is dead if not."""
+        with suppress(WorkerDiedError, TimeLimitError):
+            self._converse({"settle": None}, "settled", START_LIMIT)
+
+    def bind(self, expression: str, check: str) -> Mapping[str, Any]:
+        """Have the worker take `expression` as the judged function; its answer: unbound, or bound with parameters."""
+        return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
+
+    @contextmanager
+    def ported(self) -> Iterator[None]:
+        """Within the block the worker runs the judged function on its real GPU, with NumPy arrays in and out."""
+        self._converse({"port": True}, "ported", START_LIMIT)
+        try:
+            yield
+        finally:
+            with suppress(WorkerDiedError, TimeLimitError):
+                self._converse({"port": False}, "ported", START_LIMIT)
+
+    def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
+        """What the function returns, as plain data; changes that it made to its inputs are made to ours.
+
+        Raises NotImplementedError, ReportedError for what the function raised, TimeLimitError, WorkerDiedError.
+        """
+        self._inputs.clear()
+        self._kept.clear()
+        places: list[tuple[Array, int]] = []
+        order = {
+            "args": {"list": [self._give(value, places) for value in positional]},
+            "kwargs": {"dict": [[name, self._give(value, places)] for name, value in named.items()]},
+            "gpu": None if self._facade is None else self._keep(self._facade),
+        }
+        answer = self._converse({"call": order}, None, limit)
+        if self._facade is not None:
+            self._facade.machine.check()
+            self._facade.begin()
+        if "stopped" in answer:
+            raise TimeLimitError(f"ran longer than {limit:g} s")
+        if "raised" in answer:
+            _raise(answer)
+        try:
+            value = wire.decode(answer.get("value"), self._read, gpu=self._on_gpu)
+            given = wire.decode(answer.get("given"), self._nothing, gpu=lambda view: None)
+        except WireError as error:
+            raise self._died(f"it sent no result: {error}") from None
+        for array, offset in places:
+            now = self._array_at(offset, array)
+            if now.tobytes() != array.tobytes():
+                array[...] = now
+        _take_over(list(positional), named, given)
+        return value
+
+    def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
+        """Put the inputs of a block in place. Its results are `slot` bytes each."""
+        self._inputs.clear()
+        self._places, coded = [], []
+        for arguments in inputs:
+            values: list[Any] = []
+            self._places.append([])
+            for name, value in arguments.items():
+                put: list[tuple[Array, int]] = []
+                values.append([name, self._give(value, put)])
+                self._places[-1] += [(name, array, offset) for array, offset in put]
+            coded.append({"dict": values})
+        self._make_room(slot * len(coded))
+        self._converse({"prepare": {"inputs": coded, "slot": slot, "size": self._inputs.used}}, "ready", PREPARE_LIMIT)
+
+    def _make_room(self, size: int) -> None:
+        """Have pages for so many bytes of results, so that the worker only has to map them."""
+        if size > self._room and sys.platform == "linux":
+            os.posix_fallocate(self.arena, wire.RESULTS.start, size)
+        self._room = max(size, self._room)
+
+    def go(self, calls: int, limit: float) -> BlockTime:
+        """Run a block, timed by this side's clock. Raises what `call` raises."""
+        self._expect_silence()
+        nonce = secrets.token_hex(8)
+        cpu, wall = self.cpu_seconds(), time.perf_counter()
+        answer = self._converse({"go": {"calls": calls, "nonce": nonce}}, None, limit)
+        wall, cpu = time.perf_counter() - wall, self.cpu_seconds() - cpu
+        if "stopped" in answer:
+            raise TimeLimitError(f"ran longer than {limit:g} s")
+        if "raised" in answer:
+            _raise(answer)
+        if answer.get("done") != nonce:
+            raise self._died("it sent an answer to another question")
+        return BlockTime(wall, cpu)
+
+    def _expect_silence(self) -> None:
+        """What has been sent unasked would pass for the answer to what comes next."""
+        for key, _ in self.selector.select(0):
+            if key.data == "channel":
+                raise self._died("it sent an answer before it was asked")
+        if self._channel.pending:
+            raise self._died("it sent more than it was asked for")
+
+    def result(self, number: int, slot: int, like: Array) -> Array:
+        """The result for the block's inputs with this number, as the shared file holds it now."""
+        return self._array_at(wire.RESULTS.start + number * slot, like)
+
+    def inputs_now(self, number: int) -> dict[str, Array]:
+        """The arrays among the block's inputs with this number, as the shared file holds them now."""
+        return {name: self._array_at(offset, array) for name, array, offset in self._places[number]}
+
+    def _converse(self, message: Mapping[str, Any], key: str | None, limit: float) -> Any:
+        """Send a message and wait for its answer, or for the value under `key` in it."""
+        if self.dead:
+            raise WorkerDiedError(self.dead)
+        try:
+            self.socket.settimeout(START_LIMIT)
+            self._channel.send(message)
+            answer = self._answer(time.monotonic() + limit, limit)
+        except (OSError, EOFError) as error:
+            raise self._died(f"it ended: {error}" if isinstance(error, OSError) else "it ended") from None
+        except WireError as error:
+            raise self._died(f"it sent {error}") from None
+        if key is None:
+            return answer
+        if key not in answer:
+            raise self._died("it sent an answer of another kind")
+        return answer[key]
+
+    def _answer(self, deadline: float, limit: float) -> dict[str, Any]:
+        """The next message that is an answer. What is printed, shown and asked meanwhile is seen to."""
+        interrupted = False
+        while True:
+            message = self._channel.next()
+            if message is None:
+                if not self._wait(deadline):
+                    if interrupted:
+                        self.overran = True
+                        self._died(f"still busy {limit:g} s after its start, and after an interrupt")
+                        raise TimeLimitError(f"ran longer than {limit:g} s")
+                    self.send_signal(signal.SIGINT)
+                    interrupted, deadline = True, time.monotonic() + GRACE
+            elif time.monotonic() > deadline + GRACE:
+                self.overran = True
+                self._died("it went on sending after its time was over")
+                raise TimeLimitError(f"ran longer than {limit:g} s")
+            elif any(kind in message for kind in EVENTS):
+                self._drain()
+                if "print" in message:
+                    name = "stderr" if message["print"] == "stderr" else "stdout"
+                    self.on_print(name, _text(message.get("text"), wire.MESSAGE_LIMIT))
+                else:
+                    self.on_event(message)
+            elif "ask" in message:
+                self.socket.settimeout(max(0.1, deadline + GRACE - time.monotonic()))  # it may ask and not listen
+                self._channel.send(self._reply(message))
+            else:
+                self._drain()
+                return message
+
+    def _wait(self, deadline: float) -> bool:
+        """Take in what arrives next; False if nothing came until the deadline."""
+        ready = self.selector.select(max(0.0, deadline - time.monotonic()))
+        for key, _ in ready:
+            if key.data == "channel":
+                self._channel.fill()
+            else:
+                self._read_stream(key.fd, key.data)
+        return bool(ready) and time.monotonic() < deadline
+
+    def _drain(self) -> None:
+        """Take in what has been printed so far."""
+        for key, _ in self.selector.select(0):
+            if key.data == "channel":
+                continue
+            for _ in range(DRAUGHTS):
+                if not self._read_stream(key.fd, key.data):
+                    break
+
+    def _read_stream(self, descriptor: int, name: str) -> bool:
+        try:
+            data = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return False
+        if not data:
+            self.selector.unregister(descriptor)
+            os.close(descriptor)
+            return False
+        self.on_print(name, data.decode("utf-8", "replace"))
+        return len(data) == 1 << 16
+
+    def _reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a method of an object that the judge keeps, for the worker; the object is the judge's own code."""
+        number, method = message["ask"], message.get("method")
+        target = self._kept.get(number) if isinstance(number, int) else None
+        if not isinstance(method, str) or method not in _of(target, "METHODS") or not hasattr(target, method):
+            return {"refused": f"there is no {_text(method, 40)!r} to call"}
+        self._asked, self._askable = 0, _of(target, "ASK_BYTES")
+        if self._facade is not None:
+            self._facade.begin()
+        try:
+            place = (lambda view: view) if target is self._facade else self._on_gpu
+            positional, named = wire.decode(message.get("with"), self._read_asked, gpu=place)
+            if target is not self._facade and not all(map(_is_numeric, (*positional, *named.values()))):
+                raise TypeError("takes numbers and arrays, and lists of them")
+            value = getattr(target, method)(*positional, **named)
+            self._replies.clear()
+            if self._facade is None:
+                value = copy.deepcopy(value)
+            return {"value": wire.encode(value, self._put_reply, self._view)}
+        except (Exception, TimeLimitError) as error:
+            return {"refused": f"{type(error).__name__}: {error}"[:300]}
+
+    def _give(self, value: Any, places: list[tuple[Array, int]]) -> Any:
+        """A value as JSON; arrays are put in place, objects stay here and a number goes in their stead."""
+        if isinstance(value, (list, tuple)):
+            return {"tuple" if isinstance(value, tuple) else "list": [self._give(item, places) for item in value]}
+        if self._facade is not None and isinstance(value, dict):
+            return {"dict": [[self._give(key, places), self._give(item, places)] for key, item in value.items()]}
+        if isinstance(value, np.ndarray):
+            coded = wire.encode(value, self._put)
+            places.append((value, coded["array"][2]))
+            return coded
+        coded = wire.encode(value, self._put, self._view)
+        if isinstance(coded, dict) and "object" in coded:
+            return {"remote": self._keep(value)}
+        return coded
+
+    def _keep(self, value: Any) -> int:
+        """The number under which the worker may ask for something of an object."""
+        self._kept[len(self._kept)] = value
+        return len(self._kept) - 1
+
+    def _view(self, value: Any) -> View | None:
+        """Where an array on the simulated GPU lies; from now on the worker may reach it."""
+        if self._facade is None or not hasattr(value, "as_view"):
+            return None
+        return self._facade.give(value)
+
+    def _on_gpu(self, view: View) -> Any:
+        """The array at a place on the simulated GPU that the worker names. Raises WireError if that is none of its."""
+        if self._facade is None:
+            raise WireError("a place on a GPU, and there is none")
+        try:
+            return self._facade.array(view)
+        except (ValueError, TypeError, OverflowError, MemoryError) as error:
+            raise WireError(f"a place on the GPU: {error}") from None
+
+    def _put(self, array: Array) -> int:
+        return self._write(array, self._inputs)
+
+    def _put_reply(self, array: Array) -> int:
+        return self._write(array, self._replies)
+
+    def _write(self, array: Array, stack: wire.Stack) -> int:
+        offset = stack.take(array.nbytes)
+        os.pwrite(self.arena, array.data, offset)
+        return offset
+
+    def _read(self, offset: int, size: int) -> bytearray:
+        data = bytearray(size)
+        read = os.preadv(self.arena, [data], offset) if size else 0
+        if read != size:
+            raise WireError(f"only {read:,} of {size:,} bytes at {offset:,}")
+        return data
+
+    def _read_asked(self, offset: int, size: int) -> bytearray:
+        self._asked += size
+        if self._asked > self._askable:
+            raise ValueError(f"more than {self._askable:,} bytes in one call")
+        return self._read(offset, size)
+
+    def _array_at(self, offset: int, like: Array) -> Array:
+        array: Array = np.frombuffer(self._read(offset, like.nbytes), like.dtype).reshape(like.shape)
+        return array
+
+    def _nothing(self, offset: int, size: int) -> bytearray:
+        return bytearray(size)
+
+    def _died(self, why: str) -> WorkerDiedError:
+        self.dead = why
+        self.kill()
+        return WorkerDiedError(why)
+
+
+def _raise(answer: Mapping[str, Any]) -> None:
+    """Raise what the worker reports that the function raised."""
+    name, lines = _text(answer["raised"], 80), answer.get("lines")
+    said = [text for line in lines[:5] if (text := _text(line, 500))] if isinstance(lines, list) else []
+    said = said or [f"raised {name}"]
+    if name == "NotImplementedError":
+        raise NotImplementedError
+    if name == "AnswerUsedError":
+        raise AnswerUsedError(said[0].removeprefix("raised AnswerUsedError: "))
+    raise ReportedError(said)
+
+
+def _of(target: Any, name: str) -> Any:
+    """What the class of an object that the judge keeps allows."""
+    return getattr(type(target), name, globals()[name])
+
+
+def _text(value: Any, length: int) -> str:
+    """What should be a text, cut; empty if it is none."""
+    return value[:length] if isinstance(value, str) else ""
+
+
+def _take_over(positional: Sequence[Any], named: Mapping[str, Any], given: Any) -> None:
+    """Make in our lists the changes that the function made in its own; arrays are looked at in the shared file."""
+    if not (isinstance(given, list) and len(given) == 2 and isinstance(given[1], dict)):
+        return
+    for ours, theirs in ((positional, given[0]), (named.values(), given[1].values())):
+        for value, now in zip(ours, theirs, strict=False):
+            if isinstance(value, list) and isinstance(now, list) and all(map(_is_plain, value)):
+                value[:] = now
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a Python number, or nested lists of them."""
+    return all(map(_is_plain, value)) if isinstance(value, (list, tuple)) else isinstance(value, (int, float))
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether NumPy can take it for numbers. In an array of texts each would be as long as the longest."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_numeric, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biufc"
+    return value is None or isinstance(value, (int, float, np.number, np.bool_)) or hasattr(value, "as_view")

@@ -1,0 +1,276 @@
+"""The worker: it runs a student's notebook, and calls the student's functions when the judge says so.
+
+It decides nothing and knows no expected result: arrays come in, arrays go out, times are taken at the other end.
+Student code shares this process and may change anything in it. That is why nothing here is trusted: what a hostile
+worker can say is no more than a wrong result, a slow one, or nonsense.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import mmap
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+from unrolled import checks, device, simgpu
+from unrolled.checks import gpu as on_gpu
+from unrolled.checks.ambient import set_aside
+from unrolled.checks.answers import answers_of, checks_functions, withheld
+from unrolled.checks.compare import shortened
+from unrolled.checks.run import TEXT_LIMIT, crash_lines
+from unrolled.simgpu.command import View
+from unrolled_grader.box import wire
+from unrolled_grader.box.remote import RemoteMachine
+from unrolled_grader.box.shell import Printed, flush, new_shell, run_cell
+from unrolled_grader.box.wire import Array, Channel
+
+ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
+"""What each check's function must not call, found before student code can change where to look."""
+OF_CHECKS = withheld(checks_functions())
+"""No function of the notebook needs any of these: what its inputs are made of stays with the judge."""
+
+
+def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gpu: bool = False) -> None:
+    """Answer the judge until it hangs up. With a `baseline` there is no notebook, and every call goes to it.
+
+    With `gpu` the baseline runs on the real GPU. `descriptors`: socket to the judge, shared file, and the pipes for
+    standard output and standard error.
+    """
+    channel, arena, out, err = descriptors
+    for source, target in ((out, 1), (err, 2)):
+        os.dup2(source, target)
+        os.close(source)
+    connection = Channel(socket.socket(fileno=channel))
+    sys.stdout, sys.stderr = Printed(connection.send, "stdout", 1), Printed(connection.send, "stderr", 2)
+    if gpu and baseline is not None:
+        baseline = on_gpu.ported(baseline, device.gpu())
+    _Worker(connection, mmap.mmap(arena, wire.ARENA), baseline).serve()
+
+
+MADV_POPULATE_WRITE = 23
+"""Of madvise(2): map the pages and make them writable. Python has no name for it yet."""
+
+
+class _Worker:
+    """What the worker keeps between messages."""
+
+    def __init__(self, channel: Channel, memory: mmap.mmap, baseline: Callable[..., Any] | None) -> None:
+        self.channel = channel
+        self.memory = memory
+        self.view = memoryview(memory)
+        self.bytes = np.frombuffer(memory, np.uint8)
+        self.results = wire.Stack(wire.RESULTS)
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        self.shell = new_shell(channel.send) if baseline is None else None
+        self.function: Callable[..., Any] | None = baseline
+        self.written: Callable[..., Any] | None = baseline
+        """The function as it was written: to be found in a crash, while another one may run it."""
+        self.machine: RemoteMachine | None = None
+        self.answers = ExitStack()
+        self.pools = threadpoolctl.ThreadpoolController()
+        self.block: list[dict[str, Any]] = []
+        self.slot = 0
+        self.asking = threading.Lock()
+        self.touched: dict[int, int] = {}
+
+    def serve(self) -> None:
+        answer: dict[str, Callable[[Any], dict[str, Any]]] = {
+            "cell": self.run_cell,
+            "settle": lambda _: {"settled": True},
+            "bind": self.bind,
+            "port": self.port,
+            "call": self.call,
+            "prepare": self.prepare,
+            "go": self.go,
+        }
+        while True:
+            try:
+                message = self.channel.receive()
+            except EOFError:
+                return
+            except KeyboardInterrupt:  # came too late: what it was to stop had ended
+                continue
+            ((kind, content),) = message.items()
+            self.channel.send(answer[kind](content))
+
+    def run_cell(self, source: str) -> dict[str, Any]:
+        """Run a cell; its error, if it raised one. What it displayed was sent before."""
+        assert self.shell is not None
+        self.answers.close()
+        error = run_cell(self.shell, source, self.loop)
+        flush()
+        return {"ended": None if error is None else list(error)}
+
+    def bind(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Take what an expression of the notebook gives as the function that is judged, and describe it.
+
+        From now on the library's answers to it are withheld, until the next cell runs: not in the time of a block.
+        """
+        assert self.shell is not None
+        self.answers.close()
+        try:
+            found = eval(order["expression"], self.shell.user_ns)
+        except Exception as error:
+            return {"unbound": [type(error).__name__, shortened(error, TEXT_LIMIT)]}
+        self.function = self.written = found
+        self.answers.enter_context(OF_CHECKS)
+        self.answers.enter_context(withheld(ANSWERS.get(order["check"], ())))
+        if not callable(found):
+            return {"bound": type(found).__name__, "parameters": None, "callable": False}
+        return {"bound": type(found).__name__, "parameters": _parameters(found), "callable": True}
+
+    def port(self, real: bool) -> dict[str, Any]:
+        """Run the function on the real GPU from now on, or no longer."""
+        assert self.written is not None
+        self.function = on_gpu.ported(self.written, device.gpu()) if real else self.written
+        return {"ported": real}
+
+    def call(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Call the function once, with inputs that lie in the shared file or on the judge's simulated GPU."""
+        if order["gpu"] is None:
+            return self._call(order)
+        self.machine = RemoteMachine(self._asked, order["gpu"], on_gpu.PROFILE)
+        simgpu.connect(self.machine)
+        try:
+            return self._call(order)
+        finally:
+            self.machine = None
+            simgpu.disconnect()
+
+    def _call(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.function is not None
+        self.results.clear()
+        try:
+            positional, named = (
+                wire.decode(order[part], self._bytes, self._remote, simgpu.ndarray.from_view)
+                for part in ("args", "kwargs")
+            )
+            with set_aside():
+                value = self.function(*positional, **named)
+                coded = wire.encode(value, self._put, self._view)
+            given = wire.encode([positional, named], self._skip, self._view)
+            return {"value": coded, "given": given}
+        except KeyboardInterrupt:
+            return {"stopped": True}
+        except BaseException as error:  # SystemExit and its like, too
+            return {"raised": type(error).__name__, "lines": crash_lines(error, self.written or self._call)}
+
+    def prepare(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Get ready for a block: its inputs as arrays on the shared file, one BLAS thread, no garbage."""
+        self.block = [wire.decode(kwargs, self._bytes) for kwargs in order["inputs"]]
+        self.slot = order["slot"]
+        self.touch(wire.INPUTS.start, order["size"])
+        self.touch(wire.RESULTS.start, self.slot * len(self.block))
+        self.pools.limit(limits=1)
+        gc.collect(0)
+        return {"ready": len(self.block)}
+
+    def touch(self, start: int, size: int) -> None:
+        """Use every page that was never used, so that none is mapped while the clock runs."""
+        used = self.touched.get(start, 0)
+        if size > used:
+            first = (start + used) // mmap.PAGESIZE * mmap.PAGESIZE
+            try:  # all at once: page by page takes ten times as long, and that is CPU time outside of the blocks
+                self.memory.madvise(MADV_POPULATE_WRITE, first, start + size - first)
+            except OSError:  # Linux before 5.14, and other systems
+                self.bytes[first : start + size : mmap.PAGESIZE] |= 0
+            self.touched[start] = size
+
+    def go(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the block. A call counts when its result lies in the shared file."""
+        function, block, slot, memory = self.function, self.block, self.slot, self.bytes
+        assert function is not None
+        start, places = wire.RESULTS.start, len(block)
+        gc.disable()
+        try:
+            with set_aside():
+                for number in range(order["calls"]):
+                    place = number % places
+                    result = np.ascontiguousarray(function(**block[place])).reshape(-1).view(np.uint8)
+                    offset = start + place * slot
+                    memory[offset : offset + min(slot, result.size)] = result[:slot]
+            return {"done": order["nonce"]}
+        except KeyboardInterrupt:
+            return {"stopped": True}
+        except BaseException as error:
+            return {"raised": type(error).__name__, "lines": crash_lines(error, self.written or function)}
+        finally:
+            gc.enable()
+
+    def _bytes(self, offset: int, size: int) -> memoryview:
+        return self.view[offset : offset + size]
+
+    def _copied(self, offset: int, size: int) -> bytearray:
+        return bytearray(self.view[offset : offset + size])
+
+    def _put(self, array: Array) -> int:
+        offset = self.results.take(array.nbytes)
+        self.bytes[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
+        return offset
+
+    def _skip(self, array: Array) -> int:
+        """Arrays that were given lie in the judge's sight already."""
+        return 0
+
+    def _remote(self, number: int) -> Remote:
+        return Remote(self._ask, number)
+
+    def _view(self, value: Any) -> View | on_gpu.Stray | None:
+        """Where an array on a simulated GPU lies, if it is the judge's."""
+        if not isinstance(value, simgpu.ndarray):
+            return None
+        return value.as_view() if value._memory.machine is self.machine else on_gpu.Stray()
+
+    def _ask(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Have the judge call a method of an object that it keeps."""
+        answer = self._asked(number, method, positional, named)
+        if "refused" in answer:
+            raise TypeError(answer["refused"])
+        return answer["value"]
+
+    def _asked(self, number: int, method: str, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The judge's answer: {"value": what the method returned}, or {"refused": why not}."""
+        with self.asking:  # several threads may ask at once
+            self.results.clear()  # of what was asked before
+            coded = wire.encode([list(positional), dict(named)], self._put, self._view)
+            self.channel.send({"ask": number, "method": method, "with": coded})
+            answer = self.channel.receive()
+        if "value" in answer:
+            answer["value"] = wire.decode(answer["value"], self._copied, None, simgpu.ndarray.from_view)
+        return answer
+
+
+class Remote:
+    """Stands for an object that the judge keeps: a network to evaluate, a layer, a function to differentiate."""
+
+    def __init__(self, ask: Callable[..., Any], number: int) -> None:
+        self._ask, self._number = ask, number
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, "__call__", positional, named)
+
+    def forward(self, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, "forward", positional, named)
+
+    def backward(self, *positional: Any, **named: Any) -> Any:
+        return self._ask(self._number, "backward", positional, named)
+
+
+def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:
+    """Name, kind and whether there is a default, for each parameter; None for a builtin that does not tell."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return None
+    return [[parameter.name, int(parameter.kind), parameter.default is not parameter.empty] for parameter in found]

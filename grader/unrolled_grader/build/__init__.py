@@ -1,0 +1,1 @@
+"""From lessons to notebooks, wheels and the site."""

@@ -1,0 +1,328 @@
+"""From lessons/NN_topic.py to solutions/ and notebooks/, the same bytes every time.
+
+A lesson is written once, as a Jupytext percent script with nbgrader's metadata on its cells. `build` makes the complete
+notebook from it, has nbgrader's own GenerateAssignment make the learner's, and replaces what differs in the checkout;
+`check` says what would be replaced. Nothing edits a notebook afterwards, so that formgrader's Generate gives the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import importlib
+import logging
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import unrolled
+from unrolled.cli import Subparsers, checkout
+from unrolled_grader.build.variants import LessonError, chosen, put, require
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+SOLUTIONS, NOTEBOOKS = "solutions", "notebooks"
+CHOICES = "lib/unrolled/checks/course.json"
+LESSON_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+START = re.compile(r"""check\.start\(\s*["'](?P<lesson>[^"']*)["']\s*(?:,\s*["'][^"']*["']\s*)?\)""")
+KEPT_METADATA = ("nbgrader", "tags")
+BEGIN, END = "BEGIN SOLUTION", "END SOLUTION"
+
+NO_ADDRESS = """\
+# This copy of the course has no address to install itself from. If the import below fails, install the course's folder:
+#     %pip install -q PATH/TO/THE/COURSE
+# Instructors: set repository and tag in pyproject.toml, then run `make build`."""
+INSTALL = """\
+try:
+    import unrolled
+except ModuleNotFoundError:
+    %pip install -q "unrolled @ {wheel}\""""
+BADGE = (
+    "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
+    "(https://colab.research.google.com/github/{path}/blob/{tag}/{notebook})"
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where learners fetch the course from; both parts empty while the course has no public home."""
+
+    repository: str = ""
+    tag: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.repository) != bool(self.tag):
+            raise LessonError("pyproject.toml: [tool.unrolled] needs both repository and tag, or neither")
+        if self.repository and not self.repository.startswith("https://"):
+            raise LessonError(f"pyproject.toml: repository must be an https:// address, got {self.repository!r}")
+
+    @property
+    def github(self) -> str:
+        """OWNER/NAME if the repository is on GitHub; else empty."""
+        found = re.fullmatch(r"https://github\.com/([^/]+/[^/]+?)(\.git)?/?", self.repository)
+        return found[1] if found else ""
+
+    def badge(self, lesson: str) -> str:
+        """Markdown that opens the lesson in Colab, which knows GitHub only; else empty."""
+        if not self.github:
+            return ""
+        return BADGE.format(path=self.github, tag=self.tag, notebook=f"{NOTEBOOKS}/{lesson}/{lesson}.ipynb")
+
+    def wheel(self) -> str:
+        """Where pip gets this version: on GitHub the wheel of the tag's release, elsewhere the tag itself."""
+        if not self.github:
+            return f"git+{self.repository}@{self.tag}"
+        file = f"unrolled-{unrolled.__version__}-py3-none-any.whl"
+        return f"https://github.com/{self.github}/releases/download/{self.tag}/{file}"
+
+    def install(self) -> str:
+        """What the first code cell starts with. pip leaves alone what is there: NumPy and CuPy stay Colab's."""
+        return INSTALL.format(wheel=self.wheel()) if self.repository else NO_ADDRESS
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file of solutions/ or notebooks/ that is not what its lesson makes. `kind`: missing, differs or stale."""
+
+    kind: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.kind})"
+
+
+def build(root: Path) -> list[Change]:
+    """Bring solutions/ and notebooks/ in line with the lessons and return what was changed.
+
+    Raises LessonError, and then touches nothing, if a lesson cannot be built.
+    """
+    made = make(root)
+    changes = differences(root, made)
+    for change in changes:
+        file = root / change.path
+        if change.kind == "stale":
+            file.unlink()
+            if not any(file.parent.iterdir()):
+                file.parent.rmdir()
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(made[change.path])
+    return changes
+
+
+def check(root: Path) -> list[Change]:
+    """What `build` would change. Raises LessonError if a lesson cannot be built."""
+    return differences(root, make(root))
+
+
+def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
+    """Compare the notebooks under `root` with what was made of the lessons, byte by byte."""
+    there = {
+        file.relative_to(root).as_posix()
+        for folder in (SOLUTIONS, NOTEBOOKS)
+        for file in root.glob(f"{folder}/*/*.ipynb")
+    }
+    changes = [Change("stale", path) for path in there - made.keys()]
+    changes += [Change("missing", path) for path in made.keys() - there]
+    changes += [Change("differs", path) for path in made.keys() & there if (root / path).read_bytes() != made[path]]
+    return sorted(changes, key=lambda change: change.path)
+
+
+def make(
+    root: Path, variants: Mapping[str, str] | None = None, lessons: Iterable[str] | None = None
+) -> dict[str, bytes]:
+    """The bytes of the course's notebooks, by path relative to `root`, made in a temporary folder.
+
+    `variants` gives, for an exercise, the suffix of the variant that stands in its place, as in {"im2col": "nhwc"}, by
+    default what course.json in `root` chooses; `lessons` are those to make, by default all. Raises LessonError if one
+    cannot be made, or does not exist.
+    """
+    files = find_lessons(root)
+    wanted = _chosen(root) if variants is None else variants
+    require(root, wanted)
+    if unknown := [name for name in lessons or () if name not in files]:
+        raise LessonError(f"there is no lesson {unknown[0]}; there are {', '.join(files)}")
+    files = {name: file for name, file in files.items() if lessons is None or name in set(lessons)}
+    if not files:
+        return {}
+    address = read_address(root)
+    with tempfile.TemporaryDirectory(prefix="unrolled-build-") as scratch:
+        for name, file in files.items():
+            _write(Path(scratch, SOLUTIONS, name, f"{name}.ipynb"), solution_notebook(file, address, wanted))
+        generate(Path(scratch), nbgrader_config(root), list(files))
+        return {
+            file.relative_to(scratch).as_posix(): file.read_bytes()
+            for file in sorted(Path(scratch).glob("*/*/*.ipynb"))
+        }
+
+
+def _chosen(root: Path) -> Mapping[str, str]:
+    """The variants that the class in `root` chose, none in the course itself."""
+    from unrolled.checks import choices  # and with it NumPy, which the command line does without
+
+    try:
+        return choices.read(root / CHOICES).variants
+    except ValueError as error:
+        raise LessonError(str(error)) from error
+
+
+def find_lessons(root: Path) -> dict[str, Path]:
+    """The lessons' sources by name, in order. Raises LessonError for a script whose name is not NN_topic.py."""
+    files = sorted((root / "lessons").glob("*.py"))
+    for file in files:
+        if not LESSON_NAME.fullmatch(file.stem):
+            raise LessonError(f"lessons/{file.name}: a lesson is named NN_topic.py, such as 02_convolution.py")
+    return {file.stem: file for file in files}
+
+
+def read_address(root: Path) -> Address:
+    """Repository and tag from [tool.unrolled] in pyproject.toml."""
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    table = toml.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["unrolled"]
+    return Address(table.get("repository", ""), table.get("tag", ""))
+
+
+def solution_notebook(file: Path, address: Address, variants: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
+    """The complete notebook of the lesson in `file`, without outputs, with these variants in place of their exercises.
+
+    Raises LessonError if the lesson or a variant is malformed.
+    """
+    import jupytext
+    from nbformat import NotebookNode
+
+    name = file.stem
+    nb: NotebookNode = jupytext.reads(file.read_text(encoding="utf-8"), fmt="py:percent")
+    for exercise, variant in chosen(file, nb.cells, variants).items():
+        nb.cells = put(name, nb.cells, exercise, variant)
+    for cell in nb.cells:
+        cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_METADATA if key in cell.metadata})
+        _check_regions(name, cell)
+    for cell, cell_id in zip(nb.cells, cell_ids(name, nb.cells), strict=True):
+        cell.id = cell_id
+    _write_header(name, nb, address)
+    _write_start(name, nb, address)
+    nb.nbformat, nb.nbformat_minor = 4, 5
+    nb.metadata = NotebookNode(
+        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
+        language_info={"name": "python"},
+        unrolled={"lesson": name, "version": unrolled.__version__},
+    )
+    return nb
+
+
+def cell_ids(lesson: str, cells: list[NotebookNode]) -> list[str]:
+    """An id a cell that depends on the lesson's text alone: its grade_id, else a hash of its source and occurrence."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for cell in cells:
+        source = f"{cell.cell_type}\n{cell.source}"
+        seen[source] += 1
+        digest = hashlib.sha256(f"{source}\n{seen[source]}".encode()).hexdigest()[:12]
+        ids.append(cell.metadata.get("nbgrader", {}).get("grade_id") or digest)
+    for cell_id, count in Counter(ids).items():
+        if count > 1:
+            raise LessonError(f"{lesson}: {count} cells have the grade_id {cell_id!r}")
+        if not CELL_ID.fullmatch(cell_id):
+            raise LessonError(f"{lesson}: the grade_id {cell_id!r} must be 1-64 letters, digits, - or _")
+    return ids
+
+
+def _check_regions(lesson: str, cell: NotebookNode) -> None:
+    """nbgrader drops an END without a BEGIN and keeps the lines above it, so that a typing error shows a solution."""
+    markers = [BEGIN if BEGIN in line else END for line in cell.source.split("\n") if BEGIN in line or END in line]
+    if markers != [BEGIN, END] * (len(markers) // 2):
+        first = next(line for line in cell.source.split("\n") if line.strip())
+        raise LessonError(f"{lesson}: {BEGIN} and {END} do not pair up in the cell that starts with {first!r}")
+
+
+def _write_header(lesson: str, nb: NotebookNode, address: Address) -> None:
+    """Put the badge below the title."""
+    if not nb.cells or nb.cells[0].cell_type != "markdown" or not nb.cells[0].source.startswith("# "):
+        raise LessonError(f"{lesson}: the first cell must be markdown and start with the title, '# …'")
+    if badge := address.badge(lesson):
+        title, _, rest = nb.cells[0].source.partition("\n")
+        nb.cells[0].source = f"{title}\n\n{badge}\n{rest}".rstrip("\n")
+
+
+def _write_start(lesson: str, nb: NotebookNode, address: Address) -> None:
+    """Put the course's version and the way to install it into the first code cell."""
+    cell = next((cell for cell in nb.cells if cell.cell_type == "code"), None)
+    call = START.search(cell.source) if cell else None
+    if cell is None or call is None or call["lesson"] != lesson:
+        raise LessonError(f'{lesson}: the first code cell must call check.start("{lesson}")')
+    source = START.sub(f'check.start("{lesson}", "{unrolled.__version__}")', cell.source)
+    cell.source = f"{address.install()}\n{source}"
+
+
+def _write(file: Path, nb: NotebookNode) -> None:
+    import nbformat
+
+    file.parent.mkdir(parents=True)
+    with file.open("w", encoding="utf-8", newline="\n") as stream:
+        nbformat.write(nb, stream)
+
+
+def nbgrader_config(root: Path) -> Any:
+    """The traitlets configuration that nbgrader's commands read in `root`."""
+    from traitlets.config.loader import PyFileConfigLoader
+
+    return PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+
+
+def generate(course: Path, config: Any, lessons: list[str]) -> None:
+    """Have nbgrader make course/notebooks from course/solutions, without a database.
+
+    Raises LessonError with what nbgrader said.
+    """
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.utils import capture_log
+
+    config = copy.deepcopy(config)
+    config.CourseDirectory.root = str(course)
+    config.SaveCells.enabled = False
+    log = logging.getLogger(__name__)  # captured below; on the screen it would be noise
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    for lesson in lessons:
+        directory = CourseDirectory(config=config, assignment_id=lesson)
+        converter = GenerateAssignment(coursedir=directory, config=config, log=log, no_database=True, force=True)
+        result = capture_log(converter)
+        if not result["success"]:
+            said = [line for line in result.get("log", "").splitlines() if line.startswith("[ERROR]")]
+            raise LessonError(f"{lesson}: nbgrader refuses it: " + " ".join(said or [result["error"]]))
+
+
+def add(subparsers: Subparsers) -> None:
+    """The `unrolled build` command."""
+    parser = subparsers.add_parser("build", help="make solutions/ and notebooks/ from lessons/")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if anything would be changed")
+    parser.set_defaults(run=_command)
+
+
+def _command(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    lessons = find_lessons(root)
+    changes = check(root) if arguments.check else build(root)
+    for change in changes:
+        print(change if arguments.check else f"{'removed' if change.kind == 'stale' else 'made'} {change.path}")
+    if not lessons:
+        print("lessons/ holds no lesson (NN_topic.py) yet")
+    elif not changes:
+        print(f"solutions/ and notebooks/ are what the {len(lessons)} lessons make of them")
+    elif not arguments.check:
+        print(f"lessons: {len(lessons)}, files changed: {len(changes)}")
+    if arguments.check and changes:
+        print("unrolled build: these are not what lessons/ makes of them; run `make build`", file=sys.stderr)
+        return 1
+    return 0

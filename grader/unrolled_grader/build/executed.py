@@ -1,0 +1,78 @@
+"""The complete lessons, executed once and kept under build/executed for as long as nothing they depend on changes.
+
+The site shows their outputs, and the tests ask them for the first of the four facts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+import numpy as np
+
+import unrolled
+from unrolled import notebooks
+from unrolled.notebooks import Executed
+from unrolled_grader.build.authoring import SOLUTIONS
+
+FOLDER = Path("build", "executed")
+CELL_TIMEOUT = 600.0
+
+
+def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, Executed]:
+    """Several complete lessons, executed, by name; `at_once` of them side by side."""
+    names = list(names)
+    with ThreadPoolExecutor(at_once) as pool:
+        return dict(zip(names, pool.map(lambda name: lesson(root, name), names), strict=True))
+
+
+def lesson(root: Path, name: str) -> Executed:
+    """The complete notebook of one lesson, executed now or in an earlier run of the same bytes by the same library.
+
+    Only a run in which nothing went wrong and every check passed is kept. What is read back has seconds 0.
+    """
+    source = root / SOLUTIONS / name / f"{name}.ipynb"
+    kept = root / FOLDER / f"{name}.{digest(source)}.ipynb"
+    if kept.is_file():
+        notebook = notebooks.read(kept)
+        return Executed(notebook, notebooks.reports(notebook), (), None, 0.0)
+    with tempfile.TemporaryDirectory(prefix="unrolled-executed-") as scratch:
+        result = notebooks.run(source, cwd=scratch, cell_timeout=CELL_TIMEOUT)
+    if clean(result):
+        _keep(result, kept)
+    return result
+
+
+def clean(result: Executed) -> bool:
+    """Whether nothing raised and every check earned all that can be earned on this machine."""
+    found = [report.report() for report in result.reports.values()]
+    complete = all(report.points + report.deferred == report.max_points for report in found)
+    return not result.errors and result.stopped is None and complete
+
+
+def digest(source: Path) -> str:
+    """What an execution depends on: the notebook's bytes, the library, and the versions of Python and NumPy."""
+    hashed = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
+    hashed.update(source.read_bytes())
+    library = Path(unrolled.__file__).parent
+    for file in sorted(library.rglob("*")):
+        if file.is_file() and file.suffix in (".py", ".json"):
+            hashed.update(file.relative_to(library).as_posix().encode() + b"\0" + file.read_bytes())
+    return hashed.hexdigest()[:20]
+
+
+def _keep(result: Executed, file: Path) -> None:
+    """Write the notebook in one step, and drop those that it replaces: all are made, none is anyone's work."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for older in file.parent.glob(f"{file.name.split('.')[0]}.*.ipynb"):
+        older.unlink(missing_ok=True)
+    half = file.with_name(f"{file.name}.{os.getpid()}")
+    with half.open("w", encoding="utf-8", newline="\n") as stream:
+        nbformat.write(result.notebook, stream)
+    half.replace(file)

@@ -1,0 +1,75 @@
+"""The sample class: what eight students hand in, made from the lessons' own solutions and a few changed functions.
+
+`grader/sample_class/STUDENT/lessonNN.py` holds the functions in which a student differs from the solution; a function
+goes into the cell with its name as grade_id. `perfect` differs in none, and `untouched` hands in what was handed out.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from unrolled import checks, notebooks
+from unrolled.notebooks import grade_id
+from unrolled_grader.build.authoring import BEGIN, END
+
+STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
+LONGEST = ("endless", "slow")
+"""Who take longest to be graded: two calls run into their time limit, and what is too slow is measured twice. The first
+two notebooks are then those of `endless`: nothing can be timed while one of them runs, so they should run together."""
+IN_WORDS = "One large call does the work of many small ones, and walks through memory in order."
+
+
+def hand_in(root: Path, lessons: Sequence[str], submitted: Path) -> None:
+    """Write the whole class's notebooks of these lessons as submitted/STUDENT/LESSON/LESSON.ipynb."""
+    for student in STUDENTS:
+        for lesson in lessons:
+            file = submitted / student / lesson / f"{lesson}.ipynb"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(notebook(root, student, lesson), file)
+
+
+def notebook(root: Path, student: str, lesson: str) -> NotebookNode:
+    """What `student` hands in: the released notebook of `lesson` with this student's answers in its cells."""
+    handed_out = _read(root, "notebooks", lesson)
+    if student == "untouched":
+        return handed_out
+    answers = _solved(_read(root, "solutions", lesson))
+    overlay = root / "grader" / "sample_class" / student / f"lesson{lesson[:2]}.py"
+    changed = functions(overlay.read_text(encoding="utf-8")) if overlay.exists() else {}
+    if strangers := changed.keys() - answers.keys() - _replaced(answers):
+        raise ValueError(f"{overlay} has {sorted(strangers)}, but {lesson} has only {sorted(answers)}")
+    answers |= changed
+    for cell in handed_out.cells:
+        cell.source = answers.get(grade_id(cell) or "", cell.source)
+    return handed_out
+
+
+def _replaced(answers: Collection[str]) -> set[str]:
+    """The exercises in whose place a class has a variant; the sample class answers variants like the solution."""
+    return {name for name, others in checks.variants().items() if any(f"{name}_{one}" in answers for one in others)}
+
+
+def functions(source: str) -> dict[str, str]:
+    """The source of each function of a module, by name."""
+    found = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+    return {node.name: ast.get_source_segment(source, node) or "" for node in found}
+
+
+def _solved(solution: NotebookNode) -> dict[str, str]:
+    """The sources of the cells for answers, by grade_id, without the lines that mark solutions."""
+    answers = {}
+    for cell in solution.cells:
+        name, mark = grade_id(cell), cell.metadata.get("nbgrader", {})
+        if name and mark["solution"]:
+            lines = [line for line in cell.source.split("\n") if BEGIN not in line and END not in line]
+            answers[name] = IN_WORDS if mark["grade"] else "\n".join(lines)
+    return answers
+
+
+def _read(root: Path, folder: str, lesson: str) -> NotebookNode:
+    return notebooks.read(root / folder / lesson / f"{lesson}.ipynb")

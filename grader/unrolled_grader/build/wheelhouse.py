@@ -1,0 +1,379 @@
+"""The course's own wheel, and a folder that holds everything for a classroom without a network.
+
+`unrolled wheel` builds the wheel that belongs to a tag. `unrolled wheelhouse` lets pip choose and download the wheels
+of JupyterLab and the library for each system, by pip's own platform tags. pip reads a package's conditions ("only on
+Windows", "only before Python 3.11") as those of the machine it runs on; what the target machine needs besides is found
+here, and asked for in the next round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import unrolled
+from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled_grader.build import authoring
+
+PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")
+"""What the wheel is made of."""
+EXTRA = "lab"
+SUMS = "SHA256SUMS"
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+ROUNDS = 5
+"""How often pip is asked again for what a target machine needs besides; two rounds are usual."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A kind of machine: pip's platform tags, and what packages' conditions ask of it."""
+
+    name: str
+    about: str
+    tags: tuple[str, ...]
+    markers: Mapping[str, str] = field(hash=False)
+
+
+def _markers(sys_platform: str, system: str, machine: str, os_name: str = "posix") -> dict[str, str]:
+    return {
+        "sys_platform": sys_platform,
+        "platform_system": system,
+        "platform_machine": machine,
+        "os_name": os_name,
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_version": "",
+    }
+
+
+SYSTEMS = (
+    System(
+        "linux-x86_64",
+        "Linux, x86_64, with glibc 2.28 or newer (Debian 10, Ubuntu 18.10, RHEL 8)",
+        (*(f"manylinux_2_{minor}_x86_64" for minor in range(28, 16, -1)), "manylinux2014_x86_64", "linux_x86_64"),
+        _markers("linux", "Linux", "x86_64"),
+    ),
+    System(
+        "macos-arm64", "macOS 12 or newer, Apple silicon", ("macosx_12_0_arm64",), _markers("darwin", "Darwin", "arm64")
+    ),
+    System("macos-x86_64", "macOS 12 or newer, Intel", ("macosx_12_0_x86_64",), _markers("darwin", "Darwin", "x86_64")),
+    System("windows-x86_64", "Windows, x86_64", ("win_amd64",), _markers("win32", "Windows", "AMD64", "nt")),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A system with a Python, such as 3.11."""
+
+    system: System
+    python: str
+
+    @property
+    def requirements(self) -> str:
+        return f"requirements/{self.system.name}-py{self.python.replace('.', '')}.txt"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What packages' conditions are held against."""
+        return {**self.system.markers, "python_version": self.python, "python_full_version": f"{self.python}.0"}
+
+    def options(self) -> list[str]:
+        """What tells pip to choose for this machine."""
+        tags = [word for tag in self.system.tags for word in ("--platform", tag)]
+        return ["--only-binary=:all:", "--implementation", "cp", "--python-version", self.python, *tags]
+
+    def __str__(self) -> str:
+        return f"{self.system.name}, Python {self.python}"
+
+
+class LackError(Exception):
+    """A target cannot be served: pip's own words."""
+
+
+def build_wheel(root: Path, into: Path, *, isolated: bool = True) -> Path:
+    """Build the course's wheel from a copy of what it is made of, so that no earlier build is in it.
+
+    The time stamps are those of the last commit: the same tree gives the same bytes. Without `isolated`, the setuptools
+    of this environment build it. Raises CommandError with what pip says.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="unrolled-wheel-") as scratch:
+        source, made = Path(scratch, "course"), Path(scratch, "made")
+        for part in PARTS:
+            _copy(root / part, source / part)
+        options = [] if isolated else ["--no-build-isolation"]
+        _pip("wheel", "--quiet", "--no-deps", *options, "--wheel-dir", str(made), str(source), epoch=_last_commit(root))
+        (wheel,) = made.glob("unrolled-*.whl")
+        return Path(shutil.copy(wheel, into / wheel.name))
+
+
+def collect(
+    root: Path, into: Path, wheel: Path, targets: Sequence[Target], data: Sequence[str] = ()
+) -> dict[Target, str]:
+    """Fill `into` with everything for these targets; what could not be served, with the reason.
+
+    A wheelhouse that is there is replaced. Raises CommandError if `into` holds anything else.
+    """
+    if into.exists() and not (into / SUMS).is_file() and any(into.iterdir()):
+        raise CommandError(f"{into} holds something that is no wheelhouse: name another folder with --into")
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".wheelhouse-", dir=into.parent) as scratch:
+        house = Path(scratch, "house")
+        for name in data:  # first: a mirror that does not answer must not cost the wheels
+            _bring(name, house / "data")
+        lacking = {}
+        for target in targets:
+            try:
+                _serve(house, wheel, target)
+            except LackError as reason:
+                lacking[target] = str(reason)
+        _copy(root / "notebooks", house / "course" / "notebooks")
+        _copy(root / "pyproject.toml", house / "course" / "pyproject.toml")
+        served = [target for target in targets if target not in lacking]
+        (house / "README.txt").write_text(readme(served, lacking, data), encoding="utf-8", newline="\n")
+        (house / SUMS).write_text(sums(house), encoding="utf-8", newline="\n")
+        shutil.rmtree(into, ignore_errors=True)
+        os.replace(house, into)
+    return lacking
+
+
+def _serve(house: Path, wheel: Path, target: Target) -> None:
+    """Download what a target needs, and write its requirements with the hash of every file. Raises LackError."""
+    wheels = house / "wheels"
+    wheels.mkdir(parents=True, exist_ok=True)
+    chosen = resolve(wheel, target)
+    pins = [f"{item['metadata']['name']}=={item['metadata']['version']}" for item in chosen if not _is_ours(item)]
+    if pins:
+        _ask("download", "--quiet", "--no-deps", *target.options(), "--dest", str(wheels), *pins)
+    shutil.copy(wheel, wheels / wheel.name)
+    lines = []
+    for item in chosen:
+        file = wheels / unquote(Path(urlsplit(item["download_info"]["url"]).path).name)
+        about = item["metadata"]
+        lines.append(f"{about['name']}=={about['version']} --hash=sha256:{_sha256(file)}")
+    file = house / target.requirements
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(sorted(lines, key=str.lower)) + "\n", encoding="utf-8", newline="\n")
+
+
+def resolve(wheel: Path, target: Target) -> list[dict[str, Any]]:
+    """What pip would install on a target for `unrolled[lab]`, an entry of its report a package. Raises LackError."""
+    wanted = [f"{wheel.absolute()}[{EXTRA}]"]
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory(prefix="unrolled-report-") as scratch:
+            report = Path(scratch, "report.json")
+            asked = ("--dry-run", "--ignore-installed", "--target", scratch, "--report", str(report))
+            _ask("install", "--quiet", *asked, *target.options(), *wanted)
+            items = json.loads(report.read_text(encoding="utf-8"))["install"]
+        needed, missing = closure(items, target.environment)
+        if not missing:
+            return needed
+        wanted += missing
+    raise LackError(f"pip does not come to an end: after {ROUNDS} rounds it still lacks {', '.join(missing)}")
+
+
+def closure(items: Sequence[dict[str, Any]], environment: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Of the packages in pip's report, those that `unrolled[lab]` needs on that machine; and what is not among them."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    known = {canonicalize_name(item["metadata"]["name"]): item for item in items}
+    needed: dict[str, dict[str, Any]] = {}
+    missing: dict[str, None] = {}
+    seen: set[tuple[str, str]] = set()
+    ours = canonicalize_name("unrolled")
+    waiting = [(ours, ""), (ours, EXTRA)]
+    while waiting:
+        name, extra = waiting.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        needed[name] = known[name]
+        for line in known[name]["metadata"].get("requires_dist", ()):
+            asked = Requirement(line)
+            if asked.marker is not None and not asked.marker.evaluate({**environment, "extra": extra}):
+                continue
+            other = canonicalize_name(asked.name)
+            if other in known:
+                waiting += [(other, each) for each in ("", *asked.extras)]
+            else:
+                asked.marker = None
+                missing[str(asked)] = None
+    return list(needed.values()), list(missing)
+
+
+def readme(served: Iterable[Target], lacking: Mapping[Target, str], data: Sequence[str]) -> str:
+    """What the person reads who stands before a machine without a network."""
+    blocks = [README.format(version=unrolled.__version__)]
+    blocks += [_lines_for(target) for target in served]
+    blocks += [f"NOT SERVED: {target}\n  {reason}" for target, reason in lacking.items()]
+    if data:
+        blocks.append(DATA.format(names=", ".join(data)))
+    return "\n\n".join(blocks) + "\n"
+
+
+README = """\
+Unrolled {version}, for machines without a network
+=================================================
+
+Copy this folder to the machine, or open it from a shared one. Open a terminal in it and type
+the lines below for your system. They make a folder .venv here, install into it from wheels/
+alone, and open JupyterLab on copies of the lessons in course/work/. Every file is held against
+its hash in requirements/. Python itself is not in this folder.
+
+All lessons run on handwritten digits that come with scikit-learn: nothing is downloaded.
+
+Is the copy whole? Linux: sha256sum --quiet -c SHA256SUMS    macOS: shasum -q -a 256 -c SHA256SUMS"""
+DATA = """\
+DATA: the folder data/ holds {names}. Before you start the lab, say where it is:
+  Linux, macOS:  export UNROLLED_DATA="$PWD/data"
+  Windows:       set UNROLLED_DATA=%CD%\\data"""
+
+
+def _lines_for(target: Target) -> str:
+    windows = target.system.name.startswith("windows")
+    make = f"py -{target.python} -m venv .venv" if windows else f"python{target.python} -m venv .venv"
+    folder, back = (r".venv\Scripts", r"..\.venv\Scripts") if windows else (".venv/bin", "../.venv/bin")
+    pip = rf"{folder}\python -m pip" if windows else f"{folder}/python -m pip"
+    file = target.requirements.replace("/", "\\") if windows else target.requirements
+    lab = rf"{back}\unrolled lab" if windows else f"{back}/unrolled lab"
+    return (
+        f"{target.system.about}; Python {target.python}\n"
+        f"  {make}\n"
+        f"  {pip} install --no-index --find-links wheels --require-hashes -r {file}\n"
+        f"  cd course\n"
+        f"  {lab}"
+    )
+
+
+def sums(house: Path) -> str:
+    """The content of SHA256SUMS, as `sha256sum` reads it."""
+    files = sorted(file for file in house.rglob("*") if file.is_file() and file.name != SUMS)
+    return "".join(f"{_sha256(file)}  {file.relative_to(house).as_posix()}\n" for file in files)
+
+
+def _bring(name: str, into: Path) -> None:
+    """A data set's files as they were published, in the form that UNROLLED_DATA asks for. Raises CommandError."""
+    from unrolled.data import fetching, sources
+
+    known = {source.name: source for source in (sources.MNIST, sources.FASHION_MNIST, sources.CIFAR10)}
+    if name not in known:
+        raise CommandError(f"there is no data set {name!r} to bring along; there are {', '.join(known)}")
+    source = known[name]
+    try:
+        files = fetching.given(source, tuple(source.files)) or fetching.fetched(source)
+    except OSError as error:
+        raise CommandError(str(error)) from error
+    for file in files:
+        _copy(file, into / source.folders[0] / file.name)
+
+
+def _is_ours(item: Mapping[str, Any]) -> bool:
+    return bool(item["metadata"]["name"] == "unrolled")
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", ".*"))
+    elif source.is_file():
+        shutil.copy(source, target)
+    else:
+        raise CommandError(f"{source} is missing: this is not a whole checkout")
+
+
+def _last_commit(root: Path) -> str | None:
+    """Seconds of the last commit; None without git."""
+    try:
+        command = ["git", "-C", str(root), "log", "-1", "--format=%ct"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _ask(*arguments: str) -> None:
+    """Run pip for a target. Raises LackError with the line that says what it did not find."""
+    try:
+        _pip(*arguments)
+    except CommandError as error:
+        raise LackError(str(error)) from None
+
+
+def _pip(*arguments: str, epoch: str | None = None) -> None:
+    """Run pip as it is configured here: mirrors, proxies and folders of wheels count. Raises CommandError."""
+    environment = {**os.environ, **({"SOURCE_DATE_EPOCH": epoch} if epoch else {})}
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise CommandError(said(done.stderr or done.stdout))
+
+
+def said(text: str) -> str:
+    """The lines of pip's that say what is wrong, in one."""
+    wrong = re.findall(r"^ERROR: (.*)$", text, re.MULTILINE) or text.strip().splitlines()[-1:]
+    short = [re.sub(r"\(from versions: .{200,}\)", "(from versions: …)", line) for line in wrong]
+    return f"pip: {' '.join(short)}" if short else "pip failed and says nothing"
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def add(subparsers: Subparsers) -> None:
+    """The `unrolled wheel` and `unrolled wheelhouse` commands."""
+    wheel = subparsers.add_parser("wheel", help="build the course's wheel, and say where its release must have it")
+    wheel.add_argument("--into", type=Path, metavar="DIR", help="default: dist/")
+    wheel.set_defaults(run=_wheel)
+    house = subparsers.add_parser("wheelhouse", help="collect everything for a classroom without a network")
+    house.add_argument("--into", type=Path, metavar="DIR", help="default: dist/wheelhouse/")
+    names = [system.name for system in SYSTEMS]
+    house.add_argument("--system", action="append", choices=names, help="only this one; may be repeated (default: all)")
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    house.add_argument(
+        "--python", action="append", choices=PYTHONS, help=f"for this Python; may be repeated (default: {here})"
+    )
+    house.add_argument("--data", action="append", default=[], metavar="NAME", help="a data set to bring, such as mnist")
+    house.set_defaults(run=_wheelhouse, here=here)
+
+
+def _wheel(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    wheel = build_wheel(root, arguments.into or root / "dist")
+    print(f"{wheel}  {wheel.stat().st_size / 1e6:.1f} MB\nsha256 {_sha256(wheel)}")
+    address = authoring.read_address(root)
+    if address.github:
+        print(f"The notebooks install {address.wheel()}: put the file into the release of the tag {address.tag}.")
+    return 0
+
+
+def _wheelhouse(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    into: Path = (arguments.into or root / "dist" / "wheelhouse").absolute()
+    systems = [system for system in SYSTEMS if system.name in (arguments.system or [each.name for each in SYSTEMS])]
+    targets = [Target(system, python) for python in arguments.python or [arguments.here] for system in systems]
+    with tempfile.TemporaryDirectory(prefix="unrolled-own-") as scratch:
+        wheel = build_wheel(root, Path(scratch))
+        lacking = collect(root, into, wheel, targets, arguments.data)
+    for target in targets:
+        print(f"{target}: {lacking.get(target) or _counted(into, target)}")
+    size = sum(file.stat().st_size for file in into.rglob("*") if file.is_file())
+    print(f"{into}: {size / 1e6:.0f} MB; README.txt there says how to install from it")
+    return 1 if lacking else 0
+
+
+def _counted(house: Path, target: Target) -> str:
+    lines = (house / target.requirements).read_text(encoding="utf-8").splitlines()
+    return f"{len(lines)} packages"

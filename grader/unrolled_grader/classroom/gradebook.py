@@ -1,0 +1,261 @@
+"""nbgrader's gradebook: filled from solutions/ on first use, written with the judge's scores.
+
+A score that a person gave is never touched: nbgrader keeps it beside ours and lets it count.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbgrader.api
+import sqlalchemy
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry, SubmittedNotebook, TaskCell
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.dbutil import ALEMBIC_DIR
+from nbgrader.utils import capture_log, compute_checksum, is_solution
+
+from unrolled import notebooks
+from unrolled.notebooks import grade_id
+from unrolled_grader.classroom.roster import Person
+
+
+class GradebookError(Exception):
+    """The gradebook cannot be filled: which lesson, and what nbgrader says about it."""
+
+
+def file(directory: CourseDirectory) -> Path:
+    """Where the gradebook lies."""
+    return Path(directory.db_url.removeprefix("sqlite:///").partition("?")[0])
+
+
+@contextmanager
+def opened(directory: CourseDirectory) -> Iterator[Gradebook]:
+    """The course's gradebook; created if it is not there."""
+    if directory.db_url.startswith("sqlite:") and not file(directory).exists():
+        _create(directory)
+    with Gradebook(directory.db_url, directory.course_id) as gradebook:
+        yield gradebook
+
+
+@contextmanager
+def one_engine() -> Iterator[None]:
+    """Let whatever opens a gradebook in the block share one engine of SQLAlchemy, which looks for missing tables once.
+
+    nbgrader opens it a dozen times a submission, each time with a new engine, which compiles every statement anew.
+    """
+    tables = nbgrader.api.Base.metadata
+    made, filled = nbgrader.api.create_engine, tables.create_all
+    nbgrader.api.create_engine, tables.create_all = functools.cache(made), functools.cache(filled)
+    try:
+        yield
+    finally:
+        nbgrader.api.create_engine, tables.create_all = made, filled
+
+
+def _create(directory: CourseDirectory) -> None:
+    """Make an empty gradebook beside its place, then let it take it: this may be killed.
+
+    As nbgrader makes one, which starts another process to ask Alembic for the newest version: over two seconds.
+    """
+    target = file(directory)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".gradebook-") as folder:
+        made = Path(folder, target.name)
+        engine = sqlalchemy.create_engine(f"sqlite:///{made}")
+        with engine.begin() as connection:
+            nbgrader.api.Base.metadata.create_all(connection)
+            MigrationContext.configure(connection).stamp(ScriptDirectory(ALEMBIC_DIR), "heads")
+        engine.dispose()
+        if not target.exists():
+            os.replace(made, target)
+
+
+def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:
+    """Make sure that the gradebook knows the lesson's cells as they are now.
+
+    nbgrader's own GenerateAssignment does it, from solutions/; what it would release goes to a temporary folder, so
+    notebooks/ stays as it is. Raises GradebookError.
+    """
+    with opened(directory) as gradebook:
+        if _known(gradebook, lesson) == _released(directory, lesson):
+            return
+    with tempfile.TemporaryDirectory(prefix="unrolled-release-") as folder:
+        into = CourseDirectory(config=config, assignment_id=lesson, release_directory=folder)
+        into.db_url = directory.db_url
+        converter = GenerateAssignment(coursedir=into, config=config, force=True)
+        result = capture_log(converter)
+    if not result["success"]:
+        raise GradebookError(
+            f"nbgrader cannot put {lesson} into the gradebook ({last_error(result)}). If its exercises changed after "
+            f"submissions were graded, move {file(directory)} aside and grade again."
+        )
+
+
+def enrol(directory: CourseDirectory, people: Iterable[Person]) -> None:
+    """Let the gradebook know these people, so that formgrader and the platform's CSV name them all.
+
+    What the roster says counts; what it does not say stays as it is.
+    """
+    with opened(directory) as gradebook:
+        for person in people:
+            first, last = _names(person.name)
+            told = {"first_name": first, "last_name": last, "email": person.email, "lms_user_id": person.lms_id}
+            gradebook.update_or_create_student(person.id, **{name: text for name, text in told.items() if text})
+
+
+def _names(name: str) -> tuple[str, str]:
+    """First and last name in "Last, First", else in "First Last"."""
+    last, comma, first = name.partition(",")
+    if not comma:
+        first, _, last = name.rpartition(" ")
+    return first.strip(), last.strip()
+
+
+def last_error(result: Mapping[str, Any]) -> str:
+    """The last exception that nbgrader logged, or else raised, in one line."""
+    for text in (result.get("log", "").replace("\n    ", "\n"), result.get("error", "")):  # its log indents by 4
+        raised = re.findall(r"^ .*\n(?:\w+\.)*(\w+(?::.*)?)$", text, re.MULTILINE)
+        if raised:
+            return str(raised[-1])
+    return "nbgrader gives no reason"
+
+
+def save(
+    directory: CourseDirectory,
+    student: str,
+    lesson: str,
+    notebook: NotebookNode,
+    points: Mapping[str, float],
+    deferred: Collection[str] = (),
+    same: Collection[str] = (),
+) -> None:
+    """Write the scores (grade_id of a check's cell -> points) of a judged notebook, and who gave no answer.
+
+    An answer in words waits for a person; where the student changed nothing, it is 0 and waits for nobody. Cells with
+    `deferred` points are marked for a person too, until a machine settles them. What a person scored is shown to a
+    person again if it changed: an answer in words that is not in `same`, or other points of the judge.
+    """
+    cells = {name: cell for cell in notebook.cells if (name := grade_id(cell))}
+    with opened(directory) as gradebook:
+        submitted = gradebook.find_submission_notebook(lesson, lesson, student)
+        for grade in submitted.grades:
+            if isinstance(grade.cell, TaskCell):
+                continue  # scored by a person alone
+            answer = cells.get(grade.name)
+            in_words = answer is not None and is_solution(answer) and not _unanswered(answer)
+            auto = None if in_words else points.get(grade.name, 0.0)
+            _set(
+                grade,
+                auto,
+                waits=grade.name in deferred,
+                same=grade.name in same or grade.auto_score == auto is not None,
+            )
+        for comment in submitted.comments:
+            if not isinstance(comment.cell, TaskCell):
+                comment.auto_comment = "No response." if _unanswered(cells.get(comment.name)) else None
+        gradebook.db.commit()
+
+
+def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str, *, waits: bool = False) -> None:
+    """Write 0 for every cell of a submission that could not be graded at all, with the reason as comment.
+
+    With `waits`, the cells are marked for a person: 0 is not the last word.
+    """
+    with opened(directory) as gradebook:
+        gradebook.update_or_create_student(student)
+        gradebook.update_or_create_submission(lesson, student)
+        submitted: SubmittedNotebook = gradebook.find_submission_notebook(lesson, lesson, student)
+        for grade in submitted.grades:
+            _set(grade, 0.0, waits=waits)
+        for comment in submitted.comments:
+            comment.auto_comment = f"Not graded: {reason}."
+        gradebook.db.commit()
+
+
+def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
+    """A submission that says nothing of when it came is not as late as the one before it was; nbgrader keeps that."""
+    with opened(directory) as gradebook:
+        submission = gradebook.find_submission(lesson, student)
+        if submission.timestamp is not None:
+            submission.timestamp = None
+            gradebook.db.commit()
+
+
+def has_scores(directory: CourseDirectory, student: str, lesson: str) -> bool:
+    """Whether the gradebook holds a graded submission."""
+    with opened(directory) as gradebook:
+        try:
+            submitted = gradebook.find_submission_notebook(lesson, lesson, student)
+        except MissingEntry:
+            return False
+        return any(grade.auto_score is not None for grade in submitted.grades)
+
+
+def _set(grade: Any, auto_score: float | None, *, waits: bool = False, same: bool = False) -> None:
+    """As nbgrader's SaveAutoGrades: what a person scored is kept, and shown again for review if it is not the same."""
+    grade.auto_score = auto_score
+    marked = grade.manual_score is not None
+    to_review = grade.needs_manual_grade if same else True
+    grade.needs_manual_grade = waits or (to_review if marked else auto_score is None)
+
+
+def _unanswered(cell: NotebookNode | None) -> bool:
+    """Whether a cell for an answer is missing or as it was handed out."""
+    return cell is None or cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
+
+
+def released(directory: CourseDirectory, lesson: str) -> NotebookNode:
+    """The notebook of the lesson that learners get. Raises GradebookError if it was not built."""
+    return notebooks.read(released_file(directory, lesson))
+
+
+def released_file(directory: CourseDirectory, lesson: str) -> Path:
+    """The file of that notebook. Raises GradebookError if there is none."""
+    file = Path(directory.format_path(directory.release_directory, ".", lesson), f"{lesson}.ipynb")
+    if not file.is_file():
+        raise GradebookError(f"{file} is missing: `make build` makes it from the lesson")
+    return file
+
+
+def _known(gradebook: Gradebook, lesson: str) -> dict[str, tuple[str, float]] | None:
+    """The lesson's cells in the gradebook: checksum and points by grade_id; None if it does not know the lesson."""
+    try:
+        notebook = gradebook.find_notebook(lesson, lesson)
+    except MissingEntry:
+        return None
+    points = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+    return {cell.name: (cell.checksum, points.get(cell.name, 0.0)) for cell in notebook.source_cells}
+
+
+def _released(directory: CourseDirectory, lesson: str) -> dict[str, tuple[str, float]]:
+    """Give checksum and points of each marked cell of the notebook that learners get, by grade_id."""
+    cells = released(directory, lesson).cells
+    marks = [cell["metadata"]["nbgrader"] for cell in cells if "nbgrader" in cell["metadata"]]
+    points = {mark["grade_id"]: float(mark["points"]) for mark in marks if mark["grade"]}
+    return {mark["grade_id"]: (mark.get("checksum"), points.get(mark["grade_id"], 0.0)) for mark in marks}
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep nbgrader's log and its database's warnings off the terminal; what goes wrong is in its results."""
+    log = logging.getLogger("traitlets")
+    before, log.propagate = log.propagate, False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.propagate = before

@@ -1,0 +1,159 @@
+"""The roster: who takes the course. A CSV with a header and the columns id, name, email, lms_id, in any order.
+
+Only `id` must be there. What is wrong with a line is said; the other lines count. Nobody is ever guessed: a lookup
+gives everyone who fits.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from unrolled import handin
+
+COLUMNS = ("id", "name", "email", "lms_id")
+DELIMITERS = ",;\t|"
+MIXED = re.compile(r"[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][A-Za-z]")
+"""Latin letters and others in one word: Shift-JIS was the wrong guess for accented letters."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """One line of the roster. Every text is in Unicode's composed form; what the line does not say is empty."""
+
+    id: str
+    name: str = ""
+    email: str = ""
+    lms_id: str = ""
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The people of a course, and what is wrong with the file, in words."""
+
+    people: tuple[Person, ...] = ()
+    problems: tuple[str, ...] = ()
+    doubtful: frozenset[str] = frozenset()
+    """Ids, folded, that more than one person has."""
+
+    def with_id(self, text: str) -> set[Person]:
+        """Everyone with this id or email."""
+        wanted = folded(text)
+        return {one for one in self.people if wanted and wanted in (folded(one.id), folded(one.email))}
+
+    def with_lms_id(self, text: str) -> set[Person]:
+        """Everyone with this number in the LMS."""
+        return {one for one in self.people if text and one.lms_id == text}
+
+    def with_name(self, names: Iterable[str]) -> set[Person]:
+        """Everyone whose name is one of these, whichever part of it comes first, however it is spaced and accented.
+
+        LMSs write "Ada Lovelace", "Lovelace, Ada" and "lovelaceada".
+        """
+        wanted = {key for name in names if (key := squeezed(name))}
+        return {one for one in self.people if wanted & turned(one.name)}
+
+    def is_sure(self, person: Person) -> bool:
+        """Whether nobody else has this person's id."""
+        return folded(person.id) not in self.doubtful
+
+
+def read(data: bytes) -> Roster:
+    """The roster in a file's bytes. Nothing stops it: a file that cannot be used gives nobody, and says why."""
+    text, notes = _text(data)
+    lines = text.splitlines(keepends=True)
+    if lines and (told := re.fullmatch(r'"?sep=(.)"?\s*', lines[0])):  # a line for Excel
+        delimiter, lines = told[1], ["\n", *lines[1:]]
+    else:
+        delimiter = _delimiter(text)
+    reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+    except csv.Error as error:
+        return Roster((), (*notes, f"line {reader.line_num}: {error}"))
+    header = [cell.lower().replace(" ", "_") for cell in rows[0][1]] if rows else []
+    if "id" not in header:
+        said = f"its first line is {delimiter.join(rows[0][1])[:80]!r}" if rows else "it is empty"
+        return Roster(
+            (), (*notes, f"it has no header, so nobody can be matched: {said}, expected id,name,email,lms_id")
+        )
+    if double := [name for name in COLUMNS if header.count(name) > 1]:
+        return Roster((), (*notes, f"its header names {double[0]} twice, so nobody can be matched"))
+    people, problems = _people(header, rows[1:])
+    return _settled(people, (*notes, *problems))
+
+
+def folded(text: str) -> str:
+    """A text for comparison: composed, full width as half, small letters."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def squeezed(name: str) -> str:
+    """A name for comparison: its letters, marks and digits alone, in order."""
+    return re.sub(r"[\W_]", "", folded(name))
+
+
+def turned(name: str) -> set[str]:
+    """A name squeezed, beginning with each of its words in turn: a surname of several words may come first or last."""
+    words = [word for part in re.split(r"[\s,]+", folded(name)) if (word := squeezed(part))]
+    return {"".join(words[at:] + words[:at]) for at in range(len(words))}
+
+
+def _people(header: list[str], rows: list[tuple[int, list[str]]]) -> tuple[list[tuple[int, Person]], list[str]]:
+    """Each usable line with its number, and what is wrong with the others."""
+    people, problems = [], []
+    for line, row in rows:
+        cells = {name: unicodedata.normalize("NFC", cell) for name, cell in zip(header, row, strict=False)}
+        try:
+            cells["id"] = handin.student_id(cells.get("id", ""))
+        except ValueError as error:
+            problems.append(f"line {line}: {error}")
+        else:
+            people.append((line, Person(**{name: cells.get(name, "") for name in COLUMNS})))
+    return people, problems
+
+
+def _settled(found: list[tuple[int, Person]], problems: tuple[str, ...]) -> Roster:
+    """The roster, with what several lines share. The same line twice is one person."""
+    lines: dict[Person, int] = {}
+    for line, person in found:
+        lines.setdefault(person, line)
+    said = list(problems)
+    counts = Counter(folded(person.id) for person in lines)
+    doubtful = frozenset(key for key, count in counts.items() if count > 1)
+    for key in sorted(doubtful):
+        where = " and ".join(str(line) for person, line in lines.items() if folded(person.id) == key)
+        said.append(f"lines {where} have one id, {key}: what they hand in is set aside until that is settled")
+    return Roster(tuple(lines), tuple(said), doubtful)
+
+
+def _text(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """The file's text, and a note if its encoding had to be found out: Excel writes what the country's Windows uses."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace"), ()
+    try:
+        return data.decode("utf-8-sig"), ()
+    except UnicodeDecodeError:
+        pass
+    for encoding, name in (("cp932", "Shift-JIS"), ("cp1252", "Windows-1252")):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if encoding == "cp1252" or not MIXED.search(text):
+            return text, (f"it is not UTF-8 and was read as {name}: look at the names, or save it as UTF-8",)
+    return data.decode("utf-8", "replace"), ("it is not UTF-8: names in it may not match; save it as UTF-8",)
+
+
+def _delimiter(text: str) -> str:
+    """What separates the columns. Only that is taken of the sniffer's guess, as it reads quotes less surely."""
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    try:
+        return csv.Sniffer().sniff(header, DELIMITERS).delimiter
+    except csv.Error:
+        return ","

@@ -1,0 +1,154 @@
+"""Grading a class: which submissions are left to judge, and what was judged into gradebook, feedback and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
+from sqlalchemy.exc import SQLAlchemyError
+
+from unrolled_grader import refusal
+from unrolled_grader.box import sandbox
+from unrolled_grader.box.lease import lease
+from unrolled_grader.classroom import gradebook, seeds
+from unrolled_grader.classroom.course import Course, CourseError
+from unrolled_grader.jobs import job, record
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge.intake import Handed
+from unrolled_grader.judge.verdicts import Options
+from unrolled_grader.plugin import STAMP, Judge
+from unrolled_grader.results import standing
+
+OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "ReleaseError", "SandboxError", "SeedError", "ZygoteError")
+"""How errors begin that are the gradebook's, the disk's or the machine's, not a submission's."""
+
+
+class Grading(Course):
+    """A course whose submissions are judged, and what was judged brought into gradebook, feedback and scores."""
+
+    def judge_with(self, *, timing: bool = True, sandbox: bool = True, gpu: bool = False) -> None:
+        """Do without timing or sandbox, or count on a cluster's GPUs, whatever the configuration says."""
+        self.config.Judge.timing = self.options.timing and timing
+        self.config.Judge.unsafe_no_sandbox = not (self.options.sandbox and sandbox)
+        self.config.Judge.gpu = self.options.gpu or gpu
+
+    @property
+    def options(self) -> Options:
+        """How submissions are judged."""
+        return Judge(config=self.config).options()
+
+    def need_sandbox(self) -> None:
+        """Raise CourseError, with the one line that helps, where code must be held and this machine cannot."""
+        if self.options.sandbox and (problem := sandbox.problem()):
+            raise CourseError(problem)
+
+    def done(self, handed: Handed) -> Record | None:
+        """The record of this very submission, if it was graded to the end; None if something is left to do."""
+        kept = self.judged(handed)
+        if kept is None or not gradebook.has_scores(self.directory, handed.student, handed.lesson):
+            return None
+        applied = record.is_applied(self.grades, kept) and self._stamp(handed) == kept.date
+        applied = applied and kept.digest == handed.digest  # the same notebook may have come at another time
+        return kept if kept.problem or applied else None
+
+    def judged(self, handed: Handed) -> Record | None:
+        """The record of this very submission, if it need not be judged again; None if it must be."""
+        kept = record.finished(self.grades, handed.student, handed.lesson)
+        released = gradebook.released_file(self.directory, handed.lesson)
+        if kept is None or kept.key.specs != job.judging_hash(kept.version, released):
+            return None
+        if kept.problem or handed.problem:  # a problem that only repair or nbgrader had is perhaps gone
+            return kept if kept.problem and handed.problem and kept.digest == handed.digest else None
+        same = kept.key.submission if kept.digest == handed.digest else job.hash_of(handed, released)
+        key = Key(same, kept.key.specs, job.environment(self.options))
+        return kept if job.holds(kept, key, self.options) else None
+
+    def order(self, handed: Handed) -> dict[str, Any]:
+        """The order for `job.perform` to judge a submission."""
+        released = gradebook.released_file(self.directory, handed.lesson)
+        seed = seeds.seed_for(Path(self.directory.root), handed.student, handed.lesson, handed.digest)
+        return job.order_for(handed, released, self.grades / "jobs", self.options, seed)
+
+    def take(self, answer: Mapping[str, Any]) -> str:
+        """Keep what came of an order. Returns why the submission could not be judged; empty if it was.
+
+        Raises CourseError if the result cannot be read, as where a cluster's machines share no folder.
+        """
+        try:
+            found, notebook = job.result_of(answer)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CourseError(f"its result cannot be read: {type(error).__name__}: {error}") from error
+        if not found.problem:
+            record.save(self.grades, found, notebook)
+        Path(answer["result"]).unlink(missing_ok=True)
+        return found.problem
+
+    def apply(self, handed: Handed, problem: str = "") -> Record:
+        """Bring what was judged into gradebook and feedback by nbgrader's converters; 0 where there is a problem.
+
+        A submission that was not judged is judged on the way. Raises CourseError for what is not the submission's
+        fault, such as a gradebook that cannot be written.
+        """
+        if handed.problem or problem:
+            return self._refuse(handed, handed.problem or problem)
+        with lease.working():
+            result = self._convert(Autograde, handed)
+            kept = record.finished(self.grades, handed.student, handed.lesson)
+            if result["success"] and kept is not None and kept.digest == handed.digest:
+                if self._convert(GenerateFeedback, handed)["success"]:
+                    record.note_applied(self.grades, kept)
+                return kept
+        reason = gradebook.last_error(result)
+        if reason.startswith(OUR_FAULT):
+            raise CourseError(reason)
+        return self._refuse(handed, f"nbgrader cannot open it: {reason}")
+
+    def write_scores(self, graded: Collection[Handed], reason: str = "", *, forced: bool = False) -> Path:
+        """Make scores.csv, log what changed, and bring it to the feedback of those who were not `graded` just now."""
+        who = {(item.student, item.lesson) for item in graded}
+        with gradebook.quiet():
+            changed = standing.write_scores(self.directory, self.grades, reason, who if forced else ())
+        for student, lesson in changed - who:
+            if Path(self.directory.format_path(self.directory.feedback_directory, student, lesson)).is_dir():
+                self._renew_feedback(student, lesson)
+        return self.grades / "scores.csv"
+
+    def _convert(self, converter: type, handed: Handed) -> dict[str, Any]:
+        """Run one of nbgrader's converters on a submission: what NbGraderAPI does, but without an exchange."""
+        directory = CourseDirectory(config=self.config, assignment_id=handed.lesson, student_id=handed.student)
+        with gradebook.quiet():
+            result: dict[str, Any] = capture_log(converter(coursedir=directory, config=self.config, force=True))
+        if result.get("error", "").rstrip().endswith("KeyboardInterrupt"):
+            raise KeyboardInterrupt  # nbgrader takes Ctrl-C for a failed notebook
+        return result
+
+    def _renew_feedback(self, student: str, lesson: str) -> None:
+        """Make a page anew. nbgrader deletes the old one first: killed there, the next run must see what is missing."""
+        kept = record.load(self.grades, student, lesson)
+        if kept is not None:
+            record.note_reopened(self.grades, kept)
+        if self._convert(GenerateFeedback, Handed(student, lesson, Path(), ""))["success"] and kept is not None:
+            record.note_applied(self.grades, kept)
+
+    def _refuse(self, handed: Handed, problem: str) -> Record:
+        """Record a submission that cannot be graded: 0 for each part, with the reason."""
+        try:
+            with gradebook.quiet():
+                return refusal.refuse(self.directory, self.grades, handed, problem)
+        except SQLAlchemyError as error:
+            raise CourseError(f"the gradebook cannot be written: {error}") from error
+
+    def _stamp(self, handed: Handed) -> str | None:
+        """Which record the autograded notebook belongs to; None if nbgrader did not come to its end."""
+        folder = self.directory.format_path(self.directory.autograded_directory, handed.student, handed.lesson)
+        try:
+            notebook = nbformat.read(Path(folder, f"{handed.lesson}.ipynb"), as_version=4)
+        except (OSError, ValueError, KeyError):
+            return None
+        stamp = notebook.metadata.get(STAMP)
+        return stamp if isinstance(stamp, str) else None

@@ -1,0 +1,1 @@
+"""One durable job for each submission, on one machine or a cluster."""

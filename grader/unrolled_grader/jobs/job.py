@@ -1,0 +1,265 @@
+"""A job: judging one submission, in any process on any machine. Plain JSON goes in and comes out; only paths travel.
+
+The doors share what stands here. `unrolled grade` performs jobs in its pool or on a cluster, and nbgrader's own
+commands judge in their process; both sanitize alike and find a finished job by its key.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import platform
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+from nbformat import NotebookNode
+
+import unrolled
+import unrolled_grader
+from unrolled import checks, notebooks
+from unrolled.notebooks import grade_id
+from unrolled_grader.box.sandbox import SandboxError
+from unrolled_grader.box.zygote import ZygoteError
+from unrolled_grader.jobs import record, versions
+from unrolled_grader.jobs.queue import NEEDS
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge import evidence, intake, opening, repair, verdicts
+from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
+
+REPAIRS = "unrolled_repairs"
+"""In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
+JUDGES = ("box", "judge", "jobs/job.py", "jobs/versions.py")
+"""The grader's rooms and modules that have a part in a verdict. When one of them changes, all is judged again."""
+SHOWS = ("cli", "show")
+"""The library's parts that have none: all others have."""
+
+
+class JobError(Exception):
+    """A job cannot be performed here, which is not the submission's fault."""
+
+
+def perform(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge the submission that `order` names, write what came of it to a file, and say where.
+
+    `order` is as `order_for` makes it. Nothing that a submission does raises. What is our fault does: no sandbox, a
+    full disk, another version of the course. A notebook of another version is judged by that release.
+    """
+    student, lesson, released = order["student"], order["lesson"], Path(order["released"])
+    if order["specs"] != specs_hash(released):
+        raise JobError("this machine has another version of the course: install the same one everywhere")
+    handed_out = notebooks.read(released)
+    found: tuple[Record, NotebookNode | None]
+    options = Options(**order["options"])
+    specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
+    try:
+        nb = opening.opened(intake.taken(Path(order["notebook"])), lesson, specs)
+        release = versions.release_for(versions.version_of(nb), released)
+        nb = nb if release else sanitized(nb, handed_out)
+    except opening.RefusedError as reason:
+        found = Record(student, lesson, order["digest"], (), str(reason)), None
+    except Exception as error:  # a notebook that repair did not foresee
+        problem = f"it cannot be repaired: {type(error).__name__}: {error}"
+        found = Record(student, lesson, order["digest"], (), problem), None
+    else:
+        submission = Submission(student, lesson, nb, specs, order["seed"])
+        key = Key(submission_hash(nb), release.hash(lesson) if release else order["specs"], environment(options))
+        if release:
+            found = versions.performed(order, release, key, versions.worth(handed_out))
+        else:
+            found = judged(submission, options, key, order["digest"])
+    record.replace_file(Path(order["result"]), _written(*found))
+    return {"result": order["result"]}
+
+
+def order_for(
+    handed: intake.Handed, released: Path, folder: Path, options: Options, seed: int | None = None
+) -> dict[str, Any]:
+    """The order to judge what was handed in, with its result in `folder`, and its hidden inputs from `seed`."""
+    name = hashlib.sha256(f"{handed.student}/{handed.lesson}".encode()).hexdigest()
+    return {
+        "student": handed.student,
+        "lesson": handed.lesson,
+        "notebook": str(handed.path.absolute()),
+        "digest": handed.digest,
+        "released": str(released.absolute()),
+        "specs": specs_hash(released),
+        "seed": seed,
+        # A name of its own: a process that a lost run left behind may still write its result.
+        "result": str(folder.absolute() / f"{name}-{secrets.token_hex(8)}.json"),
+        "options": {"timing": options.timing, "sandbox": options.sandbox},
+        **_resources(options),
+    }
+
+
+def _resources(options: Options) -> dict[str, Any]:
+    """What an order asks of a cluster's worker, where it is not what the queue asks by itself."""
+    if not options.timing:
+        return {"resources": {}}  # any will do
+    return {"resources": {**NEEDS, "GPU": 1}} if options.gpu else {}
+
+
+def performed(order: Mapping[str, Any]) -> tuple[Record, NotebookNode]:
+    """The record and the executed notebook of an order that is performed at once. Raises RefusedError as well."""
+    answer = perform(order)
+    found, notebook = result_of(answer)
+    Path(answer["result"]).unlink(missing_ok=True)
+    if notebook is None:
+        raise opening.RefusedError(found.problem)
+    return found, notebook
+
+
+def result_of(answer: Mapping[str, Any]) -> tuple[Record, NotebookNode | None]:
+    """What `perform` wrote: the record, and the notebook as it ran (None if it could not be opened)."""
+    data = json.loads(Path(answer["result"]).read_text(encoding="utf-8"))
+    notebook = data["notebook"]
+    return record.from_dict(data["record"]), None if notebook is None else nbformat.from_dict(notebook)
+
+
+def judged(submission: Submission, options: Options, key: Key, digest: str) -> tuple[Record, NotebookNode]:
+    """The record of a sanitized submission, and its notebook as it ran.
+
+    Raises what is our fault. Where the judge itself fails, the submission gets 0, a flag, and a record without a key:
+    the next run judges again.
+    """
+    notes = repairs(submission.notebook)
+    try:
+        judged = verdicts.judge(submission, options)
+    except (SandboxError, ZygoteError, OSError):  # OSError: such as a full disk
+        raise
+    except Exception as error:
+        reason = f"the judge failed: {type(error).__name__}: {error}"
+        judged, key = _failed(submission, reason), replace(key, submission="")
+    found = Record(
+        submission.student,
+        submission.lesson,
+        digest,
+        tuple(_noted(score, notes) for score in judged.scores),
+        seconds=judged.seconds,
+        seeds=judged.seeds,
+        repairs=tuple(str(note) for note in notes),
+        flags=judged.flags,
+        sandbox=judged.sandbox,
+        timing=options.timing,
+        key=key,
+    )
+    return found, judged.notebook
+
+
+def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
+    """An opened notebook with every cell that was handed out, locked ones as they were; a note of each repair in it.
+
+    The same as nbgrader's sanitize pass makes of it, without a gradebook.
+    """
+    nb, notes = repair.repair(handed, released)
+    originals = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
+    for cell in nb.cells:
+        if grade_id(cell) and _is_locked(cell):
+            cell.source = originals[grade_id(cell)].source
+    nb.metadata[REPAIRS] = [[note.cell, note.text] for note in notes]
+    return nb
+
+
+def repairs(nb: NotebookNode) -> tuple[repair.Note, ...]:
+    """What was repaired in a sanitized notebook."""
+    return tuple(repair.Note(*pair) for pair in nb.metadata.get(REPAIRS, ()))
+
+
+def holds(kept: Record | None, key: Key, options: Options) -> bool:
+    """Whether a finished job answers for this key, so that nothing has to be judged."""
+    return kept is not None and bool(key.submission) and kept.key == key and not could_settle(kept, options)
+
+
+def could_settle(kept: Record, options: Options) -> bool:
+    """Whether judging again, here and now, could settle a part that was deferred."""
+    if not options.timing or all(score.verdict != "deferred" for score in kept.scores):
+        return False
+    return not kept.timing or (not kept.machine.get("gpu") and (options.gpu or bool(record.machine()["gpu"])))
+
+
+def submission_hash(nb: NotebookNode) -> str:
+    """A hash of what is judged of a sanitized notebook. Cell ids do not count: many tools invent them anew."""
+    cells = [[cell.cell_type, grade_id(cell), cell.source, cell.get("attachments")] for cell in nb.cells]
+    judged = [cells, nb.metadata.get(REPAIRS), versions.version_of(nb)]
+    return hashlib.sha256(json.dumps(judged, sort_keys=True).encode()).hexdigest()
+
+
+def hash_of(handed: intake.Handed, released: Path) -> str:
+    """The hash of what would be judged of this file; empty if it cannot be sanitized."""
+    specs: Mapping[str, checks.Spec] = checks.lessons().get(handed.lesson, {})
+    try:
+        nb = opening.opened(intake.taken(handed.path), handed.lesson, specs)
+        if versions.release_for(versions.version_of(nb), released):
+            return submission_hash(nb)
+        return submission_hash(sanitized(nb, notebooks.read(released)))
+    except Exception:  # `perform` says why
+        return ""
+
+
+def specs_hash(released: Path) -> str:
+    """A hash of what judges a lesson: the library with its specs, the judge, and the notebook that was handed out."""
+    return hashlib.sha256(_code() + released.read_bytes()).hexdigest()
+
+
+def judging_hash(version: str, released: Path) -> str:
+    """A hash of what judges notebooks of this version of the course; empty where its release is not here."""
+    return versions.hash_for(version, released, specs_hash(released))
+
+
+def environment(options: Options) -> str:
+    """What else a verdict depends on, in words."""
+    held = "in a sandbox" if options.sandbox else "without a sandbox"
+    return f"Python {platform.python_version()}, NumPy {np.__version__}, {held}"
+
+
+@functools.cache
+def _code() -> bytes:
+    """A hash of the library and the judge as they are installed."""
+    return code_hash(Path(unrolled.__file__).parent, Path(unrolled_grader.__file__).parent)
+
+
+def code_hash(library: Path, grader: Path) -> bytes:
+    """Hash the files of the two packages in these folders that have a part in a verdict."""
+    seen = hashlib.sha256()
+    for file in sorted(library.rglob("*")):
+        if file.relative_to(library).parts[0] not in SHOWS:
+            _add(seen, file, library)
+    for name in JUDGES:
+        part = grader / name
+        for file in sorted(part.rglob("*")) if part.is_dir() else [part]:
+            _add(seen, file, grader)
+    return seen.digest()
+
+
+def _add(seen: hashlib._Hash, file: Path, root: Path) -> None:
+    """Let a hash take in a file's name and bytes; folders and compiled modules stay out."""
+    if file.is_file() and "__pycache__" not in file.parts:
+        seen.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+
+
+def _failed(submission: Submission, reason: str) -> Verdicts:
+    """0 for each part, and a flag, where the judge itself failed."""
+    flag = "not the student's fault: grade again"
+    parts = [evidence.without(name, spec, "crashed", reason, flag) for name, spec in submission.specs.items()]
+    return Verdicts(submission.notebook, tuple(score for scores in parts for score in scores), 0.0, ())
+
+
+def _noted(score: evidence.Score, notes: Sequence[repair.Note]) -> evidence.Score:
+    """The score, with what was repaired of its exercise and its check in front of the detail."""
+    texts = [note.text for note in notes if note.concerns(score.check)]
+    return replace(score, detail=f"(repaired: {'; '.join(texts)}) {score.detail}".rstrip()) if texts else score
+
+
+def _is_locked(cell: NotebookNode) -> bool:
+    """Whether a cell's text is the course's, by nbgrader's rule (to import nbgrader itself takes most of a second)."""
+    mark = cell.metadata.nbgrader
+    return not mark["solution"] and bool(mark["grade"] or mark["locked"])
+
+
+def _written(found: Record, notebook: NotebookNode | None) -> str:
+    return json.dumps({"record": record.to_dict(found), "notebook": notebook})

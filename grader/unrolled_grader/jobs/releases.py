@@ -1,0 +1,234 @@
+"""Other releases of the course, in grader/versions/VERSION: what their notebooks are judged by.
+
+`unrolled version add` takes one in: from a tag of this repository, a folder with another checkout, or a wheel. A
+release is the library, the judge and the notebooks as they were; nothing of it is imported here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import unrolled
+from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli.common import why
+
+FOLDER = "grader/versions"
+PARTS = ("lib", "grader/unrolled_grader", "notebooks")
+NAME = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
+VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
+LESSON = re.compile(r"""^LESSON = ["'](\w+)["']""", re.MULTILINE)
+"""How a file of specs says whose it is. Those of other lessons ask nothing in this one."""
+NOT_ASKING = ("__init__.py", "cli", "doctor.py", "handin.py", "journal.py", "py.typed", "records", "show", "upgrade.py")
+"""Parts of the library that ask nothing of a learner. Where two releases differ in these alone, they share checks."""
+LESSONS = """\
+import json
+from unrolled import checks
+import unrolled_grader.jobs.job
+print(json.dumps(list(checks.lessons())))
+"""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of the course in a folder of its own; or this one, in its checkout."""
+
+    version: str
+    root: Path
+
+    @property
+    def path(self) -> list[str]:
+        """Where Python finds its packages."""
+        return [str(self.root / "lib"), str(self.root / "grader")]
+
+    def released(self, lesson: str) -> Path:
+        """The notebook that its learners got."""
+        return self.root / "notebooks" / lesson / f"{lesson}.ipynb"
+
+    def hash(self, lesson: str) -> str:
+        """A hash of all that judges a lesson: library, judge, notebook."""
+        return hashlib.sha256(_code(self.root).encode() + self.released(lesson).read_bytes()).hexdigest()
+
+
+def asks_the_same(release: Release, released: Path) -> bool:
+    """Whether a release asks in a lesson what this version asks, whose notebook is `released`."""
+    here = _asked(Path(unrolled.__file__).parent, released)
+    return here == _asked(release.root / "lib" / "unrolled", release.released(released.stem))
+
+
+def add_release(root: Path, source: str, notebooks: Path | None = None) -> tuple[Release, list[str]]:
+    """Take a release in; it, and its lessons. What is there is never replaced. Raises CommandError."""
+    folder = root / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as scratch:
+        made = Path(scratch, "release")
+        _take(root, source, made)
+        if notebooks is not None:
+            _copy(notebooks, made / "notebooks")
+        release = Release(_version(made, source), made)
+        if not any(made.glob("notebooks/*/*.ipynb")):
+            raise CommandError(f"{source} holds no notebooks: name their folder with --notebooks")
+        target = folder / release.version
+        if target.exists():
+            raise CommandError(f"version {release.version} is there already, in {target}: it stays as it is")
+        lessons = _lessons(release)
+        os.replace(made, target)
+    return Release(release.version, target), lessons
+
+
+def known(versions: Path) -> list[Release]:
+    """The releases in a folder, by name."""
+    found = [entry for entry in sorted(versions.glob("*")) if entry.is_dir() and NAME.fullmatch(entry.name)]
+    return [Release(entry.name, entry) for entry in found]
+
+
+def _take(root: Path, source: str, into: Path) -> None:
+    """Bring the parts of a release together. Raises CommandError for what is none of the three."""
+    given = Path(source).expanduser()
+    if given.is_dir():
+        for part in PARTS:
+            _copy(given / part, into / part)
+    elif given.suffix == ".whl":
+        _unpack(given, into / "wheel")
+        _copy(into / "wheel" / "unrolled", into / "lib" / "unrolled")
+        _copy(into / "wheel" / "unrolled_grader", into / "grader" / "unrolled_grader")
+        shutil.rmtree(into / "wheel")
+    else:
+        archive = into.with_name("archive.zip")
+        command = ["git", "-C", str(root), "archive", "--format=zip", f"--output={archive}", source, "--", *PARTS]
+        if source.startswith("-"):
+            raise CommandError(f"expected a tag, a folder or a wheel, got {source!r}")
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except FileNotFoundError:
+            raise CommandError(f"{source} is no folder and no wheel, and git is not here to look for a tag") from None
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.strip().splitlines()[-1:]
+            raise CommandError(f"{source} is no folder, no wheel and no tag here: {' '.join(said)}") from None
+        _unpack(archive, into)
+
+
+def _unpack(archive: Path, into: Path) -> None:
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            opened.extractall(into)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise CommandError(f"{archive} cannot be unpacked: {why(error)}") from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    if not source.is_dir():
+        raise CommandError(f"{source} is missing: a release holds {', '.join(PARTS)}")
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
+    try:
+        shutil.copytree(source, target, ignore=ignored, dirs_exist_ok=True)
+    except OSError as error:  # a link that leads nowhere, a full disk
+        raise CommandError(f"{source} cannot be copied: {error}") from error
+
+
+def _version(made: Path, source: str) -> str:
+    """What the release calls itself. Raises CommandError for this one, and for a name that can be no folder's."""
+    file = made / "lib" / "unrolled" / "__init__.py"
+    found = VERSION.search(file.read_text(encoding="utf-8")) if file.is_file() else None
+    if found is None or not NAME.fullmatch(found[1]):
+        raise CommandError(f"{source} does not say which version it is, in lib/unrolled/__init__.py")
+    if found[1] == unrolled.__version__:
+        raise CommandError(f"{source} is of version {found[1]}, as this course is: its notebooks are judged here")
+    return found[1]
+
+
+def _lessons(release: Release) -> list[str]:
+    """The lessons that the release knows, as it says itself. Raises CommandError if it does not run here."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(release.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", LESSONS], env=environment, cwd=release.root, capture_output=True, text=True
+    )
+    if done.returncode:
+        said = done.stderr.strip().splitlines()[-1:]
+        raise CommandError(f"version {release.version} does not run with this Python: {' '.join(said)}")
+    return [str(lesson) for lesson in json.loads(done.stdout.splitlines()[-1])]
+
+
+@functools.cache
+def _code(root: Path) -> str:
+    """A hash of the library and the judge of a release."""
+    seen = hashlib.sha256()
+    for folder in ("lib/unrolled", "grader/unrolled_grader"):
+        for file in _files(root / folder):
+            seen.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+    return seen.hexdigest()
+
+
+@functools.cache
+def _asked(library: Path, released: Path) -> str:
+    """A hash of what a lesson asks: the library's part in it, and the cells that are graded. Text does not count."""
+    seen = hashlib.sha256()
+    for file in _files(library):
+        inner = file.relative_to(library)
+        declared = LESSON.search(file.read_text(encoding="utf-8")) if inner.parts[0] == "checks" else None
+        if inner.parts[0] not in NOT_ASKING and (declared is None or declared[1] == released.stem):
+            seen.update(f"{inner.as_posix()}\0".encode() + file.read_bytes() + b"\0")
+    for cell in json.loads(released.read_text(encoding="utf-8"))["cells"]:
+        mark = cell["metadata"].get("nbgrader")
+        if mark:
+            seen.update(json.dumps([cell["cell_type"], cell["source"], mark], sort_keys=True).encode())
+    return seen.hexdigest()
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+
+
+def add(subparsers: Subparsers) -> None:
+    """The `unrolled version` command."""
+    parser = subparsers.add_parser(
+        "version", help="take in other releases of the course, by which their notebooks are graded"
+    )
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    one = actions.add_parser("add", help="take a release in: a tag of this repository, a folder, or a wheel")
+    one.add_argument("source", metavar="TAG|FOLDER|WHEEL")
+    one.add_argument(
+        "--notebooks", type=Path, metavar="DIR", help="the release's notebooks/, which a wheel does not hold"
+    )
+    one.set_defaults(run=_add)
+    actions.add_parser("list", help="list the releases that are here").set_defaults(run=_list)
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    release, lessons = add_release(root, arguments.source, arguments.notebooks)
+    print(f"version {release.version} is in {release.root}, with {len(lessons)} lessons")
+    _tell(root, release)
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    print(f"this one: {unrolled.__version__}")
+    for release in known(root / FOLDER):
+        _tell(root, release)
+    return 0
+
+
+def _tell(root: Path, release: Release) -> None:
+    """Which lessons' notebooks are judged by the release itself, and which by this one, as both ask the same."""
+    here = Release(unrolled.__version__, root)
+    there = sorted(file.stem for file in release.root.glob("notebooks/*/*.ipynb") if file.stem == file.parent.name)
+    both = [here.released(name) for name in there if here.released(name).is_file()]
+    same = [file.stem for file in both if asks_the_same(release, file)]
+    own = [name for name in there if name not in same]
+    print(f"{release.version}: judged by its own checks: {', '.join(own) or 'none'}")
+    if same:
+        print(f"{release.version}: asks the same as this version, and is judged by this one: {', '.join(same)}")

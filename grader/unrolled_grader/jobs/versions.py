@@ -1,0 +1,234 @@
+"""A notebook of another version of the course is judged by that version: its specs, its library, its cells.
+
+The release in grader/versions does the job itself, in a process of its own; only paths and JSON go there and back.
+Where it is not here, or asks what this one asks, `release_for` says so. The gradebook knows one set of cells, this
+version's: `brought` says what another version's points are there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import nbformat
+from nbformat import NotebookNode
+from packaging.version import InvalidVersion, Version
+
+import unrolled
+from unrolled.notebooks import grade_id
+from unrolled_grader.jobs import record, releases
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.jobs.releases import Release
+from unrolled_grader.judge.evidence import CELL, Score
+from unrolled_grader.judge.opening import RefusedError
+
+READABLE = (1,)
+"""Formats of a release's record that are understood here. One with more fields of the same format is, too."""
+SET_ASIDE = "set aside: "
+"""How the reason begins where a submission waits for its release: its points are withheld, not lost."""
+GRACE = 2.0
+"""Seconds that a release's process has to clean up after itself."""
+PERFORM = """\
+import json, os, sys, threading
+from pathlib import Path
+order = json.loads(sys.stdin.readline())
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()
+from unrolled_grader.jobs import job
+order["specs"] = job.specs_hash(Path(order["released"]))
+job.perform(order)
+"""
+"""What a release's process does. It ends with the one that started it, whose end of the pipe then closes."""
+
+
+class AbsentError(RefusedError):
+    """A notebook is of a version that is not here: which, and the line that helps."""
+
+
+class ReleaseError(RuntimeError):
+    """A release could not do its job, or its answer is not understood; not the submission's fault."""
+
+
+def version_of(nb: NotebookNode) -> str:
+    """The version that an opened notebook claims; this one's if it claims none."""
+    claimed = nb.metadata.get("unrolled", {}).get("version")
+    return claimed if isinstance(claimed, str) else unrolled.__version__
+
+
+def release_for(version: str, released: Path) -> Release | None:
+    """The release that judges a notebook of this version; None for this one. Raises AbsentError if it is not here.
+
+    `released` is this version's notebook of the lesson, in its checkout.
+    """
+    if version == unrolled.__version__:
+        return None
+    lesson, root = released.stem, released.parents[2]
+    try:
+        asked = Version(version)
+    except InvalidVersion:
+        shown = record.one_line(version)[:40]
+        raise AbsentError(f"{SET_ASIDE}it says that it is of version {shown!r}, which is none") from None
+    if asked == Version(unrolled.__version__):
+        return None
+    there = {release.version: release for release in releases.known(root / releases.FOLDER)}
+    if version not in there:
+        age = "newer than" if asked > Version(unrolled.__version__) else "older than"
+        raise AbsentError(
+            f"{SET_ASIDE}it is of version {version}, {age} this course ({unrolled.__version__}), and that version is "
+            f"not here; `unrolled version add v{version}` (a tag, a folder or a wheel) takes it in, then grade again"
+        )
+    release = there[version]
+    if not release.released(lesson).is_file():
+        raise AbsentError(f"{SET_ASIDE}version {version}, which it is of, has no lesson {lesson} in {release.root}")
+    return None if releases.asks_the_same(release, released) else release
+
+
+def hash_for(version: str, released: Path, otherwise: str) -> str:
+    """The hash of what judges a notebook of this version: its release's, or `otherwise`; empty if it is not here."""
+    try:
+        release = release_for(version, released)
+    except AbsentError:
+        return ""
+    return release.hash(released.stem) if release else otherwise
+
+
+def performed(
+    order: Mapping[str, Any], release: Release, key: Key, here: Mapping[str, float]
+) -> tuple[Record, NotebookNode | None]:
+    """What a release found; `here` is what each check is worth in this version. Raises ReleaseError."""
+    with tempfile.TemporaryDirectory(prefix="unrolled-release-") as scratch:
+        result = Path(scratch, "result.json")
+        theirs = {**order, "released": str(release.released(order["lesson"])), "result": str(result)}
+        with Path(scratch, "said").open("w+b") as said:
+            _run(release, theirs, said)
+        try:
+            data = json.loads(result.read_text(encoding="utf-8"))
+            found, notebook = adopted(data["record"]), data["notebook"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ReleaseError(f"the answer of version {release.version} is not understood: {error}") from error
+    found = dataclasses.replace(
+        found,
+        student=order["student"],
+        lesson=order["lesson"],
+        digest=order["digest"],
+        version=release.version,
+        key=key if found.key.submission else dataclasses.replace(key, submission=""),  # "": their judge failed
+        flags=(*found.flags, difference(release.version, found.scores, here)),
+    )
+    return found, None if notebook is None else nbformat.from_dict(notebook)
+
+
+def _run(release: Release, order: Mapping[str, Any], said: IO[bytes]) -> None:
+    """Let the release perform the order. Raises ReleaseError with the last line that it wrote."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(release.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PERFORM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=said,
+        env=environment,
+        cwd=release.root,
+    )
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.flush()
+        process.wait()
+    except BrokenPipeError:
+        process.wait()
+    except BaseException:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(GRACE)
+        finally:
+            process.kill()
+            raise
+    finally:
+        with suppress(BrokenPipeError):  # it ended before it was told: what was to be written is still there
+            process.stdin.close()
+        process.wait()
+    if process.returncode:
+        said.seek(0)
+        lines = said.read().decode("utf-8", "replace").strip().splitlines()
+        raise ReleaseError(f"version {release.version} cannot grade here: {lines[-1] if lines else 'it ended'}")
+
+
+def adopted(data: Mapping[str, Any]) -> Record:
+    """A release's record as one of this version: what is not known here is left out. Raises ValueError."""
+    if data["format"] not in READABLE:
+        raise ValueError(f"its record has format {data['format']!r}, expected one of {READABLE}")
+    scores = [_known(score, Score) for score in data["scores"]]
+    return record.from_dict({**_known(data, Record), "scores": scores, "key": _known(data["key"], Key), "format": 1})
+
+
+def _known(data: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {name: value for name, value in data.items() if name in names}
+
+
+def difference(version: str, scores: Iterable[Score], here: Mapping[str, float]) -> str:
+    """A flag for a person: by which version it was judged, and what is worth something else, or missing, in one."""
+    there = _worth(scores)
+    other = [
+        f"{name} ({there[name]:g} there, {most:g} here)"
+        for name, most in here.items()
+        if there.get(name) not in (None, most)
+    ]
+    told = {"worth something else": other}
+    told["not in that version"] = [name for name in here if name not in there]
+    told["in that version alone"] = [name for name in there if name not in here]
+    words = "".join(f"; {what}: {', '.join(names)}" for what, names in told.items() if names and there)
+    return f"of version {version}, and judged by its checks{words}"
+
+
+def brought(scores: Iterable[Score], here: Mapping[str, float]) -> tuple[dict[str, float], set[str]]:
+    """What a release's scores are in this version's gradebook: points by cell, and the cells that a person must see.
+
+    The same share of what a check is worth here. A check that the release does not have is worth nothing until a person
+    says what.
+    """
+    scores = list(scores)
+    there = _worth(scores)
+    points = {CELL + name: 0.0 for name in here}
+    for score in scores:
+        if there[score.check] and score.check in here:
+            points[CELL + score.check] += score.points * here[score.check] / there[score.check]
+    return points, {CELL + name for name in here if name not in there}
+
+
+def fitted(nb: NotebookNode, released: NotebookNode) -> NotebookNode:
+    """A release's notebook as this version's gradebook takes it: cells that it does not know are plain cells."""
+    known = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
+    for cell in nb.cells:
+        same = known.get(grade_id(cell))
+        if same is not None and _kind(same) == _kind(cell):
+            cell.metadata.nbgrader = {**same.metadata.nbgrader}
+        else:
+            cell.metadata.pop("nbgrader", None)
+    return nb
+
+
+def worth(released: NotebookNode) -> dict[str, float]:
+    """What each check of a notebook is worth."""
+    marks = [cell.metadata.nbgrader for cell in released.cells if (grade_id(cell) or "").startswith(CELL)]
+    return {mark["grade_id"].removeprefix(CELL): float(mark["points"]) for mark in marks if mark.get("grade")}
+
+
+def _kind(cell: NotebookNode) -> tuple[Any, ...]:
+    mark = cell.metadata.nbgrader
+    return (cell.cell_type, *(bool(mark.get(name)) for name in ("grade", "solution", "task", "locked")))
+
+
+def _worth(scores: Iterable[Score]) -> dict[str, float]:
+    there: dict[str, float] = {}
+    for score in scores:
+        there[score.check] = there.get(score.check, 0.0) + score.max_points
+    return there

@@ -1,0 +1,1 @@
+"""From the bytes that were handed in to verdicts."""

@@ -1,0 +1,173 @@
+"""Intake: what students handed in, and why some of it cannot be graded.
+
+The layout is STUDENT/LESSON/LESSON.ipynb. A file that is no notebook of its lesson gets a reason instead of a grade;
+nothing about one student's file stops the class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from unrolled_grader.judge import opening
+from unrolled_grader.judge.opening import RefusedError
+
+MAX_BYTES = 10_000_000
+JOINERS = "\u200c\u200d"
+"""Signs that do not show, and that names in some scripts are spelt with."""
+TIME_STAMP, TIME_STAMP_BYTES = "timestamp.txt", 200
+
+
+@dataclass(frozen=True)
+class Handed:
+    """One student's notebook of one lesson. `problem` is empty if nothing stands against grading it."""
+
+    student: str
+    lesson: str
+    path: Path
+    digest: str
+    """Changes whenever the notebook or its time stamp does."""
+    problem: str = ""
+
+
+def find(submitted: Path, lessons: Mapping[str, Collection[str]], student: str | None = None) -> list[Handed]:
+    """What lies in `submitted` of these lessons (name -> names of its checks), by student and lesson.
+
+    A student's folder that `odd` names is left out: `strangers` names it.
+    """
+    found = []
+    folders = sorted(_folders(submitted))
+    refused = odd(folder.name for folder in folders)
+    for folder in (each for each in folders if student in (None, each.name) and each.name not in refused):
+        present = {entry.name for entry in _folders(folder)}
+        found += [handed(folder / lesson, checks) for lesson, checks in lessons.items() if lesson in present]
+    return found
+
+
+def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
+    """Folders that are no lesson of this course, as STUDENT/FOLDER, and students' folders that cannot be taken."""
+    found = []
+    refused = odd(folder.name for folder in _folders(submitted))
+    for folder in _folders(submitted):
+        if folder.name in refused:
+            found.append(f"{folder.name!r} ({refused[folder.name]})")
+            continue
+        if not os.access(folder, os.R_OK | os.X_OK):
+            found.append(f"{folder.name} (cannot be read)")
+        found += [f"{folder.name}/{entry.name}" for entry in _folders(folder) if entry.name not in lessons]
+    return sorted(found)
+
+
+def odd(names: Iterable[str]) -> dict[str, str]:
+    """Which of these names of students' folders no student can be graded under, with the reason.
+
+    nbgrader would take one for another name or for several, or its rows of scores.csv could be taken for another's.
+    """
+    problems = {name: _name_problem(name) for name in names}
+    seen = Counter(_seen(name) for name, problem in problems.items() if not problem)  # " ann" costs ann nothing
+    alike = {name: "another name looks the same" for name in problems if seen[_seen(name)] > 1}
+    return {**alike, **{name: problem for name, problem in problems.items() if problem}}
+
+
+def _name_problem(name: str) -> str:
+    """What is wrong with a name by itself, or an empty string."""
+    kinds = {unicodedata.category(sign): sign for sign in name if sign not in JOINERS}
+    if "Cs" in kinds:
+        return "its name is not UTF-8"
+    if found := re.search(r"[*?\[]", name):
+        return f"nbgrader reads {found[0]} in a name as a pattern"
+    if unseen := kinds.keys() & {"Cc", "Cf", "Zl", "Zp"}:
+        return f"its name holds {kinds[min(unseen)]!a}, which does not show"
+    return "" if name == name.strip() else "its name begins or ends with a blank"
+
+
+def _seen(name: str) -> str:
+    """A name as far as a reader of scores.csv can tell it from another: how blanks and accents are written is not."""
+    told = " ".join(unicodedata.normalize("NFC", name).translate(dict.fromkeys(map(ord, JOINERS))).split())
+    return told.lstrip("'")  # stands before what a spreadsheet would take for a formula
+
+
+def handed(folder: Path, checks: Collection[str]) -> Handed:
+    """The notebook in STUDENT/LESSON, with what stands against grading it."""
+    lesson, path = folder.name, folder / f"{folder.name}.ipynb"
+    try:
+        problem = content_problem(taken(path), lesson, checks)
+    except RefusedError as reason:
+        problem = str(reason)
+    return Handed(folder.parent.name, lesson, path, digest(path), problem)
+
+
+def taken(path: Path) -> bytes:
+    """The bytes of a notebook that may be graded. Raises RefusedError for a link, a large file, or none."""
+    if path.parent.is_symlink():
+        raise RefusedError(f"{path.parent.name} is a link, expected a folder")
+    if problem := _file_problem(path):
+        raise RefusedError(problem)
+    data = _read(path)
+    if data is None:
+        raise RefusedError("the file cannot be read")
+    return data
+
+
+def time_stamp(folder: Path) -> str:
+    """What timestamp.txt in a folder says; empty if it is missing, a link, or no short text."""
+    data = _read(folder / TIME_STAMP) or b""
+    return data.decode("utf-8", "replace") if len(data) <= TIME_STAMP_BYTES else ""
+
+
+def digest(path: Path) -> str:
+    """A hash of the notebook's content and of the time stamp beside it (the start of a file that is too large)."""
+    seen = hashlib.sha256()
+    for file in (path, path.with_name(TIME_STAMP)):
+        seen.update((_read(file) or b"") + b"\0")
+    return seen.hexdigest()
+
+
+def content_problem(data: bytes, lesson: str, checks: Collection[str]) -> str:
+    """Why this is no notebook of `lesson`, or an empty string."""
+    try:
+        opening.opened(data, lesson, checks)
+    except RefusedError as reason:
+        return str(reason)
+    return ""
+
+
+def _file_problem(path: Path) -> str:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        others = sorted(entry.name for entry in path.parent.iterdir())[:5]
+        return f"{path.name} is missing; the folder holds {', '.join(others) or 'nothing'}"
+    except OSError as error:
+        return f"the file cannot be read: {error.strerror}"
+    if not stat.S_ISREG(status.st_mode):
+        return "expected a file, not a link or folder"
+    if status.st_size > MAX_BYTES:
+        return f"the file has {status.st_size / 1e6:.0f} MB, at most {MAX_BYTES / 1e6:.0f} MB are taken"
+    return ""
+
+
+def _read(path: Path) -> bytes | None:
+    """The content of a regular file, as far as it is taken; None if it cannot be read.
+
+    It follows no link and waits for no pipe.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as stream:
+            return stream.read(MAX_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except OSError:
+        return None
+
+
+def _folders(parent: Path) -> list[Path]:
+    if not os.access(parent, os.R_OK | os.X_OK):
+        return []
+    return [entry for entry in parent.iterdir() if entry.is_dir() and not entry.name.startswith(".")]

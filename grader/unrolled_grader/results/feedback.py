@@ -1,0 +1,228 @@
+"""A submission's feedback page, for `nbgrader generate_feedback`, formgrader's button and `unrolled grade` alike.
+
+grader/nbgrader_config.py makes `Feedback` GenerateFeedback's exporter, in place of nbconvert's HTML with nbgrader's
+template: that runs what students display, and loads MathJax and more from elsewhere. This page needs nothing but
+itself and has no script. What the judge found stands in frames that nothing of a student's can have.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from nbconvert.exporters import Exporter
+from nbformat import NotebookNode
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
+from pygments.token import Comment  # type: ignore[import-untyped]
+from traitlets import default
+
+from unrolled_grader.judge.evidence import CELL
+from unrolled_grader.judge.outputs import MARK
+from unrolled_grader.results import inert
+
+PAGE_LIMIT = 5_000_000
+"""Characters of outputs on one page."""
+SOURCE_LIMIT = 5_000
+"""Characters of a code cell that are shown in colour: for some text the lexer's time grows with their square."""
+COLOURED_LIMIT = 200_000
+"""Characters that are shown in colour on one page; a lesson has 21,000."""
+EFFORT_LIMIT = 10**9
+"""Of parsing a page's markdown and HTML, as `inert.effort` counts it: some fifteen seconds of the worst there is."""
+PICTURES = ("image/png", "image/jpeg", "image/gif")
+RICH = ("text/html", "text/markdown")
+CELLS_KEPT = 256
+"""Cells that are kept as HTML, for the next page that shows them."""
+
+STYLE = """
+body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 860px;
+       margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
+header h1 { font-size: 1.6rem; margin: 0; } header p { margin: .3rem 0 1rem; }
+header td:last-child, header th:last-child { text-align: right; }
+.quiet, .label { color: #595959; font-size: .82rem; } .label { margin: 0 0 .2rem; }
+table { border-collapse: collapse; } th, td { padding: .2rem .7rem .2rem 0; border-bottom: 1px solid #e0e0e0; }
+th { text-align: left; } header table { width: 100%; max-width: 34rem; margin-bottom: 1rem; }
+section { margin: 1.1rem 0; } a { color: #0059a8; }
+pre { margin: 0; white-space: pre-wrap; font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; }
+code { font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; }
+.code { background: #f6f6f6; border: 1px solid #e0e0e0; border-radius: 3px; padding: .5rem .7rem; }
+.told { border-left: 3px solid #999; padding: .1rem .9rem; }
+.told h1 { font-size: 1.35rem; } .told h2 { font-size: 1.15rem; } .told h3 { font-size: 1rem; }
+.out { border-left: 3px dotted #999; margin: .4rem 0 .4rem 1rem; padding: .1rem .8rem; }
+.held { contain: content; overflow: auto; } .out .held { max-height: 40rem; }
+@media print { .out .held { max-height: none; } }
+.held img { max-width: 100%; height: auto; background: #fff; }
+.tex { font: 13px/1.45 "DejaVu Sans Mono", Consolas, monospace; white-space: pre-wrap; color: #5b3a00; }
+div.tex { margin: .5rem 1.5rem; }
+.judge { border: 2px solid #0072b2; border-radius: 4px; background: #eef6fb; margin: .6rem 0; padding: .4rem .9rem; }
+.judge h3 { font-size: .95rem; margin: 0 0 .2rem; color: #004c78; }
+.comment { border: 2px solid #00684b; border-radius: 4px; background: #eef8f4; margin: .6rem 0; padding: .4rem .9rem; }
+.comment h3 { font-size: .95rem; margin: 0; color: #00543c; }
+.graded { font-weight: bold; margin: 0 0 .3rem; }
+.late { color: #a33c00; font-weight: bold; }
+"""
+ANSI = {"black": "#222", "red": "#b3261e", "green": "#00684b", "yellow": "#7a5900", "blue": "#0059a8",
+        "magenta": "#8b3a75", "cyan": "#00606b", "white": "#666"}  # fmt: skip
+
+
+class Feedback(Exporter):
+    """A notebook with its grades, as nbgrader's GetGrades leaves them, to one page of HTML."""
+
+    export_from_notebook = "Feedback"
+    output_mimetype = "text/html"
+
+    @default("file_extension")
+    def _file_extension_default(self) -> str:
+        return ".html"
+
+    def from_notebook_node(  # type: ignore[override]
+        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **others: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """The page, and nbconvert's resources."""
+        graded, resources = super().from_notebook_node(nb, resources, **others)
+        return page(graded, resources.get("nbgrader", {})), resources
+
+
+def is_judges(output: NotebookNode) -> bool:
+    """Whether the judge wrote this output: it drops the metadata of whatever a notebook displays."""
+    return all(output.get("metadata", {}).get(key) == value for key, value in MARK.items())
+
+
+def page(nb: NotebookNode, grades: dict[str, Any]) -> str:
+    """The whole page. `grades` is what GetGrades tells: notebook, score, max_score, late_penalty."""
+    name = str(grades.get("notebook", "Feedback"))
+    body = f"{_head(nb, html.escape(name), grades)}\n<main>{''.join(_cells(nb))}</main>"
+    return inert.document(name, STYLE + _colours(), body)
+
+
+def _head(nb: NotebookNode, name: str, grades: dict[str, Any]) -> str:
+    rows = "".join(
+        f'<tr><td><a href="#cell-{index}">{_title(cell)}</a></td><td>{_points(cell)}</td></tr>'
+        for index, cell in enumerate(nb.cells)
+        if _marks(cell).get("grade")
+    )
+    late = float(grades.get("late_penalty") or 0)
+    penalty = f'<p class="late">Handed in late: {_number(late)} points less.</p>' if late else ""
+    score = f"{_number(max(0.0, float(grades.get('score') or 0)))} of {_number(grades.get('max_score'))} points"
+    return (
+        f"<header><h1>{name}: {score}</h1>{penalty}"
+        "<p>What the judge found stands in blue frames. Dotted lines hold what the notebook itself displayed.</p>"
+        f"<table><thead><tr><th>graded</th><th>points</th></tr></thead><tbody>{rows}</tbody></table></header>"
+    )
+
+
+@dataclass
+class _Room:
+    """What is left of a page's limits."""
+
+    shown: int
+    coloured: int
+    effort: int
+
+    def affords(self, *texts: str) -> bool:
+        """Whether these may be parsed as markdown or HTML; what they take is gone then."""
+        effort = inert.effort(*texts)
+        if effort > self.effort:
+            return False
+        self.effort -= effort
+        return True
+
+
+def _cells(nb: NotebookNode) -> Iterator[str]:
+    room = _Room(PAGE_LIMIT, COLOURED_LIMIT, EFFORT_LIMIT)
+    for index, cell in enumerate(nb.cells):
+        graded = f'<p class="graded">{_title(cell)}: {_points(cell)} points</p>' if _marks(cell).get("grade") else ""
+        yield f'<section id="cell-{index}">{graded}{_source(cell, room)}'
+        for output in cell.get("outputs", ()):
+            shown = _output(output, room)
+            room.shown -= len(shown)
+            yield shown
+        yield f"{_comment(cell)}</section>\n"
+
+
+def _source(cell: NotebookNode, room: _Room) -> str:
+    text: str = cell.source
+    if cell.cell_type == "markdown":
+        attachments = cell.get("attachments")
+        if not room.affords(text):
+            told = inert.terminal(text)
+        else:
+            told = inert.markdown(text, attachments) if attachments else _told(text)
+        return f'<div class="told held">{told}</div>'
+    if cell.cell_type != "code" or len(text) > min(SOURCE_LIMIT, room.coloured):
+        return f'<div class="code held">{inert.terminal(text)}</div>'
+    room.coloured -= len(text)
+    return f'<div class="code held">{_coloured(inert.UNPRINTABLE.sub("�", text))}</div>'
+
+
+class _Lexer(PythonLexer):  # type: ignore[misc]
+    """Python, with IPython's magics and shell commands. What other languages stand in a cell is not looked at."""
+
+    tokens: ClassVar[Any] = {
+        **PythonLexer.tokens,
+        "root": [(r"^[ \t]*[%!].*\n", Comment.Preproc), *PythonLexer.tokens["root"]],
+    }
+
+
+def _highlighted(source: str) -> str:
+    markup: str = highlight(source, _Lexer(), HtmlFormatter(cssclass="highlight"))
+    return markup
+
+
+# Most cells of a class are as they were handed out: each is made into HTML once.
+_told = functools.lru_cache(CELLS_KEPT)(inert.markdown)
+_coloured = functools.lru_cache(CELLS_KEPT)(_highlighted)
+
+
+def _output(output: NotebookNode, room: _Room) -> str:
+    if is_judges(output):
+        return f'<div class="judge"><h3>The judge</h3>{inert.terminal(output.data["text/plain"])}</div>'
+    shown = inert.output(_affordable(output, room)) if room.shown > 0 else inert.NOT_SHOWN
+    shown = shown if len(shown) <= room.shown else inert.NOT_SHOWN
+    return f'<div class="out"><p class="label">displayed by the notebook</p><div class="held">{shown}</div></div>'
+
+
+def _affordable(output: NotebookNode, room: _Room) -> NotebookNode:
+    """The output, without HTML and markdown where a picture goes before them or parsing them would take too long."""
+    data = output.get("data", {})
+    rich = [str(data[kind]) for kind in RICH if kind in data]
+    if not rich:
+        return output
+    if not any(kind in data for kind in PICTURES) and room.affords(*rich):
+        return output
+    return NotebookNode({**output, "data": {kind: text for kind, text in data.items() if kind not in RICH}})
+
+
+def _comment(cell: NotebookNode) -> str:
+    comment = _marks(cell).get("comment")
+    return f'<div class="comment"><h3>Comment</h3>{inert.markdown(comment)}</div>' if comment else ""
+
+
+def _title(cell: NotebookNode) -> str:
+    """What a graded cell is called: the check's name, or the name of an answer in words."""
+    return html.escape(str(_marks(cell).get("grade_id", "")).removeprefix(CELL))
+
+
+def _points(cell: NotebookNode) -> str:
+    marks = _marks(cell)
+    return f"{_number(marks.get('score'))} of {_number(marks.get('points'))}"
+
+
+def _marks(cell: NotebookNode) -> dict[str, Any]:
+    marks: dict[str, Any] = cell.metadata.get("nbgrader", {})
+    return marks
+
+
+def _number(value: Any) -> str:
+    return f"{round(float(value or 0), 2):g}"
+
+
+def _colours() -> str:
+    """The colours of code, and of terminals' text."""
+    terminal = (f".ansi-{name}-fg, .ansi-{name}-intense-fg {{ color: {hue}; }}" for name, hue in ANSI.items())
+    bold = ".ansi-bold { font-weight: bold; } .ansi-underline { text-decoration: underline; }"
+    return f"{HtmlFormatter(style='xcode').get_style_defs('.code')}\n{bold}\n{chr(10).join(terminal)}\n"

@@ -1,0 +1,170 @@
+"""The pictures of the class report: pure functions from a tally to something that says in words what it shows."""
+
+from __future__ import annotations
+
+import html
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
+from unrolled.show.picture import Picture
+from unrolled.show.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PINK,
+    RED,
+    SKY,
+    SMALL,
+    YELLOW,
+    new_figure,
+    styled,
+    tint,
+)
+from unrolled_grader.judge.evidence import VERDICTS
+from unrolled_grader.results.tally import Part, Speeds
+
+BINS = 10
+COLOURS = {
+    "pass": GREEN,
+    "inconclusive": SKY,
+    "deferred": YELLOW,
+    "fail": ORANGE,
+    "crashed": RED,
+    "timeout": PINK,
+    "missing": PALE,
+}
+ORDER = tuple(COLOURS)
+_STRIPES = "repeating-linear-gradient({angle}deg, #0000 0 4px, #0005 4px 5.5px)"
+_DOTS = "radial-gradient(circle at 3px 3px, #0007 1.1px, #0000 1.3px) 0 0 / 6px 6px"
+TEXTURES = {
+    "pass": "",
+    "inconclusive": _DOTS,
+    "deferred": _STRIPES.format(angle=90),
+    "fail": _STRIPES.format(angle=45),
+    "crashed": f"{_STRIPES.format(angle=45)}, {_STRIPES.format(angle=135)}",
+    "timeout": _STRIPES.format(angle=135),
+    "missing": "",
+}
+"""As CSS, so that a colour never carries meaning alone."""
+assert set(ORDER) == set(VERDICTS) == set(TEXTURES)
+BAR_STYLE = "".join(
+    f".{verdict} {{ background: {', '.join(filter(None, (TEXTURES[verdict], colour)))}; }}\n"
+    for verdict, colour in COLOURS.items()
+)
+
+
+@styled()
+def histogram(lesson: str, shares: Sequence[float]) -> Picture:
+    """How many students reached which share of a lesson's points. The bar on the right is those with all points."""
+    figure = new_figure(2.0, 2.75, layout="constrained")
+    ax = figure.subplots()
+    counts = Counter(min(int(share * BINS), BINS - 1) for share in shares if share < 1)
+    full = sum(share >= 1 for share in shares)
+    ax.bar(range(BINS), [counts[place] for place in range(BINS)], width=1, align="edge", color=BLUE, edgecolor="white")
+    ax.bar(BINS + 0.25, full, width=1, align="edge", color=GREEN, edgecolor="white", hatch="//")
+    ax.set_xticks([0, BINS / 2, BINS + 0.75], ["0", "50", "all"])
+    median = f"{100 * statistics.median(shares):.0f} %"
+    ax.set_xlabel(f"% of the points, median {median}")
+    ax.set_xlim(-0.2, BINS + 1.5)
+    ax.set_title(lesson)
+    ax.set_ylabel("students")
+    ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    return Picture(
+        figure,
+        f"Scores of {lesson}: {len(shares)} students, median {median}, "
+        f"{full} with all points, {sum(share == 0 for share in shares)} with none.",
+    )
+
+
+def bars(verdicts: Mapping[Part, Counter[str]]) -> str:
+    """A bar a part in HTML: its verdicts side by side, with the number that passed in words."""
+    lines: list[str] = []
+    lesson = None
+    for part, counts in verdicts.items():
+        if part.lesson != lesson:
+            lesson = part.lesson
+            lines.append(f"<h3>{html.escape(lesson)}</h3>")
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
+        lines.append(
+            f'<div class="part"><span class="name">{html.escape(part.name).replace("/", "/<wbr>")}</span>'
+            f'<span class="bar" role="img" aria-label="{said}" title="{said}">{"".join(_segments(counts))}</span>'
+            f'<span class="passed">{counts["pass"]} of {counts.total()}</span></div>'
+        )
+    return "".join(lines)
+
+
+def legend(counts: Counter[str]) -> str:
+    """What the colours and textures stand for, with how often each verdict was given."""
+    return '<ul class="legend">{}</ul>'.format(
+        "".join(
+            f'<li><span class="{verdict}"></span>{verdict} {counts[verdict]:,}</li>'
+            for verdict in ORDER
+            if counts[verdict]
+        )
+    )
+
+
+def _segments(counts: Counter[str]) -> Iterator[str]:
+    for verdict in ORDER:
+        if counts[verdict]:
+            yield f'<span class="{verdict}" style="width: {100 * counts[verdict] / counts.total():.3g}%"></span>'
+
+
+@styled()
+def speedups(found: Mapping[Part, Speeds]) -> Picture:
+    """A row a check: a mark a student on a log scale, and a line at the factor that is asked for."""
+    figure = new_figure(0.8 + 0.62 * len(found), 8.6, layout="constrained")
+    ax = figure.subplots()
+    for row, speeds in enumerate(found.values()):
+        _speed_row(ax, row, speeds)
+    _log_axis(ax, [ratio for speeds in found.values() for ratio in (*speeds.ratios, speeds.at_least)])
+    ax.set_yticks(range(len(found)), [part.name for part in found])
+    ax.set_ylim(len(found) - 0.4, -0.8)
+    ax.set_xlabel("times as fast as the baseline")
+    ax.grid(axis="x")
+    ax.spines[["left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    said = [
+        f"{part.name}: asked {speeds.at_least:g}x, {len(speeds.ratios)} measured, from {speeds.ratios[0]:.3g}x to "
+        f"{speeds.ratios[-1]:.3g}x, median {statistics.median(speeds.ratios):.3g}x"
+        for part, speeds in found.items()
+    ]
+    return Picture(figure, "Measured speedups, log scale. " + "; ".join(said) + ".")
+
+
+def _speed_row(ax: Axes, row: int, speeds: Speeds) -> None:
+    many = len(speeds.ratios) > 40
+    marks = list(zip(speeds.ratios, (row + shift for shift in _spread(len(speeds.ratios))), strict=True))
+    for reached, marker, colour in ((True, "o", BLUE), (False, "X", RED)):
+        chosen = [mark for mark in marks if (mark[0] >= speeds.at_least) == reached]
+        if chosen:
+            ax.plot(*zip(*chosen, strict=True), marker, color=colour, markersize=4 if many else 7, alpha=0.7, mew=0)
+    ax.plot([speeds.at_least] * 2, [row - 0.36, row + 0.36], color=INK, linewidth=2)
+    ax.text(speeds.at_least, row - 0.39, f"asked: {speeds.at_least:g}x", fontsize=SMALL, ha="center", va="bottom")
+    if row % 2:
+        ax.axhspan(row - 0.5, row + 0.5, color=tint(PALE, 0.35), zorder=0)
+
+
+def _log_axis(ax: Axes, values: Sequence[float]) -> None:
+    """1, 2, 5, 10 … as far as the values reach, or only powers of ten where that would be crowded."""
+    low, high = math.log10(min(values)) - 0.12, math.log10(max(values)) + 0.12
+    steps = (1, 2, 5) if high - low < 2.5 else (1,)
+    ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    ax.set_xscale("log")
+    ax.set_xlim(10**low, 10**high)
+    ax.xaxis.set_major_locator(FixedLocator([tick for tick in ticks if low <= math.log10(tick) <= high]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _spread(count: int) -> list[float]:
+    """Small vertical offsets, so that equal values do not hide each other; the same for the same count."""
+    return [((index * 0.618) % 1 - 0.5) * 0.5 for index in range(count)]

@@ -1,0 +1,251 @@
+"""`unrolled forget STUDENT`: delete everything that is kept of a student. The one command here that deletes.
+
+`forget` takes away what it knows a place for; `traces.find` then reads every file of the course's folders and says what
+is left, whoever wrote it there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from nbgrader.api import MissingEntry
+
+from unrolled.cli import CommandError
+from unrolled_grader.classroom import gradebook, settings
+from unrolled_grader.classroom.course import Course
+from unrolled_grader.classroom.roster import Person
+from unrolled_grader.jobs import record
+from unrolled_grader.receiving import received
+from unrolled_grader.results import people, report, standing
+
+TABLES = ("jobs", "earlier", "standing", "answers")
+RECEIVED = Path("grader", "received")
+REMADE = ("similar", "jobs")
+"""In grades/: what a command makes anew, and what may show the student in a picture or beside others."""
+GONE = "(removed)"
+WHO: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("student", "id", "student id", "username", "login id", "sis login id", "sis user id"), ("id",)),
+    **dict.fromkeys(("lms_id", "lms id", "id number"), ("lms_id",)),
+    **dict.fromkeys(("email", "e-mail", "mail", "email address"), ("email",)),
+}
+"""The columns of a list that say whose a row is, as rosters, platforms and our own tables call them, and by what."""
+REMARKS = ("reason", "note", "remark", "remarks", "comment", "comments", "problem")
+"""The columns in which a row of somebody else may name the student."""
+
+
+def forget(course: Course, person: Person, roster: Path | None = None) -> list[str]:
+    """Delete all that is known to be this student's. Returns what was deleted, in words.
+
+    `roster` is one that has another name than roster.csv; outside of the course's folder it stays as it is.
+    Other people's rows and files stay; where their texts name this student, only `traces.find` says so. Raises
+    RecordError while a class is being graded, and OSError.
+    """
+    root, done = Path(course.directory.root), list[str]()
+    if person.id in ("", ".", "..") or re.search(r"[\\/]", person.id):
+        raise CommandError(f"{person.id!r} can name no student's folder: nothing was deleted")
+    with record.alone(course.grades):
+        done += _folders(course, person.id)
+        done += [f"{_short(folder, root)}/" for folder in received.forget(root / RECEIVED, person.id)]
+        done += _gradebook(course, person.id)
+        done += _record(course.grades, person.id)
+        done += _made_again(course)
+        for file in _lists(root, course.grades, roster):
+            if count := _rewrite(file, lambda text, file=file: without_rows(text, person)):  # type: ignore[misc]
+                done.append(f"{_short(file, root)}: {count} rows")
+        for file in (root / ".nbgrader.log", root / "grader" / ".nbgrader.log"):
+            if file.is_file() and (count := _rewrite(file, lambda text: without_lines(text, person))):
+                done.append(f"{_short(file, root)}: {count} lines")
+        toml = root / settings.FILE
+        if toml.is_file() and _rewrite(toml, lambda text: without_table(text, person.id)):
+            done.append(f"{settings.FILE}: [extensions.{person.id}]")
+    return done
+
+
+def without_rows(text: str, person: Person) -> tuple[str, int]:
+    """A CSV file's text without the rows of this student, every other row as it was; and how many went.
+
+    A row is the student's if a column that says whose it is says so; in a list without such columns, if a cell is the
+    id, the e-mail, the number or the name, and nothing else. In other rows a reason or remark that names the student
+    loses the name. A header stays, and so does a point, a part or a word that happens to be somebody's id.
+    """
+    lines = text.splitlines(keepends=True)
+    delimiter = max(",;\t|", key=(lines[0] if lines else "").count)
+    named, kept, count, start = people.pattern(people.telling(person)), list[str](), 0, 0
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    head = [_small(cell) for cell in next(csv.reader(lines[:1], delimiter=delimiter), [])]
+    columns = _columns(head, person)
+    for row in reader:
+        raw, start = "".join(lines[start : reader.line_num]), reader.line_num
+        if columns and reader.line_num == 1:
+            kept.append(raw)
+        elif _is_theirs(row, columns, person):
+            count += 1
+        elif (changed := _unnamed(row, head, named)) != row:
+            kept.append(_row(changed, delimiter))
+            count += 1
+        else:
+            kept.append(raw)
+    return "".join(kept), count
+
+
+def _columns(head: list[str], person: Person) -> dict[int, set[str]]:
+    """What says in which column of a list that a row is theirs. "ID" is a number where there is a login, too."""
+    found = {}
+    for place, name in enumerate(head):
+        kinds = WHO.get(name, ())
+        if name == "id" and "sis login id" in head:
+            kinds = ("lms_id",)
+        elif name == "id" and "student" in head:
+            kinds = ("id", "lms_id")
+        if kinds and not (name == "student" and "id" in head):  # Canvas's: a name, and others may have the same
+            found[place] = {_small(getattr(person, kind)) for kind in kinds} - {""}
+    return found
+
+
+def _is_theirs(row: list[str], columns: dict[int, set[str]], person: Person) -> bool:
+    if columns:
+        return any(_small(row[place]) in wanted for place, wanted in columns.items() if place < len(row))
+    mine = set(map(_small, people.telling(person)))
+    return any(_small(cell) in mine for cell in row)
+
+
+def _unnamed(row: list[str], head: list[str], named: re.Pattern[str]) -> list[str]:
+    """Somebody else's row, without the student's name in its remarks."""
+    pairs = zip(row, [*head, *[""] * len(row)], strict=False)
+    return [named.sub(GONE, cell) if name in REMARKS else cell for cell, name in pairs]
+
+
+def _row(cells: list[str], delimiter: str) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerow(cells)
+    return buffer.getvalue()
+
+
+def _small(cell: str) -> str:
+    return cell.lstrip("\ufeff").strip().lstrip("'").casefold()
+
+
+def without_lines(text: str, person: Person) -> tuple[str, int]:
+    """A log without the lines that name this student, and how many went."""
+    lines, named = text.splitlines(keepends=True), people.pattern(people.telling(person))
+    kept = [line for line in lines if not named.search(line)]
+    return "".join(kept), len(lines) - len(kept)
+
+
+def without_table(text: str, student: str) -> tuple[str, int]:
+    """course.toml without [extensions.STUDENT], comments of other tables as they were; and how many tables went."""
+    head = re.compile(rf"\s*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]")
+    kept, count, inside = list[str](), 0, False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            inside = bool(head.match(line))
+            count += inside
+        if not inside:
+            kept.append(line)
+    return "".join(kept), count
+
+
+def _folders(course: Course, student: str) -> Iterator[str]:
+    """The student's folders of the three steps."""
+    directory = course.directory
+    for step in (directory.submitted_directory, directory.autograded_directory, directory.feedback_directory):
+        folder = Path(directory.root, step, student)
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.is_dir():
+            _take_away(folder)
+        else:
+            continue
+        yield f"{step}/{student}/"
+
+
+def _take_away(folder: Path) -> None:
+    """Delete a folder, also what nbgrader made read-only."""
+    for path in [folder, *folder.rglob("*")]:
+        if not path.is_symlink():
+            with contextlib.suppress(OSError):
+                path.chmod(0o700 if path.is_dir() else 0o600)
+    shutil.rmtree(folder)
+
+
+def _gradebook(course: Course, student: str) -> Iterator[str]:
+    file = gradebook.file(course.directory)
+    if not file.exists():
+        return
+    with gradebook.opened(course.directory) as book:
+        try:
+            book.remove_student(student)
+            yield f"{file.name}: the student, submissions, points and comments"
+        except MissingEntry:
+            pass
+    compact(file)
+
+
+def _record(grades: Path, student: str) -> Iterator[str]:
+    file = grades / record.TABLE
+    if not file.exists():
+        return
+    with record.opened(grades) as table, table:
+        there = {name for (name,) in table.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        count = sum(
+            table.execute(f"DELETE FROM {name} WHERE student = ?", (student,)).rowcount
+            for name in TABLES
+            if name in there
+        )
+    compact(file)
+    if count:
+        yield f"{file.name}: {count} rows"
+
+
+def compact(file: Path) -> None:
+    """Write a database anew without what was deleted from it: free pages and the write-ahead log keep it for long."""
+    with contextlib.closing(sqlite3.connect(file, timeout=record.PATIENCE, isolation_level=None)) as table:
+        table.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        table.execute("VACUUM")
+        table.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _made_again(course: Course) -> Iterator[str]:
+    """What holds the student among others and is made from the rest again."""
+    for name in REMADE:
+        path = course.grades / name
+        if path.is_symlink():
+            path.unlink()
+        elif path.is_dir():
+            shutil.rmtree(path)
+            yield f"{path.name}/: its command makes it again"
+    if (course.grades / "scores.csv").exists():
+        known = standing.of_class(course)
+        record.write_scores(course.grades, known)
+        report.write(course.grades, known)
+        yield "scores.csv and report.html: made again from the others"
+
+
+def _lists(root: Path, grades: Path, roster: Path | None) -> list[Path]:
+    """The CSV files beside the course, and in grades/: roster, exports for a platform, regrades, what was collected."""
+    own = {roster.resolve()} if roster and roster.resolve().is_relative_to(root.resolve()) else set()
+    found = {*own, *root.glob("*.csv"), *(root / "grader").glob("*.csv"), *grades.rglob("*.csv")}
+    return sorted(file for file in found if file.is_file() and not file.is_symlink())
+
+
+def _rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:
+    """Change a text file, if there is something to change, and say how much. A file that is not UTF-8 stays."""
+    try:
+        before = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return 0
+    text, count = change(before)
+    if count:
+        record.replace_file(file, text)
+    return count
+
+
+def _short(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

@@ -1,0 +1,288 @@
+"""Near-copies across a class, for a person to look at. No student code is run.
+
+Only the exercises' cells count, without the text that was handed out. The library copydetect compares them (winnowing,
+as MOSS does): names, comments and spacing are set aside, and every passage of at least PASSAGE characters that stands
+in both is found. The library's own answers and the course's solution are compared with, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import io
+import statistics
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+    from unrolled.checks import Spec
+    from unrolled_grader.classroom.course import Course
+
+PASSAGE = 25
+"""Characters of the shortest passage that counts, after each name became one letter."""
+SHORTEST = 80
+"""Characters, counted likewise, below which answers are too short to tell anything: about five lines."""
+LONGEST = 50_000
+"""Characters of a student's answers to a lesson that are compared."""
+TELLING = 12
+"""Characters of the shortest line whose sameness to the letter tells anything."""
+TOP = 20
+"""Pairs of a lesson that get a page."""
+OPS, SOLUTION = "unrolled.ops", "the course's solution"
+
+
+@dataclass(frozen=True)
+class Work:
+    """The answers of one student to a lesson, or those of the library or the solution. Equal only to itself."""
+
+    who: str
+    parts: tuple[tuple[str, str], ...]
+    """The exercises' names and the code written for each, in the lesson's order."""
+
+    @property
+    def text(self) -> str:
+        return "".join(part for _, part in self.parts)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that tell something, without the space around them."""
+        return [line.strip() for line in self.text.split("\n") if len(line.strip()) >= TELLING]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two works that were compared: how much of it is in the other, and where."""
+
+    work: Work
+    share: float
+    passages: tuple[tuple[int, int], ...]
+    """Begin and end of what is in both, in the work's text."""
+    same_lines: int
+    """How many of its lines are in the other to the letter."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two works that were compared."""
+
+    first: Side
+    second: Side
+
+    @property
+    def score(self) -> float:
+        """How much of one is in the other, 0 to 1: of the one that has more of it there."""
+        return max(self.first.share, self.second.share)
+
+    @property
+    def letters(self) -> float:
+        """The same, of lines that are the same to the letter."""
+        return max(side.same_lines / max(len(side.work.lines), 1) for side in (self.first, self.second))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in a lesson; pairs and references by falling score."""
+
+    lesson: str
+    works: tuple[Work, ...]
+    pairs: tuple[Pair, ...]
+    references: tuple[Pair, ...]
+    """Each student's work beside the library's answers and beside the solution; the score is the student's share."""
+    passed_over: tuple[tuple[str, str], ...]
+    """Students who are not compared, and why."""
+
+    @property
+    def median(self) -> float:
+        """The score of the pair in the middle: what honest answers have in common."""
+        return statistics.median(pair.score for pair in self.pairs) if self.pairs else 0.0
+
+
+def of_class(course: Course, lesson: str) -> Found:
+    """Compare what a class handed in of a lesson."""
+    return compare(lesson, *works(course, lesson), references(course, lesson))
+
+
+def works(course: Course, lesson: str) -> tuple[list[Work], list[tuple[str, str]]]:
+    """The students' answers to a lesson, and who is passed over with the reason. Nothing of a submission raises."""
+    from unrolled import checks, notebooks
+    from unrolled_grader.classroom import gradebook
+    from unrolled_grader.jobs import job
+    from unrolled_grader.judge import intake, opening
+
+    specs = checks.lessons()[lesson]
+    released = notebooks.read(gradebook.released_file(course.directory, lesson))
+    found, passed_over = [], []
+    for handed in intake.find(course.submitted, {lesson: list(specs)}):
+        try:
+            opened = opening.opened(intake.taken(handed.path), lesson, specs)
+            work = written(handed.student, job.sanitized(opened, released), released, specs)
+        except Exception as error:  # damage of a kind that grading names as well
+            passed_over.append((handed.student, str(error) or type(error).__name__))
+        else:
+            found.append(work)
+    return found, passed_over
+
+
+def references(course: Course, lesson: str) -> list[Work]:
+    """The library's answers to a lesson, and the course's solution."""
+    from unrolled import checks, notebooks
+    from unrolled_grader.classroom import gradebook
+
+    specs = checks.lessons()[lesson]
+    released = notebooks.read(gradebook.released_file(course.directory, lesson))
+    file = Path(course.directory.root, course.directory.source_directory, lesson, f"{lesson}.ipynb")
+    solution = written(SOLUTION, notebooks.read(file), released, specs)
+    return [Work(OPS, tuple((name, source_of(spec)) for name, spec in specs.items())), solution]
+
+
+def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> Work:
+    """What stands in the cells of these exercises, without what was handed out."""
+    from unrolled.notebooks import grade_id
+
+    given = {grade_id(cell): cell.source for cell in released.cells}
+    here = {grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
+    parts, room = [], LONGEST
+    for name in specs:
+        part = own(here.get(name, ""), given.get(name, ""))[:room]
+        room -= len(part)
+        parts.append((name, part))
+    return Work(who, tuple(parts))
+
+
+def own(source: str, released: str) -> str:
+    """The lines of a cell that were not handed out with it, nor are docstrings, empty, or marks of the build."""
+    lines, before = _told(source[: LONGEST + len(released)]), _told(released)
+    matcher = difflib.SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in lines], False)
+    same = {place for block in matcher.get_matching_blocks() for place in range(block.b, block.b + block.size)}
+    kept = [line for place, line in enumerate(lines) if place not in same and line.strip()]
+    return "".join(f"{line}\n" for line in kept if "BEGIN SOLUTION" not in line and "END SOLUTION" not in line)
+
+
+def _told(source: str) -> list[str]:
+    """The lines without docstrings: what is left of one, where a part was handed out, would read as an open string."""
+    lines = source.split("\n")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as an invalid escape sequence
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return lines
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node, clean=False) is not None:
+            text, *others = node.body
+            if not others or others[0].lineno > (text.end_lineno or 0):
+                lines[text.lineno - 1 : text.end_lineno] = [""] * ((text.end_lineno or 0) - text.lineno + 1)
+    return lines
+
+
+def source_of(spec: Spec) -> str:
+    """The source of every function of the library that answers an exercise."""
+    from unrolled.checks.answers import answers_of
+
+    sources = []
+    for function in answers_of(spec):
+        try:
+            sources.append(inspect.getsource(inspect.unwrap(getattr(function, "func", function))))
+        except (OSError, TypeError):  # a callable object, or one that was made on the way
+            continue
+    return "\n".join(dict.fromkeys(sources))
+
+
+def compare(
+    lesson: str, found: Iterable[Work], passed_over: Iterable[tuple[str, str]], others: Iterable[Work]
+) -> Found:
+    """Every student's work with every other's and with the references. Answers that are too short are set aside."""
+    prints, broken = [], []
+    for work in found:
+        try:
+            prints.append((work, fingerprint(work)))
+        except Exception as error:  # one student's code stops nobody else's comparison
+            broken.append((work.who, f"its code cannot be read: {error}"))
+    short = [
+        (work.who, "too little code of their own") for work, marks in prints if len(marks.filtered_code) < SHORTEST
+    ]
+    compared = [(work, marks) for work, marks in prints if len(marks.filtered_code) >= SHORTEST]
+    given = [(work, fingerprint(work)) for work in others]
+    pairs = [pair(*one, *two) for one, two in combinations(compared, 2)]
+    references = [pair(*one, *other) for one in compared for other in given]
+    return Found(
+        lesson,
+        tuple(work for work, _ in compared),
+        tuple(sorted(pairs, key=lambda pair: (-pair.score, -pair.letters, pair.first.work.who))),
+        tuple(sorted(references, key=lambda pair: (-pair.first.share, pair.first.work.who, pair.second.work.who))),
+        (*passed_over, *broken, *short),
+    )
+
+
+def fingerprint(work: Work) -> Any:
+    """copydetect's fingerprint of a work, read as Python. A string that is never closed would hide all below it."""
+    from copydetect import CodeFingerprint
+
+    text = "".join(_closed(part) for _, part in work.parts)
+    return CodeFingerprint("answers.py", PASSAGE, 1, language="python", fp=io.StringIO(text))
+
+
+def _closed(part: str) -> str:
+    """The text, of the same length, without triple quotes where one of them is open."""
+    quotes = ('"""', "'''")
+    if all(part.count(quote) % 2 == 0 for quote in quotes):
+        return part
+    return part.replace(quotes[0], "   ").replace(quotes[1], "   ")
+
+
+def pair(first: Work, first_marks: Any, second: Work, second_marks: Any) -> Pair:
+    """Compare two works by their fingerprints."""
+    from copydetect import compare_files
+
+    _, shares, slices = compare_files(first_marks, second_marks)
+    sides = zip((first, second), (second, first), shares, slices, strict=True)
+    return Pair(*(_side(work, other, share, places) for work, other, share, places in sides))
+
+
+def _side(work: Work, other: Work, share: float, slices: Any) -> Side:
+    end = len(work.text)
+    places = zip(*slices.tolist(), strict=True) if len(slices) else ()
+    passages = tuple((int(begin), min(int(stop), end)) for begin, stop in places if begin < end)
+    same = Counter(work.lines) & Counter(other.lines)
+    return Side(work, min(float(share), 1.0), passages, same.total())
+
+
+def marked(side: Side, other: Work) -> Iterator[tuple[str, list[tuple[bool, list[tuple[bool, str]]]]]]:
+    """A side exercise by exercise: each line with whether it is in the other to the letter, in pieces that are in both
+    or not."""
+    inside = bytearray(len(side.work.text))
+    for begin, end in side.passages:
+        inside[begin:end] = b"\1" * (end - begin)
+    lines, start = set(other.lines), 0
+    for name, part in side.work.parts:
+        told = []
+        for line in part.splitlines(keepends=True):
+            indent = len(line) - len(line.lstrip())
+            shared = bytes(indent) + inside[start + indent : start + len(line)]
+            told.append((line.strip() in lines, list(_pieces(line, shared))))
+            start += len(line)
+        yield name, told
+
+
+def _pieces(line: str, inside: bytes) -> Iterator[tuple[bool, str]]:
+    begin = 0
+    for place in range(1, len(line) + 1):
+        if place == len(line) or inside[place] != inside[begin]:
+            yield bool(inside[begin]), line[begin:place]
+            begin = place
+
+
+def by_student(references: Iterable[Pair]) -> Mapping[str, Mapping[str, Pair]]:
+    """The comparisons with references: student -> reference -> pair, the nearest student first."""
+    found: dict[str, dict[str, Pair]] = {}
+    for compared in references:
+        found.setdefault(compared.first.work.who, {})[compared.second.work.who] = compared
+    return found

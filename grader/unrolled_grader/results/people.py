@@ -1,0 +1,117 @@
+"""By what a student can be known: id, name, e-mail, number on the platform; and finding those in texts."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from unrolled.cli import CommandError
+from unrolled_grader.classroom import gradebook, roster
+from unrolled_grader.classroom.course import Course
+from unrolled_grader.classroom.roster import Person
+
+ROSTER = "roster.csv"
+SHORT_NUMBER = 5
+"""A number with fewer digits than this tells nobody, and stands in every notebook."""
+
+
+def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
+    """Everyone in the gradebook, the folders and the roster, by id; a roster that is not named is roster.csv, if it is
+    there. Raises CommandError for a named one that cannot be read."""
+    found = {name: Person(name) for name in _folders(course)}
+    with gradebook.opened(course.directory) as book:
+        for one in book.students:
+            name = " ".join(filter(None, (one.first_name, one.last_name)))
+            found[one.id] = Person(one.id, name, one.email or "", one.lms_user_id or "")
+    for person in _roster(course, roster_file):
+        before = found.get(person.id, person)
+        texts = {part: getattr(person, part) or getattr(before, part) for part in ("name", "email", "lms_id")}
+        found[person.id] = replace(person, **texts)
+    return found
+
+
+def whole(person: Person) -> set[str]:
+    """The texts that name this person and nobody else: id, e-mail, long numbers, the full name as lists write it."""
+    words = person.name.split()
+    turned = {" ".join(words[at:] + words[:at]) for at in range(len(words))} if len(words) > 1 else set()
+    names = (
+        turned | {f"{words[-1]}, {' '.join(words[:-1])}" for _ in turned} | {"".join(text.split()) for text in turned}
+    )
+    number = {person.lms_id} if len(person.lms_id) >= SHORT_NUMBER or not person.lms_id.isdigit() else set()
+    return {text for text in {person.id, person.email, *number, *names, *map(plain, names)} if text}
+
+
+def telling(person: Person) -> set[str]:
+    """Those of the texts that say in any text whom they mean; "a", "01" or "7" stand everywhere and mean nobody."""
+    return {
+        text for text in whole(person) if len(text) >= (SHORT_NUMBER if text.isdigit() else 2 if _is_wide(text) else 3)
+    }
+
+
+def _is_wide(text: str) -> bool:
+    """Whether a text is of letters like the Japanese, of which two are a name."""
+    return all(unicodedata.east_asian_width(letter) == "W" for letter in text)
+
+
+def parts(person: Person) -> set[str]:
+    """The texts that may name others too, or nobody: the words of the name, and the e-mail's beginning."""
+    words = {word for word in re.split(r"[\s,.]+", person.name) if len(word) > 1}
+    local = person.email.partition("@")[0]
+    return words | set(map(plain, words)) | ({local} if len(local) > 2 else set())
+
+
+def plain(text: str) -> str:
+    """Without accents: how a keyboard or a file name may write it."""
+    letters = unicodedata.normalize("NFD", text)
+    return unicodedata.normalize("NFC", "".join(one for one in letters if not unicodedata.combining(one)))
+
+
+def pattern(texts: Iterable[str]) -> re.Pattern[str]:
+    """What finds any of these texts where it stands as a word of its own, in small or capital letters."""
+    longest_first = sorted(texts, key=lambda text: (-len(text), text))
+    return re.compile("|".join(map(_word, longest_first)) or r"(?!)", re.IGNORECASE)
+
+
+def _word(text: str) -> str:
+    """A text that is not part of a longer word. Japanese and the like part no words, so nothing is asked there."""
+    before = _edge(text[0], "<!")
+    return f"{before}{re.escape(text)}{_edge(text[-1], '!')}"
+
+
+def _edge(letter: str, look: str) -> str:
+    return rf"(?{look}[0-9A-Za-z\u00c0-\u024f])" if letter.isdigit() or letter.upper() != letter.lower() else ""
+
+
+def _folders(course: Course) -> Iterator[str]:
+    directory = course.directory
+    for step in (directory.submitted_directory, directory.autograded_directory, directory.feedback_directory):
+        folder = Path(directory.root, step)
+        if folder.is_dir():
+            yield from (entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _roster(course: Course, file: Path | None) -> tuple[Person, ...]:
+    usual = Path(course.directory.root, ROSTER)
+    if file is None and not usual.exists():
+        return ()
+    try:
+        found = roster.read((file or usual).read_bytes())
+    except OSError as error:
+        raise CommandError(f"{file or usual} cannot be read: {error.strerror}") from error
+    for problem in found.problems:
+        print(f"{(file or usual).name}: {problem}")
+    return found.people
+
+
+def shared(people: Mapping[str, Person]) -> set[str]:
+    """The texts, in small letters, that stand for more than one of these people."""
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for person in people.values():
+        mine = {text.casefold() for text in whole(person) | parts(person)}
+        twice |= mine & seen
+        seen |= mine
+    return twice

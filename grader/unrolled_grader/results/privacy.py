@@ -1,0 +1,98 @@
+"""`unrolled pseudonymous` writes a class without names; `unrolled forget` deletes what is kept of a student."""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from unrolled.cli import CommandError, Subparsers, checkout
+
+
+def add(subparsers: Subparsers) -> None:
+    """The entry point through which the `unrolled` command finds these two."""
+    hidden = subparsers.add_parser(
+        "pseudonymous", help="write scores, records and notebooks of the class without names"
+    )
+    hidden.add_argument("folder", type=Path, metavar="DIR", help="a new folder for them")
+    forget = subparsers.add_parser("forget", help="delete everything that is kept of a student")
+    forget.add_argument("student", metavar="STUDENT", help="the student's id")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    for parser in (hidden, forget):
+        parser.add_argument(
+            "--roster", type=Path, metavar="CSV", help="names and addresses of the class (default: roster.csv)"
+        )
+    hidden.set_defaults(run=_pseudonymous)
+    forget.set_defaults(run=_forget)
+
+
+def _pseudonymous(arguments: argparse.Namespace) -> int:
+    from unrolled_grader.classroom.course import Course
+    from unrolled_grader.results import people, pseudonyms
+
+    course = Course.at(checkout.find())
+    known = people.known(course, arguments.roster)
+    nameless = sum(not person.name for person in known.values())
+    count, left = pseudonyms.export(course, known, arguments.folder)
+    print(
+        f"{count} students are in {arguments.folder}. The key is {course.grades / pseudonyms.KEY}: keep it to yourself."
+    )
+    if nameless:
+        print(f"Of {nameless} students no name is known, so none was looked for: name a roster with --roster CSV.")
+    if left:
+        print(f"Left in the texts, because the course uses them as words: {', '.join(left)}.")
+    print("What no program can remove stands in README.txt there. Read before you publish.")
+    return 0
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    from unrolled_grader.classroom.course import Course
+    from unrolled_grader.jobs import record
+    from unrolled_grader.results import forget, people, pseudonyms, traces
+
+    course = Course.at(checkout.find())
+    root = Path(course.directory.root)
+    known = people.known(course, arguments.roster)
+    if arguments.student not in known:
+        raise CommandError(f"{arguments.student!r} is no id in gradebook, folders or roster; ids are exact")
+    person = known[arguments.student]
+    about = ", ".join(filter(None, (person.id, person.name, person.email)))
+    print(f"This deletes everything that {root} keeps of {about}. It cannot be undone.")
+    if not arguments.yes and not _confirmed(person.id):
+        raise CommandError("nothing was deleted")
+    if (course.grades / pseudonyms.KEY).exists():
+        (name,) = pseudonyms.names(pseudonyms.key(course.grades), [person.id]).values()
+        print(f"In pseudonymous exports this student is {name}.")
+    try:
+        for what in forget.forget(course, person, arguments.roster):
+            print(f"deleted  {what}")
+    except (record.RecordError, OSError, sqlite3.Error) as error:
+        raise CommandError(f"it stopped on the way, start it again: {error}") from error
+    searched = people.telling(person)
+    if short := people.whole(person) - searched:
+        print(f"Not searched for, as it stands in too many texts: {', '.join(sorted(short))}.")
+    return _say(traces.find(root, people.pattern(searched)), sorted(searched))
+
+
+def _confirmed(student: str) -> bool:
+    try:
+        return input("Type the id to go on: ").strip() == student
+    except EOFError:
+        return False
+
+
+def _say(left: Sequence[tuple[str, str, str]], texts: Sequence[str]) -> int:
+    """Print what a search found after all; 1 if it found something."""
+    from unrolled_grader.jobs.record import one_line
+
+    print(f"Searched every file of the course's folders, zips and databases too, for: {', '.join(texts)}.")
+    for file, place, found in left:
+        unsearched = found == "unknown"  # what traces says of a file that it cannot look into
+        print(one_line(f"not searched: {file}, {place}" if unsearched else f"still there: {file}, {place}: {found}"))
+    if left:
+        print("These are other people's files, or files of your own: it is for you to judge.")
+    else:
+        print("Nothing is left.")
+    print("Not searched: git's history, backups, e-mail, the learning platform, and copies that were given away.")
+    return 1 if left else 0

@@ -1,0 +1,247 @@
+"""A class without names, to show to others: scores, records and notebooks under pseudonyms.
+
+A pseudonym is a keyed hash of the student's id. The key lies in grades/pseudonyms.key and stays with the instructor:
+with it two exports agree, without it nobody can go back from a pseudonym to an id, not even by trying all ids.
+"""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import csv
+import hmac
+import io
+import json
+import keyword
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from unrolled import notebooks
+from unrolled.cli import CommandError
+from unrolled_grader.classroom import gradebook
+from unrolled_grader.classroom.course import Course
+from unrolled_grader.classroom.roster import Person
+from unrolled_grader.jobs import record
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.judge import intake
+from unrolled_grader.results import people, regrades, standing
+
+KEY, KEY_BYTES = "pseudonyms.key", 32
+LETTERS = 10
+SOMEONE = "someone"
+"""In place of a name that several students have."""
+TIME = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?(?:UTC|Z)\b| ?[+-]\d\d:?\d\d)?", re.IGNORECASE
+)
+README = """\
+Scores, records and notebooks of a class under pseudonyms, made by `unrolled pseudonymous`.
+
+Removed: ids, names, e-mail addresses and platform numbers of everyone in the roster, wherever a text holds them;
+outputs, attachments, cell ids and every metadata but the exercises' marks; times of day (dates stay); secret seeds, and
+hashes by which a notebook could be found again.
+
+Not removed, because no program can: a name that the roster does not know, such as a friend's, a nickname or a misspelt
+one; what somebody tells about themselves; the way somebody writes prose and code. Words that the course itself uses
+stay, even where a student is called so. Whoever has the original notebooks can tell whose these are by their code. Read
+before you publish.
+"""
+
+
+@dataclass(frozen=True)
+class Scrubber:
+    """Puts pseudonyms in the place of names."""
+
+    names: re.Pattern[str]
+    pseudonyms: Mapping[str, str]
+    """By what is replaced, in small letters."""
+    left: tuple[str, ...] = field(default=())
+    """Words that name a student and stay, because the course uses them."""
+
+    def text(self, text: str) -> str:
+        """Without names, and without times of day."""
+        text = text.encode("utf-8", "replace").decode()  # half a character could not be written
+        text = TIME.sub(lambda found: found["day"], unicodedata.normalize("NFC", text))
+        return self.names.sub(lambda found: self.pseudonyms[found[0].casefold()], text)
+
+    def data(self, data: Any) -> Any:
+        """Take names and times of day out of every text in plain data, keys too."""
+        if isinstance(data, str):
+            return self.text(data)
+        if isinstance(data, int | float) and self.text(str(data)) != str(data):
+            return self.text(str(data))
+        if isinstance(data, list | tuple):
+            return [self.data(item) for item in data]
+        return {self.text(key): self.data(item) for key, item in data.items()} if isinstance(data, dict) else data
+
+
+def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[int, tuple[str, ...]]:
+    """Write the class to `folder`, which must not be there or be empty.
+
+    Returns the number of students, and the names that stay because the course uses them as words. Raises CommandError.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(f"{folder} is there already: name a new folder")
+    pseudonyms = names(key(course.grades), known)
+    scrub = scrubber(known, pseudonyms, vocabulary(course))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".pseudonymous-") as made:
+        into = Path(made, "class")
+        into.mkdir()
+        _write_tables(course, pseudonyms, scrub, into)
+        _write_notebooks(course, pseudonyms, scrub, into)
+        (into / "README.txt").write_text(README, encoding="utf-8")
+        if found := remaining(into, known, scrub.left):
+            raise CommandError(f"nothing was written, because names would have been left: {'; '.join(found)}")
+        if folder.exists():
+            folder.rmdir()
+        shutil.move(into, folder)
+    return len(pseudonyms), scrub.left
+
+
+def key(grades: Path) -> bytes:
+    """The instructor's secret, made when it is first asked for. Raises CommandError for one that was cut short."""
+    file = grades / KEY
+    grades.mkdir(parents=True, exist_ok=True)
+    if not file.exists():
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(secrets.token_hex(KEY_BYTES) + "\n")
+    try:
+        secret = bytes.fromhex(file.read_text(encoding="ascii").strip())
+    except ValueError:
+        secret = b""
+    if len(secret) != KEY_BYTES:
+        raise CommandError(f"{file} is damaged: expected {2 * KEY_BYTES} hexadecimal digits")
+    return secret
+
+
+def names(secret: bytes, students: Iterable[str]) -> dict[str, str]:
+    """A pseudonym for each id."""
+    return {student: _name(secret, student) for student in students}
+
+
+def _name(secret: bytes, student: str) -> str:
+    digest = hmac.digest(secret, student.encode("utf-8", "surrogateescape"), "sha256")
+    return "s-" + base64.b32encode(digest).decode().lower()[:LETTERS]
+
+
+def scrubber(known: Mapping[str, Person], pseudonyms: Mapping[str, str], words: set[str]) -> Scrubber:
+    """What takes these people out of texts, but for the words that the course uses."""
+    several, chosen, left = people.shared(known), {}, set()
+    for student, person in known.items():
+        for text in people.whole(person) | people.parts(person):
+            small = unicodedata.normalize("NFC", text).casefold()
+            if small in words:
+                left.add(text)
+            else:
+                chosen[small] = SOMEONE if small in several and text != student else pseudonyms[student]
+    return Scrubber(people.pattern(chosen), chosen, tuple(sorted(left, key=lambda text: (text.casefold(), text))))
+
+
+def vocabulary(course: Course) -> set[str]:
+    """The words of the lessons as they are handed out, and Python's own, in small letters."""
+    words = {*keyword.kwlist, *dir(builtins)}
+    for lesson in course.lessons():
+        for cell in gradebook.released(course.directory, lesson).cells:
+            words |= set(re.findall(r"[^\W\d_]+|\w+", cell.source))
+    return {word.casefold() for word in words}
+
+
+def remaining(folder: Path, known: Mapping[str, Person], left: Iterable[str] = ()) -> list[str]:
+    """Files that still hold an id, a full name, an e-mail or a number of somebody, in name or content."""
+    stay = {text.casefold() for text in left}
+    texts = {text for person in known.values() for text in people.telling(person) if text.casefold() not in stay}
+    finder, found = people.pattern(texts), []
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = str(file.relative_to(folder))
+        content = file.read_text(encoding="utf-8")
+        found += [f"{name}: {hit[0]}" for text in (name, content) if (hit := finder.search(text))]
+    return found
+
+
+def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:
+    """A notebook's texts and exercises' marks, and nothing else of it."""
+    cells = []
+    for number, cell in enumerate(notebook.cells):
+        marks = {"nbgrader": scrub.data(cell.metadata["nbgrader"])} if "nbgrader" in cell.metadata else {}
+        kept = {
+            "id": f"cell-{number}",
+            "cell_type": cell.cell_type,
+            "metadata": marks,
+            "source": scrub.text(cell.source),
+        }
+        cells.append(kept | ({"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}))
+    about = {name: notebook.metadata[name] for name in ("unrolled",) if name in notebook.metadata}
+    made: NotebookNode = nbformat.from_dict(
+        {"cells": cells, "metadata": scrub.data(about), "nbformat": 4, "nbformat_minor": 5}
+    )
+    return made
+
+
+def anonymous(kept: Record, pseudonym: str, scrub: Scrubber) -> dict[str, Any]:
+    """A record as plain data, without seeds and without what would let its notebook be found."""
+    data = record.to_dict(kept) | {"student": pseudonym, "digest": "", "seeds": []}
+    data["key"] = data["key"] | {"submission": ""}
+    found: dict[str, Any] = scrub.data(data) | {"date": TIME.sub(r"\g<day>", kept.date)}
+    return found
+
+
+def _write_tables(course: Course, pseudonyms: Mapping[str, str], scrub: Scrubber, into: Path) -> None:
+    """scores.csv, regrades.csv, and a record a submission, in the order of the pseudonyms."""
+    found = sorted(standing.of_class(course), key=lambda kept: (pseudonyms[kept.student], kept.lesson))
+    rows = csv.reader(io.StringIO(record.scores_csv(found)))
+    _write_csv(into / "scores.csv", rows, 0, pseudonyms, scrub)
+    log = course.grades / regrades.FILE
+    if log.exists():
+        with log.open(newline="", encoding="utf-8") as stream:
+            _write_csv(into / regrades.FILE, csv.reader(stream), 1, pseudonyms, scrub)
+    for kept in found:
+        full = record.load(course.grades, kept.student, kept.lesson)
+        if full is not None:
+            data = anonymous(full, pseudonyms[kept.student], scrub)
+            _write_json(into / "records" / pseudonyms[kept.student] / f"{kept.lesson}.json", data)
+
+
+def _write_csv(
+    file: Path, rows: Iterable[list[str]], column: int, pseudonyms: Mapping[str, str], scrub: Scrubber
+) -> None:
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        for row in rows:
+            rest = [scrub.text(cell) for cell in row]
+            writer.writerow([*rest[:column], pseudonyms.get(row[column], rest[column]), *rest[column + 1 :]])
+
+
+def _write_notebooks(course: Course, pseudonyms: Mapping[str, str], scrub: Scrubber, into: Path) -> None:
+    """Each notebook that was handed in and can be read, and the journal beside it."""
+    for handed in intake.find(course.submitted, {lesson: [] for lesson in course.lessons()}):
+        target = into / "notebooks" / pseudonyms[handed.student] / handed.lesson
+        try:
+            notebook = cleaned(notebooks.read(handed.path), scrub)
+        except (OSError, ValueError, KeyError, AttributeError, RecursionError):
+            continue  # it was refused, and says why in scores.csv
+        target.mkdir(parents=True)
+        nbformat.write(notebook, target / f"{handed.lesson}.ipynb")
+        journal = handed.path.with_name("journal.json")
+        if journal.is_file():
+            try:
+                data = scrub.data(json.loads(journal.read_text(encoding="utf-8")))
+                about = {"student": pseudonyms[handed.student]} if isinstance(data, dict) and "student" in data else {}
+                _write_json(target / journal.name, data | about if about else data)
+            except (OSError, ValueError, RecursionError):
+                (target / journal.name).unlink(missing_ok=True)
+
+
+def _write_json(file: Path, data: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,222 @@
+"""grades/report.html: how the class did, on one page that needs nothing but itself.
+
+Pictures are data URIs with a text alternative. Everything that came from students is escaped. There is no script.
+"""
+
+from __future__ import annotations
+
+import datetime
+import html
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import unrolled
+from unrolled_grader.jobs import record
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.results import figures
+from unrolled_grader.results.inert import document
+from unrolled_grader.results.tally import Item, Tally, tally
+
+STYLE = """
+body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 900px;
+       margin: 1.5rem auto 4rem; padding: 0 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.8rem; margin: 0 0 .1rem; }
+h2 { font-size: 1.2rem; margin: 2.4rem 0 .5rem; border-top: 2px solid #0072b2; padding-top: .5rem; }
+h3 { font-size: .95rem; margin: 1rem 0 .2rem; }
+p { margin: .3rem 0 .8rem; } .quiet { color: #595959; font-size: .87rem; }
+.stamp { position: sticky; top: 0; z-index: 1; background: #b3261e; color: #fff; font-weight: bold;
+         padding: .5rem .9rem; margin: 0 0 1rem; border: 3px double #fff; outline: 2px solid #b3261e; }
+.facts { display: flex; flex-wrap: wrap; gap: .7rem 2.2rem; margin: 1.2rem 0; padding: 0; list-style: none; }
+.facts b { display: block; font-size: 1.6rem; line-height: 1.15; color: #004c78; }
+.pictures { display: flex; flex-wrap: wrap; gap: .6rem 1rem; } img { display: block; }
+.wide { overflow-x: auto; } .wide img { min-width: 620px; }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; font-size: .87rem; }
+.legend span { display: inline-block; width: 1.1rem; height: .8rem; border: 1px solid #444; margin-right: .4rem; }
+.part { display: grid; grid-template-columns: 15.5rem 1fr 5.5rem; gap: .2rem .8rem; align-items: center;
+        font-size: .87rem; }
+.bar { display: flex; height: 1rem; border: 1px solid #767676; margin: .12rem 0; }
+.bar span + span { border-left: 1px solid #444; }
+.passed { color: #444; white-space: nowrap; }
+table { border-collapse: collapse; width: 100%; font-size: .87rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid #e0e0e0; }
+th { border-bottom-color: #767676; } td .quiet { font-size: inherit; } td.number, th.number { text-align: right; }
+summary { cursor: pointer; } details { margin: .3rem 0; }
+@media (max-width: 600px) {
+  .part { grid-template-columns: 1fr 5.5rem; row-gap: 0; margin-top: .45rem; } .name { grid-column: 1 / -1; }
+  th, td { padding-right: .5rem; font-size: .8rem; }
+}
+@media print { .stamp { position: static; } h2 { break-after: avoid; } tr, .part { break-inside: avoid; } }
+"""
+FEW = 6
+"""Names that stand in a table without a fold."""
+HOW = (
+    "A judge in a process of its own sends secret inputs to each student's code, compares what comes back with its own "
+    "results and times it with its own clock; what remains possible for code that sets out to cheat is written down in "
+    "docs/threat-model.md."
+)
+
+
+def write(grades: Path, records: Iterable[Record]) -> Path:
+    """Make grades/report.html from these records."""
+    file = grades / "report.html"
+    record.replace_file(file, page(records))
+    return file
+
+
+def page(records: Iterable[Record]) -> str:
+    """The report as one HTML document."""
+    found = tally(records)
+    body = "".join(_sections(found)) if found.submissions else "<p>Nothing has been graded yet.</p>"
+    return document("Class report", STYLE + figures.BAR_STYLE, f"{_stamp(found)}<h1>Class report</h1>{body}")
+
+
+def _sections(found: Tally) -> Iterator[str]:
+    yield _head(found)
+    pictures = (figures.histogram(lesson, shares).html() for lesson, shares in found.shares.items())
+    yield f'<h2>Scores</h2><div class="pictures">{"".join(pictures)}</div>'
+    yield '<p class="quiet">The hatched green bar counts the students with all points.</p>'
+    if found.verdicts:
+        counts = found.all_verdicts
+        yield f"<h2>Checks</h2><p>How {counts.total():,} scored parts ended, and how many students passed each.</p>"
+        yield f"{figures.legend(counts)}{figures.bars(found.verdicts)}"
+    if found.speeds:
+        yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
+        yield "what was asked, a cross did not.</p>"
+        yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>{_speed_table(found)}'
+    yield from _by_people(found)
+    yield from _reasons(found)
+    yield _time(found)
+    yield _machines(found)
+
+
+def _stamp(found: Tally) -> str:
+    if not found.unsafe:
+        return ""
+    return (
+        f'<p class="stamp">NO SANDBOX: {found.unsafe} of {found.submissions} submissions ran with nothing between '
+        "their code and this machine. Their scores prove nothing.</p>"
+    )
+
+
+def _head(found: Tally) -> str:
+    shares = found.all_shares
+    facts = {
+        "students": f"{len(found.students)}",
+        "submissions": f"{found.submissions}",
+        "median score": f"{100 * statistics.median(shares):.0f} %" if shares else "–",
+        "full scores": f"{sum(share >= 1 for share in shares)}",
+        "to look at": f"{sum(map(len, found.look.values()))}",
+        "deferred": f"{sum(map(len, found.deferred.values()))}",
+    }
+    items = "".join(f"<li><b>{value}</b>{name}</li>" for name, value in facts.items())
+    when = datetime.datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
+    lessons = sorted({lesson for _, _, lesson in found.seconds})
+    about = html.escape(f"{', '.join(lessons)} · {when} · Unrolled {unrolled.__version__}")
+    return f'<p class="quiet">{about}</p><ul class="facts">{items}</ul>'
+
+
+def _speed_table(found: Tally) -> str:
+    head = ["check", "asked", "measured", "slowest", "median", "fastest"]
+    rows = [
+        [
+            part.name,
+            f"{speeds.at_least:g}x",
+            str(len(speeds.ratios)),
+            *(f"{value:.3g}x" for value in (speeds.ratios[0], statistics.median(speeds.ratios), speeds.ratios[-1])),
+        ]
+        for part, speeds in found.speeds.items()
+    ]
+    return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
+
+
+def _by_people(found: Tally) -> Iterator[str]:
+    """What no machine decides: answers in words, and what lateness took."""
+    if found.words:
+        rows = [
+            [lesson, name, *(str(counts[verdict]) for verdict in ("marked", "waits", "unanswered"))]
+            for (lesson, name), counts in found.words.items()
+        ]
+        head = ["lesson", "answer in words", "marked", "to be read", "not answered"]
+        yield f"<h2>In words</h2>{_table(head, rows, right=(2, 3, 4))}"
+    if found.late:
+        yield f"<h2>Late</h2><p>What is said here is taken off the points above.</p>{_items(found.late)}"
+
+
+def _reasons(found: Tally) -> Iterator[str]:
+    """What a person should know, grouped: one row for all students whom the same concerns."""
+    if not found.look:
+        yield "<h2>To look at</h2><p>Nothing: every submission opened, every speed was settled.</p>"
+    else:
+        yield f"<h2>To look at</h2>{_items(found.look)}"
+    if found.deferred:
+        yield (
+            "<h2>Deferred</h2><p>These points are neither lost nor given. Grade again where the machine has what is "
+            f"missing, and they are completed.</p>{_items(found.deferred)}"
+        )
+    if found.repaired:
+        count = sum(map(len, found.repaired.values()))
+        about = f"<summary>{count} notebooks had lost cells or their marks; they were graded after repair</summary>"
+        yield f"<h2>Repaired</h2><details>{about}{_items(found.repaired)}</details>"
+
+
+def _items(items: Mapping[Item, Sequence[str]]) -> str:
+    rows = "".join(
+        f'<tr><td><span class="quiet">{_text(lesson)}</span><br>{_text(what)}</td><td>{_text(why)}</td>'
+        f"<td>{_names(students)}</td></tr>"
+        for (lesson, what, why), students in items.items()
+    )
+    head = "".join(f"<th>{name}</th>" for name in ("what", "why", "students"))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _names(students: Sequence[str]) -> str:
+    names = ", ".join(map(_text, students))
+    return names if len(students) <= FEW else f"<details><summary>{len(students)} students</summary>{names}</details>"
+
+
+def _time(found: Tally) -> str:
+    """How long the judge took. Submissions are judged side by side, so the clock on the wall shows less."""
+    seconds = [item[0] for item in found.seconds]
+    rows = [[student, lesson, f"{took:.0f} s"] for took, student, lesson in found.slowest()]
+    return (
+        f"<h2>Time</h2><p>Judging took {_duration(sum(seconds))} in all, {statistics.median(seconds):.1f} s for the "
+        f"median submission. The slowest:</p>{_table(['student', 'lesson', 'seconds'], rows, right=[2])}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return (
+        f"{minutes / 60:.1f} hours"
+        if minutes >= 90
+        else f"{minutes:.1f} minutes"
+        if minutes >= 1.5
+        else f"{seconds:.0f} s"
+    )
+
+
+def _machines(found: Tally) -> str:
+    """Where, and how the code was held. Ratios are comparable between machines, seconds are not."""
+    machines = [[name, str(count)] for name, count in found.machines.most_common()]
+    held = [[name, str(count)] for name, count in found.sandboxes.most_common()]
+    sandboxes = _table(["code was held by", "submissions"], held, right=[1]) if held else ""
+    table = _table(["machine", "submissions"], machines, right=[1])
+    return f'<h2>Machines</h2>{table}{sandboxes}<p class="quiet">{HOW}</p>'
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """A table; every cell is escaped. Columns in `right` are numbers."""
+    numbers = set(right)
+    kinds = [' class="number"' if column in numbers else "" for column in range(len(head))]
+    top = "".join(f"<th{kind}>{_text(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
+    body = "".join(
+        f"<tr>{''.join(f'<td{kind}>{_text(cell)}</td>' for kind, cell in zip(kinds, row, strict=True))}</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(text: str) -> str:
+    """Escaped, with the places where a long name may go on in the next line."""
+    return html.escape(record.one_line(text)).replace("_", "_<wbr>").replace("/", "/<wbr>")

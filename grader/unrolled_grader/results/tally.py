@@ -1,0 +1,163 @@
+"""What the class report needs of all records, gathered in one pass: numbers and reasons, never the measured pairs."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.judge.evidence import VERDICTS, Score
+
+SLOWEST = 5
+NO_SANDBOX = "NONE"
+"""How a record's `sandbox` begins if nothing held the code."""
+
+
+class Part(NamedTuple):
+    """A scored part of a lesson; `name` is "conv2d_gemm" or "conv2d_gemm/speed"."""
+
+    lesson: str
+    name: str
+
+
+class Item(NamedTuple):
+    """Something that a person should know; the same for several students stands once."""
+
+    lesson: str
+    what: str
+    why: str
+
+
+@dataclass
+class Speeds:
+    """The measured factors of one check, and the factor that it asks for."""
+
+    at_least: float
+    ratios: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Tally:
+    """A class. Dictionaries are in the order of lessons and, within a lesson, of its checks."""
+
+    students: set[str] = field(default_factory=set)
+    shares: dict[str, list[float]] = field(default_factory=dict)
+    """Points / possible points of each submission, by lesson."""
+    verdicts: dict[Part, Counter[str]] = field(default_factory=dict)
+    speeds: dict[Part, Speeds] = field(default_factory=dict)
+    """The last measured factor of each student; unmeasured ones are left out."""
+    look: dict[Item, list[str]] = field(default_factory=dict)
+    """Students by what a person should look at."""
+    deferred: dict[Item, list[str]] = field(default_factory=dict)
+    repaired: dict[Item, list[str]] = field(default_factory=dict)
+    words: dict[Part, Counter[str]] = field(default_factory=dict)
+    """How the answers in words stand: marked, waits, unanswered."""
+    late: dict[Item, list[str]] = field(default_factory=dict)
+    seconds: list[tuple[float, str, str]] = field(default_factory=list)
+    """Seconds of the judge, student, lesson."""
+    machines: Counter[str] = field(default_factory=Counter)
+    sandboxes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def submissions(self) -> int:
+        return len(self.seconds)
+
+    @property
+    def all_shares(self) -> list[float]:
+        return [share for shares in self.shares.values() for share in shares]
+
+    @property
+    def all_verdicts(self) -> Counter[str]:
+        return sum(self.verdicts.values(), Counter())
+
+    @property
+    def unsafe(self) -> int:
+        """How many submissions ran with nothing to hold them."""
+        return sum(count for how, count in self.sandboxes.items() if how.startswith(NO_SANDBOX))
+
+    def slowest(self) -> list[tuple[float, str, str]]:
+        return heapq.nlargest(SLOWEST, self.seconds)
+
+
+def tally(records: Iterable[Record]) -> Tally:
+    """Gather the class. Each record is looked at once and then let go."""
+    found = Tally()
+    for kept in records:
+        found.students.add(kept.student)
+        found.seconds.append((kept.seconds, kept.student, kept.lesson))
+        found.machines[_machine(kept)] += 1
+        if kept.sandbox:
+            found.sandboxes[kept.sandbox] += 1
+        if most := kept.settled_points:
+            found.shares.setdefault(kept.lesson, []).append(kept.points / most)
+        _add_reasons(found, kept)
+        for score in kept.scores:
+            _add_score(found, kept, score)
+    return _in_order(found)
+
+
+def _add_reasons(found: Tally, kept: Record) -> None:
+    """What concerns the submission as a whole."""
+    if kept.problem:
+        _add(found.look, kept, "not graded", kept.problem)
+    for flag in kept.flags:
+        _add(found.look, kept, "the whole notebook", flag)
+    if kept.repairs:
+        _add(found.repaired, kept, "repaired", "; ".join(kept.repairs))
+
+
+def _add_score(found: Tally, kept: Record, score: Score) -> None:
+    if score.verdict not in VERDICTS:
+        _add_persons(found, kept, score)
+        return
+    found.verdicts.setdefault(Part(kept.lesson, score.part), Counter())[score.verdict] += 1
+    ratio = score.timings[-1]["ratio"] if score.timings else None
+    if ratio is not None and ratio > 0:
+        speeds = found.speeds.setdefault(Part(kept.lesson, score.check), Speeds(score.timings[-1]["at_least"]))
+        speeds.ratios.append(float(ratio))
+    if kept.problem:
+        return
+    if score.verdict == "deferred":
+        _add(found.deferred, kept, score.part, score.flag or score.detail)
+    elif score.flag or score.verdict == "inconclusive":
+        _add(found.look, kept, score.part, score.flag or score.detail)
+
+
+def _add_persons(found: Tally, kept: Record, score: Score) -> None:
+    """What is not the judge's: a late penalty, an answer in words, or points that a person changed."""
+    if score.verdict == "late":
+        _add(found.late, kept, "late", score.detail)
+    elif score.max_points:
+        found.words.setdefault(Part(kept.lesson, score.part), Counter())[score.verdict] += 1
+    else:
+        _add(found.look, kept, score.part, score.detail)
+
+
+def _add(items: dict[Item, list[str]], kept: Record, what: str, why: str) -> None:
+    items.setdefault(Item(kept.lesson, what, why), []).append(kept.student)
+
+
+def _in_order(found: Tally) -> Tally:
+    """By lesson; what was first seen stays first within a lesson. What no machine settled comes before single parts."""
+    found.shares = dict(sorted(found.shares.items()))
+    found.verdicts = dict(sorted(found.verdicts.items(), key=lambda item: item[0].lesson))
+    found.speeds = dict(sorted(found.speeds.items(), key=lambda item: item[0].lesson))
+    for speeds in found.speeds.values():
+        speeds.ratios.sort()
+    whole: Sequence[str] = ("not graded", "the whole notebook")
+    found.look = dict(sorted(found.look.items(), key=lambda item: (item[0].what not in whole, item[0])))
+    found.words, found.late = dict(sorted(found.words.items())), dict(sorted(found.late.items()))
+    found.deferred = dict(sorted(found.deferred.items()))
+    found.repaired = dict(sorted(found.repaired.items()))
+    return found
+
+
+def _machine(kept: Record) -> str:
+    facts = kept.machine
+    return (
+        f"{facts['system']}, {facts['cpu']}, {facts['cores']} cores, GPU {facts['gpu'] or 'none'}, "
+        f"Python {facts['python']}, NumPy {facts['numpy']}"
+    )
