@@ -186,7 +186,9 @@ def test_a_release_that_asks_the_same_needs_no_judge_of_its_own(
     shutil.copytree(here, same / "lib")
     shutil.copytree(root / "notebooks", same / "notebooks")
     (same / "lib" / "unrolled" / "cli" / "new.py").touch()
-    (same / "lib" / "unrolled" / "checks" / "lesson02.py").write_text('LESSON = "02_convolution"\n', encoding="utf-8")
+    later = same / "lib" / "unrolled" / "checks" / "exercises" / "l99_later"
+    later.mkdir()
+    (later / "exercises.py").touch()
     released = checkout / "notebooks" / LESSON / f"{LESSON}.ipynb"
     assert versions.release_for("0.0.6", released) is None
     releases._asked.cache_clear()

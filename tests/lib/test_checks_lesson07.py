@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from unrolled import checks, profile
-from unrolled.checks import planted, repairs
+from unrolled.checks.exercises.l07_profiling import planted, repairs
+from unrolled.checks.exercises.l07_profiling.toy_device import on_toy, timed
 from unrolled.checks.gpu import connected
-from unrolled.checks.toy_device import on_toy, timed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lessons"))
 from answers import lesson07 as answers

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from unrolled import data
-from unrolled.checks.training import disguised_digits, median_accuracy, moved, nearest_neighbour, train_with_each_seed
+from unrolled.checks.exercises.l05_train_a_cnn.training import (
+    disguised_digits,
+    median_accuracy,
+    moved,
+    nearest_neighbour,
+    train_with_each_seed,
+)
 
 
 @pytest.mark.parametrize(("down", "right"), [(0, 0), (1, 0), (0, -2), (-2, 1), (2, 2)])

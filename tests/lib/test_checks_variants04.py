@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-
-from unrolled.checks import dilation, variants04
 from unrolled.checks.dense_variants import (
     any_affine_in_out,
     any_smoothed,
@@ -14,7 +12,11 @@ from unrolled.checks.dense_variants import (
     slope_along,
     smoothed_cross_entropy,
 )
-from unrolled.checks.gradients import (
+from unrolled.checks.window_variants import any_convolution_nhwc, any_dilated_columns, nhwc_backward
+
+from unrolled.checks.exercises.l02_convolution import dilation
+from unrolled.checks.exercises.l04_backprop import variants as variants04
+from unrolled.checks.exercises.l04_backprop.gradients import (
     SQUARES,
     mean_forgotten,
     one_element_off,
@@ -22,7 +24,6 @@ from unrolled.checks.gradients import (
     sign_error,
     transposed_weight,
 )
-from unrolled.checks.window_variants import any_convolution_nhwc, any_dilated_columns, nhwc_backward
 
 torch = pytest.importorskip("torch")
 SEEDS = range(12)

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
-
 from unrolled.checks.batches import three_epochs
 from unrolled.checks.optimizer_variants import decoupled_update, nesterov_update
-from unrolled.checks.training import disguised_digits
 from unrolled.checks.training_variants import (
     WRONG,
     any_mistaken,
@@ -21,6 +19,8 @@ from unrolled.checks.training_variants import (
     noisy_digits,
     unbalanced,
 )
+
+from unrolled.checks.exercises.l05_train_a_cnn.training import disguised_digits
 
 torch = pytest.importorskip("torch")
 

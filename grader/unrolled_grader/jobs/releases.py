@@ -29,8 +29,8 @@ FOLDER = "grader/versions"
 PARTS = ("lib", "grader/unrolled_grader", "notebooks")
 NAME = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
-LESSON = re.compile(r"""^LESSON = ["'](\w+)["']""", re.MULTILINE)
-"""How a file of specs says whose it is. Those of other lessons ask nothing in this one."""
+SPECS = ("checks", "exercises")
+"""Where the library keeps specs, a folder a lesson. Those of later lessons have no part in this one."""
 NOT_ASKING = ("__init__.py", "cli", "doctor.py", "handin.py", "journal.py", "py.typed", "records", "show", "upgrade.py")
 """Parts of the library that ask nothing of a learner. Where two releases differ in these alone, they share checks."""
 LESSONS = """\
@@ -177,8 +177,8 @@ def _asked(library: Path, released: Path) -> str:
     seen = hashlib.sha256()
     for file in _files(library):
         inner = file.relative_to(library)
-        declared = LESSON.search(file.read_text(encoding="utf-8")) if inner.parts[0] == "checks" else None
-        if inner.parts[0] not in NOT_ASKING and (declared is None or declared[1] == released.stem):
+        later = inner.parts[:2] == SPECS and inner.parts[2] > f"l{released.stem}" and len(inner.parts) > 3
+        if inner.parts[0] not in NOT_ASKING and not later:
             seen.update(f"{inner.as_posix()}\0".encode() + file.read_bytes() + b"\0")
     for cell in json.loads(released.read_text(encoding="utf-8"))["cells"]:
         mark = cell["metadata"].get("nbgrader")

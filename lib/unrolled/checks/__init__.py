@@ -1,18 +1,11 @@
-"""Specs of the exercises: declarations in one file a lesson (`lessonNN.py`), and what runs and compares them.
-
-A spec's name is the name of its variable: `checks.all_specs()["conv2d_gemm"]` is the spec that `lesson02` declares.
-Variants of exercises, which an instructor chooses among, are declared in `variantsNN.py`.
-"""
+"""What an exercise asks, and what runs and compares: the framework lies here, the specs in `exercises/`."""
 
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
-import re
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 
-from . import choices
+from . import choices, exercises
 from .report import MIME, Finding, Part, Report
 from .run import VISIBLE_SEED, run
 from .spec import Budget, Case, Draw, Mistake, Rung, Spec, Speed
@@ -68,7 +61,7 @@ def variants() -> MappingProxyType[str, Specs]:
     Raises ValueError where a variant is not named after its exercise.
     """
     found: dict[str, dict[str, Spec]] = {}
-    for module in _modules("variants"):
+    for module in exercises.declared("variants").values():
         for name, exercise in module.OF.items():
             if not name.startswith(f"{exercise}_") or not isinstance(getattr(module, name, None), Spec):
                 raise ValueError(f"{module.__name__}: {name} of {exercise} must be a Spec named {exercise}_SUFFIX")
@@ -86,8 +79,8 @@ def all_specs() -> Specs:
 def _declared() -> dict[str, Specs]:
     """Every lesson's specs as its module declares them."""
     return {
-        module.LESSON: MappingProxyType({n: value for n, value in vars(module).items() if isinstance(value, Spec)})
-        for module in _modules("lesson")
+        lesson: MappingProxyType({name: value for name, value in vars(module).items() if isinstance(value, Spec)})
+        for lesson, module in exercises.declared("exercises").items()
     }
 
 
@@ -103,9 +96,3 @@ def _specs() -> dict[str, Spec]:
             raise ValueError(f"{place} declares {sorted(twice)}, which an earlier lesson has")
         specs |= declared
     return specs
-
-
-def _modules(kind: str) -> list[ModuleType]:
-    """The modules `kindNN`, in order."""
-    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    return [importlib.import_module(f"{__name__}.{name}") for name in names if re.fullmatch(rf"{kind}\d\d", name)]

@@ -20,7 +20,11 @@ from itertools import repeat
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, NoReturn, TypeGuard
 
+from . import exercises
 from .spec import Function, Inputs, Spec
+
+SPECS = f"{exercises.__name__}."
+"""How the names of the specs' modules begin."""
 
 
 class AnswerUsedError(Exception):
@@ -31,10 +35,6 @@ def answers_of(spec: Spec) -> tuple[Function, ...]:
     """Every function that is an answer to the exercise: the reference, the speed's baseline, and `spec.answers`."""
     timed = (spec.speed.baseline,) if spec.speed else ()
     return tuple(dict.fromkeys((spec.reference, *timed, *spec.answers)))
-
-
-FRAMEWORK = {"ambient", "answers", "choices", "compare", "gpu", "limits", "report", "run", "spec"}
-"""Modules of checks that hold no answer, and that run while a learner's function does."""
 
 
 def withheld_from(spec: Spec, inputs: Inputs) -> withheld:
@@ -49,14 +49,11 @@ def _withheld(answers: tuple[Function, ...], needed: frozenset[FunctionType]) ->
 
 @functools.cache
 def checks_functions() -> frozenset[FunctionType]:
-    """Every function that `unrolled.checks` and its specs consist of, except for the framework."""
-    from unrolled import checks
-
-    checks.all_specs()  # loads their modules
-    package = f"{checks.__name__}."
-    modules = {name.removeprefix(package): module for name, module in sys.modules.items() if name.startswith(package)}
-    found = functions_in([vars(module) for name, module in modules.items() if name not in FRAMEWORK])
-    return frozenset(function for function in found if _module_of_checks(function) not in (None, *FRAMEWORK))
+    """Every function that the specs consist of. The framework holds no answer, and runs while a function is judged."""
+    for name in ("exercises", "variants"):
+        exercises.declared(name)
+    found = functions_in([vars(module) for name, module in sys.modules.items() if name.startswith(SPECS)])
+    return frozenset(function for function in found if str(function.__module__).startswith(SPECS))
 
 
 def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[FunctionType]:
@@ -92,12 +89,6 @@ _HOLDERS = (
 
 def _is_ours(kind: type) -> bool:
     return str(kind.__module__).partition(".")[0] == "unrolled"
-
-
-def _module_of_checks(function: FunctionType) -> str | None:
-    """`lesson02` for a function of `unrolled.checks.lesson02`."""
-    package, _, name = str(function.__module__).rpartition(".")
-    return name if package == __package__ else None
 
 
 def _named_in(code: CodeType, space: Mapping[str, Any]) -> Iterator[Any]:

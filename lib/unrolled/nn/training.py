@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,12 +16,23 @@ from unrolled.device import Array, array_module, pool_bytes, to_host
 from unrolled.nn.history import EpochResult, Evaluation, History
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
-from unrolled.nn.watch import Watch
+from unrolled.nn.watch import Layered, Watch
 
-if TYPE_CHECKING:
-    from unrolled.nn.network import Sequential
 
-Callback = Callable[["Sequential", History], Any]
+class Trainable(Layered, Protocol):
+    """A network as far as it is trained; `Sequential` is one."""
+
+    @property
+    def gradients(self) -> Array: ...
+    @property
+    def loss(self) -> Callable[[Array, Array], tuple[Array, Array]]: ...
+    def build(self, input_shape: Sequence[int], module: Any = np) -> Any: ...
+    def forward(self, x: Array, training: bool = False) -> Array: ...
+    def loss_and_scores(self, x: Array, labels: Array) -> tuple[Array, Array]: ...
+    def evaluate(self, dataset: Dataset, batch_size: int = 256) -> Evaluation: ...
+
+
+Callback = Callable[[Any, History], Any]
 """Called after each epoch with the network and the history so far; True ends the training."""
 
 
@@ -66,7 +77,7 @@ class Plan:
             raise ValueError(f"epochs is {self.epochs}; expected 0 or more")
 
 
-def fit(network: Sequential, train: Dataset, validation: Dataset | None, plan: Plan) -> History:
+def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Plan) -> History:
     """Train `network` in place. An epoch visits each image once, in an order drawn from the plan's seed.
 
     Interrupting it (Ctrl-C, or the notebook's stop button) keeps the parameters as they were before the step at hand,
@@ -99,7 +110,7 @@ def fit(network: Sequential, train: Dataset, validation: Dataset | None, plan: P
     return history
 
 
-def evaluate(network: Sequential, dataset: Dataset, batch_size: int) -> Evaluation:
+def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluation:
     """Mean loss and accuracy over all images, a batch at a time."""
     check_batch_size(batch_size)
     _check_set("dataset", dataset)
@@ -125,7 +136,7 @@ def _steps(train: Dataset, plan: Plan) -> int:
 
 
 def _epoch(
-    network: Sequential, train: Dataset, optimizer: Optimizer, plan: Plan, epoch: int, watch: Watch, bar: Any
+    network: Trainable, train: Dataset, optimizer: Optimizer, plan: Plan, epoch: int, watch: Watch, bar: Any
 ) -> EpochResult:
     """All mini-batches once. Losses and hits stay where the network is until the end: a GPU never waits for us."""
     start = time.perf_counter()
@@ -153,7 +164,7 @@ def _right(scores: Array, labels: Array) -> Array:
     return (scores.argmax(axis=1) == labels).sum() if labels.ndim == 1 else math.nan
 
 
-def _reason_to_stop(network: Sequential, plan: Plan, history: History, best: _Best) -> str | None:
+def _reason_to_stop(network: Trainable, plan: Plan, history: History, best: _Best) -> str | None:
     epochs = len(history.loss)
     if True in [callback(network, history) for callback in plan.callbacks]:
         return f"a callback ended it after epoch {epochs}"
@@ -169,7 +180,7 @@ def _reason_to_stop(network: Sequential, plan: Plan, history: History, best: _Be
 class _Best:
     """The parameters at the lowest validation loss so far."""
 
-    network: Sequential
+    network: Trainable
     loss: float = math.inf
     epochs_ago: int = 0
     parameters: Array = field(default=None)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from unrolled.device import Array, array_module
-
-if TYPE_CHECKING:
-    from unrolled.nn.network import Sequential
+from unrolled.nn.layers import Layer
 
 EVERY_ON_A_DEVICE = 100  # steps: to look at a loss is to wait for the GPU, so there only now and then
+
+
+class Layered(Protocol):
+    """A network as far as it is watched: layers, and all their parameters in one array (P,)."""
+
+    @property
+    def layers(self) -> Sequence[Layer]: ...
+    @property
+    def parameters(self) -> Array: ...
 
 
 class NonFiniteError(ArithmeticError):
@@ -33,7 +41,7 @@ class NonFiniteError(ArithmeticError):
 class Watch:
     """Looks at every loss, and keeps the parameters of the last step whose loss was finite."""
 
-    def __init__(self, network: Sequential) -> None:
+    def __init__(self, network: Layered) -> None:
         self._network = network
         self._module = array_module(network.parameters)
         self._good = network.parameters.copy()
@@ -63,7 +71,7 @@ class Watch:
         raise NonFiniteError(self._steps, layer, array)
 
 
-def first_non_finite(network: Sequential, images: Array, labels: Array) -> tuple[str, str]:
+def first_non_finite(network: Layered, images: Array, labels: Array) -> tuple[str, str]:
     """(layer, array) of the first array that is not finite on the way from the images to the loss."""
     module = array_module(network.parameters)
     if not module.isfinite(images).all():
@@ -81,7 +89,7 @@ def first_non_finite(network: Sequential, images: Array, labels: Array) -> tuple
     return "the network", "loss"
 
 
-def _first_parameter(network: Sequential) -> tuple[str, str]:
+def _first_parameter(network: Layered) -> tuple[str, str]:
     module = array_module(network.parameters)
     return next(
         (f"{number}: {layer!r}", name)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from operator import index
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,15 +170,10 @@ class ndarray:  # noqa: N801 (CuPy's name)
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, key: Any) -> Any:
-        from unrolled.simgpu import indexing
+    if TYPE_CHECKING:  # methods.py puts them on the class
 
-        return indexing.getitem(self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        from unrolled.simgpu import indexing
-
-        indexing.setitem(self, key, value)
+        def __getitem__(self, key: Any) -> Any: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"ndarray.{name} is not simulated")

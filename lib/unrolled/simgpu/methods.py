@@ -101,6 +101,7 @@ def _install_methods() -> None:
     methods |= {name: views.FUNCTIONS[name] for name in ("ravel", "swapaxes", "squeeze", "repeat", "diagonal")}
     methods |= {name: getattr(indexing, name) for name in ("nonzero", "take", "fill")}
     methods |= {"clip": functions.clip, "dot": linalg.dot, "trace": linalg.trace, "argsort": sorting.argsort}
+    methods |= {"__getitem__": indexing.getitem, "__setitem__": indexing.setitem}
     methods |= {"round": functions.round_, "conj": lambda self: self}
     for name, function in methods.items():
         setattr(ndarray, name, function)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from unrolled import device
-from unrolled.checks import planted
+from unrolled.checks.exercises.l07_profiling import planted
 
 from . import Mutant
 

@@ -1,0 +1,1 @@
+"""Lesson 00: what its exercises ask."""

@@ -1,0 +1,80 @@
+"""Lesson 00: one practice exercise, so that the whole path is walked once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unrolled.checks.spec import Draw, Inputs, Mistake, Spec, Speed, case, random_case
+from unrolled.device import Array
+
+
+def _pixels(n: int, h: int, w: int) -> Draw:
+    """Images (n, 1, h, w) with pixels from 0 to 1, as the digits have."""
+    return Draw(lambda rng: rng.random((n, 1, h, w), dtype=np.float32))
+
+
+def _any_size(rng: np.random.Generator) -> Inputs:
+    n, h, w = (int(size) for size in rng.integers(2, 12, 3))
+    return {"images": _pixels(n, h, w).make(rng)}
+
+
+def ink_in_one_expression(images: Array) -> Array:
+    """The mean over all pixels of each image: (N,)."""
+    return images.mean(axis=(1, 2, 3))
+
+
+def ink_in_loops(images: Array) -> Array:
+    """The same, pixel by pixel, as the notebook shows it."""
+    n, _, height, width = images.shape
+    result = np.zeros(n, dtype=images.dtype)
+    for image in range(n):
+        total = 0.0
+        for row in range(height):
+            for column in range(width):
+                total += images[image, 0, row, column]
+        result[image] = total / (height * width)
+    return result
+
+
+ink = Spec(
+    reference=ink_in_one_expression,
+    cases=[
+        case(
+            "two images of 2 x 2 pixels",
+            images=np.array([[[[0, 1], [1, 1]]], [[[0, 0.5], [0, 0]]]], np.float32),
+        ),
+        case("one image", images=_pixels(1, 28, 28)),
+        case("five images, 4 rows of 7", images=_pixels(5, 4, 7)),
+        case("as many images as rows and columns", images=_pixels(6, 6, 6)),
+        case("float64 in, float64 out", images=np.array([[[[0.25, 1, 1]]], [[[0, 0, 0.1]]]])),
+        random_case("sizes as they come", _any_size),
+    ],
+    points=1,
+    hints=(
+        "NumPy's mean can average over some of the axes and keep the others. Which axis is to be kept?",
+        "images is (N, 1, H, W) and the result is (N,). So axis 0 stays and axes 1, 2 and 3 go. "
+        "The argument `axis` of mean takes a tuple.",
+        "return images.mean(axis=(…)), with the three axes that go in place of the dots",
+    ),
+    mistakes=[
+        Mistake("this is one mean over everything: give `axis`", lambda images: images.mean()),
+        Mistake("this is a sum: the mean divides by the number of pixels", lambda images: images.sum(axis=(1, 2, 3))),
+        Mistake("one axis is left over: average over axes 1, 2 and 3 at once", lambda images: images.mean(axis=(2, 3))),
+        Mistake("the columns are left over: average over the last axis too", lambda images: images.mean(axis=(1, 2))),
+        Mistake(
+            "this averages over the images (axis 0): the images are what must stay", lambda images: images.mean(axis=0)
+        ),
+        Mistake(
+            "every image keeps empty axes behind it: leave out keepdims",
+            lambda images: images.mean(axis=(1, 2, 3), keepdims=True),
+        ),
+    ],
+    # No points: the ratio is there to be looked at.
+    speed=Speed(
+        baseline=ink_in_loops,
+        inputs={"images": _pixels(100, 28, 28)},
+        at_least=5,
+        points=0,
+        against="the loop over pixels, on 100 digits",
+    ),
+)

@@ -1,0 +1,273 @@
+"""Lesson 01, matrix parallelism: what its exercises ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled import ops
+from unrolled.checks.spec import (
+    Function,
+    Inputs,
+    Mistake,
+    Rung,
+    Spec,
+    Speed,
+    case,
+    normal,
+    random_case,
+    sorted_integers,
+    vector,
+)
+
+Array = NDArray[Any]
+DENSE = "a dense layer 784 to 10, forward only"
+
+
+def triple_loops(a: Array, b: Array) -> Array:
+    """a (N, K) times b (K, M), number by number. On plain lists: single elements of an array would cost far more."""
+    dtype, a, b = a.dtype, a.tolist(), b.tolist()
+    y = [[0.0] * len(b[0]) for _ in a]
+    for i in range(len(a)):
+        for j in range(len(b[0])):
+            for k in range(len(b)):
+                y[i][j] += a[i][k] * b[k][j]
+    return np.array(y, dtype)
+
+
+def _two_sorted_lists(rng: np.random.Generator) -> Inputs:
+    return {name: sorted_integers(int(rng.integers(1, 30)), top=40).make(rng) for name in ("a", "b")}
+
+
+def _two_matrices(rng: np.random.Generator) -> Inputs:
+    n, k, m = rng.integers(2, 12, 3)
+    return {"a": normal(n, k).make(rng), "b": normal(k, m).make(rng)}
+
+
+def _a_layer(rng: np.random.Generator) -> Inputs:
+    n, d, m = rng.integers(2, 12, 3)
+    return {"x": normal(n, d).make(rng), "weight": normal(m, d).make(rng), "bias": vector(m).make(rng)}
+
+
+def _a_part(rng: np.random.Generator) -> Inputs:
+    return {"fraction": float(rng.uniform(0.1, 0.95)), "factor": float(rng.uniform(1.5, 50))}
+
+
+def _without_the_rest_of(*forgotten: str) -> Function:
+    """A merge that forgets what is left of these lists."""
+
+    def wrong(a: list[float], b: list[float]) -> list[float]:
+        stacks = {"a": a[::-1], "b": b[::-1]}
+        merged = []
+        while all(stacks.values()):
+            merged.append(min(stacks.values(), key=lambda stack: stack[-1]).pop())
+        rest = [stacks[name][::-1] for name in stacks if name not in forgotten]
+        return sum(rest, merged)
+
+    return wrong
+
+
+def _one_row(a: Array, b: Array, row: int) -> Array:
+    y = np.zeros((len(a), b.shape[1]), a.dtype)
+    y[row] = a[row] @ b
+    return y
+
+
+merge = Spec(
+    reference=ops.merge,
+    answers=(ops.merge_sort, ops.bubble_sort),
+    cases=[
+        case("[1, 4, 6] and [2, 3, 9]", a=[1, 4, 6], b=[2, 3, 9]),
+        case("the rest of a is left over", a=[2, 7, 8, 9], b=[1, 3]),
+        case("numbers that occur more than once", a=[1, 2, 2, 5], b=[2, 5, 5]),
+        case("a is empty", a=[], b=[3, 8]),
+        case("b is empty", a=[4], b=[]),
+        case("both are empty", a=[], b=[]),
+        case("negative, zero, fractions, huge", a=[-3.5, 0.0, 0.25, 1e12], b=[-7.0, -0.5, 0.0, 0.5]),
+        random_case("two lists drawn at random", _two_sorted_lists),
+    ],
+    mistakes=[
+        Mistake(
+            "your loop ends when one list runs out: what is left of the other still has to be appended",
+            _without_the_rest_of("a", "b"),
+        ),
+        Mistake("what is left of a when b runs out still has to be appended", _without_the_rest_of("a")),
+        Mistake("what is left of b when a runs out still has to be appended", _without_the_rest_of("b")),
+        Mistake("the second list stands behind the first: take the smaller of the two front items", lambda a, b: a + b),
+        Mistake(
+            "the order is falling: take the smaller of the two front items, not the larger",
+            lambda a, b: ops.merge(a, b)[::-1],
+        ),
+        Mistake(
+            "of two equal front items one is lost: take one, and leave the other for the next step",
+            lambda a, b: sorted((Counter(a) | Counter(b)).elements()),
+        ),
+        Mistake("numbers that occur more than once are kept only once", lambda a, b: sorted({*a, *b})),
+    ],
+    points=2,
+    hints=(
+        "Both lists are sorted, so the smallest number that is left is at the front of one of them. "
+        "Take it, step forward in that list only, and repeat. When one list has run out, the rest of the other is "
+        "already in order.",
+        "Keep two positions, i in a and j in b, both 0 at first. While i < len(a) and j < len(b), append a[i] or b[j] "
+        "to a new list and add 1 to that position. Afterwards append a[i:] and b[j:]; one of them is empty. "
+        "The result has len(a) + len(b) items.",
+        "while i < len(a) and j < len(b):\n"
+        "    if b[j] < a[i]: merged.append(b[j]); j += 1\n"
+        "    else: (the same with a and i)\n"
+        "return merged + a[i:] + b[j:]",
+    ),
+)
+
+matmul_rows = Spec(
+    reference=ops.matmul_rows,
+    answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one),
+    cases=[
+        case(
+            "the product worked by hand",
+            a=np.array([[1, 2, 3], [4, 5, 6]], np.float32),
+            b=np.array([[1, 2], [0, 1], [3, 1]], np.float32),
+        ),
+        case("(5, 3) times (3, 7)", a=normal(5, 3), b=normal(3, 7)),
+        case("square matrices", a=normal(6, 6), b=normal(6, 6)),
+        case("a single row", a=normal(1, 8), b=normal(8, 3)),
+        case("a single column", a=normal(4, 5), b=normal(5, 1)),
+        random_case("shapes drawn at random", _two_matrices),
+    ],
+    mistakes=[
+        Mistake("this is only the first row: does `return` stand inside the loop?", lambda a, b: a[0] @ b),
+        Mistake("this is only the last row: each row needs a place of its own, y[i] = …", lambda a, b: a[-1] @ b),
+        Mistake("only the first row is written: does `return` stand inside the loop?", lambda a, b: _one_row(a, b, 0)),
+        Mistake(
+            "all rows are the same one: use a[i], with the i of the loop", lambda a, b: np.tile(a[0] @ b, (len(a), 1))
+        ),
+        Mistake("this multiplies entry by entry (*); a matrix product is @", lambda a, b: a * b),
+        Mistake("this is a @ b.T: take the columns of b, not its rows", lambda a, b: a @ b.T),
+        Mistake("this is a.T @ b: a[i] is a row, a[:, i] a column", lambda a, b: a.T @ b),
+    ],
+    points=2,
+    speed=Speed(
+        baseline=triple_loops,
+        inputs={"a": normal(64, 64), "b": normal(64, 64)},
+        at_least=50,
+        points=1,
+        against="three plain loops over lists",
+    ),
+    rung=Rung(
+        label="dense layer, row by row",
+        what=DENSE,
+        inputs={"a": normal(1000, 784), "b": normal(784, 10)},
+        images=1000,
+    ),
+    hints=(
+        "Row i of the result needs only row i of a, and all of b. NumPy multiplies a vector by a matrix in one call: "
+        "`vector @ matrix`. So one loop over the rows is left.",
+        "a is (N, K), b is (K, M), so a[i] is (K,) and a[i] @ b is (M,): exactly row i of the result. "
+        "Make room for (N, M) before the loop, with the dtype of a: np.empty((N, M), dtype=a.dtype).",
+        "y = np.empty((a.shape[0], b.shape[1]), dtype=a.dtype)\n"
+        "for i in range(len(a)):\n"
+        "    y[i] = (row i of a) @ (all of b)\n"
+        "return y",
+    ),
+)
+
+batch_affine = Spec(
+    reference=ops.affine,
+    cases=[
+        case(
+            "two samples by hand",
+            x=np.array([[1, 2, 0], [0, 1, 3]], np.float32),
+            weight=np.array([[1, 0, 1], [2, 1, 0]], np.float32),
+            bias=np.array([10, 20], np.float32),
+        ),
+        case("5 samples, 4 numbers to 3", x=normal(5, 4), weight=normal(3, 4), bias=vector(3)),
+        case("as many outputs as inputs", x=normal(6, 4), weight=normal(4, 4), bias=vector(4)),
+        case("a single sample", x=normal(1, 7), weight=normal(3, 7), bias=vector(3)),
+        case("a single output", x=normal(5, 3), weight=normal(1, 3), bias=vector(1)),
+        random_case("shapes drawn at random", _a_layer),
+    ],
+    mistakes=[
+        Mistake("the bias is missing: add it to every row of the product", lambda x, weight, bias: x @ weight.T),
+        Mistake(
+            "the bias is added along the wrong axis: bias (M,) lines up with the last axis of (N, M) by itself, "
+            "so add it as it is",
+            lambda x, weight, bias: x @ weight.T + bias[:, None],
+        ),
+        Mistake(
+            "the weight is not transposed: its rows belong to the outputs, so the product is x @ weight.T",
+            lambda x, weight, bias: x @ weight + bias,
+        ),
+        Mistake("the bias is subtracted: add it", lambda x, weight, bias: x @ weight.T - bias),
+        Mistake("this is only the first sample", lambda x, weight, bias: weight @ x[0] + bias),
+        Mistake("this is only the last sample", lambda x, weight, bias: weight @ x[-1] + bias),
+    ],
+    points=2,
+    speed=Speed(
+        baseline=ops.affine_one_by_one,
+        inputs={"x": normal(6000, 64), "weight": normal(10, 64), "bias": vector(10)},
+        at_least=10,
+        points=1,
+        against="one sample at a time",
+    ),
+    rung=Rung(
+        label="dense layer, one product",
+        what=DENSE,
+        inputs={"x": normal(1000, 784), "weight": normal(10, 784), "bias": vector(10)},
+        images=1000,
+    ),
+    hints=(
+        "A row of x is a sample, a row of weight belongs to an output. Every entry of the result is one dot product of "
+        "the one with the other, and all of them together are one matrix product.",
+        "x is (N, D), weight is (M, D). For (N, D) @ (D, M) the weight must be turned: weight.T is (D, M). "
+        "The product is (N, M); bias (M,) is added to each of its rows when you write +.",
+        "return x @ (weight, turned) + bias",
+    ),
+)
+
+amdahl_speedup = Spec(
+    reference=ops.amdahl_speedup,
+    cases=[
+        case("80 % of the time, 3 times as fast", fraction=0.8, factor=3),
+        case("half of the time, twice as fast", fraction=0.5, factor=2),
+        case("90 % of the time, 10 times as fast", fraction=0.9, factor=10),
+        case("80 % of the time, a million times as fast", fraction=0.8, factor=1_000_000),
+        case("none of it", fraction=0, factor=100),
+        case("all of it", fraction=1, factor=8),
+        case("half of the time, and it got slower", fraction=0.5, factor=0.5),
+        random_case("numbers drawn at random", _a_part),
+    ],
+    mistakes=[
+        Mistake(
+            "this is the new time as a share of the old one; the speedup is old time / new time, 1 divided by it",
+            lambda fraction, factor: (1 - fraction) + fraction / factor,
+        ),
+        Mistake(
+            "this averages the speedups; what adds up is time: (1 - fraction) stays, fraction shrinks",
+            lambda fraction, factor: (1 - fraction) + fraction * factor,
+        ),
+        Mistake(
+            "the two parts are swapped: `fraction` is the part that becomes faster",
+            lambda fraction, factor: 1 / (fraction + (1 - fraction) / factor),
+        ),
+        Mistake(
+            "this is the limit for an endless factor: the part that became faster still takes fraction / factor",
+            lambda fraction, factor: 1 / (1 - fraction),
+        ),
+        Mistake(
+            "the part that stays the same is missing: it takes 1 - fraction",
+            lambda fraction, factor: factor / fraction,
+        ),
+    ],
+    points=2,
+    tolerance=1e-6,
+    hints=(
+        "Call the old time 1. Part of it stays as it was, the other part shrinks. "
+        "Add up the new time first, then ask how often it fits into the old one.",
+        "The part that stays takes 1 - fraction. The part that became faster took fraction and now takes "
+        "fraction / factor. The speedup is old time / new time, a plain number: 0.5 and 2 give 1.333.",
+        "new_time = (what stays) + (what shrank, divided by factor)\nreturn 1 / new_time",
+    ),
+)

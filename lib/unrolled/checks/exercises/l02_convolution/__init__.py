@@ -1,0 +1,1 @@
+"""Lesson 02: what its exercises ask."""

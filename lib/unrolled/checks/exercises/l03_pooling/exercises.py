@@ -1,0 +1,306 @@
+"""Lesson 03: max-pooling, where a maximum came from, and putting values back there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
+from unrolled.checks.exercises.l03_pooling.pooling import OVERLAPPING_MISTAKES, POOLING_MISTAKES
+from unrolled.checks.exercises.l03_pooling.unpooling import (
+    BY_INDEX_MISTAKES,
+    OVERLAP_MISTAKES,
+    ROW_MISTAKES,
+    UNPOOLING_MISTAKES,
+)
+from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, images, normal, random_case
+from unrolled.device import Array
+from unrolled.ops import maxima
+
+Size = tuple[int, int]
+
+WORK = "values put back after max-pooling, x 60,000 images"
+BATCH = 8
+
+POOLINGS = (
+    ops.max_pool2d,
+    ops.max_pool2d_loops,
+    ops.max_pool2d_indices,
+    ops.max_pool2d_with_indices,
+    maxima.find,
+)
+UNPOOLINGS = (ops.max_unpool2d, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward)
+
+# After a ReLU: zeros that tie in three windows of four, once with a winner that is not among them.
+TIED = np.array([[0, 0, 2, 0], [0, 0, 1, 2], [0, 4, 0, 0], [1, 4, 0, 0]], np.float32)[None, None]
+FOUR_VALUES = np.array([[1, 2], [3, 4]], np.float32)[None, None]
+# One pixel is the largest of all four windows of 3 x 3, and the values that meet there add up to 11.
+PEAK = np.array([[0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0]], np.float32)[None, None]
+FOUR_OTHERS = np.array([[1, 2], [3, 5]], np.float32)[None, None]
+
+
+def small_integers(*shape: int) -> Draw:
+    """Images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
+    return Draw(lambda rng: rng.integers(-1, 3, shape).astype(np.float32))
+
+
+def some_images(rng: np.random.Generator, kernel_size: int) -> Array:
+    """One to three images and channels, at least as large as the window; often with ties."""
+    n, c = rng.integers(1, 4, 2)
+    h, w = kernel_size + rng.integers(0, 8, 2)
+    x = rng.standard_normal((n, c, h, w)).astype(np.float32)
+    return x if rng.random() < 0.5 else np.round(x)
+
+
+def normal_like(rng: np.random.Generator, x: Array) -> Array:
+    return rng.standard_normal(x.shape).astype(x.dtype)
+
+
+def any_pooling(rng: np.random.Generator) -> Inputs:
+    kernel_size = int(rng.integers(1, 5))
+    return {"x": some_images(rng, kernel_size), "kernel_size": kernel_size}
+
+
+def any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
+    kernel_size = int(rng.integers(2, 5))
+    return {
+        "x": some_images(rng, kernel_size),
+        "kernel_size": kernel_size,
+        "stride": int(rng.integers(1, kernel_size)),
+    }
+
+
+def with_values(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
+    """The inputs of a pooling, and values for its outputs."""
+
+    def drawn(rng: np.random.Generator) -> Inputs:
+        inputs = draw(rng)
+        return {"values": normal_like(rng, ops.max_pool2d(**inputs)), **inputs}
+
+    return drawn
+
+
+def positive(*shape: int) -> Draw:
+    return Draw(lambda rng: rng.uniform(1, 5, shape).astype(np.float32))
+
+
+# max_pool2d
+
+
+max_pool2d = Spec(
+    reference=ops.max_pool2d,
+    answers=POOLINGS,
+    cases=[
+        case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
+        case("the seminar's three channels", x=SEMINAR_X3, kernel_size=2),
+        case("all pixels negative", x=-np.abs(SEMINAR_X3) - 1, kernel_size=2),
+        case("4 rows of 6, window 2", x=images(1, 1, 4, 6), kernel_size=2),
+        case("three images, two channels, window 3", x=images(3, 2, 9, 6), kernel_size=3),
+        case("5 rows of 7, window 2: an edge is left over", x=images(1, 1, 5, 7), kernel_size=2),
+        case("window 1, float64", x=normal(2, 3, 2, 4, dtype=float), kernel_size=1),
+        case("the window covers the image", x=images(3, 2, 4, 4), kernel_size=4),
+        random_case("sizes as they come", any_pooling),
+    ],
+    points=2,
+    hints=(
+        "Go through the outputs, row by row. Cut the window of each out of x, and take its largest pixel. Slices can "
+        "do that for all images and channels at once.",
+        "y is (N, C, H // kernel_size, W // kernel_size), in x's dtype. The window of output (row, column) begins at "
+        "top = row * kernel_size, left = column * kernel_size; x[:, :, top : top + kernel_size, left : left + "
+        "kernel_size] is (N, C, kernel_size, kernel_size). Its last two axes are the ones to take the largest over.",
+        "y = np.empty((N, C, H // kernel_size, W // kernel_size), dtype=x.dtype)\n"
+        "in the loops over row, column:\n"
+        "    top, left = row * kernel_size, column * kernel_size\n"
+        "    y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))",
+    ),
+    mistakes=POOLING_MISTAKES,
+)
+
+
+# max_unpool2d
+
+
+def by_index(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
+    """Values, indices and size: what is known after a pooling without overlap."""
+
+    def drawn(rng: np.random.Generator) -> Inputs:
+        inputs = draw(rng)
+        indices = ops.max_pool2d_indices(**inputs)
+        return {
+            "values": normal_like(rng, ops.max_pool2d(**inputs)),
+            "indices": indices,
+            "size": inputs["x"].shape[2:],
+        }
+
+    return drawn
+
+
+def pooling_of(*shape: int, kernel_size: int) -> Callable[[np.random.Generator], Inputs]:
+    return lambda rng: {"x": rng.standard_normal(shape).astype(np.float32), "kernel_size": kernel_size}
+
+
+max_unpool2d = Spec(
+    reference=ops.max_unpool2d,
+    answers=UNPOOLINGS,
+    cases=[
+        case(
+            "the seminar's 4 x 4 image, window 2",
+            values=FOUR_VALUES,
+            indices=ops.max_pool2d_indices(SEMINAR_X, 2),
+            size=(4, 4),
+        ),
+        random_case("4 rows of 6", by_index(pooling_of(1, 1, 4, 6, kernel_size=2))),
+        random_case("four images", by_index(pooling_of(4, 1, 6, 3, kernel_size=3))),
+        random_case("three channels", by_index(pooling_of(1, 3, 4, 6, kernel_size=2))),
+        random_case("two images, three channels, window 3", by_index(pooling_of(2, 3, 6, 9, kernel_size=3))),
+        random_case("5 rows of 7: an edge is left over", by_index(pooling_of(2, 2, 5, 7, kernel_size=2))),
+        random_case("sizes as they come", by_index(any_pooling)),
+    ],
+    points=2,
+    hints=(
+        "Give each image and channel one long row of H * W zeros. Then `indices` says where in its row each value "
+        "goes. As with the windows, name both: the number of the row, and the place in it.",
+        "result is (N*C, H*W); values and indices become (N*C, OH*OW). The numbers of the rows are np.arange(N*C), as "
+        "a column, (N*C, 1), so that each of them is paired with its own OH*OW indices. At the end, reshape to "
+        "(N, C, H, W).",
+        "result = np.zeros((N * C, H * W), dtype=values.dtype)\n"
+        "rows = np.arange(N * C)[:, None]\n"
+        "result[rows, indices.reshape(N * C, -1)] = values.reshape(N * C, -1)\n"
+        "return result.reshape(N, C, H, W)",
+    ),
+    mistakes=BY_INDEX_MISTAKES,
+)
+
+
+# max_unpool2d_mask
+
+max_unpool2d_mask = Spec(
+    reference=ops.max_unpool2d_mask,
+    answers=UNPOOLINGS,
+    cases=[
+        case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=2),
+        case("ties, as after a ReLU", values=FOUR_VALUES, x=TIED, kernel_size=2),
+        case("4 rows of 6", values=normal(1, 1, 2, 3), x=images(1, 1, 4, 6), kernel_size=2),
+        case("all pixels equal", values=positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
+        case("many ties", values=normal(2, 1, 4, 6), x=small_integers(2, 1, 8, 12), kernel_size=2),
+        case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
+        case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
+        case("float64", values=normal(1, 2, 2, 2, dtype=float), x=normal(1, 2, 4, 4, dtype=float), kernel_size=2),
+        random_case("sizes as they come", with_values(any_pooling)),
+    ],
+    points=2,
+    hints=(
+        "A place inside the window, such as the upper left, is a slice of x with steps: it holds that pixel of all "
+        "windows at once. Go through the places, row by row. Where the pixel equals the largest of its window, the "
+        "value goes there, unless the window has given its value away before.",
+        "largest = ops.max_pool2d(x, kernel_size) is (N, C, OH, OW), and so is x[:, :, i : i + OH * kernel_size : "
+        "kernel_size, j : j + OW * kernel_size : kernel_size], the pixels at place (i, j). A mask `waiting` of that "
+        "shape, first all True, says which windows still have their value.",
+        "waiting = np.ones(values.shape, dtype=bool)\n"
+        "in the loops over i, j:\n"
+        "    at = (..., slice(i, i + OH * kernel_size, kernel_size), slice(j, j + OW * kernel_size, kernel_size))\n"
+        "    here = waiting & (x[at] == largest)\n"
+        "    result[at] = here * values\n"
+        "    waiting = waiting & ~here",
+    ),
+    mistakes=UNPOOLING_MISTAKES + ROW_MISTAKES,
+    speed=Speed(
+        baseline=ops.max_unpool2d_loops,
+        inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
+        at_least=20,
+        points=1,
+        against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
+    ),
+    rung=Rung(
+        "by masks", WORK, {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2}, BATCH
+    ),
+)
+
+
+# Overlapping windows
+
+max_pool2d_overlapping = Spec(
+    reference=ops.max_pool2d,
+    answers=POOLINGS,
+    cases=[
+        case("the seminar's 4 x 4 image, window 2, stride 1", x=SEMINAR_X, kernel_size=2, stride=1),
+        case("all pixels negative", x=-np.abs(SEMINAR_X3) - 1, kernel_size=2, stride=1),
+        case("6 rows of 10, window 4, stride 2", x=images(1, 1, 6, 10), kernel_size=4, stride=2),
+        case("two images, three channels", x=images(2, 3, 7, 9), kernel_size=3, stride=2),
+        case("6 rows of 9, window 3, stride 2: an edge is left over", x=images(1, 1, 6, 9), kernel_size=3, stride=2),
+        case("no overlap, float64", x=normal(1, 2, 6, 4, dtype=float), kernel_size=2, stride=2),
+        random_case("sizes as they come", any_overlapping_pooling),
+    ],
+    points=1,
+    hints=(
+        "Change the order of the loops. Outside, go through the places inside the window, 16 for a window of 4. For "
+        "each, compare one pixel of all windows at once with the largest so far.",
+        "OH = (H - kernel_size) // stride + 1, and OW alike. The pixels at place (i, j) of all windows are a slice of "
+        "OH rows and OW columns: rows i, i + stride, ..., i + (OH - 1) * stride, and columns alike. "
+        "np.maximum(a, b) takes the larger of each pair.",
+        "y = x[:, :, : OH * stride : stride, : OW * stride : stride]\n"
+        "in the loops over i, j:\n"
+        "    rows = slice(i, i + OH * stride, stride)\n"
+        "    columns = slice(j, j + OW * stride, stride)\n"
+        "    y = np.maximum(y, x[:, :, rows, columns])",
+    ),
+    mistakes=OVERLAPPING_MISTAKES,
+    speed=Speed(
+        baseline=ops.max_pool2d_loops,
+        inputs={"x": images(1, 2, 80, 80), "kernel_size": 4, "stride": 2},
+        at_least=10,
+        points=1,
+        against="plain loops over all windows, on 2 channels of 80 x 80, window 4, stride 2",
+    ),
+)
+
+max_unpool2d_overlapping = Spec(
+    reference=ops.max_unpool2d_mask,
+    answers=UNPOOLINGS,
+    cases=[
+        case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
+        case("many ties", values=normal(2, 1, 4, 7), x=small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
+        case("the seminar's 4 x 4 image, window 3, stride 1", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=3, stride=1),
+        case(
+            "all pixels equal",
+            values=positive(1, 1, 3, 3),
+            x=np.ones((1, 1, 4, 4), np.float32),
+            kernel_size=2,
+            stride=1,
+        ),
+        case(
+            "6 rows of 10, window 4, stride 2",
+            values=normal(1, 1, 2, 4),
+            x=images(1, 1, 6, 10),
+            kernel_size=4,
+            stride=2,
+        ),
+        case("two images, three channels", values=normal(2, 3, 3, 4), x=images(2, 3, 7, 9), kernel_size=3, stride=2),
+        case("an edge is left over", values=normal(2, 2, 2, 4), x=images(2, 2, 6, 10), kernel_size=3, stride=2),
+        random_case("sizes as they come", with_values(any_overlapping_pooling)),
+    ],
+    points=2,
+    hints=(
+        "It is your mask again, with two changes: slices that step by the stride, and a plus where values are put "
+        "down, because another window may have left one on the same pixel.",
+        "At each place (i, j): here, waiting and values are (N, C, OH, OW), and result[:, :, rows, columns] is the "
+        "slice of the same shape, with rows = slice(i, i + OH * stride, stride). Within one slice no pixel "
+        "occurs twice, so += adds as it should.",
+        "in the loops over i, j:\n"
+        "    rows = slice(i, i + OH * stride, stride)\n"
+        "    columns = slice(j, j + OW * stride, stride)\n"
+        "    here = waiting & (x[:, :, rows, columns] == largest)\n"
+        "    result[:, :, rows, columns] += here * values\n"
+        "    waiting = waiting & ~here",
+    ),
+    mistakes=OVERLAP_MISTAKES + UNPOOLING_MISTAKES,
+    speed=Speed(
+        baseline=ops.max_unpool2d_loops,
+        inputs={"values": normal(2, 10, 13, 13), "x": images(2, 10, 28, 28), "kernel_size": 4, "stride": 2},
+        at_least=10,
+        points=1,
+        against="plain loops over all windows, on 2 images of 28 x 28 with 10 channels, window 4, stride 2",
+    ),
+)

@@ -1,0 +1,204 @@
+"""Variants of the exercises of lesson 03: means instead of maxima, images in NHWC, other rules for ties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.exercises.l02_convolution import nhwc
+from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
+from unrolled.checks.exercises.l03_pooling import averages, ties
+from unrolled.checks.exercises.l03_pooling.exercises import (
+    BATCH,
+    FOUR_VALUES,
+    POOLINGS,
+    TIED,
+    UNPOOLINGS,
+    WORK,
+    any_pooling,
+    by_index,
+    max_unpool2d_overlapping,
+    pooling_of,
+    positive,
+    small_integers,
+    with_values,
+)
+from unrolled.checks.exercises.l03_pooling.unpooling import BY_INDEX_MISTAKES
+from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, images, normal, random_case
+
+OF = {
+    "max_pool2d_average": "max_pool2d",
+    "max_unpool2d_nhwc": "max_unpool2d",
+    "max_unpool2d_mask_shared": "max_unpool2d_mask",
+    "max_unpool2d_overlapping_last": "max_unpool2d_overlapping",
+}
+
+# max_pool2d_average
+
+ODD = np.array([[1, 3, 5], [5, 7, 9], [2, 4, 6]], np.float32)[None, None]
+
+max_pool2d_average = Spec(
+    reference=averages.average_pool,
+    answers=(ops.avg_pool2d, averages.pool, *POOLINGS),
+    cases=[
+        case("a 3 x 3 image, window 2: an edge is left over", x=ODD, kernel_size=2),
+        case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
+        case("the seminar's three channels", x=SEMINAR_X3, kernel_size=2),
+        case("4 rows of 6, window 2", x=images(1, 1, 4, 6), kernel_size=2),
+        case("three images, two channels, window 3", x=images(3, 2, 9, 6), kernel_size=3),
+        case("6 rows of 8, window 3: only columns are left over", x=images(2, 2, 6, 8), kernel_size=3),
+        case("7 rows of 9, window 4: edges of three rows and of one column", x=images(1, 2, 7, 9), kernel_size=4),
+        case("window 1, float64", x=normal(2, 3, 2, 4, dtype=float), kernel_size=1),
+        case("the window is larger than the image", x=images(3, 2, 3, 4), kernel_size=5),
+        random_case("sizes as they come", any_pooling),
+    ],
+    points=2,
+    hints=(
+        "Go through the outputs, row by row. Cut the window of each out of x, and take its mean. A slice that reaches "
+        "over the edge ends at the edge by itself, so the last windows need no case of their own.",
+        "y is (N, C, OH, OW), in x's dtype, where OH is H / kernel_size rounded up: (H + kernel_size - 1) // "
+        "kernel_size. The window of output (row, column) begins at top = row * kernel_size, left = column * "
+        "kernel_size; x[:, :, top : top + kernel_size, left : left + kernel_size] holds the pixels that are there.",
+        "OH, OW = (H + kernel_size - 1) // kernel_size, (W + kernel_size - 1) // kernel_size\n"
+        "y = np.empty((N, C, OH, OW), dtype=x.dtype)\n"
+        "in the loops over row, column:\n"
+        "    top, left = row * kernel_size, column * kernel_size\n"
+        "    y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].mean(axis=(2, 3))",
+    ),
+    mistakes=averages.AVERAGE_MISTAKES,
+)
+
+
+# max_unpool2d_nhwc
+
+DrawInputs = Callable[[np.random.Generator], Inputs]
+
+
+def _in_nhwc(draw: DrawInputs) -> DrawInputs:
+    def drawn(rng: np.random.Generator) -> Inputs:
+        inputs = draw(rng)
+        return inputs | {name: nhwc.to_nhwc(inputs[name]) for name in ("values", "indices")}
+
+    return drawn
+
+
+max_unpool2d_nhwc = Spec(
+    reference=nhwc.max_unpool2d,
+    answers=UNPOOLINGS,
+    cases=[
+        case(
+            "2 x 2 pixels of two channels, one window",
+            values=np.array([10, 20], np.float32).reshape(1, 1, 1, 2),
+            indices=np.array([3, 0]).reshape(1, 1, 1, 2),
+            size=(2, 2),
+        ),
+        case(
+            "the seminar's 4 x 4 image, window 2",
+            values=nhwc.to_nhwc(FOUR_VALUES),
+            indices=nhwc.to_nhwc(ops.max_pool2d_indices(SEMINAR_X, 2)),
+            size=(4, 4),
+        ),
+        random_case("4 rows of 6", _in_nhwc(by_index(pooling_of(1, 1, 4, 6, kernel_size=2)))),
+        random_case("four images", _in_nhwc(by_index(pooling_of(4, 1, 6, 3, kernel_size=3)))),
+        random_case("three channels", _in_nhwc(by_index(pooling_of(1, 3, 4, 6, kernel_size=2)))),
+        random_case("two images, three channels, window 3", _in_nhwc(by_index(pooling_of(2, 3, 6, 9, kernel_size=3)))),
+        random_case("5 rows of 7: an edge is left over", _in_nhwc(by_index(pooling_of(2, 2, 5, 7, kernel_size=2)))),
+        random_case("sizes as they come", _in_nhwc(by_index(any_pooling))),
+    ],
+    points=2,
+    hints=(
+        "Make the two axes of places one: images of H * W pixels, in which `indices` says where each value goes. Then "
+        "name all that there is to name: the image, the place in it, and the channel.",
+        "result is (N, H*W, C); values and indices become (N, OH*OW, C). The numbers of the images, "
+        "np.arange(N)[:, None, None], are (N, 1, 1), those of the channels, np.arange(C), are (C,); beside indices, "
+        "NumPy repeats both. At the end, reshape to (N, H, W, C).",
+        "result = np.zeros((N, H * W, C), dtype=values.dtype)\n"
+        "image, channel = np.arange(N)[:, None, None], np.arange(C)\n"
+        "result[image, indices.reshape(N, -1, C), channel] = values.reshape(N, -1, C)\n"
+        "return result.reshape(N, H, W, C)",
+    ),
+    mistakes=nhwc.unpooling_mistakes(BY_INDEX_MISTAKES),
+)
+
+
+# max_unpool2d_mask_shared
+
+max_unpool2d_mask_shared = Spec(
+    reference=ties.shared,
+    answers=UNPOOLINGS,
+    cases=[
+        case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=2),
+        case("ties, as after a ReLU", values=12 * FOUR_VALUES, x=TIED, kernel_size=2),
+        case("4 rows of 6", values=normal(1, 1, 2, 3), x=images(1, 1, 4, 6), kernel_size=2),
+        case("all pixels equal", values=positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
+        case("many ties", values=normal(2, 1, 4, 6), x=small_integers(2, 1, 8, 12), kernel_size=2),
+        case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
+        case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
+        case("float64", values=normal(1, 2, 2, 2, dtype=float), x=normal(1, 2, 4, 4, dtype=float), kernel_size=2),
+        random_case("sizes as they come", with_values(any_pooling)),
+    ],
+    points=2,
+    hints=(
+        "A place inside the window, such as the upper left, is a slice of x with steps: it holds that pixel of all "
+        "windows at once. Go through the places twice: first count the winners of each window, then give each winner "
+        "its part.",
+        "largest = ops.max_pool2d(x, kernel_size) is (N, C, OH, OW), and so is x[:, :, i : i + OH * kernel_size : "
+        "kernel_size, j : j + OW * kernel_size : kernel_size], the pixels at place (i, j). Where they equal largest, "
+        "count += 1. Each part is values / count.",
+        "count = np.zeros(values.shape, dtype=values.dtype)\n"
+        "in the loops over i, j:\n"
+        "    at = (..., slice(i, i + OH * kernel_size, kernel_size), slice(j, j + OW * kernel_size, kernel_size))\n"
+        "    count += x[at] == largest\n"
+        "part = values / count\n"
+        "in the same loops again:\n"
+        "    result[at] = (x[at] == largest) * part",
+    ),
+    mistakes=ties.SHARED_MISTAKES,
+    speed=Speed(
+        baseline=ties.shared_loops,
+        inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
+        at_least=8,
+        points=1,
+        against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
+    ),
+    rung=Rung(
+        "by masks, ties shared",
+        WORK,
+        {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2},
+        BATCH,
+    ),
+)
+
+
+# max_unpool2d_overlapping_last
+
+max_unpool2d_overlapping_last = Spec(
+    reference=ties.last,
+    answers=UNPOOLINGS,
+    cases=max_unpool2d_overlapping.cases,
+    points=2,
+    hints=(
+        "It is the mask again, with three changes: slices that step by the stride, a plus where values are put down, "
+        "because another window may have left one on the same pixel, and another end from which you begin.",
+        "Who comes first wins, so begin with the last place: for i in reversed(range(kernel_size)), and j alike. At "
+        "each place, here, waiting and values are (N, C, OH, OW), and result[:, :, rows, columns] is the slice of the "
+        "same shape, with rows = slice(i, i + OH * stride, stride). Within one slice no pixel occurs twice, so += adds "
+        "as it should.",
+        "in the loops over i, j, both from kernel_size - 1 down to 0:\n"
+        "    rows = slice(i, i + OH * stride, stride)\n"
+        "    columns = slice(j, j + OW * stride, stride)\n"
+        "    here = waiting & (x[:, :, rows, columns] == largest)\n"
+        "    result[:, :, rows, columns] += here * values\n"
+        "    waiting = waiting & ~here",
+    ),
+    mistakes=ties.LAST_MISTAKES,
+    speed=Speed(
+        baseline=ties.last_loops,
+        inputs={"values": normal(2, 10, 13, 13), "x": images(2, 10, 28, 28), "kernel_size": 4, "stride": 2},
+        at_least=6,
+        points=1,
+        against="plain loops over all windows, on 2 images of 28 x 28 with 10 channels, window 4, stride 2",
+    ),
+)

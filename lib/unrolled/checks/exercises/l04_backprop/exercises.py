@@ -1,0 +1,320 @@
+"""Lesson 04: gradients, by trying and by the chain rule: dense layers, the loss, convolution, pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.exercises.l04_backprop.dense_gradients import (
+    AFFINE_MISTAKES,
+    LOSS_MISTAKES,
+    any_affine,
+    any_labelled,
+)
+from unrolled.checks.exercises.l04_backprop.gradients import (
+    CLOSE,
+    GROWING,
+    KINKED,
+    NUMERIC_MISTAKES,
+    SQUARES,
+    any_function,
+    is_a_judge,
+    mean_forgotten,
+    named,
+    one_element_off,
+    relu_let_through,
+    sign_error,
+    transposed_weight,
+)
+from unrolled.checks.exercises.l04_backprop.window_gradients import (
+    COL2IM_MISTAKES,
+    CONVOLUTION_MISTAKES,
+    POOLING_MISTAKES,
+    any_columns,
+    any_convolution,
+    any_pooling,
+)
+from unrolled.checks.spec import Rung, Spec, Speed, case, filters, images, normal, random_case
+from unrolled.device import Array
+from unrolled.ops import blocks
+
+WORK = "convolution backward only, x 60,000 images"
+BATCH = 8
+
+
+def _array(*rows: Any) -> Array:
+    return np.array(rows, np.float32)
+
+
+# numeric_gradient
+
+
+numeric_gradient = Spec(
+    reference=ops.numeric_gradient,
+    cases=[
+        case("a² + b² + c² at (1, -2, 3)", function=SQUARES, x=np.array([1.0, -2.0, 3.0])),
+        case("a matrix", function=GROWING, x=normal(2, 3, dtype=float)),
+        case("the step that is given: 0.01", function=KINKED, x=np.array([0.003, -0.002]), step=0.01),
+        case("x in float32, gradient in float64", function=GROWING, x=normal(3, 2)),
+        random_case("catches: a sign error", sign_error),
+        random_case("catches: a missing factor 1/N", mean_forgotten),
+        random_case("catches: a transposed weight gradient", transposed_weight),
+        random_case("catches: ReLU at negative inputs", relu_let_through),
+        random_case("catches: one element off by 1 %", one_element_off),
+        random_case("shapes as they come", any_function),
+    ],
+    points=3,
+    hints=(
+        "Visit the values of x one by one. Move that one a little up and ask the function; move it a little down and "
+        "ask again. The difference of the answers, divided by the way between them, is one value of the gradient.",
+        "Copy x into float64 first: np.array(x, dtype=np.float64) makes a new array, and the one you were given stays "
+        "as it is. The gradient has the shape of x. np.ndindex(x.shape) visits every index, for any number of "
+        "axes. From x - step to x + step it is 2 * step.",
+        "x = np.array(x, dtype=np.float64)\n"
+        "gradient = np.zeros(x.shape)\n"
+        "for index in np.ndindex(x.shape):\n"
+        "    up, down = x.copy(), x.copy()\n"
+        "    up[index] += step\n"
+        "    down[index] -= step\n"
+        "    gradient[index] = (function(up) - function(down)) / (2 * step)",
+    ),
+    tolerance=CLOSE,
+    mistakes=NUMERIC_MISTAKES,
+    compare=is_a_judge,
+)
+
+
+affine_backward = Spec(
+    reference=ops.affine_backward,
+    cases=[
+        case(
+            "two samples of two numbers, by hand",
+            grad=_array([1, 10], [2, 0]),
+            x=_array([2, 3], [1, 1]),
+            weight=_array([1, 4], [0, 1]),
+        ),
+        case(
+            "one sample of three numbers",
+            grad=_array([1, 10]),
+            x=_array([2, 3, 5]),
+            weight=_array([1, 0, 2], [0, 1, 1]),
+        ),
+        case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
+        case("float64", grad=normal(3, 2, dtype=float), x=normal(3, 5, dtype=float), weight=normal(2, 5, dtype=float)),
+        random_case("sizes as they come", any_affine),
+    ],
+    points=2,
+    hints=(
+        "Write y = x @ weight.T + bias for one sample and one output: y_m is the sum over d of x_d * weight_md, plus "
+        "bias_m. How much does y_m grow with x_d? With weight_md? With bias_m? Multiply by grad_m, and add up over "
+        "whatever the value had a part in.",
+        "Each gradient has the shape of what it belongs to: grad_x (N, D), grad_weight (M, D), grad_bias (M,). You "
+        "have grad (N, M), x (N, D) and weight (M, D). Which products of two of them fit? Where N disappears, the "
+        "product has added up over the samples.",
+        "grad_x = grad @ weight\ngrad_weight = grad.T @ x\ngrad_bias = grad.sum(axis=0)",
+    ),
+    mistakes=AFFINE_MISTAKES,
+    compare=named("grad_x", "grad_weight", "grad_bias"),
+)
+
+
+softmax_cross_entropy = Spec(
+    reference=ops.softmax_cross_entropy,
+    cases=[
+        case("two equal scores: loss log 2", scores=_array([0, 0]), labels=np.array([0])),
+        case(
+            "probabilities 1/8, 5/8, 1/4 and 1/2, 1/4, 1/4",
+            scores=np.log(_array([1, 5, 2], [2, 1, 1])),
+            labels=np.array([1, 0]),
+        ),
+        case("four samples", scores=normal(4, 5), labels=np.array([0, 4, 2, 2])),
+        case("scores of 1,000", scores=_array([1000, 998, 999], [-1, 0, 1]), labels=np.array([1, 2])),
+        case("scores of -1,000", scores=_array([-1000, -998], [3, 2]), labels=np.array([1, 0])),
+        case("a wrong class with probability 0", scores=_array([200, 0], [0, 1]), labels=np.array([0, 1])),
+        case("the right class with probability 0", scores=_array([200, 0], [0, 1]), labels=np.array([1, 1])),
+        case("float64", scores=normal(3, 4, dtype=float), labels=np.array([3, 0, 1])),
+        random_case("sizes as they come", any_labelled),
+    ],
+    points=3,
+    hints=(
+        "Put the logarithm into the formula before you compute anything: -log(exp(s) / sum) is log(sum) - s. And "
+        "softmax does not change when you subtract the same number from all scores of a row: take the largest, and exp "
+        "has nothing above 0 left.",
+        "shifted (N, M) = scores minus the maximum of each row (keepdims=True keeps the axis). exponentials (N, M), "
+        "sums (N,). shifted[np.arange(n), labels] picks the score of the right class of each row: (N,). The gradient "
+        "is (probabilities - 1 at the right classes) / N.",
+        "shifted = scores - (the largest of each row, as a column)\n"
+        "exponentials = np.exp(shifted)\n"
+        "sums = exponentials.sum(axis=1)\n"
+        "rows = np.arange(len(scores))\n"
+        "loss = (np.log(sums) - (shifted, at the right class of each row)).mean()\n"
+        "grad = exponentials / sums[:, None]\n"
+        "grad[rows, labels] -= 1\n"
+        "return loss, (grad, divided by what the mean divided by)",
+    ),
+    mistakes=LOSS_MISTAKES,
+    compare=named("loss", "grad"),
+)
+
+
+def _numbered_columns(*shape: int) -> Array:
+    return np.arange(1, 1 + shape[0] * shape[1], dtype=np.float32).reshape(shape)
+
+
+col2im = Spec(
+    reference=ops.col2im,
+    answers=(blocks.Block.fold,),
+    cases=[
+        case("1 to 16, 3 x 3 pixels", columns=_numbered_columns(4, 4), x_shape=(1, 1, 3, 3), kernel_size=(2, 2)),
+        case(
+            "ones: how many windows cover each pixel",
+            columns=np.ones((4, 4), np.float32),
+            x_shape=(1, 1, 3, 3),
+            kernel_size=(2, 2),
+        ),
+        case(
+            "1 to 24, 3 rows of 4, kernel 2 x 2",
+            columns=_numbered_columns(4, 6),
+            x_shape=(1, 1, 3, 4),
+            kernel_size=(2, 2),
+        ),
+        case("two channels, kernel 2 x 3", columns=_numbered_columns(12, 4), x_shape=(1, 2, 3, 4), kernel_size=(2, 3)),
+        case("three images", columns=_numbered_columns(6, 12), x_shape=(3, 1, 3, 4), kernel_size=(2, 3)),
+        case("padding 1", columns=normal(9, 12), x_shape=(1, 1, 3, 4), kernel_size=(3, 3), padding=1),
+        case(
+            "stride 2, the last column is met by no window",
+            columns=normal(4, 6),
+            x_shape=(1, 1, 4, 7),
+            kernel_size=(2, 2),
+            stride=2,
+        ),
+        case("stride 2, windows overlap", columns=normal(18, 12), x_shape=(2, 2, 5, 7), kernel_size=(3, 3), stride=2),
+        case(
+            "stride 3, padding 2", columns=normal(18, 18), x_shape=(2, 2, 6, 5), kernel_size=(3, 3), stride=3, padding=2
+        ),
+        case("a 1 x 1 kernel, float64", columns=normal(3, 16, dtype=float), x_shape=(2, 3, 2, 4), kernel_size=(1, 1)),
+        random_case("sizes as they come", any_columns),
+    ],
+    points=2,
+    hints=(
+        "im2col read windows; walk the same way and write them back, adding to what lies there. For speed, do not go "
+        "window by window: go by the places inside the window. For each place (i, j) there is a whole grid of values, "
+        "one a window, and it belongs on a grid of pixels, shifted by (i, j).",
+        "columns.reshape(C, KH, KW, N, OH, OW) parts all axes. For place (i, j), [:, i, j] is (C, N, OH, OW). Its "
+        "pixels in a padded x (N, C, H + 2 * padding, W + 2 * padding) are the rows i : i + stride * OH : stride and "
+        "the columns j : j + stride * OW : stride. Cut the padding off at the end.",
+        "columns = columns.reshape(C, KH, KW, N, OH, OW)\n"
+        "x = np.zeros((N, C, H + 2 * padding, W + 2 * padding), dtype=columns.dtype)\n"
+        "in the loops over i, j:\n"
+        "    values = columns[:, i, j].swapaxes(0, 1)\n"
+        "    x[:, :, i : i + stride * OH : stride, j : j + stride * OW : stride] += values\n"
+        "return x[:, :, padding : padding + H, padding : padding + W]",
+    ),
+    mistakes=COL2IM_MISTAKES,
+    speed=Speed(
+        baseline=ops.col2im_loops,
+        inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
+        at_least=10,
+        points=1,
+        against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
+    ),
+)
+
+
+def _backward_work() -> dict[str, Any]:
+    """Back through the layer of lesson 02: 10 filters 3x3, padding 1, on 28 x 28 images, 8 at a time."""
+    return {
+        "grad": images(BATCH, 10, 28, 28),
+        "x": images(BATCH, 1, 28, 28),
+        "weight": filters(10, 1, 3, 3),
+        "padding": 1,
+    }
+
+
+X4 = _array([1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1])[None, None]
+W3 = _array([2, 0, 1], [0, 2, 1], [1, 0, 1])[None, None]
+
+conv2d_backward = Spec(
+    reference=ops.conv2d_backward,
+    answers=(blocks.backward,),
+    cases=[
+        case("the seminar's 4 x 4 example, one output", grad=_array([1, 0], [0, 0])[None, None], x=X4, weight=W3),
+        case("all four outputs", grad=_array([1, 2], [3, 4])[None, None], x=X4, weight=W3),
+        case("two filters", grad=images(1, 2, 3, 3), x=images(1, 1, 4, 5), weight=filters(2, 1, 2, 3)),
+        case("two images, three channels", grad=images(2, 4, 3, 6), x=images(2, 3, 5, 7), weight=filters(4, 3, 3, 2)),
+        case("padding 1", grad=images(2, 2, 5, 4), x=images(2, 1, 5, 4), weight=filters(2, 1, 3, 3), padding=1),
+        case("stride 2", grad=images(1, 1, 3, 3), x=images(1, 1, 7, 8), weight=filters(1, 1, 3, 3), stride=2),
+        case(
+            "stride 3, padding 2",
+            grad=images(2, 3, 3, 3),
+            x=images(2, 2, 6, 5),
+            weight=filters(3, 2, 3, 3),
+            stride=3,
+            padding=2,
+        ),
+        case(
+            "a 1 x 1 kernel, float64",
+            grad=normal(2, 4, 4, 3, dtype=float),
+            x=normal(2, 5, 4, 3, dtype=float),
+            weight=normal(4, 5, 1, 1, dtype=float),
+        ),
+        random_case("sizes as they come", any_convolution),
+    ],
+    points=3,
+    hints=(
+        "Forward it was a dense layer on columns: y = weight_rows @ columns + bias. So go backward as through a "
+        "dense layer: a product with the columns for the weights, a product with the weights for the columns. Then the "
+        "columns have to become an image again, which is what col2im does.",
+        "Undo the last step of conv2d_gemm first: grad (N, O, OH, OW) -> (O, N, OH, OW) -> rows (O, N*OH*OW). "
+        "With columns (C*KH*KW, N*OH*OW): rows @ columns.T is (O, C*KH*KW), and weight_rows.T @ rows is "
+        "(C*KH*KW, N*OH*OW). The bias was added everywhere, so it collects over N, OH and OW.",
+        "rows = grad.swapaxes(0, 1).reshape(O, -1)\n"
+        "columns = ops.im2col(x, (KH, KW), stride, padding)\n"
+        "grad_weight = (rows @ columns.T).reshape(weight.shape)\n"
+        "grad_columns = weight.reshape(O, -1).T @ rows\n"
+        "grad_x = ops.col2im(grad_columns, x.shape, (KH, KW), stride, padding)\n"
+        "grad_bias = rows.sum(axis=1)",
+    ),
+    mistakes=CONVOLUTION_MISTAKES,
+    compare=named("grad_x", "grad_weight", "grad_bias"),
+    rung=Rung("backward by matrix products", WORK, _backward_work(), BATCH),
+)
+
+
+max_pool2d_backward = Spec(
+    reference=ops.max_pool2d_backward,
+    answers=(ops.max_unpool2d_mask, ops.max_unpool2d_loops),
+    cases=[
+        case("the seminar's 4 x 4 image", grad=_array([1, 2], [3, 4])[None, None], x=X4, kernel_size=2),
+        case(
+            "after a ReLU: a window of zeros, and ties",
+            grad=_array([1, 2], [3, 4])[None, None],
+            x=_array([0, 0, 5, 0], [0, 0, 0, 5], [0, 7, 1, 1], [7, 0, 1, 1])[None, None],
+            kernel_size=2,
+        ),
+        case("two images, three channels", grad=images(2, 3, 2, 3), x=images(2, 3, 4, 6), kernel_size=2),
+        case("a row that no window meets", grad=images(1, 2, 2, 2), x=images(1, 2, 5, 4), kernel_size=2),
+        case(
+            "overlapping windows that share a maximum",
+            grad=_array([1, 10], [100, 1000])[None, None],
+            x=_array([1, 2, 1, 0], [3, 9, 8, 1], [1, 5, 4, 2], [0, 1, 6, 3])[None, None],
+            kernel_size=3,
+            stride=1,
+        ),
+        case("window 4, stride 2", grad=images(2, 2, 3, 3), x=images(2, 2, 8, 8), kernel_size=4, stride=2),
+        case("padding 1", grad=images(1, 1, 3, 3), x=images(1, 1, 4, 4), kernel_size=2, padding=1),
+        random_case("sizes as they come, many ties", any_pooling),
+    ],
+    points=2,
+    hints=(
+        "Only the largest pixel of a window had a say in the output, so the whole gradient of that output belongs to "
+        "it. In lesson 03 you put values back where the maxima came from.",
+        "ops.max_pool2d_indices(x, kernel_size, stride, padding) says where the maxima are: (N, C, OH, OW), as grad. "
+        "ops.max_unpool2d(values, indices, size) puts values there and adds up what meets; size is (H, W).",
+        "indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)\n"
+        "return ops.max_unpool2d(what is put back, indices, the size of an image of x)",
+    ),
+    mistakes=POOLING_MISTAKES,
+)

@@ -1,0 +1,351 @@
+"""Lesson 05: layers into a network, mini-batches, optimizers, evaluation in bounded memory, training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unrolled import data, nn
+from unrolled.checks.exercises.l05_train_a_cnn.batches import (
+    EVALUATE_MISTAKES,
+    any_batches,
+    any_evaluation,
+    each_once_and_shuffled,
+    evaluated,
+    graded,
+    in_bounded_memory,
+    numbered,
+    shuffled_batches,
+    three_epochs,
+)
+from unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps import (
+    ADAM_MISTAKES,
+    MOMENTUM_MISTAKES,
+    adam_update,
+    any_adam,
+    any_momentum,
+    momentum_update,
+    numbers,
+)
+from unrolled.checks.exercises.l05_train_a_cnn.training import (
+    Bend,
+    Matrix,
+    after_forward,
+    disguised_digits,
+    median_accuracy,
+    nearest_neighbour,
+    random_layers,
+    train_with_each_seed,
+)
+from unrolled.checks.spec import Draw, Function, Inputs, Mistake, Spec, case, normal, random_case
+from unrolled.device import Array
+
+# sequential_forward and sequential_backward
+
+
+def _forward(layers: Sequence[Any], x: Array, training: bool = False) -> Array:
+    for layer in layers:
+        x = layer.forward(x, training)
+    return x
+
+
+def _backward(layers: Sequence[Any], grad: Array) -> Array:
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+    return grad
+
+
+def _each_alone(layers: Sequence[Any], grad: Array) -> Array:
+    return [layer.backward(grad) for layer in reversed(layers)][-1]
+
+
+STEPS = ([[2, 0], [0, 3]], [[1, 1], [0, 1]], [[0, 1], [1, 0]])
+"""Three matrices that give another result in any other order."""
+BY_HAND = "three layers: times (2, 3), add the first to the second, exchange"
+
+
+def small_layers(rng: np.random.Generator) -> tuple[Any, ...]:
+    return tuple(Matrix(weight) for weight in STEPS)
+
+
+def ready_layers(count: int) -> Function:
+    """Draws layers that have been through a forward pass, and a gradient of the right shape."""
+
+    def draw(rng: np.random.Generator) -> Inputs:
+        n, size = (int(value) for value in rng.integers(2, 6, 2))
+        layers = random_layers(rng, size, count)
+        after_forward(layers, rng.standard_normal((n, size)).astype(np.float32))
+        return {"layers": layers, "grad": rng.standard_normal((n, size)).astype(np.float32)}
+
+    return draw
+
+
+def layers_and_x(count: int, training: bool | None) -> Function:
+    def draw(rng: np.random.Generator) -> Inputs:
+        n, size = (int(value) for value in rng.integers(2, 6, 2))
+        inputs = {"layers": random_layers(rng, size, count), "x": rng.standard_normal((n, size)).astype(np.float32)}
+        return inputs if training is None else {**inputs, "training": training}
+
+    return draw
+
+
+sequential_forward = Spec(
+    reference=_forward,
+    answers=(nn.Sequential.forward,),
+    cases=[
+        case(
+            BY_HAND,
+            layers=Draw(small_layers),
+            x=np.array([[1, 1]], np.float32),
+        ),
+        random_case("matrix, tanh, matrix", layers_and_x(2, None)),
+        random_case("matrix, tanh, matrix; in training", layers_and_x(2, True)),
+        case("one layer", layers=(Bend(),), x=normal(3, 4), training=False),
+        random_case("nine layers; in training", layers_and_x(5, True)),
+    ],
+    points=1,
+    hints=(
+        "What leaves one layer enters the next. Keep one variable for it, and let each layer replace it.",
+        "layer.forward(x, training) takes a batch and returns a batch, of another shape perhaps. There is no need to "
+        "know the shapes. Dropout must know whether this is training, so pass that on.",
+        "for layer in layers:\n    x = (what this layer makes of x, told whether this is training)\nreturn x",
+    ),
+    mistakes=[
+        Mistake(
+            "you went through the layers from last to first", lambda layers, x, **g: _forward(layers[::-1], x, **g)
+        ),
+        Mistake("`training` does not reach the layers", lambda layers, x, training=False: _forward(layers, x)),
+        Mistake(
+            "`training` is always True: pass on what you were given",
+            lambda layers, x, training=False: _forward(layers, x, True),
+        ),
+        Mistake(
+            "only the first layer's result comes back: is the return inside the loop?",
+            lambda layers, x, **g: _forward(layers[:1], x, **g),
+        ),
+        Mistake(
+            "each layer got the same x: it must get what the layer before it gave",
+            lambda layers, x, **g: _forward(layers[-1:], x, **g),
+        ),
+    ],
+)
+
+sequential_backward = Spec(
+    reference=_backward,
+    answers=(nn.Sequential.backward,),
+    cases=[
+        case(
+            BY_HAND,
+            layers=Draw(small_layers),
+            grad=np.array([[3, 1]], np.float32),
+        ),
+        random_case("matrix, tanh, matrix", ready_layers(2)),
+        random_case("one layer", ready_layers(1)),
+        random_case("nine layers", ready_layers(5)),
+    ],
+    points=2,
+    hints=(
+        "The chain rule goes the other way: the last layer was closest to the loss, so it is the first to be asked.",
+        "layer.backward(grad) takes the gradient by what left the layer and returns that by what came in: the very "
+        "thing that the layer before it needs.",
+        "for layer in (the layers, the last one first):\n    grad = layer.backward(grad)\nreturn grad",
+    ),
+    mistakes=[
+        Mistake(
+            "you went through the layers from first to last: the gradient comes from the loss, so the last layer is "
+            "the first to get it",
+            lambda layers, grad: _backward(layers[::-1], grad),
+        ),
+        Mistake("each layer got the gradient of the loss: pass on what the layer after it returned", _each_alone),
+        Mistake("the first layer is left out", lambda layers, grad: _backward(layers[1:], grad)),
+        Mistake("the last layer is left out", lambda layers, grad: _backward(layers[:-1], grad)),
+        Mistake(
+            "only the last layer is asked: is the return inside the loop?",
+            lambda layers, grad: _backward(layers[-1:], grad),
+        ),
+        Mistake(
+            "you return the gradient that came in: put what each layer returns in its place", lambda layers, grad: grad
+        ),
+    ],
+)
+
+
+# minibatches
+
+
+minibatches = Spec(
+    reference=shuffled_batches,
+    answers=(data.minibatches,),
+    cases=[
+        random_case("24 images, 8 at a time", numbered(24, 8)),
+        random_case("23 images, 8 at a time", numbered(23, 8)),
+        random_case("100 images, 1 at a time", numbered(100, 1)),
+        random_case("12 images, 20 at a time", numbered(12, 20)),
+        random_case("any number", any_batches),
+    ],
+    points=2,
+    hints=(
+        "Shuffle indices, not images: then images and labels stay together, and nobody's arrays change.",
+        "np.random.default_rng(seed).permutation(n) holds each of 0 to n - 1 once. Cut it into slices of batch_size; "
+        "a slice that reaches past the end is shorter by itself.",
+        "order = np.random.default_rng(seed).permutation(len(images))\n"
+        "for start in range(0, len(images), batch_size):\n"
+        "    chosen = (the slice of order that begins at start)\n"
+        "    yield images[chosen], (their labels)",
+    ),
+    compare=each_once_and_shuffled,
+    call=three_epochs,
+)
+
+
+# momentum_step
+
+
+momentum_step = Spec(
+    reference=momentum_update,
+    answers=(nn.SGD.step, nn.SGD._move),
+    cases=[
+        case(
+            "the first step: velocity 0",
+            parameters=numbers(1, 2),
+            gradient=numbers(2, -4),
+            velocity=numbers(0, 0),
+            learning_rate=0.1,
+        ),
+        case(
+            "the second step",
+            parameters=numbers(0.8, 2.4),
+            gradient=numbers(1, 1),
+            velocity=numbers(2, -4),
+            learning_rate=0.1,
+        ),
+        case(
+            "with weight decay",
+            parameters=numbers(10, -20, 5),
+            gradient=numbers(1, 1, 0),
+            velocity=numbers(1, -1, 2),
+            learning_rate=0.5,
+            momentum=0.5,
+            weight_decay=0.1,
+        ),
+        random_case("as it comes", any_momentum),
+    ],
+    points=2,
+    hints=(
+        "A ball that rolls: it keeps part of its velocity, and the gradient changes the velocity, not the place.",
+        "First the gradient: weight decay adds weight_decay times the parameters to it. Then the new velocity from "
+        "the old one. Then the step, with the new velocity. All are arrays of one shape; make new ones.",
+        "gradient = gradient + (the part for weight decay)\n"
+        "velocity = momentum * velocity + gradient\n"
+        "return (the parameters after a step against the new velocity), velocity",
+    ),
+    mistakes=MOMENTUM_MISTAKES,
+)
+
+
+# adam_step
+
+adam_step = Spec(
+    reference=adam_update,
+    answers=(nn.Adam.step, nn.Adam._move),
+    cases=[
+        case(
+            "the first step: t = 1, m and v are 0",
+            parameters=numbers(1, 2, 3),
+            gradient=numbers(2, -0.5, 100),
+            m=numbers(0, 0, 0),
+            v=numbers(0, 0, 0),
+            t=1,
+            learning_rate=0.1,
+        ),
+        case(
+            "the second step",
+            parameters=numbers(0.9, 2.1),
+            gradient=numbers(1, 1),
+            m=numbers(0.2, -0.05),
+            v=numbers(0.004, 0.00025),
+            t=2,
+            learning_rate=0.1,
+        ),
+        case(
+            "step 1000, the default rate",
+            parameters=normal(5),
+            gradient=normal(5),
+            m=normal(5),
+            v=numbers(0.5, 1, 2, 3, 4),
+            t=1000,
+        ),
+        random_case("as it comes", any_adam),
+    ],
+    points=2,
+    hints=(
+        "Two running means: m of the gradient, v of its square. The step is their ratio, m / sqrt(v): about 1 in size, "
+        "however large the gradient. Both begin at 0, so early on they are too small; a correction makes up for it.",
+        "m becomes beta1 * m + (1 - beta1) * gradient, and v the same with beta2 and gradient**2. For the step alone "
+        "divide them by 1 - beta1**t and 1 - beta2**t; what you return is m and v without that.",
+        "m = beta1 * m + (1 - beta1) * gradient\n"
+        "v = (the same with beta2 and the square)\n"
+        "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
+        "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
+    ),
+    mistakes=ADAM_MISTAKES,
+)
+
+
+# evaluate
+
+
+evaluate = Spec(
+    reference=evaluated,
+    answers=(nn.Sequential.evaluate, nn.training.evaluate),
+    cases=[
+        random_case("40 images, 8 at a time", graded(40, 8)),
+        random_case("50 images, 16 at a time", graded(50, 16)),
+        random_case("10 images, room for 64", graded(10, 64)),
+        random_case("any number", any_evaluation),
+    ],
+    points=3,
+    hints=(
+        "Go through the images a batch at a time, in order, and keep two sums: of the losses, and of the right "
+        "answers. Divide by the number of images at the end.",
+        "ops.softmax_cross_entropy(scores, labels) returns the MEAN loss of its images and a gradient. The last batch "
+        "may be smaller, so turn each mean back into a sum: times the number of images in that batch.",
+        "for start in range(0, len(images), batch_size):\n"
+        "    scores, known = forward(images[start : start + batch_size]), labels[start : start + batch_size]\n"
+        "    loss += float(ops.softmax_cross_entropy(scores, known)[0]) * len(known)\n"
+        "    correct += int((scores.argmax(axis=1) == known).sum())",
+    ),
+    mistakes=EVALUATE_MISTAKES,
+    compare=in_bounded_memory,
+)
+
+
+# train
+
+AT_LEAST = 0.93
+
+# `network.fit` is not among the answers: the lesson does not forbid it, and it has to learn the disguised digits, too.
+train = Spec(
+    reference=nearest_neighbour,
+    cases=[
+        random_case("disguised digits, three seeds, median accuracy", lambda rng: disguised_digits(rng, 1300, 497)),
+    ],
+    points=4,
+    hints=(
+        "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",
+        "Before the loops: network and optimizer, once. Give `data.minibatches` another seed in each epoch, such as "
+        "(seed, epoch). After the loops: network.predict(test_images). Twelve epochs with nn.Adam(0.002) do.",
+        "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
+        "network.build(images.shape[1:])\n"
+        "for epoch in range(12):\n"
+        "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
+        "        scores = network.forward(x, training=True)\n"
+        "        ... loss and gradient, backward, step\n"
+        "return network.predict(test_images)",
+    ),
+    compare=median_accuracy(AT_LEAST),
+    call=train_with_each_seed,
+    limit=60.0,
+)

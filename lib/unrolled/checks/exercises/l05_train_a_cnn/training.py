@@ -1,0 +1,169 @@
+"""Networks and training: small layers to put in a row, digits in disguise, and the judge of accuracies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unrolled import data
+from unrolled.checks.compare import Mismatch
+from unrolled.checks.spec import Function, Inputs
+from unrolled.device import Array
+from unrolled.timing.threads import blas_threads
+
+
+class Matrix:
+    """A layer x @ weight."""
+
+    def __init__(self, weight: Any) -> None:
+        self.weight = np.asarray(weight, np.float32)
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        return x @ self.weight
+
+    def backward(self, grad: Array) -> Array:
+        return grad @ self.weight.T
+
+
+class Bend:
+    """A layer tanh(x), and twice that in training: as with dropout, the two must not be mixed up."""
+
+    def __init__(self) -> None:
+        self.y: Array = np.zeros(1, np.float32)
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        self.y = np.tanh(x)
+        return 2 * self.y if training else self.y
+
+    def backward(self, grad: Array) -> Array:
+        return 2 * grad * (1 - self.y**2)
+
+
+def random_layers(rng: np.random.Generator, size: int, count: int) -> tuple[Any, ...]:
+    """`count` matrices (size, size), which can be multiplied in any order, with bends in between."""
+    layers: list[Any] = []
+    for _ in range(count):
+        layers += [Matrix(rng.standard_normal((size, size)) / size**0.5), Bend()]
+    return tuple(layers[:-1])
+
+
+def after_forward(layers: Sequence[Any], x: Array) -> None:
+    """Run a forward pass in training, so that the layers know what `backward` needs."""
+    for layer in layers:
+        x = layer.forward(x, training=True)
+
+
+CLASSES = 10
+MOST_SHIFT = 2
+
+
+def disguised_digits(rng: np.random.Generator, train: int, test: int) -> Inputs:
+    """The digits in disguise: all shifted alike, perhaps with negative ink, and every label exchanged for another.
+
+    A network that was trained elsewhere fails on them, and so do labels known by heart. `seeds` are three to train
+    with; `test_labels` and `usual_labels` (those before the exchange) are for the judge alone.
+    """
+    digits = data.digits()
+    chosen = rng.permutation(len(digits))[: train + test]
+    down, right = (int(step) for step in rng.integers(-MOST_SHIFT, MOST_SHIFT + 1, 2))
+    images = moved(digits.images[chosen], down, right)
+    if rng.random() < 0.5:
+        images = -images  # not 1 - images: so bright a ground makes training slow, and honest answers fail now and then
+    exchange = rng.permutation(CLASSES)
+    while (exchange == np.arange(CLASSES)).any():  # every label changes
+        exchange = rng.permutation(CLASSES)
+    labels = exchange[digits.labels[chosen]]
+    return {
+        "images": images[:train],
+        "labels": labels[:train],
+        "test_images": images[train:],
+        "seeds": [int(seed) for seed in rng.integers(0, 1000, 3)],
+        "test_labels": labels[train:],
+        "usual_labels": digits.labels[chosen][train:],
+    }
+
+
+def moved(images: Array, down: int, right: int) -> Array:
+    """Images (N, C, H, W) moved by so many pixels, zeros where nothing comes in; a copy."""
+    height, width = images.shape[2:]
+    result = np.zeros_like(images)
+    rows, columns = slice(max(down, 0), height + min(down, 0)), slice(max(right, 0), width + min(right, 0))
+    from_rows = slice(max(-down, 0), height + min(-down, 0))
+    from_columns = slice(max(-right, 0), width + min(-right, 0))
+    result[:, :, rows, columns] = images[:, :, from_rows, from_columns]
+    return result
+
+
+def train_with_each_seed(function: Function, inputs: Inputs) -> list[Any]:
+    """The predictions after training with each seed. The function never sees the labels of the test images.
+
+    On one BLAS thread: on a busy machine, many threads on small matrices take ten times as long.
+    """
+    given = [inputs[name] for name in ("images", "labels", "test_images")]
+    with blas_threads(1):
+        return [function(*given, seed) for seed in inputs["seeds"]]
+
+
+def nearest_neighbour(images: Array, labels: Array, test_images: Array, seed: int) -> Array:
+    """The label of the most similar image: no network, quick, and right for the digits; stands in as the reference."""
+    known, asked = images.reshape(len(images), -1), test_images.reshape(len(test_images), -1)
+    distances = (known**2).sum(axis=1) - 2 * asked @ known.T
+    return np.asarray(labels[distances.argmin(axis=1)])
+
+
+TOO_LITTLE = (
+    "it learns, but not far enough: does each epoch visit all images, is the optimizer made once, before the "
+    "loops, and the return after them? If so: more epochs, or another learning rate"
+)
+
+
+def median_accuracy(at_least: float, advice: str = TOO_LITTLE) -> Function:
+    """Judge predictions by the median of their accuracies: `compare` of a Spec. `advice` is for what learned a bit."""
+
+    def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+        truth = inputs["test_labels"]
+        for predictions in got:
+            lines = _no_labels(predictions, len(truth))
+            if lines:
+                return Mismatch(lines)
+        accuracies = [float((predictions == truth).mean()) for predictions in got]
+        median = float(np.median(accuracies))
+        if median >= at_least:
+            return None
+        each = ", ".join(f"{accuracy:.1%}" for accuracy in accuracies)
+        line = f"right with three seeds: {each}. The median is {median:.1%}; at least {at_least:.0%} are asked"
+        return Mismatch((line, _seen(got[0], median, inputs) or advice))
+
+    return compare
+
+
+def _no_labels(predictions: Any, count: int) -> tuple[str, ...]:
+    """Why these are not `count` labels, in words."""
+    if predictions is None:
+        return ("expected labels, got None: is the return statement missing?",)
+    if not isinstance(predictions, np.ndarray):
+        return (f"expected an array of {count} labels, got {type(predictions).__name__}",)
+    if predictions.ndim == 2 and len(predictions) == count:
+        line = f"expected labels ({count},), got shape {predictions.shape}"
+        return (line, "these look like scores: the label is the place of the largest, argmax(axis=1)")
+    if predictions.shape != (count,):
+        return (f"expected one label for each of test_images, shape ({count},), got shape {predictions.shape}",)
+    if predictions.dtype.kind not in "iu":
+        return (f"labels are whole numbers; yours have dtype {predictions.dtype}",)
+    return ()
+
+
+def _seen(predictions: Array, median: float, inputs: Inputs) -> str | None:
+    """What the predictions look like, if they look like something known."""
+    if (predictions == predictions[0]).all():
+        return f"every image is called {predictions[0]}: is the step taken, does the loss fall, or did it become NaN?"
+    if (predictions == inputs["usual_labels"]).mean() > 0.5:
+        return "they fit the usual labels of digits; here labels are exchanged: learn from the `labels` you are given"
+    if median < 0.25:
+        return (
+            "hardly better than guessing: is the optimizer's step taken for every batch, and do a batch's images and "
+            "labels belong together?"
+        )
+    return None

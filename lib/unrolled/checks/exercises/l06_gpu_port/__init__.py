@@ -1,0 +1,1 @@
+"""Lesson 06: what its exercises ask."""

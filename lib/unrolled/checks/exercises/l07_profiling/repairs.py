@@ -1,0 +1,166 @@
+"""Judging a repaired step: whose step it is, whether it computes the same, and how long it takes on a modelled T4."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from unrolled import device
+from unrolled.checks import gpu
+from unrolled.checks.compare import Mismatch, agree, mismatch
+from unrolled.checks.exercises.l07_profiling.planted import (
+    FACTORS,
+    GROUP,
+    PLANTED,
+    SHAPES,
+    SIZE,
+    drawn,
+    factor_of,
+    kind_of,
+    made,
+    source_of,
+)
+from unrolled.checks.spec import Budget, Draw, Function, Inputs
+from unrolled.device import Array
+
+AT_LEAST = 5
+"""How many times as fast as the planted step the repaired one must be."""
+BUDGET = Budget(transfers=0, synchronizations=0)
+STAGES = {
+    "fade": "the middle of each map should count more than its edge",
+    "mirror": "every second map should be mirrored",
+    "norm": "each channel should get mean 0 and width 1",
+    "largest": "of each 32 neighbouring scores the largest should stay",
+}
+WITHOUT = {"largest": "    largest = scores.reshape(-1, 32)[:, 0]\n"}
+"""What stands for a stage that is left out; else nothing does."""
+
+repaired = made(source_of({}, factor_of(0)), "<the repaired step>")
+"""The step without any bottleneck, of whoever has no id."""
+
+
+def traced_call(function: Function, inputs: Inputs) -> tuple[Any, Any, Function]:
+    """The result, the trace on the simulated GPU (elsewhere None), and the function."""
+    if not _simulated(inputs["images"]):
+        return function(**inputs), None, function
+    from unrolled.simgpu.current import trace
+
+    with trace() as traced:
+        result = function(**inputs)
+    return result, traced, function
+
+
+def _simulated(x: Array) -> bool:
+    module = device.array_module(x)
+    return module is not np and device.is_simulated(module)
+
+
+def large() -> Inputs:
+    """Draws for the shapes on which the step is timed."""
+    return {
+        "images": Draw(lambda rng: drawn(rng, *SHAPES)[0]),
+        "weight": Draw(lambda rng: drawn(rng, *SHAPES)[1]),
+    }
+
+
+def small() -> Inputs:
+    shapes = (6, 3, SIZE, SIZE), (3 * SIZE * SIZE, 2 * GROUP)
+    return {"images": Draw(lambda rng: drawn(rng, *shapes)[0]), "weight": Draw(lambda rng: drawn(rng, *shapes)[1])}
+
+
+def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """The result is that of a learner's step; on the simulated GPU nothing left it, and it took a fifth of the time."""
+    result, trace, function = got
+    clean = expected[0] / np.float32(factor_of(0))
+    number = step_number(result, clean)
+    if number is None:
+        found = mismatch(result, clean, 1e-3)
+        missing = "the factor in the last line of your step is missing"
+        return Mismatch((*found.lines, *_advice(result, inputs)) if found else (missing,))
+    if found := mismatch(result, (factor_of(number) * clean).astype(clean.dtype), 1e-3):
+        return found
+    if trace is None:
+        return None
+    if lines := gpu.overspent(trace, BUDGET, function):
+        return Mismatch(("the values are right, but not how they came about:", *lines))
+    return _too_slow(trace, number)
+
+
+def step_number(result: Any, clean: Array) -> int | None:
+    """Which of the factors a result carries; None if it is not that of any learner's step."""
+    if not isinstance(result, np.ndarray) or result.shape != clean.shape or result.dtype.kind != "f":
+        return None
+    large_enough = np.abs(clean) > 0.1 * np.abs(clean).max()
+    factor = float(np.median(result[large_enough] / clean[large_enough]))
+    number = round((factor - 1) * FACTORS) - 1 if np.isfinite(factor) and abs(factor) < 10 else -1
+    near = 0 <= number < FACTORS and agree(result, factor_of(number) * clean, 1e-3)
+    return number if near else None
+
+
+def _advice(result: Any, inputs: Inputs) -> tuple[str, ...]:
+    """The stage that was left out, if that is all that is wrong."""
+    if result is None or isinstance(result, tuple):
+        return ()
+    for stage, says in STAGES.items():
+        step = made(source_of({stage: WITHOUT.get(stage) or _nothing(stage)}, 1.0), "<a step that lacks a stage>")
+        if step_number(result, step(**inputs)) is not None:
+            return (f"{says}: that stage is missing",)
+    return ("compare, stage by stage, with the step that was planted for you: `mine.step`",)
+
+
+def _nothing(stage: str) -> str:
+    return "    x = images.copy()\n" if stage == "fade" else "\n"
+
+
+def _too_slow(trace: Any, number: int) -> Mismatch | None:
+    """Why this step is not fast enough; None if it is."""
+    slow, seconds = planted_seconds(kind_of(number)), warm_seconds(trace)
+    if slow >= AT_LEAST * seconds:
+        return None
+    lines = [
+        f"the values are right: this is the step with the factor {factor_of(number):.3f}. Now the time: as it came it "
+        f"takes {slow * 1e6:,.0f} µs, yours {seconds * 1e6:,.0f} µs (modelled, {trace.profile})",
+        f"that is {slow / seconds:.1f} times as fast; {AT_LEAST} times is asked",
+    ]
+    return Mismatch((*lines, *_longest(trace.launches)))
+
+
+def _longest(launches: Sequence[Any]) -> Iterator[str]:
+    """What keeps the GPU busy longest, in words."""
+    calls: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for launch in launches:
+        calls[launch.op, launch.dtype].append(launch.seconds)
+    if calls:
+        op, dtype = longest = max(calls, key=lambda each: sum(calls[each]))
+        busy = f"{sum(calls[longest]) * 1e6:,.0f} µs in {len(calls[longest])}"
+        yield f"{len(launches)} launches; `{op}` in {dtype} keeps the GPU busy longest, {busy}"
+
+
+def warm_seconds(trace: Any) -> float:
+    """Seconds of a trace without waits and transfers, as if the pool had had all memory before.
+
+    What the host spent on reserving memory is taken out, and the launches move up, one after the other.
+    """
+    from unrolled.simgpu.profiles import named
+
+    host = named(trace.profile).host
+    reserved = [event.time for event in trace.allocations if event.grew]
+    done = trace.start
+    for launch in sorted(trace.launches, key=lambda launch: launch.issued):
+        saved = sum(time < launch.issued for time in reserved) * (host["reserve"] - host["allocate"])
+        done = max(done, launch.issued + launch.call - saved) + launch.seconds
+    return float(done - trace.start)
+
+
+@functools.cache
+def planted_seconds(kind: str) -> float:
+    """Modelled seconds of the step with this bottleneck planted, on a T4. They depend on shapes only."""
+    step = made(source_of(PLANTED[kind], 1.0), f"<the step with {kind}>")
+    with gpu.connected() as module:
+        images, weight = (module.asarray(x) for x in drawn(np.random.default_rng(0), *SHAPES))
+        step(images, weight)  # so that the pool has its memory
+        return float(traced_call(step, {"images": images, "weight": weight})[1].seconds)

@@ -1,0 +1,255 @@
+"""A device that can be timed without one: a host clock, a queue, and layers that say how long they take.
+
+The clock only moves when a layer is called or somebody waits, so every time is exact. A judge can keep the layers, the
+clock and the waiting out of a function's reach: it calls them, and cannot bend them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.compare import Mismatch, as_numbers
+from unrolled.checks.spec import Function, Inputs, Mistake
+from unrolled.device import Array
+
+ISSUE = 20e-6
+"""Seconds that the host takes to give a layer's order to a GPU."""
+TOLERANCE = 1e-3
+Times = list[tuple[float, float]]
+
+
+@dataclass
+class ToyDevice:
+    """`queued`: it is a GPU, which works on while the host goes ahead. Else the host does the work."""
+
+    queued: bool
+    host: float = 0.0
+    done: float = 0.0
+
+    def work(self, seconds: float) -> None:
+        """What a layer does when it is called."""
+        self.host += ISSUE if self.queued else seconds
+        if self.queued:
+            self.done = max(self.done, self.host) + seconds
+
+
+@dataclass
+class Clock:
+    """Calling it reads the host's clock, in seconds."""
+
+    device: ToyDevice
+    readings: int = 0
+
+    def __call__(self) -> float:
+        self.readings += 1
+        return self.device.host
+
+
+@dataclass
+class Synchronize:
+    """Calling it lets the host wait for the device."""
+
+    device: ToyDevice
+
+    def __call__(self) -> None:
+        self.device.host = max(self.device.host, self.device.done)
+
+
+class ToyLayer:
+    """A layer from x to y that computes nothing: it has its results, and takes so many seconds each way.
+
+    It takes only what it is owed: forward `x`, which the layer before gave, backward the gradient that the one after
+    gave. All values are drawn, so they tell in which order a batch went through the layers.
+    """
+
+    def __init__(self, device: ToyDevice, ways: Sequence[tuple[Array, Array]], seconds: tuple[float, float]) -> None:
+        """ways: what it takes and gives, forward and then backward."""
+        self._device, self._ways, self._seconds = device, ways, seconds
+        self._trained = False
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        takes, gives = self._ways[0]
+        if not _equal(x, takes):
+            raise ValueError(
+                f"this layer takes what the one before it gave, {takes.shape}, the first one x; got {_told(x, takes)}"
+            )
+        self._trained = bool(training)
+        self._device.work(self._seconds[0])
+        return gives.copy()
+
+    def backward(self, grad: Array) -> Array:
+        takes, gives = self._ways[1]
+        if not self._trained:
+            raise ValueError("backward needs a forward pass with training=True before it")
+        if not _equal(grad, takes):
+            raise ValueError(
+                f"this layer's backward takes what the backward of the one after it gave, {takes.shape}, the last one "
+                f"grad; got {_told(grad, takes, self._ways[0][1])}. First send x through all layers, then go from the "
+                "last to the first, and pass on what each returns"
+            )
+        self._device.work(self._seconds[1])
+        return gives.copy()
+
+
+def _equal(got: Any, owed: Array) -> bool:
+    return np.shape(got) == owed.shape and np.array_equal(got, owed)
+
+
+def _told(got: Any, owed: Array, output: Array | None = None) -> str:
+    """What a layer was given in place of what it is owed."""
+    if output is not None and _equal(got, output):
+        return "its own output"
+    return "other values" if np.shape(got) == owed.shape else f"{np.shape(got)}"
+
+
+def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: float = 0.0) -> Function:
+    """Draws the arguments of `time_layers`: layers that take these seconds, or random ones, for a batch of 4 rows.
+
+    waiting: seconds of work that the device still has from before.
+    """
+
+    def draw(rng: np.random.Generator) -> Inputs:
+        device = ToyDevice(queued, done=waiting)
+        count = len(seconds) or int(rng.integers(3, 7))
+        each = seconds or [(float(a), float(b)) for a, b in rng.uniform(1e-3, 9e-3, (count, 2))]
+        widths = rng.permutation(np.arange(3, 30))[: count + 1]
+        values, grads = ([rng.standard_normal((4, width), dtype=np.float32) for width in widths] for _ in range(2))
+        layers = tuple(
+            ToyLayer(device, ((values[i], values[i + 1]), (grads[i + 1], grads[i])), each[i]) for i in range(count)
+        )
+        return {
+            "layers": layers,
+            "x": values[0].copy(),
+            "grad": grads[-1].copy(),
+            "clock": Clock(device),
+            "synchronize": Synchronize(device),
+        }
+
+    return draw
+
+
+def timed(layers: Sequence[Any], x: Array, grad: Array, clock: Function, synchronize: Function) -> Times:
+    """Seconds (forward, backward) of each layer: what `time_layers` must give."""
+    return timed_with(layers, x, grad, clock, synchronize)
+
+
+def timed_with(
+    layers: Sequence[Any],
+    x: Array,
+    grad: Array,
+    clock: Function,
+    synchronize: Function,
+    *,
+    first: bool = True,
+    after: bool = True,
+    each: bool = True,
+    before: bool = False,
+) -> Times:
+    """The same with parts left out or changed.
+
+    Waits: `first` before all, `after` each call, or `before` it with the clock running already. `each`: the start is
+    read anew.
+    """
+    if first:
+        synchronize()
+    start = clock()
+
+    def begin() -> None:
+        if before:
+            synchronize()
+
+    def since() -> float:
+        nonlocal start
+        if after:
+            synchronize()
+        now = clock()
+        took: float = now - start
+        start = now if each else start
+        return took
+
+    forward, backward = [], []
+    for layer in layers:
+        begin()
+        x = layer.forward(x, True)
+        forward.append(since())
+    for layer in reversed(layers):
+        begin()
+        grad = layer.backward(grad)
+        backward.append(since())
+    return list(zip(forward, reversed(backward), strict=True))
+
+
+def _without(**parts: Any) -> Function:
+    return lambda **given: timed_with(**given, **parts)
+
+
+def _backward_as_it_came(**given: Any) -> Times:
+    times = timed(**given)
+    return [(forward, backward) for (forward, _), (_, backward) in zip(times, reversed(times), strict=True)]
+
+
+def _changed(change: Function) -> Function:
+    return lambda **given: [change(*pair) for pair in timed(**given)]
+
+
+UNREAD = "clock() was never called: the time is told by the clock that you are given, not by the time module's"
+
+TIMING_MISTAKES = (
+    Mistake(
+        "the clock was read without a wait: this is how long the host took to give the orders, not how long the GPU "
+        "took. Call synchronize() after each layer's work, before the clock is read again",
+        _without(after=False),
+    ),
+    Mistake(
+        "each layer pays for the one before it: you wait when the clock runs already, before the layer works. Call "
+        "synchronize() after its work, before the clock is read again",
+        _without(after=False, before=True),
+    ),
+    Mistake(
+        "the first layer pays for work that was still going on before: call synchronize() before the first reading, "
+        "too",
+        _without(first=False),
+    ),
+    Mistake(
+        "each time counts from the very beginning: read the clock anew before each layer",
+        _without(each=False),
+    ),
+    Mistake(
+        "the backward times are in the order in which they were measured: the last layer came first, so turn them "
+        "round",
+        _backward_as_it_came,
+    ),
+    Mistake("forward and backward are exchanged", _changed(lambda forward, backward: (backward, forward))),
+    Mistake("these are milliseconds; seconds are asked", _changed(lambda a, b: (1000 * a, 1000 * b))),
+)
+
+
+def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """A pair of seconds for each layer, within a thousandth of the whole."""
+    count = len(expected)
+    found = as_numbers(got, 1000)
+    times = np.empty(0) if found is None else found.astype(np.float64)
+    if times.shape != (count, 2):
+        wrong = "None: is the return statement missing?" if got is None else _what(got, times)
+        return Mismatch((f"expected a list of {count} pairs (forward, backward), one for each layer, got {wrong}",))
+    if not inputs["clock"].readings:
+        return Mismatch((UNREAD,))
+    right = np.asarray(expected)
+    wrong_at = np.argwhere(~(np.abs(times - right) <= TOLERANCE * right.sum()))
+    if not len(wrong_at):
+        return None
+    layer, way = wrong_at[0]
+    lines = (
+        f"layer {layer}, {('forward', 'backward')[way]}: got {times[layer, way] * 1e3:.3f} ms, expected "
+        f"{right[layer, way] * 1e3:.3f} ms",
+        f"your parts add up to {times.sum() * 1e3:.3f} ms, the whole takes {right.sum() * 1e3:.3f} ms",
+    )
+    return Mismatch(lines)
+
+
+def _what(got: Any, times: np.ndarray[Any, Any]) -> str:
+    return f"shape {times.shape}" if times.size else f"an object of type {type(got).__name__}"
