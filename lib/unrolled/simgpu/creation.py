@@ -10,6 +10,7 @@ import numpy as np
 from unrolled.simgpu.array import empty_like as _like
 from unrolled.simgpu.array import launch, ndarray
 from unrolled.simgpu.views import stack
+from unrolled.simgpu.writing import assign
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmin: int = 0) -> ndarray:
@@ -156,9 +157,7 @@ def _from_host(obj: Any, dtype: Any, order: str) -> ndarray:
 
 
 def _filled(x: ndarray, value: Any) -> ndarray:
-    from unrolled.simgpu import indexing
-
-    indexing.assign(x, value)
+    assign(x, value)
     return x
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from unrolled.simgpu.array import SCALARS, check_fits, launch, ndarray
-from unrolled.simgpu.creation import asarray
+from unrolled.simgpu.creation import arange, asarray
+from unrolled.simgpu.writing import assign, fitting
 
 _BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
 _WRONG = (
@@ -42,7 +43,7 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
     seen, start, indices = _advanced(x, keys)
     if not isinstance(value, (ndarray, *SCALARS)):
         value = asarray(value, x.dtype)  # as CuPy: it moves, and the trace tells
-    value = _fitting(value, _picked(seen, start, indices))
+    value = fitting(value, _picked(seen, start, indices))
     check_fits(value, x.dtype)
     launch("setitem", [value, *indices], [seen], {"axes": _axes(start, indices)})
 
@@ -61,36 +62,8 @@ def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
     if function.__name__ == "add" and x.dtype.name not in ATOMIC_ADD:
         raise TypeError(f"cupy.add.at only supports {', '.join(ATOMIC_ADD)} as data type")
     seen, start, indices = _advanced(x, keys)
-    values = _fitting(values, _picked(seen, start, indices))
+    values = fitting(values, _picked(seen, start, indices))
     launch(f"{function.__name__}.at", [values, *indices], [seen], {"axes": _axes(start, indices)})
-
-
-def assign(target: ndarray, value: Any) -> None:
-    """target[...] = value."""
-    if isinstance(value, ndarray):
-        if value.as_view() == target.as_view():
-            return  # what x[key] += y ends with
-        launch("copy", [_fitting(value, target.shape)], [target])
-        return
-    fill(target, value)
-
-
-def fill(x: ndarray, value: Any) -> None:
-    """Write one number everywhere."""
-    if isinstance(value, (list, tuple)):
-        value = np.asarray(value)
-    if isinstance(value, (np.ndarray, ndarray)):
-        if value.shape != ():
-            kind = "numpy" if isinstance(value, np.ndarray) else "cupy"
-            raise ValueError(f"non-scalar {kind}.ndarray cannot be used for fill")
-        if isinstance(value, ndarray):
-            launch("copy", [value], [x])
-            return
-        value = value.item()
-    if not isinstance(value, SCALARS):
-        raise TypeError(f"Unsupported type {type(value)}")
-    check_fits(value, x.dtype)
-    launch("fill", [value], [x])
 
 
 def nonzero(a: ndarray) -> tuple[ndarray, ...]:
@@ -127,8 +100,6 @@ def put_along_axis(a: ndarray, indices: ndarray, values: Any, axis: int) -> None
 
 
 def _along(a: ndarray, indices: ndarray, axis: int) -> tuple[Any, ...]:
-    from unrolled.simgpu.creation import arange
-
     along = normalize_axis_index(axis, a.ndim)
     if indices.ndim != a.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
@@ -233,18 +204,3 @@ def _picked(seen: ndarray, start: int, indices: Sequence[ndarray]) -> tuple[int,
 
 def _axes(start: int, indices: Sequence[ndarray]) -> list[int]:
     return list(range(start, start + len(indices)))
-
-
-def _fitting(value: Any, shape: tuple[int, ...]) -> Any:
-    """A value that can be written to this shape: axes of length 1 in front go. Raises ValueError if it does not fit."""
-    if not isinstance(value, ndarray):
-        if not isinstance(value, SCALARS):
-            raise TypeError(f"Unsupported type {type(value)}")
-        return value
-    sizes = value.shape
-    while len(sizes) > len(shape) and sizes[0] == 1:
-        sizes = sizes[1:]
-    fits = len(sizes) <= len(shape) and all(n in (1, m) for n, m in zip(sizes[::-1], shape[::-1], strict=False))
-    if not fits:
-        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
-    return value if len(sizes) == value.ndim else value.seen_as(value._ghost.reshape(sizes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from unrolled.simgpu import functions, indexing, linalg, reductions, sorting, views
+from unrolled.simgpu import functions, indexing, linalg, reductions, sorting, views, writing
 from unrolled.simgpu.array import ndarray
 
 BINARY = {
@@ -91,7 +91,7 @@ def _flatten(self: ndarray, order: str = "C") -> ndarray:
 
 def _sort(self: ndarray, axis: int = -1) -> None:
     """Sort in place."""
-    indexing.assign(self, sorting.sort(self, axis))
+    writing.assign(self, sorting.sort(self, axis))
 
 
 def _install_methods() -> None:
@@ -99,7 +99,7 @@ def _install_methods() -> None:
         setattr(ndarray, name, reductions.REDUCTIONS[name])
     methods: dict[str, Any] = {"reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "sort": _sort}
     methods |= {name: views.FUNCTIONS[name] for name in ("ravel", "swapaxes", "squeeze", "repeat", "diagonal")}
-    methods |= {name: getattr(indexing, name) for name in ("nonzero", "take", "fill")}
+    methods |= {"nonzero": indexing.nonzero, "take": indexing.take, "fill": writing.fill}
     methods |= {"clip": functions.clip, "dot": linalg.dot, "trace": linalg.trace, "argsort": sorting.argsort}
     methods |= {"__getitem__": indexing.getitem, "__setitem__": indexing.setitem}
     methods |= {"round": functions.round_, "conj": lambda self: self}

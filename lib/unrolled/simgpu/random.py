@@ -12,7 +12,7 @@ import numpy as np
 
 from unrolled.simgpu import current
 from unrolled.simgpu.array import launch, ndarray
-from unrolled.simgpu.indexing import assign
+from unrolled.simgpu.writing import assign
 
 STATE = 6  # words of 64 bits that NumPy's PCG64 remembers
 
