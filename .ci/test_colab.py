@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled import notebooks
+from unrolled.notebook import run
 
 ROOT = Path(__file__).resolve().parents[1]
 SOLUTIONS = sorted(ROOT.glob("solutions/*/*.ipynb"))
@@ -22,7 +22,7 @@ def test_the_widgets_are_those_of_colab():
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
 def test_a_solution_runs_and_every_check_passes(path, tmp_path):
-    executed = notebooks.run(path, cwd=tmp_path, cell_timeout=600)
+    executed = run.execute(path, cwd=tmp_path, cell_timeout=600)
     assert executed.errors == ()
     assert executed.reports
     assert [name for name, found in executed.reports.items() if not found.report().passed] == []

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import common
-from unrolled import notebooks, show
+from unrolled import show
+from unrolled.notebook import run
 
 LESSON = "02_convolution"
 PACKAGES = ("unrolled", "numpy")
@@ -26,9 +27,9 @@ def measured_rungs() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal.json"
         notebook = common.ROOT / "solutions" / LESSON / f"{LESSON}.ipynb"
-        run = notebooks.run(notebook, cwd=folder, env={"UNROLLED_JOURNAL": str(journal)})
-        if run.errors:
-            sys.exit(f"{LESSON} does not run: {run.errors[0]}")
+        executed = run.execute(notebook, cwd=folder, env={"UNROLLED_JOURNAL": str(journal)})
+        if executed.errors:
+            sys.exit(f"{LESSON} does not run: {executed.errors[0]}")
         rungs = json.loads(journal.read_text(encoding="utf-8"))["rungs"]
     return sorted(rungs.values(), key=lambda rung: -rung["seconds"])
 

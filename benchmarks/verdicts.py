@@ -30,11 +30,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from nbformat import NotebookNode
+from unrolled.notebook.cells import grade_id
 
 import common
 from operating_curve import BUSY_SOURCE
-from unrolled import checks, notebooks
-from unrolled.notebooks import grade_id
+from unrolled import checks
+from unrolled.notebook import cells
 from unrolled_grader.judge import walk
 
 CORES = 2
@@ -77,7 +78,7 @@ def main() -> int:
 
 def small(lesson: str) -> NotebookNode:
     """The solution of a lesson: its first cell, its exercises, the functions that they call, and the checks."""
-    nb = notebooks.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
+    nb = cells.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
     code = [cell for cell in nb.cells if cell.cell_type == "code"]
     asked = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
     used = set().union(*(names(cell.source) for cell in code if grade_id(cell) in asked))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from lms_exports import CLASS, Student, Upload, canvas_name, canvas_zip, moodle_zip, roster_csv, zipped
 
-from unrolled import handin
+from unrolled.notebook import handin
 from unrolled_grader.classroom import roster
 from unrolled_grader.receiving import collect, received
 from unrolled_grader.receiving.archive import Limits

@@ -11,7 +11,7 @@ import pytest
 from lms_exports import CLASS, Upload, canvas_zip, zipped
 from test_collect import LESSON, Desk, notebook
 
-from unrolled import handin
+from unrolled.notebook import handin
 from unrolled_grader.receiving import collect, lms, received, uploads
 
 ADA, ALAN = CLASS[:2]

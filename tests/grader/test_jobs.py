@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import unrolled
 import unrolled_grader
-from unrolled import notebooks
+from unrolled.notebook import cells
 from unrolled_grader import commands
 from unrolled_grader.build import authoring
 from unrolled_grader.classroom import gradebook
@@ -93,7 +93,7 @@ def grades(course: Grading, student: str) -> dict[str, tuple[float | None, bool]
 
 
 def cell_of(nb: NotebookNode, name: str) -> NotebookNode:
-    return next(cell for cell in nb.cells if notebooks.grade_id(cell) == name)
+    return next(cell for cell in nb.cells if cells.grade_id(cell) == name)
 
 
 def without_ids(nb: NotebookNode) -> None:
@@ -152,7 +152,7 @@ def test_a_sanitized_notebook_is_what_nbgrader_makes_of_it(
     assert parts[0] == parts[1]
     assert ours.metadata == theirs.metadata
     assert job.submission_hash(ours) == job.submission_hash(theirs)
-    assert {notebooks.grade_id(cell) for cell in ours.cells} >= {*GRADE_IDS}
+    assert {cells.grade_id(cell) for cell in ours.cells} >= {*GRADE_IDS}
     assert cell_of(ours, "check_double").source == "check.double(double)"
 
 

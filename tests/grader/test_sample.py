@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unrolled import checks, data, device, nn, notebooks, ops
+from unrolled import checks, data, device, nn, ops
+from unrolled.notebook import cells
 from unrolled_grader.build import sample
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +79,7 @@ def test_a_student_loses_what_was_meant(student: str) -> None:
 
 def test_untouched_is_what_was_handed_out() -> None:
     for lesson in LESSONS:
-        handed_out = notebooks.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
+        handed_out = cells.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
         assert sample.notebook(ROOT, "untouched", lesson) == handed_out
 
 
@@ -101,7 +102,7 @@ def test_where_a_class_has_a_variant_the_sample_class_answers_it_like_the_soluti
     overlay = tmp_path / "grader" / "sample_class" / "slow" / "lesson02.py"
     overlay.parent.mkdir(parents=True)
     overlay.write_text("def im2col():\n    return 'overlay'\n", encoding="utf-8")
-    sources = {notebooks.grade_id(cell): cell.source for cell in sample.notebook(tmp_path, "slow", lesson).cells}
+    sources = {cells.grade_id(cell): cell.source for cell in sample.notebook(tmp_path, "slow", lesson).cells}
     assert sources["im2col_nhwc"].startswith("def im2col")
     assert not any("'overlay'" in source for source in sources.values())
     overlay.write_text("def im2coll():\n    pass\n", encoding="utf-8")

@@ -23,7 +23,8 @@ from facts import (
 )
 from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
-from unrolled import checks, notebooks
+from unrolled import checks
+from unrolled.notebook import run
 from unrolled_grader.build import executed
 
 
@@ -50,7 +51,7 @@ def test_fact_1_the_solution_earns_everything(lesson):
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_fact_2_the_learners_notebook_earns_nothing_and_runs_through(lesson, tmp_path):
-    result = notebooks.run(lesson.notebook, cwd=tmp_path, cell_timeout=600)
+    result = run.execute(lesson.notebook, cwd=tmp_path, cell_timeout=600)
     assert result.stopped is None
     assert [str(error) for error in result.errors] == [], "Run All must work before anything is written"
     assert set(result.reports) == set(lesson.specs)

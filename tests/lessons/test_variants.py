@@ -23,8 +23,9 @@ from facts import (
 )
 from lessons_found import LESSONS, ROOT
 
-from unrolled import checks, notebooks
+from unrolled import checks
 from unrolled.checks import choices
+from unrolled.notebook import cells, run
 from unrolled_grader.build import authoring, sample, variants
 from unrolled_grader.judge.verdicts import Options, Submission, judge
 
@@ -150,7 +151,7 @@ def built(lesson: str, chosen: dict[str, str], folder: str):
 @pytest.mark.parametrize(("lesson", "which"), ROUNDS)
 def test_a_lesson_with_all_its_variants_runs_and_earns_everything(lesson, which, tmp_path):
     chosen = first_variants(lesson, which)
-    result = notebooks.run(built(lesson, chosen, "solutions"), cwd=tmp_path, cell_timeout=600)
+    result = run.execute(built(lesson, chosen, "solutions"), cwd=tmp_path, cell_timeout=600)
     assert [str(error) for error in result.errors] == []
     declared = checks.lessons()[lesson]
     assert set(result.reports) == {f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
@@ -167,10 +168,10 @@ def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(l
     ours = {cell.source for text in texts for cell in jupytext.read(text, fmt="py:percent").cells}
 
     def others(cell):
-        answer = (notebooks.grade_id(cell) or "") in SPECS
+        answer = (cells.grade_id(cell) or "") in SPECS
         return cell.source not in ours and not answer and "check.start(" not in cell.source
 
-    result = notebooks.run(notebook, cwd=tmp_path, cell_timeout=600, skip=others)
+    result = run.execute(notebook, cwd=tmp_path, cell_timeout=600, skip=others)
     assert [str(error) for error in result.errors] == []
     assert {name: found.report().points for name, found in result.reports.items()} == dict.fromkeys(
         (f"{exercise}_{suffix}" for exercise, suffix in chosen.items()), 0
@@ -299,10 +300,10 @@ def test_a_class_that_chose_a_variant_grades_it(chosen_by_the_class):
     chosen_by_the_class(variants={"im2col": "nhwc"})
     lesson = "02_convolution"
     notebook = built(lesson, {"im2col": "nhwc"}, "notebooks")
-    notebook.cells = [cell for cell in notebook.cells if notebooks.grade_id(cell) or "check.start(" in cell.source]
+    notebook.cells = [cell for cell in notebook.cells if cells.grade_id(cell) or "check.start(" in cell.source]
     solved = sample._solved(built(lesson, {"im2col": "nhwc"}, "solutions"))
     for cell in notebook.cells:
-        if notebooks.grade_id(cell) == "im2col_nhwc":
+        if cells.grade_id(cell) == "im2col_nhwc":
             cell.source = solved["im2col_nhwc"]
     verdicts = judge(Submission("ada", lesson, notebook, checks.lessons()[lesson]), Options(timing=False))
     points = {score.part: score.points for score in verdicts.scores}

@@ -22,8 +22,8 @@ SPEC = Spec(
 @pytest.fixture(autouse=True)
 def doubling(monkeypatch, tmp_path):
     monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
-    monkeypatch.setattr(journal, "_chosen", None)
-    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setattr(journal.file, "_chosen", None)
+    monkeypatch.setattr(journal.file, "_memory", None)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     monkeypatch.delenv("UNROLLED_SEED", raising=False)
     return check.Check("double", SPEC)

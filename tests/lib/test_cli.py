@@ -10,9 +10,10 @@ from importlib import metadata
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
-from unrolled import cli, notebooks
+from unrolled import cli
 from unrolled.checks.report import MIME, Finding, Part, Report
 from unrolled.cli import checkout, lab, learner
+from unrolled.notebook import run
 
 
 @pytest.fixture
@@ -239,11 +240,11 @@ def report(name, word):
 
 def executed(*cells, errors=()):
     nb = new_notebook(cells=list(cells))
-    return notebooks.Executed(nb, notebooks.reports(nb), tuple(errors), None, 1.0)
+    return run.Executed(nb, run.reports(nb), tuple(errors), None, 1.0)
 
 
 def test_findings_are_those_of_the_checks_and_only_they_decide():
-    error = notebooks.CellError(0, None, "ZeroDivisionError", "division by zero")
+    error = run.CellError(0, None, "ZeroDivisionError", "division by zero")
     text, passed = learner.findings(executed(cell(), cell(report("im2col", "pass"), "check_im2col"), errors=[error]))
     assert passed
     assert text.split("\n\n") == [

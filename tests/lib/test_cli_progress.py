@@ -29,8 +29,8 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(root)
     monkeypatch.setenv("UNROLLED_JOURNAL", "set, so that what the command sets is undone")
     monkeypatch.delenv("UNROLLED_JOURNAL")
-    monkeypatch.setattr(journal, "_chosen", None)
-    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setattr(journal.file, "_chosen", None)
+    monkeypatch.setattr(journal.file, "_memory", None)
     return root
 
 
@@ -246,7 +246,7 @@ class Page(html.parser.HTMLParser):
 
 
 def kept(**checked):
-    return {**journal._empty(), "checks": checked}
+    return {**journal.file.empty(), "checks": checked}
 
 
 def page(entries, name="Ada", lessons=(FIRST, SECOND)):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unrolled import check, cli, frontend, gallery, journal
+from unrolled import check, cli, journal
+from unrolled.journal import galleries
+from unrolled.notebook import frontend
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIR = re.compile(r"^```(sh|python)\n([^\n]+)\n```\n\n```text\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
@@ -38,7 +40,7 @@ def a_journal(checked=CHECKED):
         name: {"passed": passed, "ever_passed": passed, "points": points, "max_points": most, "date": day_of(day)}
         for name, passed, points, most, day in checked
     }
-    return {**journal._empty(), "checks": entries, "rungs": {label: rung(label, *rest) for label, *rest in MINE}}
+    return {**journal.file.empty(), "checks": entries, "rungs": {label: rung(label, *rest) for label, *rest in MINE}}
 
 
 def day_of(day):
@@ -68,12 +70,12 @@ def course(tmp_path, monkeypatch):
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     (work / "journal.json").write_text(json.dumps(a_journal()), encoding="utf-8")
     (work / "02_convolution.ipynb").write_text(json.dumps(a_notebook(done=["im2col"])), encoding="utf-8")
-    theirs = gallery.document([gallery.ladder("fern", "1", [rung(*one) for one in THEIRS])])
+    theirs = galleries.document([galleries.ladder("fern", "1", [rung(*one) for one in THEIRS])])
     (tmp_path / "theirs.json").write_text(json.dumps(theirs), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNROLLED_JOURNAL", str(work / "journal.json"))
-    monkeypatch.setattr(journal, "_chosen", None)
-    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setattr(journal.file, "_chosen", None)
+    monkeypatch.setattr(journal.file, "_memory", None)
     return tmp_path
 
 

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 import unrolled
-from unrolled import handin
+from unrolled.notebook import handin
 
 NOTEBOOK = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "markdown", "source": "Grüße"}]}
 BYTES = json.dumps(NOTEBOOK).encode()

@@ -11,8 +11,8 @@ from unrolled.checks.report import Finding, Part, Report
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
-    monkeypatch.setattr(journal, "_chosen", None)
-    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setattr(journal.file, "_chosen", None)
+    monkeypatch.setattr(journal.file, "_memory", None)
     return tmp_path
 
 

@@ -4,14 +4,15 @@ import json
 
 import pytest
 
-from unrolled import cli, gallery, journal, show
+from unrolled import cli, journal, show
+from unrolled.journal import galleries
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(journal, "_chosen", None)
-    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setattr(journal.file, "_chosen", None)
+    monkeypatch.setattr(journal.file, "_memory", None)
     monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
     return tmp_path
 
@@ -62,7 +63,7 @@ def test_several_people_share_a_file_and_each_may_give_again(home, learner):
     journal.give("gallery.json", name="fern")
     learner("ada", PRODUCT)
     journal.give("gallery.json", name="lichen")
-    ladders = gallery.read(home / "gallery.json")
+    ladders = galleries.read(home / "gallery.json")
     assert [(one["name"], len(one["rungs"])) for one in ladders] == [("fern", 1), ("lichen", 2)]
 
 
@@ -89,9 +90,9 @@ LADDER = {"name": "moss", "key": "1", "rungs": [RUNG]}
         ("{", "not a gallery"),
         ("[]", "not a gallery of this course"),
         ('{"format": "unrolled-journal"}', "not a gallery of this course"),
-        (json.dumps({**gallery.document([]), "version": 2}), "version 2, expected 1"),
+        (json.dumps({**galleries.document([]), "version": 2}), "version 2, expected 1"),
         *[
-            (json.dumps(gallery.document([bad])), "damaged gallery")
+            (json.dumps(galleries.document([bad])), "damaged gallery")
             for bad in (
                 3,
                 {**LADDER, "name": ""},
@@ -116,7 +117,10 @@ def test_files_are_merged_by_whose_ladder_it_is():
     new = {**LADDER, "name": "lichen", "rungs": [RUNG, {**RUNG, "label": "product"}]}
     other = {**LADDER, "key": "2", "name": "lichen"}
     for files in ([[old], [new, other]], [[new, other], [old]]):
-        assert [(one["name"], len(one["rungs"])) for one in gallery.merged(files)] == [("lichen", 2), ("lichen (2)", 1)]
+        assert [(one["name"], len(one["rungs"])) for one in galleries.merged(files)] == [
+            ("lichen", 2),
+            ("lichen (2)", 1),
+        ]
 
 
 def test_a_restored_journal_is_still_the_same_persons(home, learner):
@@ -125,7 +129,7 @@ def test_a_restored_journal_is_still_the_same_persons(home, learner):
     learner("elsewhere", PRODUCT)
     journal.restore(home / "ada.json")
     journal.give("gallery.json", name="moss")
-    (ladder,) = gallery.read(home / "gallery.json")
+    (ladder,) = galleries.read(home / "gallery.json")
     assert len(ladder["rungs"]) == 2
 
 
@@ -166,7 +170,7 @@ def test_the_command_compares_merges_and_names_what_it_left_out(home, learner, c
         "  fern       90 s  plain loops",
     ]
     assert sum(line.startswith("left out: ") for line in out) == 2
-    assert len(gallery.read(home / "all.json")) == 2
+    assert len(galleries.read(home / "all.json")) == 2
     assert (home / "all.png").read_bytes().startswith(b"\x89PNG")
     assert cli.main(["gallery", "a.json", "--to", "all.json"]) == 1
     assert "nothing is overwritten" in capsys.readouterr().err

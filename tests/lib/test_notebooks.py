@@ -13,8 +13,8 @@ import pytest
 from jupyter_client.provisioning.local_provisioner import LocalPortCache
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from unrolled import notebooks
 from unrolled.checks.report import MIME, Finding, Part, Report
+from unrolled.notebook import cells, run
 
 
 def verdict(name: str, points: float = 1.0) -> Report:
@@ -32,9 +32,9 @@ def graded(source: str, grade_id: str):
     return new_code_cell(source, metadata={"nbgrader": {"grade": True, "solution": False, "grade_id": grade_id}})
 
 
-def run(tmp_path, *cells, **options):
+def executed_with(tmp_path, *cells, **options):
     nb = new_notebook(cells=[new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells])
-    return notebooks.run(nb, **{"cwd": tmp_path, "cell_timeout": 20, **options})
+    return run.execute(nb, **{"cwd": tmp_path, "cell_timeout": 20, **options})
 
 
 def printed(cell) -> str:
@@ -50,7 +50,7 @@ def test_a_run_leaves_the_loggers_of_others_alone(tmp_path, capfd):
     from traitlets.log import get_logger
 
     before = get_logger().getEffectiveLevel()
-    run(tmp_path, "import os; os._exit(1)")
+    executed_with(tmp_path, "import os; os._exit(1)")
     assert get_logger().getEffectiveLevel() == before
     assert capfd.readouterr() == ("", "")
 
@@ -82,10 +82,12 @@ def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tm
 def test_the_kernel_is_this_python_in_the_given_folder_with_the_given_environment(tmp_path):
     facts = "sys.executable, os.getcwd(), os.environ['MINE'], os.environ['UNROLLED_JOURNAL']"
     show = f"import os, sys; print({facts}, sep='\\n')"
-    executable, folder, mine, journal = text(run(tmp_path, show, env={"MINE": "7"}), 0).split()
+    executable, folder, mine, journal = text(executed_with(tmp_path, show, env={"MINE": "7"}), 0).split()
     assert (executable, folder, mine) == (sys.executable, str(tmp_path), "7")
     assert not journal.startswith((str(tmp_path), os.getcwd())), "the learner's journal is not touched"
-    assert text(run(tmp_path, show, env={"MINE": "7", "UNROLLED_JOURNAL": "/there"}), 0).split()[3] == "/there"
+    assert (
+        text(executed_with(tmp_path, show, env={"MINE": "7", "UNROLLED_JOURNAL": "/there"}), 0).split()[3] == "/there"
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such sockets")
@@ -97,7 +99,7 @@ def test_a_kernel_takes_no_port_unless_the_names_of_its_sockets_are_too_long(tmp
     with TemporaryDirectory() as short:
         (Path(short) / folder).mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(Path(short) / folder))
-        assert text(run(tmp_path, "print('on')"), 0) == "on\n"
+        assert text(executed_with(tmp_path, "print('on')"), 0) == "on\n"
         assert bool(asked) is asks
 
 
@@ -106,7 +108,7 @@ def test_a_kernelspec_of_the_machine_does_not_take_the_kernels_place(tmp_path, m
     spec.parent.mkdir(parents=True)
     spec.write_text('{"argv": ["false"], "display_name": "another", "language": "python"}', encoding="utf-8")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    assert text(run(tmp_path, "print('on')"), 0) == "on\n"
+    assert text(executed_with(tmp_path, "print('on')"), 0) == "on\n"
 
 
 def test_outputs_that_the_notebook_brings_along_count_for_nothing(tmp_path):
@@ -114,7 +116,7 @@ def test_outputs_that_the_notebook_brings_along_count_for_nothing(tmp_path):
     forged.outputs = [new_output("display_data", {MIME: verdict("conv2d").to_dict()})]
     skipped = new_code_cell("x = 2")
     skipped.outputs = [new_output("display_data", {MIME: verdict("im2col").to_dict()})]
-    executed = run(tmp_path, forged, skipped, skip=lambda cell: cell.source == "x = 2")
+    executed = executed_with(tmp_path, forged, skipped, skip=lambda cell: cell.source == "x = 2")
     assert executed.reports == {}
     assert len(forged.outputs) == 1, "the notebook handed in is not changed"
 
@@ -135,7 +137,9 @@ def test_skipped_cells_are_not_run_and_each_other_code_cell_is_told(tmp_path):
 
 
 def test_a_cell_that_runs_too_long_is_interrupted_and_the_next_ones_run(tmp_path):
-    executed = run(tmp_path, "while True: pass", "print('on')", cell_timeout=5)  # enough for the second on any machine
+    executed = executed_with(
+        tmp_path, "while True: pass", "print('on')", cell_timeout=5
+    )  # enough for the second on any machine
     (error,) = executed.errors
     assert (error.cell_index, error.name, error.message) == (0, "CellTimeoutError", "interrupted after 5 s")
     assert executed.stopped is None
@@ -143,7 +147,7 @@ def test_a_cell_that_runs_too_long_is_interrupted_and_the_next_ones_run(tmp_path
 
 
 def test_a_dead_kernel_is_an_error_in_the_result(tmp_path):
-    executed = run(tmp_path, says("conv2d"), graded("import os; os._exit(1)", "check_im2col"), "print('on')")
+    executed = executed_with(tmp_path, says("conv2d"), graded("import os; os._exit(1)", "check_im2col"), "print('on')")
     (error,) = executed.errors
     assert (error.cell_index, error.grade_id, error.name) == (1, "check_im2col", "DeadKernelError")
     assert executed.stopped == error.message == "the kernel died; the cells below were not run"
@@ -154,8 +158,8 @@ def test_a_dead_kernel_is_an_error_in_the_result(tmp_path):
 
 def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
     deaf = "import time\nwhile True:\n    try: time.sleep(60)\n    except KeyboardInterrupt: pass"
-    monkeypatch.setattr(notebooks, "IOPUB_TIMEOUT", 1)
-    executed = run(tmp_path, deaf, "print('on')", cell_timeout=1)
+    monkeypatch.setattr(run, "IOPUB_TIMEOUT", 1)
+    executed = executed_with(tmp_path, deaf, "print('on')", cell_timeout=1)
     assert executed.errors[0].name == "CellTimeoutError"
     assert "still busy after 1 s and an interrupt" in executed.stopped
     assert executed.notebook.cells[1].outputs == []
@@ -163,23 +167,23 @@ def test_a_cell_that_ignores_the_interrupt_ends_the_run(tmp_path, monkeypatch):
 
 
 def test_endless_output_is_cut_and_leaves_the_report(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "STREAM_LIMIT", 1000)
-    executed = run(tmp_path, "for _ in range(500): print('x' * 99)\n" + says("conv2d"))
+    monkeypatch.setattr(run, "STREAM_LIMIT", 1000)
+    executed = executed_with(tmp_path, "for _ in range(500): print('x' * 99)\n" + says("conv2d"))
     assert text(executed, 0).count("x") <= 1000
     assert "[output cut after 1,000 characters]" in text(executed, 0)
     assert list(executed.reports) == ["conv2d"]
 
 
 def test_large_pictures_are_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebooks, "RICH_LIMIT", 10_000)
+    monkeypatch.setattr(run, "RICH_LIMIT", 10_000)
     show = "display({'image/png': 'A' * 4000}, raw=True)\n"
-    executed = run(tmp_path, "from IPython.display import display\n" + 5 * show)
+    executed = executed_with(tmp_path, "from IPython.display import display\n" + 5 * show)
     pictures = [output for output in executed.notebook.cells[0].outputs if output.output_type == "display_data"]
     assert len(pictures) == 2
 
 
 def test_a_kernel_that_cannot_start_is_an_error_in_the_result(tmp_path):
-    executed = run(tmp_path, "1", cwd=tmp_path / "not there")
+    executed = executed_with(tmp_path, "1", cwd=tmp_path / "not there")
     assert executed.errors[0].cell_index == -1
     assert "could not be started" in executed.stopped
 
@@ -189,7 +193,7 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, content):
     file = tmp_path / "broken.ipynb"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=r"broken\.ipynb is not a notebook"):
-        notebooks.run(file, cwd=tmp_path)
+        run.execute(file, cwd=tmp_path)
 
 
 def test_of_two_verdicts_by_one_check_the_graded_cell_counts_else_the_last():
@@ -200,8 +204,8 @@ def test_of_two_verdicts_by_one_check_the_graded_cell_counts_else_the_last():
             cell.metadata["nbgrader"] = {"grade_id": grade_id}
         return cell
 
-    for cells, expected in [([cell(0), cell(1)], 1), ([cell(0, "g"), cell(1)], 0), ([cell(0), cell(1, "g")], 1)]:
-        (found,) = notebooks.reports(new_notebook(cells=cells)).values()
+    for made, expected in [([cell(0), cell(1)], 1), ([cell(0, "g"), cell(1)], 0), ([cell(0), cell(1, "g")], 1)]:
+        (found,) = run.reports(new_notebook(cells=made)).values()
         assert found.report().points == expected
 
 
@@ -209,15 +213,15 @@ def test_of_two_verdicts_by_one_check_the_graded_cell_counts_else_the_last():
 def test_a_malformed_verdict_is_a_value_error(data):
     nb = new_notebook(cells=[new_code_cell("", outputs=[new_output("display_data", {MIME: data})])])
     with pytest.raises(ValueError, match="malformed verdict of conv2d"):
-        notebooks.reports(nb)["conv2d"].report()
+        run.reports(nb)["conv2d"].report()
 
 
 def test_verdicts_of_another_form_are_no_verdicts():
     outputs = [new_output("display_data", {MIME: data}) for data in ("text", {"check": 3}, {})]
-    assert notebooks.reports(new_notebook(cells=[new_code_cell("", outputs=outputs)])) == {}
+    assert run.reports(new_notebook(cells=[new_code_cell("", outputs=outputs)])) == {}
 
 
 def test_a_verdict_survives_the_file(tmp_path):
-    executed = run(tmp_path, says("conv2d"))
+    executed = executed_with(tmp_path, says("conv2d"))
     nbformat.write(executed.notebook, tmp_path / "done.ipynb")
-    assert notebooks.reports(notebooks.read(tmp_path / "done.ipynb"))["conv2d"].report() == verdict("conv2d")
+    assert run.reports(cells.read(tmp_path / "done.ipynb"))["conv2d"].report() == verdict("conv2d")

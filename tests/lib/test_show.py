@@ -228,11 +228,11 @@ def kernel_outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict]]
     """What a real kernel gives for CELLS."""
     import nbformat
 
-    from unrolled import notebooks
+    from unrolled.notebook import run
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     path = str(Path(unrolled.__file__).parents[1])
-    executed = notebooks.run(notebook, cwd=tmp_path_factory.mktemp("kernel"), env={"PYTHONPATH": path})
+    executed = run.execute(notebook, cwd=tmp_path_factory.mktemp("kernel"), env={"PYTHONPATH": path})
     assert (executed.stopped, executed.errors) == (None, ())
     return [cell.outputs for cell in executed.notebook.cells]
 

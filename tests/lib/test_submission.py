@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from unrolled import cli, frontend, handin, journal, submission
+from unrolled import cli, journal
 from unrolled.checks.report import MIME, Finding, Part, Report
+from unrolled.notebook import frontend, handin, submission
 
 LESSON = "02_convolution"
 NAMES = ("conv2d_output_size", "conv2d_loops", "im2col", "conv2d_gemm")
@@ -19,8 +20,8 @@ NAMES = ("conv2d_output_size", "conv2d_loops", "im2col", "conv2d_gemm")
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
-    monkeypatch.setattr(journal, "_chosen", None)
-    monkeypatch.setattr(journal, "_memory", None)
+    monkeypatch.setattr(journal.file, "_chosen", None)
+    monkeypatch.setattr(journal.file, "_memory", None)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -10,7 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from unrolled import cli, upgrade
+from unrolled import cli
+from unrolled.notebook import upgrade
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = "02_convolution"

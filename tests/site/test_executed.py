@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from unrolled import notebooks
+from unrolled.notebook import cells, run
 from unrolled_grader.build import executed
 
 
@@ -27,19 +27,19 @@ def runs(monkeypatch):
     """What was run, in place of a kernel: the cell prints its own source; a cell that says raise goes wrong."""
     seen = []
 
-    def run(source, **_options):
-        notebook = notebooks.read(source)
+    def execute(source, **_options):
+        notebook = cells.read(source)
         seen.append(notebook.cells[0].source)
         notebook.cells[0].outputs = [nbformat.v4.new_output("stream", text=seen[-1])]
         wrong = "raise" in seen[-1]
-        errors = (notebooks.CellError(0, None, "ValueError", "no"),) if wrong else ()
-        return notebooks.Executed(notebook, {}, errors, None, 1.0)
+        errors = (run.CellError(0, None, "ValueError", "no"),) if wrong else ()
+        return run.Executed(notebook, {}, errors, None, 1.0)
 
-    monkeypatch.setattr(notebooks, "run", run)
+    monkeypatch.setattr(run, "execute", execute)
     return seen
 
 
-def printed(result: notebooks.Executed) -> str:
+def printed(result: run.Executed) -> str:
     return result.notebook.cells[0].outputs[0].text
 
 

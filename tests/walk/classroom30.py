@@ -13,9 +13,9 @@ from lms_exports import CLASS, Upload, canvas_zip, roster_csv, zipped
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from page import Walk
+from unrolled.notebook.cells import grade_id
 
-from unrolled import handin, notebooks
-from unrolled.notebooks import grade_id
+from unrolled.notebook import cells, handin
 from unrolled_grader.build import sample
 
 START, CONVOLUTION = "00_start_here", "02_convolution"
@@ -47,7 +47,7 @@ ANSWERS = {4: "one mean for all", 12: "the wrong axes", 17: "float64", 21: "not 
 
 def answered(root: Path, number: int) -> NotebookNode:
     """A student's notebook of lesson 00; `root` is a checkout of the class."""
-    notebook = notebooks.read(root / "notebooks" / START / f"{START}.ipynb")
+    notebook = cells.read(root / "notebooks" / START / f"{START}.ipynb")
     ink = INK[ANSWERS.get(number) or ("right", "product", "sum")[number % 3]]
     for cell in notebook.cells:
         if grade_id(cell) == "ink" and ink:

@@ -17,8 +17,8 @@ import nbformat
 import numpy as np
 
 import unrolled
-from unrolled import notebooks
-from unrolled.notebooks import Executed
+from unrolled.notebook import cells, run
+from unrolled.notebook.run import Executed
 from unrolled_grader.build.authoring import SOLUTIONS
 
 FOLDER = Path("build", "executed")
@@ -40,10 +40,10 @@ def lesson(root: Path, name: str) -> Executed:
     source = root / SOLUTIONS / name / f"{name}.ipynb"
     kept = root / FOLDER / f"{name}.{digest(source)}.ipynb"
     if kept.is_file():
-        notebook = notebooks.read(kept)
-        return Executed(notebook, notebooks.reports(notebook), (), None, 0.0)
+        notebook = cells.read(kept)
+        return Executed(notebook, run.reports(notebook), (), None, 0.0)
     with tempfile.TemporaryDirectory(prefix="unrolled-executed-") as scratch:
-        result = notebooks.run(source, cwd=scratch, cell_timeout=CELL_TIMEOUT)
+        result = run.execute(source, cwd=scratch, cell_timeout=CELL_TIMEOUT)
     if clean(result):
         _keep(result, kept)
     return result

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from unrolled.notebook.cells import grade_id
 
-from unrolled import checks, notebooks
-from unrolled.notebooks import grade_id
+from unrolled import checks
+from unrolled.notebook import cells
 from unrolled_grader.build.authoring import BEGIN, END
 
 STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
@@ -72,4 +73,4 @@ def _solved(solution: NotebookNode) -> dict[str, str]:
 
 
 def _read(root: Path, folder: str, lesson: str) -> NotebookNode:
-    return notebooks.read(root / folder / lesson / f"{lesson}.ipynb")
+    return cells.read(root / folder / lesson / f"{lesson}.ipynb")

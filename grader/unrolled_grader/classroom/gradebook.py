@@ -26,9 +26,9 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import capture_log, compute_checksum, is_solution
+from unrolled.notebook.cells import grade_id
 
-from unrolled import notebooks
-from unrolled.notebooks import grade_id
+from unrolled.notebook import cells
 from unrolled_grader.classroom.roster import Person
 
 
@@ -219,7 +219,7 @@ def _unanswered(cell: NotebookNode | None) -> bool:
 
 def released(directory: CourseDirectory, lesson: str) -> NotebookNode:
     """The notebook of the lesson that learners get. Raises GradebookError if it was not built."""
-    return notebooks.read(released_file(directory, lesson))
+    return cells.read(released_file(directory, lesson))
 
 
 def released_file(directory: CourseDirectory, lesson: str) -> Path:

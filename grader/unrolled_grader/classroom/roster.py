@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unrolled import handin
+from unrolled.notebook import handin
 
 COLUMNS = ("id", "name", "email", "lms_id")
 DELIMITERS = ",;\t|"

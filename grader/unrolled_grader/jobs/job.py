@@ -19,11 +19,12 @@ from typing import Any
 import nbformat
 import numpy as np
 from nbformat import NotebookNode
+from unrolled.notebook.cells import grade_id
 
 import unrolled
 import unrolled_grader
-from unrolled import checks, notebooks
-from unrolled.notebooks import grade_id
+from unrolled import checks
+from unrolled.notebook import cells
 from unrolled_grader.box.sandbox import SandboxError
 from unrolled_grader.box.zygote import ZygoteError
 from unrolled_grader.jobs import record, versions
@@ -53,7 +54,7 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
     student, lesson, released = order["student"], order["lesson"], Path(order["released"])
     if order["specs"] != specs_hash(released):
         raise JobError("this machine has another version of the course: install the same one everywhere")
-    handed_out = notebooks.read(released)
+    handed_out = cells.read(released)
     found: tuple[Record, NotebookNode | None]
     options = Options(**order["options"])
     specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
@@ -196,7 +197,7 @@ def hash_of(handed: intake.Handed, released: Path) -> str:
         nb = opening.opened(intake.taken(handed.path), handed.lesson, specs)
         if versions.release_for(versions.version_of(nb), released):
             return submission_hash(nb)
-        return submission_hash(sanitized(nb, notebooks.read(released)))
+        return submission_hash(sanitized(nb, cells.read(released)))
     except Exception:  # `perform` says why
         return ""
 

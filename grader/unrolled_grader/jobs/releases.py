@@ -31,8 +31,11 @@ NAME = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
 SPECS = ("checks", "exercises")
 """Where the library keeps specs, a folder a lesson. Those of later lessons have no part in this one."""
-NOT_ASKING = ("__init__.py", "cli", "doctor.py", "handin.py", "journal.py", "py.typed", "records", "show", "upgrade.py")
-"""Parts of the library that ask nothing of a learner. Where two releases differ in these alone, they share checks."""
+NOT_ASKING = (
+    *("__init__.py", "cli/", "doctor.py", "journal/", "py.typed", "records/", "show/"),
+    *("notebook/handin.py", "notebook/upgrade.py"),
+)
+"""How the files of the library begin that ask nothing. Where two releases differ in these alone, they share checks."""
 LESSONS = """\
 import json
 from unrolled import checks
@@ -178,7 +181,7 @@ def _asked(library: Path, released: Path) -> str:
     for file in _files(library):
         inner = file.relative_to(library)
         later = inner.parts[:2] == SPECS and inner.parts[2] > f"l{released.stem}" and len(inner.parts) > 3
-        if inner.parts[0] not in NOT_ASKING and not later:
+        if not (later or inner.as_posix().startswith(NOT_ASKING)):
             seen.update(f"{inner.as_posix()}\0".encode() + file.read_bytes() + b"\0")
     for cell in json.loads(released.read_text(encoding="utf-8"))["cells"]:
         mark = cell["metadata"].get("nbgrader")

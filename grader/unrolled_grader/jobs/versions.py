@@ -24,7 +24,7 @@ from nbformat import NotebookNode
 from packaging.version import InvalidVersion, Version
 
 import unrolled
-from unrolled.notebooks import grade_id
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.jobs import record, releases
 from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.jobs.releases import Release

@@ -22,13 +22,13 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
+from unrolled.notebook.cells import grade_id
 
 from unrolled import checks, device, timing
 from unrolled.checks import Report, Spec
 from unrolled.checks.gpu import connected
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import Place, ReportedError
-from unrolled.notebooks import grade_id
 from unrolled_grader.box import gpu, sandbox
 from unrolled_grader.box.gpu import SimulatedGPU
 from unrolled_grader.box.lease import lease

@@ -17,7 +17,7 @@ import shutil
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from unrolled import handin
+from unrolled.notebook import handin
 from unrolled_grader.receiving.uploads import Item
 
 INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"

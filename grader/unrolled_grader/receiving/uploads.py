@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from unrolled import handin
+from unrolled.notebook import handin
 from unrolled_grader.receiving import archive, lms
 
 OF_A_STUDENT = archive.Limits(members=1000, total=100_000_000)

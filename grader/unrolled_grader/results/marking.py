@@ -16,8 +16,8 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import is_grade, is_solution
 
-from unrolled import notebooks
-from unrolled.notebooks import grade_id
+from unrolled.notebook import cells
+from unrolled.notebook.cells import grade_id
 
 FORMGRADERS = "submission_id"
 """Among an exporter's resources when formgrader asks it for a submission's page, and never else."""
@@ -54,8 +54,8 @@ def rubrics(solution: Path) -> dict[str, str]:
     """Model answer and rubric of each answer in words, by grade_id; empty if there is no solution."""
     if not solution.is_file():
         return {}
-    cells = [cell for cell in notebooks.read(solution).cells if is_grade(cell) and is_solution(cell)]
-    return {str(grade_id(cell)): _text(cell.source) for cell in cells}
+    answers = [cell for cell in cells.read(solution).cells if is_grade(cell) and is_solution(cell)]
+    return {str(grade_id(cell)): _text(cell.source) for cell in answers}
 
 
 def _text(source: str) -> str:

@@ -112,13 +112,14 @@ def of_class(course: Course, lesson: str) -> Found:
 
 def works(course: Course, lesson: str) -> tuple[list[Work], list[tuple[str, str]]]:
     """The students' answers to a lesson, and who is passed over with the reason. Nothing of a submission raises."""
-    from unrolled import checks, notebooks
+    from unrolled import checks
+    from unrolled.notebook import cells
     from unrolled_grader.classroom import gradebook
     from unrolled_grader.jobs import job
     from unrolled_grader.judge import intake, opening
 
     specs = checks.lessons()[lesson]
-    released = notebooks.read(gradebook.released_file(course.directory, lesson))
+    released = cells.read(gradebook.released_file(course.directory, lesson))
     found, passed_over = [], []
     for handed in intake.find(course.submitted, {lesson: list(specs)}):
         try:
@@ -133,19 +134,20 @@ def works(course: Course, lesson: str) -> tuple[list[Work], list[tuple[str, str]
 
 def references(course: Course, lesson: str) -> list[Work]:
     """The library's answers to a lesson, and the course's solution."""
-    from unrolled import checks, notebooks
+    from unrolled import checks
+    from unrolled.notebook import cells
     from unrolled_grader.classroom import gradebook
 
     specs = checks.lessons()[lesson]
-    released = notebooks.read(gradebook.released_file(course.directory, lesson))
+    released = cells.read(gradebook.released_file(course.directory, lesson))
     file = Path(course.directory.root, course.directory.source_directory, lesson, f"{lesson}.ipynb")
-    solution = written(SOLUTION, notebooks.read(file), released, specs)
+    solution = written(SOLUTION, cells.read(file), released, specs)
     return [Work(OPS, tuple((name, source_of(spec)) for name, spec in specs.items())), solution]
 
 
 def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> Work:
     """What stands in the cells of these exercises, without what was handed out."""
-    from unrolled.notebooks import grade_id
+    from unrolled.notebook.cells import grade_id
 
     given = {grade_id(cell): cell.source for cell in released.cells}
     here = {grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}

@@ -27,8 +27,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from unrolled import notebooks
 from unrolled.cli import CommandError
+from unrolled.notebook import cells
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person
@@ -227,7 +227,7 @@ def _write_notebooks(course: Course, pseudonyms: Mapping[str, str], scrub: Scrub
     for handed in intake.find(course.submitted, {lesson: [] for lesson in course.lessons()}):
         target = into / "notebooks" / pseudonyms[handed.student] / handed.lesson
         try:
-            notebook = cleaned(notebooks.read(handed.path), scrub)
+            notebook = cleaned(cells.read(handed.path), scrub)
         except (OSError, ValueError, KeyError, AttributeError, RecursionError):
             continue  # it was refused, and says why in scores.csv
         target.mkdir(parents=True)

@@ -23,22 +23,22 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from unrolled import gallery
+    from unrolled.journal import galleries
 
-    galleries = []
+    given = []
     for file in arguments.files:
         try:
-            galleries.append(gallery.read(file))
+            given.append(galleries.read(file))
         except OSError as error:
             print(f"left out: {file}: {why(error)}")
         except ValueError as error:
             print(f"left out: {error}")
-    ladders = gallery.merged(galleries)
+    ladders = galleries.merged(given)
     if not ladders:
         raise CommandError("there is no ladder in what you named")
     print(table(ladders))
     if arguments.to:
-        _write(arguments.to, json.dumps(gallery.document(ladders), ensure_ascii=False, indent=1).encode())
+        _write(arguments.to, json.dumps(galleries.document(ladders), ensure_ascii=False, indent=1).encode())
     if arguments.picture:
         from unrolled import show
 

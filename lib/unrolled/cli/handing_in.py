@@ -14,7 +14,7 @@ from . import checkout, lab, learner
 from .common import CommandError, Subparsers, why
 
 if TYPE_CHECKING:
-    from unrolled.submission import Outcome
+    from unrolled.notebook.submission import Outcome
 
 ERRORS = 5
 """Errors of other cells that are told."""
@@ -38,7 +38,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from unrolled import submission
+    from unrolled.notebook import submission
 
     try:
         return _submit(arguments)
@@ -47,7 +47,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _submit(arguments: argparse.Namespace) -> int:
-    from unrolled import checks, journal, submission
+    from unrolled import checks, journal
+    from unrolled.notebook import submission
 
     lesson = lab.choose(arguments.lesson, list(checks.lessons()))
     exercises = checks.lessons()[lesson]
@@ -85,7 +86,7 @@ def find(lesson: str) -> Path:
 
 def run(file: Path, timeout: float) -> dict[str, Outcome]:
     """What each check of the notebook says, in a fresh kernel."""
-    from unrolled import submission
+    from unrolled.notebook import submission
 
     executed = learner.execute(file, timeout)
     for error in executed.errors[:ERRORS]:
@@ -109,7 +110,8 @@ def lost(before: Mapping[str, Outcome], now: Mapping[str, Outcome]) -> list[str]
 
 
 def _identify(name: str | None) -> str:
-    from unrolled import handin, journal
+    from unrolled import journal
+    from unrolled.notebook import handin
 
     try:
         known = journal.student(name)
@@ -121,11 +123,11 @@ def _identify(name: str | None) -> str:
 
 
 def _read(file: Path) -> tuple[bytes, dict[str, Any]]:
-    from unrolled import handin
+    from unrolled.notebook import cells
 
     try:
         content = file.read_bytes()
-        return content, handin.notebook_of(content)
+        return content, cells.parse(content)
     except (OSError, ValueError) as error:
         raise CommandError(f"{file} cannot be handed in: {why(error)}") from error
 

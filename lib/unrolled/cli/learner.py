@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .common import CommandError, Subparsers, why
 
 if TYPE_CHECKING:
-    from unrolled.notebooks import Executed
+    from unrolled.notebook.run import Executed
 
 
 def add(subparsers: Subparsers) -> None:
@@ -29,17 +29,17 @@ def execute(file: Path, timeout: float) -> Executed:
     """Run a notebook where it lies, in a fresh kernel, with a bar. Raises CommandError if it is none."""
     from tqdm import tqdm
 
-    from unrolled import notebooks, submission
+    from unrolled.notebook import cells, run, submission
 
     try:
-        nb = notebooks.read(file)
+        nb = cells.read(file)
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {why(error)}") from error
     except ValueError as error:
         raise CommandError(str(error)) from error
     cells = sum(cell.cell_type == "code" for cell in nb.cells)
     with tqdm(total=cells, desc=file.name, unit="cell", leave=False) as bar:
-        return notebooks.run(
+        return run.execute(
             nb,
             cwd=file.absolute().parent,
             env={submission.REHEARSAL: "1"},

@@ -6,11 +6,12 @@ the heading of an exercise. Where no notebook is found, or its text says otherwi
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from unrolled.notebook import cells
 
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 WHOLE = re.compile(r"^Lesson \d+, about (\d+) minutes", re.MULTILINE)
@@ -70,7 +71,7 @@ def parse(name: str, exercises: Iterable[str], prose: str) -> Lesson:
 def text(file: Path) -> str:
     """The text cells of a notebook; "" if there is none."""
     try:
-        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
-        return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    except (OSError, ValueError, KeyError, TypeError):
+        found = cells.parse(file.read_bytes())["cells"]
+    except (OSError, ValueError):
         return ""
+    return "\n\n".join(cells.source(cell) for cell in found if cell.get("cell_type") == "markdown")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import unrolled
-from unrolled import handin
+from unrolled.notebook import cells
 
 from . import checkout, plan
 from .common import CommandError, Subparsers, why, write_new
@@ -115,12 +115,12 @@ def _following(lessons: list[plan.Lesson], done: set[str]) -> tuple[plan.Lesson,
 
 def older(lessons: list[str], work: Path) -> list[str]:
     """A line for each of the learner's notebooks that belongs to another version of the course than the library."""
-    from unrolled import submission
+    from unrolled.notebook import submission
 
     lines = []
     for name in lessons:
         try:
-            nb = handin.notebook_of((work / f"{name}.ipynb").read_bytes())
+            nb = cells.parse((work / f"{name}.ipynb").read_bytes())
         except (OSError, ValueError):
             continue
         version = submission.claims(nb)[1]

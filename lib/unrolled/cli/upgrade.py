@@ -14,7 +14,7 @@ from . import checkout, lab
 from .common import CommandError, Subparsers, why
 
 if TYPE_CHECKING:
-    from unrolled.upgrade import Upgrade
+    from unrolled.notebook.upgrade import Upgrade
 
 OLDER = "older"
 VERSION = re.compile(r"[0-9A-Za-z.+-]{0,40}")
@@ -58,12 +58,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def one(mine: Path, released: Path, *, write: bool = True) -> str:
     """Upgrade one copy; what came of it, in words. Raises OSError, and ValueError for what is no older copy."""
-    from unrolled import upgrade
+    from unrolled.notebook import cells, upgrade
 
     name = released.stem
     older, newer = _read(mine), _read(released)
-    lesson, before = upgrade.lesson_of(older)
-    after = upgrade.lesson_of(newer)[1]
+    lesson, before = cells.claimed(older)
+    after = cells.claimed(newer)[1]
     if not VERSION.fullmatch(before):
         raise ValueError(f"it says that it is of version {before[:40]!r}, which is none")
     if lesson not in ("", name):

@@ -54,7 +54,7 @@ def gather(root: Path, source: Path, at_once: int) -> None:
 def _write_lessons(root: Path, source: Path, at_once: int) -> None:
     import nbformat
 
-    from unrolled import notebooks
+    from unrolled.notebook import cells
     from unrolled_grader.build import executed
     from unrolled_grader.build.site import pages
 
@@ -64,7 +64,7 @@ def _write_lessons(root: Path, source: Path, at_once: int) -> None:
         released = root / authoring.NOTEBOOKS / name / f"{name}.ipynb"
         shutil.copyfile(released, source / "lessons" / f"{name}.learner.ipynb")
         figures = source / "extra" / pages.FIGURES
-        page = pages.page(notebooks.read(released), result.notebook, name, figures)
+        page = pages.page(cells.read(released), result.notebook, name, figures)
         nbformat.write(page, source / "lessons" / f"{name}.ipynb")
 
 

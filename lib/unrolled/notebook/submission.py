@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import unrolled
-from unrolled import checks, frontend, handin
+from unrolled import checks
 from unrolled.checks.report import MARKS, Report
+from unrolled.notebook import cells, frontend, handin
+from unrolled.notebook.cells import mark, source
 
 Record = dict[str, Any]
 
@@ -41,9 +43,9 @@ class Outcome:
 
 def claims(nb: Record) -> tuple[str, str]:
     """(lesson, version) that a notebook says it is of; "" where it does not say."""
-    claimed = nb.get("metadata", {}).get("unrolled")
-    if isinstance(claimed, dict) and isinstance(claimed.get("lesson"), str):
-        return claimed["lesson"], str(claimed.get("version", ""))
+    lesson, version = cells.claimed(nb)
+    if lesson:
+        return lesson, version
     text = "\n".join(map(source, nb["cells"]))
     found = re.search(r"""check\.start\(\s*["'](\w+)["']\s*,\s*["']([^"']+)["']""", text)
     return (found[1], found[2]) if found else ("", "")
@@ -70,9 +72,9 @@ def problems(nb: Record, exercises: Iterable[str]) -> dict[str, str]:
     """
     found = {}
     for name in exercises:
-        cells = cells_of(nb, name)
-        defining = [text for text in cells if defines(text, name)]
-        if not cells:
+        texts = cells_of(nb, name)
+        defining = [text for text in texts if defines(text, name)]
+        if not texts:
             found[name] = f"missing: no cell defines {name}"
         elif not defining:
             found[name] = f"its cell does not define {name}"
@@ -90,14 +92,14 @@ def _answer_problem(nb: Record) -> str:
 
 
 def _is_answer(cell: Record) -> bool:
-    mark = _mark(cell)
-    return bool(mark.get("grade") and mark.get("solution")) or EMPTY in source(cell)
+    answer = mark(cell)
+    return bool(answer.get("grade") and answer.get("solution")) or EMPTY in source(cell)
 
 
 def cells_of(nb: Record, name: str) -> list[str]:
     """The text of the code cells that carry an exercise's grade_id or define its function."""
     texts = [(cell, source(cell)) for cell in nb["cells"] if cell.get("cell_type") == "code"]
-    return [text for cell, text in texts if _mark(cell).get("grade_id") == name or defines(text, name)]
+    return [text for cell, text in texts if mark(cell).get("grade_id") == name or defines(text, name)]
 
 
 def defines(text: str, name: str) -> bool:
@@ -111,18 +113,6 @@ def unsaved(nb: Record, inputs: list[str], exercises: Iterable[str]) -> list[str
     texts = {source(cell).strip() for cell in nb["cells"]}
     last = {name: text.strip() for text in inputs for name in exercises if defines(text, name)}
     return [name for name, text in last.items() if text not in texts]
-
-
-def source(cell: Record) -> str:
-    """A cell's text; it may be stored as a list of lines."""
-    text = cell.get("source", "")
-    return "".join(map(str, text)) if isinstance(text, list) else str(text)
-
-
-def _mark(cell: Record) -> Record:
-    metadata = cell.get("metadata")
-    mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    return mark if isinstance(mark, dict) else {}
 
 
 def outcome(report: Report) -> Outcome:
@@ -223,7 +213,7 @@ def submit_here(record: Record, student: str, notebook: Path | None, to: Path | 
         print("Nothing is handed in here: this run is a check of the notebook.")
         return
     content, file = _running(notebook)
-    nb = handin.notebook_of(content) if isinstance(content, bytes) else content
+    nb = cells.parse(content) if isinstance(content, bytes) else content
     lesson = lesson_of(nb)
     exercises = checks.lessons()[lesson]
     if file is not None:
@@ -251,7 +241,7 @@ def _running(notebook: Path | None) -> tuple[bytes | Record, Path | None]:
         raise NotReadyError('the notebook\'s file is not known here; name it: journal.submit(notebook="FILE.ipynb")')
     try:
         content = file.read_bytes()
-        handin.notebook_of(content)
+        cells.parse(content)
     except (OSError, ValueError) as error:
         raise NotReadyError(f"{file} cannot be handed in: {error}") from None
     return content, file

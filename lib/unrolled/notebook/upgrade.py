@@ -12,9 +12,11 @@ import copy
 import difflib
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from unrolled.notebook.cells import claimed, grade_id, mark
 
 Cell = dict[str, Any]
 Notebook = dict[str, Any]
@@ -53,19 +55,11 @@ class Upgrade:
     """Cells of the learner's own that came along."""
 
 
-def lesson_of(notebook: Mapping[str, Any]) -> tuple[str, str]:
-    """The lesson and the version of a notebook, as the build wrote them; empty where it does not say."""
-    metadata = notebook.get("metadata")
-    about = metadata.get("unrolled") if isinstance(metadata, dict) else None
-    lesson, version = (about.get(key) for key in ("lesson", "version")) if isinstance(about, dict) else ("", "")
-    return lesson if isinstance(lesson, str) else "", version if isinstance(version, str) else ""
-
-
 def merged(older: Notebook, newer: Notebook) -> Upgrade:
     """`newer` with what the learner did in `older`. Neither is changed. ValueError for what is no notebook."""
     old, nb = _cells(older), copy.deepcopy(newer)
     new = _cells(nb)
-    upgrade = Upgrade(nb, lesson_of(older)[1], lesson_of(newer)[1])
+    upgrade = Upgrade(nb, claimed(older)[1], claimed(newer)[1])
     used: set[int] = set()
     for cell in new:
         if _is_answer(cell):
@@ -77,7 +71,7 @@ def merged(older: Notebook, newer: Notebook) -> Upgrade:
 
 def _answer(cell: Cell, old: Sequence[Cell], new: Sequence[Cell], used: set[int], upgrade: Upgrade) -> None:
     """Put the learner's answer into its cell of the newer notebook, and note what became of the question."""
-    name = grade_id(cell)
+    name = grade_id(cell) or ""
     index = _found(cell, old)
     if index is None:
         upgrade.fresh.append(name)
@@ -155,8 +149,8 @@ def _with_own(old: Sequence[Cell], new: Sequence[Cell], used: set[int], upgrade:
         place = place if known is None else known
         if index in used or _is_courses(cell, known is not None) or not cell["source"].strip():
             continue
-        if grade_id(cell):
-            upgrade.gone.append(grade_id(cell))
+        if name := grade_id(cell):
+            upgrade.gone.append(name)
         upgrade.own += 1
         below.setdefault(place, []).append(_plain(cell, taken))
     return [each for place, cell in enumerate(new) for each in (cell, *below.get(place, ()))]
@@ -192,15 +186,15 @@ def _no_guess(match: re.Match[str]) -> str:
 
 def _untouched(cell: Cell) -> bool:
     """Whether an answer's cell is as it was handed out, by nbgrader's checksum."""
-    mark = cell["metadata"].get("nbgrader")
-    if not isinstance(mark, dict) or "checksum" not in mark:
+    kept = mark(cell)
+    if "checksum" not in kept:
         return False
-    graded, solution = bool(mark.get("grade")), bool(mark.get("solution"))
-    locked = not solution and (graded or bool(mark.get("locked")))
-    parts = [cell["source"], cell["cell_type"], str(graded), str(solution), str(locked), str(mark.get("grade_id"))]
+    graded, solution = bool(kept.get("grade")), bool(kept.get("solution"))
+    locked = not solution and (graded or bool(kept.get("locked")))
+    parts = [cell["source"], cell["cell_type"], str(graded), str(solution), str(locked), str(kept.get("grade_id"))]
     if graded:
-        parts.append(str(float(mark.get("points", 0))))
-    return bool(mark["checksum"] == hashlib.md5("".join(parts).encode(), usedforsecurity=False).hexdigest())
+        parts.append(str(float(kept.get("points", 0))))
+    return bool(kept["checksum"] == hashlib.md5("".join(parts).encode(), usedforsecurity=False).hexdigest())
 
 
 def _plain(cell: Cell, taken: set[str]) -> Cell:
@@ -222,15 +216,7 @@ def _plain(cell: Cell, taken: set[str]) -> Cell:
 
 
 def _is_answer(cell: Cell) -> bool:
-    mark = cell["metadata"].get("nbgrader")
-    return isinstance(mark, dict) and bool(mark.get("solution"))
-
-
-def grade_id(cell: Cell) -> str:
-    """A cell's nbgrader id; empty if it has none."""
-    mark = cell["metadata"].get("nbgrader")
-    name = mark.get("grade_id") if isinstance(mark, dict) else None
-    return name if isinstance(name, str) else ""
+    return bool(mark(cell).get("solution"))
 
 
 def _id(cell: Cell) -> str:

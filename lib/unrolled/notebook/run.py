@@ -1,7 +1,7 @@
 """Execute a notebook in a kernel of its own and gather what its checks found.
 
-`unrolled check`, the tests of the lessons and the grader all run notebooks through `run`. Whatever the notebook does,
-raises, prints or kills, the answer is a result: an exception leaves `run` only for a wrong argument.
+`unrolled check`, the tests of the lessons and the grader all run notebooks through `execute`. Whatever the notebook
+does, raises, prints or kills, the answer is a result: an exception leaves it only for a wrong argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
@@ -26,6 +25,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from unrolled.checks.report import MIME, Report
+from unrolled.notebook import cells
+from unrolled.notebook.cells import grade_id
 
 STREAM_LIMIT = 1_000_000
 """Characters of printed text that are kept of one cell; a loop that prints for ever must not fill the memory."""
@@ -103,7 +104,7 @@ class _Run:
             cell.outputs.append(_error_output(name, message))
 
 
-def run(
+def execute(
     notebook: str | Path | NotebookNode,
     *,
     cwd: str | Path,
@@ -124,7 +125,7 @@ def run(
 
     Raises ValueError for a file that is not a notebook.
     """
-    nb = _without_outputs(notebook if not isinstance(notebook, (str, Path)) else read(notebook))
+    nb = _without_outputs(notebook if not isinstance(notebook, (str, Path)) else cells.read(notebook))
     started = time.monotonic()
     state = _Run()
     with tempfile.TemporaryDirectory(prefix="unrolled-") as scratch:
@@ -137,24 +138,6 @@ def run(
         except (RuntimeError, OSError) as error:
             state.stop(-1, None, type(error).__name__, f"the kernel could not be started or stopped: {error}")
     return Executed(nb, reports(nb), tuple(state.errors), state.stopped, time.monotonic() - started)
-
-
-def read(path: str | Path) -> NotebookNode:
-    """The notebook in a file, in the current format. Raises ValueError, naming the file, if it holds none."""
-    try:
-        nb: NotebookNode = nbformat.read(path, as_version=4)
-    except OSError:
-        raise
-    except Exception as error:  # nbformat lets through whatever its conversions of a foreign JSON document raise
-        raise ValueError(f"{path} is not a notebook: {type(error).__name__}: {error}") from error
-    return nb
-
-
-def grade_id(cell: NotebookNode) -> str | None:
-    """The cell's nbgrader id, if it has one."""
-    meta = cell.get("metadata", {}).get("nbgrader")
-    name = meta.get("grade_id") if isinstance(meta, dict) else None
-    return name if isinstance(name, str) else None
 
 
 def reports(nb: NotebookNode) -> dict[str, CellReport]:

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import unrolled
+from unrolled.notebook import cells
 
 FORMAT = "unrolled-handin"
 VERSION = 1
@@ -95,7 +96,7 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
     student = student_id(student)
     if not LESSON.fullmatch(lesson):
         raise ValueError(f"lesson must be a name such as 02_convolution, got {lesson!r}")
-    nb = notebook_of(notebook) if isinstance(notebook, bytes) else notebook
+    nb = cells.parse(notebook) if isinstance(notebook, bytes) else notebook
     dropped = large_outputs(nb)
     data = notebook if isinstance(notebook, bytes) and not dropped else _json(without(nb, dropped))
     if len(data) > NOTEBOOK_BYTES:
@@ -146,17 +147,6 @@ def read(data: bytes) -> HandIn:
         journal=_shallow(_object(files[JOURNAL], JOURNAL), JOURNAL),
         dropped=tuple(map(str, about.get("dropped", ()))),
     )
-
-
-def notebook_of(data: bytes) -> Record:
-    """The JSON of an .ipynb. Raises ValueError if it holds no cells."""
-    nb = _object(data, "the notebook")
-    cells = nb.get("cells")
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise ValueError("the notebook holds no list of cells")
-    if not isinstance(nb.get("metadata", {}), dict):
-        raise ValueError("the notebook's metadata is not readable")
-    return nb
 
 
 def large_outputs(nb: Record) -> list[tuple[int, int, int]]:

@@ -1,56 +1,55 @@
 """The learner's own record: predictions, findings and the rungs of the ladder, in one JSON file beside the notebook.
 
-The file is `$UNROLLED_JOURNAL`, or `journal.json` in the folder where the notebook runs. It is read afresh before each
-change and replaced as a whole, so that a crash never leaves half a file. A broken or foreign file is put aside under
-another name and said so; nothing is lost. Where the folder cannot be written the record lives as long as the kernel.
-Beside its parts it may hold "student", the learner's id, and "gallery", the key of a ladder that was given to others.
+`file` says where it lies and how it is kept. Beside its parts it may hold "student", the learner's id, and "gallery",
+the key of a ladder that was given to others.
 """
 
 from __future__ import annotations
 
 import datetime
-import json
-import os
 import secrets
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled import device, handin
-from unrolled import gallery as gallery_file
+from unrolled import device
+from unrolled.journal import galleries
+from unrolled.journal.file import PARTS, Record, choose, load, parse, path, read, save, write
+from unrolled.notebook import handin
 
 if TYPE_CHECKING:
     from unrolled.checks.report import Report
     from unrolled.show.picture import Picture
 
-FORMAT = "unrolled-journal"
-VERSION = 1
-PARTS = ("predictions", "measurements", "checks", "rungs")
-Record = dict[str, Any]
-AGAIN = (
-    "Run your notebooks again from top to bottom: your guesses and answers stand there, and the journal fills itself."
-)
-
-_chosen: Path | None = None
-_memory: Record | None = None
-
-
-def path() -> Path:
-    """Where the journal is kept."""
-    return _chosen or Path(os.environ.get("UNROLLED_JOURNAL", "journal.json")).expanduser().absolute()
+__all__ = [
+    "export",
+    "gallery",
+    "give",
+    "guesses",
+    "ladder",
+    "load",
+    "measured",
+    "note",
+    "path",
+    "predict",
+    "read",
+    "restore",
+    "rung",
+    "student",
+    "submit",
+    "use",
+]
 
 
 def use(file: str | Path) -> None:
     """Keep the journal in `file` from now on: on Colab, for instance, in "/content/drive/MyDrive/journal.json"."""
-    global _chosen, _memory
-    _chosen, _memory = Path(file).expanduser().absolute(), None
-    print(f"The journal is {_chosen}: {_summary(read())}.")
+    choose(Path(file).expanduser().absolute())
+    print(f"The journal is {path()}: {_summary(read())}.")
 
 
 def export(file: str | Path) -> Path:
     """Write a copy of the journal to `file` and return its path."""
     target = Path(file).expanduser().absolute()
-    _write(target, read())
+    write(target, read())
     return target
 
 
@@ -59,7 +58,7 @@ def restore(file: str | Path) -> None:
 
     Raises ValueError if `file` is not a journal, FileNotFoundError if it is not there.
     """
-    theirs = _parse(Path(file).expanduser().read_text(encoding="utf-8"), str(file))
+    theirs = parse(Path(file).expanduser().read_text(encoding="utf-8"), str(file))
     ours = read()
     for part in PARTS:
         for key, entry in theirs[part].items():
@@ -68,7 +67,7 @@ def restore(file: str | Path) -> None:
     for key in ("student", "gallery"):
         if key in theirs:
             ours.setdefault(key, theirs[key])
-    _save(ours)
+    save(ours)
     print(f"Restored from {file}: {_summary(ours)}.")
 
 
@@ -80,7 +79,7 @@ def student(name: str | None = None) -> str:
     record = read()
     if name is not None:
         record["student"] = handin.student_id(name)
-        _save(record)
+        save(record)
     known = record.get("student")
     return known if isinstance(known, str) else ""
 
@@ -91,7 +90,7 @@ def submit(student: str | None = None, notebook: str | Path | None = None, to: s
     `student` is your id in the course, asked for once. `notebook` names the file where it is not found by itself, `to`
     the folder for the new file. It says what is missing and what the journal knows of the checks, and never raises.
     """
-    from unrolled import submission
+    from unrolled.notebook import submission
 
     try:
         name = _identify(student)
@@ -119,7 +118,7 @@ def predict(name: str, times: Any) -> None:
     else:
         record = read()
         record["predictions"][name] = {"guess": float(times), "date": _now()}
-        _save(record)
+        save(record)
         print(f"Noted: your guess for {name} is {times:g} times. The measurement will stand beside it.")
 
 
@@ -132,7 +131,7 @@ def measured(name: str, times: float) -> None:
         raise ValueError(f"times must be a positive number, got {times!r}")
     record = read()
     record["measurements"][name] = {"times": float(times), "date": _now()}
-    _save(record)
+    save(record)
 
 
 def note(report: Report) -> None:
@@ -150,7 +149,7 @@ def note(report: Report) -> None:
         record["measurements"][report.check] = {"times": report.timing.ratio, "date": _now()}
     if report.rung:
         _add_rung(record, report.rung)
-    _save(record)
+    save(record)
 
 
 def rung(
@@ -166,7 +165,7 @@ def rung(
     record = read()
     entry = {"label": label, "what": what, "seconds": float(seconds), "batch": batch, "precision": precision}
     _add_rung(record, entry if hardware is None else entry | {"hardware": hardware})
-    _save(record)
+    save(record)
 
 
 def _add_rung(record: Record, entry: Record) -> None:
@@ -210,10 +209,10 @@ def give(file: str | Path, name: str) -> None:
     target = Path(file).expanduser().absolute()
     if "gallery" not in record:
         record["gallery"] = secrets.token_hex(8)
-        _save(record)
-    mine = gallery_file.ladder(gallery_file.pseudonym(name), str(record["gallery"]), record["rungs"].values())
-    given = gallery_file.read(target) if target.exists() else []
-    _write(target, gallery_file.document(gallery_file.added(given, mine)))
+        save(record)
+    mine = galleries.ladder(galleries.pseudonym(name), str(record["gallery"]), record["rungs"].values())
+    given = galleries.read(target) if target.exists() else []
+    write(target, galleries.document(galleries.added(given, mine)))
     print(f"Given to {file}: {len(mine['rungs'])} rungs, as {mine['name']}. Nothing else went along.")
 
 
@@ -224,83 +223,7 @@ def gallery(*files: str | Path) -> Picture:
     """
     from unrolled import show
 
-    return show.gallery(gallery_file.merged(gallery_file.read(Path(file).expanduser()) for file in files))
-
-
-def read() -> Record:
-    """The whole record. A file that is not a journal is put aside, with a message, and an empty record returned."""
-    if _memory is not None:
-        return _memory
-    file = path()
-    try:
-        return load(file)
-    except (FileNotFoundError, NotADirectoryError):
-        return _empty()
-    except (OSError, ValueError) as error:
-        print(f"{error}. {_put_aside(file)} A new journal is begun. {AGAIN}")
-        return _empty()
-
-
-def load(file: Path) -> Record:
-    """The record in a file, which stays as it is. Raises OSError, and ValueError, naming it, if it is no journal."""
-    return _parse(file.read_text(encoding="utf-8"), str(file))
-
-
-def _empty() -> Record:
-    return {"format": FORMAT, "version": VERSION} | {part: {} for part in PARTS}
-
-
-def _parse(text: str, name: str) -> Record:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not a journal: {error}") from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError(f"{name} is not a journal of this course")
-    if record.get("version") != VERSION:
-        raise ValueError(f"{name} is a journal of version {record.get('version')}, expected {VERSION}")
-    for part in PARTS:
-        entries = record.get(part)
-        if not isinstance(entries, dict) or not all(isinstance(e, dict) and "date" in e for e in entries.values()):
-            raise ValueError(f"{name} is a damaged journal: its {part} are not readable")
-    return record
-
-
-def _put_aside(file: Path) -> str:
-    """Rename to a name that is free: journal.broken-1.json, journal.broken-2.json, … What became of it, in words."""
-    global _memory
-    number = 1
-    while (aside := file.with_name(f"{file.stem}.broken-{number}{file.suffix}")).exists():
-        number += 1
-    try:
-        file.rename(aside)
-    except OSError as error:
-        _memory = _empty()
-        return f"It stays where it is ({error}); the record is kept only as long as this kernel runs."
-    return f"The file is kept as {aside}."
-
-
-def _save(record: Record) -> None:
-    global _memory
-    try:
-        _write(path(), record)
-    except OSError as error:
-        if _memory is None:
-            print(f"The journal cannot be written ({error}). It is kept only as long as this kernel runs.")
-        _memory = record
-
-
-def _write(file: Path, record: Record) -> None:
-    """Replace the file as a whole: the new text is complete on disk before it takes the old one's name."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(record, stream, indent=1, sort_keys=True)
-        os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    return show.gallery(galleries.merged(galleries.read(Path(file).expanduser()) for file in files))
 
 
 def _is_positive(times: Any) -> bool:

@@ -1,0 +1,115 @@
+"""The journal's file: one JSON document, read afresh before each change and replaced as a whole.
+
+It is `$UNROLLED_JOURNAL`, or `journal.json` in the folder where the notebook runs. A crash never leaves half a file. A
+broken or foreign file is put aside under another name and said so; nothing is lost. Where the folder cannot be written
+the record lives as long as the kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+FORMAT = "unrolled-journal"
+VERSION = 1
+PARTS = ("predictions", "measurements", "checks", "rungs")
+Record = dict[str, Any]
+AGAIN = (
+    "Run your notebooks again from top to bottom: your guesses and answers stand there, and the journal fills itself."
+)
+
+_chosen: Path | None = None
+_memory: Record | None = None
+
+
+def path() -> Path:
+    """Where the journal is kept."""
+    return _chosen or Path(os.environ.get("UNROLLED_JOURNAL", "journal.json")).expanduser().absolute()
+
+
+def choose(file: Path) -> None:
+    """Keep the journal in this file from now on."""
+    global _chosen, _memory
+    _chosen, _memory = file, None
+
+
+def read() -> Record:
+    """The whole record. A file that is not a journal is put aside, with a message, and an empty record returned."""
+    if _memory is not None:
+        return _memory
+    file = path()
+    try:
+        return load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return empty()
+    except (OSError, ValueError) as error:
+        print(f"{error}. {_put_aside(file)} A new journal is begun. {AGAIN}")
+        return empty()
+
+
+def load(file: Path) -> Record:
+    """The record in a file, which stays as it is. Raises OSError, and ValueError, naming it, if it is no journal."""
+    return parse(file.read_text(encoding="utf-8"), str(file))
+
+
+def empty() -> Record:
+    """Return a record without entries."""
+    return {"format": FORMAT, "version": VERSION} | {part: {} for part in PARTS}
+
+
+def parse(text: str, name: str) -> Record:
+    """Return the record in a journal's text. Raises ValueError, in the name of its file, if it is no journal."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is not a journal: {error}") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f"{name} is not a journal of this course")
+    if record.get("version") != VERSION:
+        raise ValueError(f"{name} is a journal of version {record.get('version')}, expected {VERSION}")
+    for part in PARTS:
+        entries = record.get(part)
+        if not isinstance(entries, dict) or not all(isinstance(e, dict) and "date" in e for e in entries.values()):
+            raise ValueError(f"{name} is a damaged journal: its {part} are not readable")
+    return record
+
+
+def _put_aside(file: Path) -> str:
+    """Rename to a name that is free: journal.broken-1.json, journal.broken-2.json, … What became of it, in words."""
+    global _memory
+    number = 1
+    while (aside := file.with_name(f"{file.stem}.broken-{number}{file.suffix}")).exists():
+        number += 1
+    try:
+        file.rename(aside)
+    except OSError as error:
+        _memory = empty()
+        return f"It stays where it is ({error}); the record is kept only as long as this kernel runs."
+    return f"The file is kept as {aside}."
+
+
+def save(record: Record) -> None:
+    """Replace the journal by this record; where it cannot be written, keep the record as long as the kernel runs."""
+    global _memory
+    try:
+        write(path(), record)
+    except OSError as error:
+        if _memory is None:
+            print(f"The journal cannot be written ({error}). It is kept only as long as this kernel runs.")
+        _memory = record
+
+
+def write(file: Path, record: Record) -> None:
+    """Replace the file as a whole: the new text is complete on disk before it takes the old one's name."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(record, stream, indent=1, sort_keys=True)
+        os.replace(temporary, file)
+    except BaseException:
+        os.unlink(temporary)
+        raise

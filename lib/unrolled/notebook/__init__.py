@@ -1,0 +1,1 @@
+"""Notebooks: reading their cells, running them, handing them in, and moving answers to a newer release."""
