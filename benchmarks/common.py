@@ -182,9 +182,15 @@ def versions(packages: Sequence[str]) -> dict[str, str]:
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
 
 
+def record_file(name: str) -> Path:
+    """Where the record NAME.json lies: with the library if lessons quote it, else in benchmarks/results/."""
+    quoted = ROOT / "lib" / "unrolled" / "records" / f"{name}.json"
+    return quoted if quoted.exists() else ROOT / "benchmarks" / "results" / f"{name}.json"
+
+
 def command() -> str:
     """How this program was called, with paths from the root of the project; the record's own is where records lie."""
-    words = ["benchmarks/results/" + Path(word).name if word.endswith(".json") else word for word in sys.argv[1:]]
+    words = [str(record_file(Path(word).stem)) if word.endswith(".json") else word for word in sys.argv[1:]]
     return " ".join(["python", _from_root(sys.argv[0]), *map(_from_root, words)])
 
 

@@ -1,6 +1,6 @@
 """The library on a real GPU through CuPy, beside PyTorch's eager mode on the same GPU in the same run.
 
-    python benchmarks/gpu.py [--only SECTION ...] [--quick] [--json benchmarks/results/gpu.json]
+    python benchmarks/gpu.py [--only SECTION ...] [--quick] [--json lib/unrolled/records/gpu.json]
 
 Sections: steps (training steps of the sources' networks and of Keras's example; the same network, optimizer and data in
 PyTorch, on the device already; loss and gradients compared first), channels (source B's on the CPU beside the GPU),

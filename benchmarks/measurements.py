@@ -1,7 +1,7 @@
-"""Write docs/measurements.md, and the library's copies, from the records in benchmarks/results/.
+"""Write docs/measurements.md from the records.
 
-    python benchmarks/measurements.py            write them
-    python benchmarks/measurements.py --check    exit with 1 if they are not what the records say
+    python benchmarks/measurements.py            write it
+    python benchmarks/measurements.py --check    exit with 1 if it is not what the records say
 
 The page is made, never typed: to change a figure, measure again.
 """
@@ -19,13 +19,14 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "measurements.md"
-COPIES = {RESULTS / name: HERE.parent / "lib" / "unrolled" / "records" / name for name in ("gpu.json", "simgpu.json")}
-"""Records that travel with the library, since lessons quote them."""
+QUOTED = HERE.parent / "lib" / "unrolled" / "records"
+"""Records that travel with the library, since lessons quote them. Each lies in one of the two folders."""
 INTRODUCTION = """\
 # Measurements
 
-Made by `python benchmarks/measurements.py` from the records in `benchmarks/results/`. Every record says which machine,
-versions and command it comes from. Ratios were measured side by side in one run; absolute times are of that machine.
+Made by `python benchmarks/measurements.py` from the records in `benchmarks/results/` and, where lessons quote them, in
+`lib/unrolled/records/`. Every record says which machine, versions and command it comes from. Ratios were measured side
+by side in one run; absolute times are of that machine.
 """
 
 
@@ -85,19 +86,18 @@ def text(value: Any) -> str:
 
 
 def main() -> int:
-    """Write or check the page and the copies."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if one is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if it is out of date")
     options = parser.parse_args()
-    made = {PAGE: page({path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")})}
-    made |= {copy: record.read_text(encoding="utf-8") for record, copy in COPIES.items() if record.exists()}
-    stale = [file for file, text in made.items() if not file.exists() or file.read_text(encoding="utf-8") != text]
-    for file in stale:
-        if options.check:
-            print(f"{file.name} is not what the records say: run `python {sys.argv[0]}`")
-        else:
-            file.write_text(made[file], encoding="utf-8")
-    return int(options.check and bool(stale))
+    files = [*RESULTS.glob("*.json"), *QUOTED.glob("*.json")]
+    made = page({file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files})
+    if not options.check:
+        PAGE.write_text(made, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != made:
+        print(f"{PAGE.name} is not what the records say: run `python {sys.argv[0]}`")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

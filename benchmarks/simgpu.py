@@ -1,6 +1,6 @@
 """The simulated GPU's modelled times beside a real H200's: each operation of the course's steps, and whole steps.
 
-    python benchmarks/simgpu.py [--json benchmarks/results/simgpu.json]
+    python benchmarks/simgpu.py [--json lib/unrolled/records/simgpu.json]
 
 Measured times are those of two records, gpu_ops.json (operations) and gpu.json (steps, and calls alone); modelled ones
 are made here, for the profile H200, and are the same on every machine. Exits with 1 unless 90 % of the operations are
@@ -32,7 +32,6 @@ from unrolled.simgpu import cost
 from unrolled.simgpu.command import Operand, View
 from unrolled.simgpu.profiles import H200
 
-RESULTS = common.ROOT / "benchmarks" / "results"
 OPERATIONS, STEPS = 2.0, 1.5  # times too long or too short
 SHARE = 0.9  # of the operations
 JUDGED = ("mnist step, batch 8", "mnist step, batch 128")
@@ -74,7 +73,7 @@ CASES = (
 
 def record(name: str) -> Record:
     """A committed record."""
-    found: Record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    found: Record = json.loads(common.record_file(name).read_text(encoding="utf-8"))
     return found
 
 

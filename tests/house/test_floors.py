@@ -62,6 +62,17 @@ def test_a_module_imports_from_floors_below(path):
             assert floor_of(other) < floor_of(own), f"{path.name} (floor {floor_of(own)}) imports {name}"
 
 
+EXERCISES = LIBRARY / "checks" / "exercises"
+
+
+@pytest.mark.parametrize("path", sorted(EXERCISES.rglob("*.py")), ids=lambda path: str(path.relative_to(EXERCISES)))
+def test_a_lesson_asks_by_its_own_specs_and_by_those_of_lessons_before(path):
+    own = path.relative_to(EXERCISES).parts[0]
+    for name in imported(path, "unrolled"):
+        if name.startswith("unrolled.checks.exercises."):
+            assert name.split(".")[3] <= own, f"{path.relative_to(EXERCISES)} imports {name}"
+
+
 def test_the_grader_has_seven_rooms_and_the_doors():
     assert {path.parent.name for path in GRADER.glob("*/__init__.py")} == set(ROOMS)
     assert {path.stem for path in GRADER.glob("*.py")} == DOORS | {"__init__"}

@@ -1,7 +1,6 @@
 """The simulated GPU's model of time keeps to what was measured on an H200, operation by operation and step by step."""
 
 import importlib
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,12 +28,12 @@ def ops(benchmark):
 def test_operations_modelled_anew_are_within_2x_and_as_the_record_says(benchmark, ops):
     rows = benchmark.groups(ops, "operations")
     assert not benchmark.faults(rows)
-    recorded = json.loads((BENCHMARKS / "results" / "simgpu.json").read_text(encoding="utf-8"))["rows"]
+    recorded = benchmark.record("simgpu")["rows"]
     known = {op["name"]: op for row in recorded for op in row.get("operations", ())}
     assert len(ops) > 100
     assert {op["name"]: op["modelled_us"] for op in ops} == pytest.approx(
         {name: op["modelled_us"] for name, op in known.items()}
-    ), "the model has changed: run `python benchmarks/simgpu.py --json benchmarks/results/simgpu.json`"
+    ), "the model has changed: run `python benchmarks/simgpu.py --json lib/unrolled/records/simgpu.json`"
 
 
 def test_steps_modelled_anew_are_within_1_5x_and_as_the_record_says(benchmark):

@@ -1,8 +1,7 @@
 """Figures that were measured once on a real GPU, for whoever has none: lessons show them beside their own.
 
 `gpu()` is the record that `benchmarks/gpu.py` wrote, `model()` the one of `benchmarks/simgpu.py`: the simulated GPU's
-modelled times beside the measured ones. The files here are copies of those in benchmarks/results/, made by
-benchmarks/measurements.py, so that they travel with the package.
+modelled times beside the measured ones. They lie here, not in benchmarks/results/, to travel with the package.
 """
 
 from __future__ import annotations
