@@ -23,8 +23,8 @@ from typing import Any, NoReturn, TypeGuard
 from . import exercises
 from .spec import Function, Inputs, Spec
 
-SPECS = f"{exercises.__name__}."
-"""How the names of the specs' modules begin."""
+SPECS = (f"{exercises.__name__}.", f"{__package__}.mistakes")
+"""How the names of the modules begin that specs consist of."""
 
 
 class AnswerUsedError(Exception):

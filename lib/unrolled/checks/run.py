@@ -276,7 +276,7 @@ def _recognized(spec: Spec, case: Case, seed: int, got: Any, earlier: Sequence[C
 
 def _agrees(spec: Spec, mistake: Mistake, case: Case, seed: int, result: Any) -> bool:
     try:
-        usual = _called(spec, mistake.function, case.inputs(seed))
+        usual = _called(spec, mistake.of(spec.reference), case.inputs(seed))
     except (ValueError, IndexError, TypeError, ArithmeticError):  # some mistakes only make sense for some inputs
         return False
     return agree(result, usual, spec.tolerance)

@@ -9,14 +9,37 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .compare import Mismatch
+from .mistakes import Function, Mistake
 
-Function = Callable[..., Any]
+__all__ = [
+    "Budget",
+    "Case",
+    "Compare",
+    "Draw",
+    "Function",
+    "Inputs",
+    "Mistake",
+    "Rung",
+    "Spec",
+    "Speed",
+    "case",
+    "filters",
+    "gpu_case",
+    "images",
+    "normal",
+    "random_case",
+    "random_gpu_case",
+    "sorted_integers",
+    "variant",
+    "vector",
+]
+
 Inputs = dict[str, Any]
 Compare = Callable[[Any, Any, Inputs], Mismatch | None]
 
@@ -118,14 +141,6 @@ def random_gpu_case(name: str, draw: Callable[[np.random.Generator], Inputs], bu
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A usual mistake: if the learner's result equals `function(**inputs)`, the check says `says`."""
-
-    says: str
-    function: Function
-
-
-@dataclass(frozen=True)
 class Speed:
     """The learner's function must be `at_least` times as fast as `baseline` on `inputs` (which may hold `Draw`s).
 
@@ -202,6 +217,16 @@ class Spec:
     def total_points(self) -> int:
         """What the check's cell carries in nbgrader."""
         return self.points + (self.speed.points if self.speed else 0)
+
+
+def variant(exercise: Spec, /, **changes: Any) -> Spec:
+    """Return the spec of a variant: as the exercise, but for what is named here.
+
+    The exercise's own answers are answers here as well, beside those that are named.
+    """
+    own = (exercise.reference, *((exercise.speed.baseline,) if exercise.speed else ()), *exercise.answers)
+    answers = dict.fromkeys((*changes.pop("answers", ()), *own))
+    return replace(exercise, answers=tuple(answers), **changes)
 
 
 def _drawn(

@@ -1,19 +1,43 @@
-"""Windows with gaps: `col2im` with a dilation, which the variants of exercises ask for and `ops` does not have."""
+"""Windows with gaps (dilation), which variants of exercises ask for and `ops` does not have: references, mistakes."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.mistakes import Function, Mistake, converted, given, result
 from unrolled.device import Array
 
+Size = tuple[int, int]
 Sizes = tuple[int, ...]
 
 
-def places(size: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int) -> tuple[int, int]:
+def output_size(size: Sizes, kernel_size: Sizes, stride: int = 1, padding: int = 0, dilation: int = 1) -> Size:
     """(OH, OW): where a window fits whose pixels lie `dilation` apart, so that it spans dilation * (K - 1) + 1."""
-    tall, wide = (dilation * (k - 1) + 1 for k in kernel_size)
-    return ops.conv2d_output_size((size[0], size[1]), (tall, wide), stride, padding)
+    return ops.conv2d_output_size((size[0], size[1]), reach(kernel_size, dilation), stride, padding)
+
+
+def reach(kernel_size: Sizes, dilation: int = 1) -> Size:
+    """The rows and columns that such a window spans."""
+    height, width = (dilation * (k - 1) + 1 for k in kernel_size)
+    return height, width
+
+
+def spread(weight: Array, rows: int, columns: int) -> Array:
+    """weight (O, C, KH, KW) with zeros between its numbers, so that they lie so many rows and columns apart."""
+    o, c, kh, kw = weight.shape
+    wide = np.zeros((o, c, rows * (kh - 1) + 1, columns * (kw - 1) + 1), weight.dtype)
+    wide[:, :, ::rows, ::columns] = weight
+    return wide
+
+
+def conv2d(
+    x: Array, weight: Array, bias: Array | None = None, stride: int = 1, padding: int = 0, dilation: int = 1
+) -> Array:
+    """Convolve x (N, C, H, W) with weight (O, C, KH, KW) whose numbers lie on pixels `dilation` apart."""
+    return ops.conv2d(x, spread(weight, dilation, dilation), bias, stride, padding)
 
 
 def col2im_dilated(
@@ -21,7 +45,7 @@ def col2im_dilated(
 ) -> Array:
     """`ops.col2im` for windows whose pixels lie `dilation` apart: (N, C, H, W). columns is (C*KH*KW, N*OH*OW)."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
+    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
     six = columns.reshape(c, kh, kw, n, oh, ow)
     for i, j in np.ndindex(kh, kw):
@@ -51,10 +75,75 @@ def padded_back(
     """The image with its padding, window by window; with `overwrite`, the last window to come stays."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
+    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
     for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
         top, left = row * stride, column * stride
         pixels = x[image, :, top : top + dilation * kh : dilation, left : left + dilation * kw : dilation]
         window = columns[:, at].reshape(c, kh, kw)
         pixels[...] = window if overwrite else pixels + window
     return x
+
+
+# Usual mistakes
+
+
+def _reaching(span: Callable[[int, int], int]) -> Function:
+    """The usual formula with another reach of the window: span(kernel, dilation)."""
+
+    def wrong(size: Size, kernel_size: Size, stride: int = 1, padding: int = 0, dilation: int = 1) -> Size:
+        axes = zip(size, kernel_size, strict=True)
+        height, width = ((s + 2 * padding - span(k, dilation)) // stride + 1 for s, k in axes)
+        return height, width
+
+    return wrong
+
+
+def size_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
+    """Mistakes about gaps, and after them those in the formula without gaps, made with the right reach."""
+    return (
+        Mistake(
+            "the dilation seems to be missing: the window reaches further than its kernel", _reaching(lambda k, d: k)
+        ),
+        Mistake(
+            "k pixels have k - 1 steps between them: the window reaches over dilation * (k - 1) + 1 pixels",
+            _reaching(lambda k, d: d * k),
+        ),
+        Mistake("one is missing in the reach: the first pixel counts, too", _reaching(lambda k, d: d * (k - 1))),
+        Mistake(FROM_PIXEL_TO_PIXEL, _reaching(lambda k, d: k + (k - 1) * d)),
+        Mistake(
+            "there is a gap between any two numbers of the kernel, not one in all", _reaching(lambda k, d: k + d - 1)
+        ),
+        *(converted(mistake, ops.conv2d_output_size, kernel_size=reach) for mistake in mistakes),
+    )
+
+
+def _windows(rows: Callable[[int], int], columns: Callable[[int], int]) -> Function:
+    """Other distances between the pixels of a window, in as many places as there should be."""
+
+    def wrong(y: Array, x: Array, weight: Array, bias: Array | None, stride: int, padding: int, dilation: int) -> Array:
+        there = ops.conv2d(x, spread(weight, rows(dilation), columns(dilation)), bias, stride, padding)
+        return there[:, :, : y.shape[2], : y.shape[3]]
+
+    return wrong
+
+
+def _too_few(y: Array, x: Array, weight: Array, stride: int, padding: int, dilation: int) -> Array:
+    height, width = (dilation * k for k in weight.shape[2:])
+    oh, ow = ops.conv2d_output_size(x.shape[2:], (height, width), stride, padding)
+    return y[:, :, :oh, :ow]
+
+
+FROM_PIXEL_TO_PIXEL = "dilation counts from pixel to pixel: 1 is no gap at all, 2 leaves one pixel out"
+GAP_MISTAKES = (
+    given("the dilation is missing: the pixels under the kernel lie dilation apart", dilation=1),
+    result(
+        "the window is as large as it should be, but its pixels lie side by side: they are i * dilation rows and "
+        "j * dilation columns from its corner",
+        _windows(lambda d: 1, lambda d: 1),
+    ),
+    result("the gaps count for columns, too: j * dilation", _windows(lambda d: d, lambda d: 1)),
+    result("the gaps count for rows, too: i * dilation", _windows(lambda d: 1, lambda d: d)),
+    result("the last places are missing: the window reaches over dilation * (k - 1) + 1 pixels", _too_few),
+    given(FROM_PIXEL_TO_PIXEL, dilation=lambda dilation: dilation + 1),
+)
+"""In a convolution: what it has beside the mistakes of one without gaps."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.mistakes import first_of, given, result
 from unrolled.checks.spec import (
     Function,
     Inputs,
@@ -91,7 +92,7 @@ def random_convolution(rng: np.random.Generator) -> Inputs:
 # conv2d_output_size
 
 
-def _sizes(formula: Any) -> Function:
+def sizes(formula: Callable[..., int]) -> Function:
     """A mistake in the formula, applied along each axis: formula(size, kernel, stride, padding)."""
 
     def wrong(size: Size, kernel_size: Size, stride: int = 1, padding: int = 0) -> Size:
@@ -102,13 +103,13 @@ def _sizes(formula: Any) -> Function:
 
 
 SIZE_MISTAKES = (
-    Mistake("divide by the stride before you add 1", _sizes(lambda s, k, t, p: (s + 2 * p - k + 1) // t)),
-    Mistake("the padding seems to be missing", _sizes(lambda s, k, t, p: (s - k) // t + 1)),
-    Mistake("padding counts twice: it is added at both ends", _sizes(lambda s, k, t, p: (s + p - k) // t + 1)),
-    Mistake("you rounded: part of a step does not count", _sizes(lambda s, k, t, p: round((s + 2 * p - k) / t) + 1)),
-    Mistake("the stride seems to be missing", _sizes(lambda s, k, t, p: s + 2 * p - k + 1)),
-    Mistake("you rounded up: part of a step does not count", _sizes(lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1)),
-    Mistake("one is missing: count the positions, not the steps", _sizes(lambda s, k, t, p: (s + 2 * p - k) // t)),
+    Mistake("divide by the stride before you add 1", sizes(lambda s, k, t, p: (s + 2 * p - k + 1) // t)),
+    Mistake("the padding seems to be missing", sizes(lambda s, k, t, p: (s - k) // t + 1)),
+    Mistake("padding counts twice: it is added at both ends", sizes(lambda s, k, t, p: (s + p - k) // t + 1)),
+    Mistake("you rounded: part of a step does not count", sizes(lambda s, k, t, p: round((s + 2 * p - k) / t) + 1)),
+    Mistake("the stride seems to be missing", sizes(lambda s, k, t, p: s + 2 * p - k + 1)),
+    Mistake("you rounded up: part of a step does not count", sizes(lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1)),
+    Mistake("one is missing: count the positions, not the steps", sizes(lambda s, k, t, p: (s + 2 * p - k) // t)),
 )
 
 conv2d_output_size = Spec(
@@ -140,90 +141,76 @@ conv2d_output_size = Spec(
 # conv2d_loops and conv2d_gemm
 
 
-def _of(change: Callable[..., tuple[Any, ...]]) -> Function:
-    """A mistake in what is convolved: `change(x, w, b, s, p)` gives the arguments that were used in their place."""
-
-    def wrong(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
-        return ops.conv2d(*change(x, weight, bias, stride, padding))
-
-    return wrong
-
-
-def _then(change: Callable[..., Array]) -> Function:
-    """A mistake after the convolution: `change(y, w, b)` is what came of the right y; b is 0 if there is none."""
-
-    def wrong(x: Array, weight: Array, bias: Any = None, stride: int = 1, padding: int = 0) -> Array:
-        b = np.zeros((1, 1, 1), x.dtype) if bias is None else bias[:, None, None]
-        return np.ascontiguousarray(change(ops.conv2d(x, weight, bias, stride, padding), weight, b))
-
-    return wrong
-
-
-def _stretched_edges(x: Array, padding: int) -> Array:
-    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), mode="edge")
-
-
-def _mixed(weight: Array) -> Array:
-    return np.ascontiguousarray(weight.reshape(weight[0].size, len(weight)).T).reshape(weight.shape)
-
-
-def _first_of(y: Array, axis: int) -> Array:
-    """y with zeros everywhere but at the first place along axis."""
-    first = np.zeros_like(y)
-    place = (slice(None),) * axis + (0,)
-    first[place] = y[place]
-    return first
-
-
 def _first_number(y: Array) -> Array:
     first = np.zeros_like(y)
     first.flat[0] = y.flat[0]
     return first
 
 
-TURNED = "your kernel is turned by 180 degrees: this course, like deep learning, does not flip it"
+def _each(bias: Array | None) -> Any:
+    """The bias as it joins an output (N, O, OH, OW)."""
+    return 0 if bias is None else bias[:, None, None]
+
+
+def _mixed(weight: Array) -> Array:
+    return np.ascontiguousarray(weight.reshape(weight[0].size, len(weight)).T).reshape(weight.shape)
+
+
+def stretched(x: Array, padding: int) -> Array:
+    """x with its edge repeated on all four sides."""
+    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), mode="edge")
+
+
+ONE_OUTPUT = "only the first output is written: is `return` inside a loop?"
+ONE_IMAGE = "only the first image is computed: is `return` inside a loop?"
 STRIDE = "the stride is missing: window (row, column) begins at (row * stride, column * stride)"
+TURNED = "your windows are turned by 180 degrees: read them as they lie in the image"
 O_FIRST = "yours has O before N: "
 
 CONVOLUTION_MISTAKES = (
-    Mistake("only the first output is written: is `return` inside a loop?", _then(lambda y, w, b: _first_number(y))),
-    Mistake("only the first image is computed: is `return` inside a loop?", _then(lambda y, w, b: _first_of(y, 0))),
-    Mistake("only the first filter is used: each makes a channel of y", _then(lambda y, w, b: _first_of(y, 1))),
-    Mistake(TURNED, _of(lambda x, w, b, s, p: (x, w[:, :, ::-1, ::-1], b, s, p))),
-    Mistake("your kernel is mirrored, left to right", _of(lambda x, w, b, s, p: (x, w[:, :, :, ::-1], b, s, p))),
-    Mistake("your kernel is mirrored, top to bottom", _of(lambda x, w, b, s, p: (x, w[:, :, ::-1], b, s, p))),
-    Mistake(
-        "your kernel is transposed: did i and j swap?", _of(lambda x, w, b, s, p: (x, w.transpose(0, 1, 3, 2), b, s, p))
+    result(ONE_OUTPUT, _first_number),
+    result(ONE_IMAGE, lambda y: first_of(y, 0)),
+    result("only the first filter is used: each makes a channel of y", lambda y: first_of(y, 1)),
+    given(
+        "your kernel is turned by 180 degrees: this course, like deep learning, does not flip it",
+        weight=lambda weight: weight[:, :, ::-1, ::-1],
     ),
-    Mistake("the bias is missing: each filter adds its own number", _of(lambda x, w, b, s, p: (x, w, None, s, p))),
-    Mistake("the bias is subtracted: add it", _then(lambda y, w, b: y - 2 * b)),
-    Mistake("the bias is added once a channel: add it once an output", _then(lambda y, w, b: y + (w.shape[1] - 1) * b)),
-    Mistake(
-        "the bias is added with each product: add it once an output", _then(lambda y, w, b: y + (w[0].size - 1) * b)
+    given("your kernel is mirrored, left to right", weight=lambda weight: weight[:, :, :, ::-1]),
+    given("your kernel is mirrored, top to bottom", weight=lambda weight: weight[:, :, ::-1]),
+    given("your kernel is transposed: did i and j swap?", weight=lambda weight: weight.swapaxes(2, 3)),
+    given("the bias is missing: each filter adds its own number", bias=None),
+    result("the bias is subtracted: add it", lambda y, bias: y - 2 * _each(bias)),
+    result(
+        "the bias is added once a channel: add it once an output",
+        lambda y, weight, bias: y + (weight.shape[1] - 1) * _each(bias),
     ),
-    Mistake(STRIDE, _of(lambda x, w, b, s, p: (x, w, b, 1, p))),
-    Mistake("the stride counts for columns, too", _of(lambda x, w, b, s, p: (x, w, b, (s, 1), p))),
-    Mistake("the stride counts for rows, too", _of(lambda x, w, b, s, p: (x, w, b, (1, s), p))),
-    Mistake(
-        "the padding is missing: put zeros on all four sides of each image first",
-        _of(lambda x, w, b, s, p: (x, w, b, s, 0)),
+    result(
+        "the bias is added with each product: add it once an output",
+        lambda y, weight, bias: y + (weight[0].size - 1) * _each(bias),
     ),
-    Mistake(
-        "the padding repeats the edge: pad with zeros", _of(lambda x, w, b, s, p: (_stretched_edges(x, p), w, b, s))
+    given(STRIDE, stride=1),
+    given("the stride counts for columns, too", stride=lambda stride: (stride, 1)),
+    given("the stride counts for rows, too", stride=lambda stride: (1, stride)),
+    given("the padding is missing: put zeros on all four sides of each image first", padding=0),
+    given("the padding repeats the edge: pad with zeros", x=stretched, padding=0),
+    given(
+        "only the first channel counts: add up over all",
+        x=lambda x: x[:, :1],
+        weight=lambda weight: weight[:, :1],
     ),
-    Mistake("only the first channel counts: add up over all", _of(lambda x, w, b, s, p: (x[:, :1], w[:, :1], b, s, p))),
-    Mistake(
+    given(
         "only the last channel counts: do not start again at 0",
-        _of(lambda x, w, b, s, p: (x[:, -1:], w[:, -1:], b, s, p)),
+        x=lambda x: x[:, -1:],
+        weight=lambda weight: weight[:, -1:],
     ),
-    Mistake(
+    result(
         O_FIRST + "reshape to (O, N, OH, OW) first, then swap the first two axes",
-        _then(lambda y, w, b: y.transpose(1, 0, 2, 3).reshape(y.shape)),
+        lambda y: y.swapaxes(0, 1).reshape(y.shape),
     ),
-    Mistake(O_FIRST + "swap the first two axes at the end", _then(lambda y, w, b: y.transpose(1, 0, 2, 3))),
-    Mistake(
+    result(O_FIRST + "swap the first two axes at the end", lambda y: y.swapaxes(0, 1)),
+    given(
         "your filters are mixed up: weight.reshape(C*KH*KW, O) tears them apart; reshape to (O, C*KH*KW), then turn it",
-        _of(lambda x, w, b, s, p: (x, _mixed(w), b, s, p)),
+        weight=_mixed,
     ),
 )
 
@@ -244,7 +231,7 @@ CONVOLUTION_CASES = (
 )
 
 conv2d_loops = Spec(
-    reference=ops.conv2d_loops,
+    reference=ops.conv2d,
     answers=CONVOLUTIONS,
     cases=CONVOLUTION_CASES,
     points=3,
@@ -270,51 +257,28 @@ conv2d_loops = Spec(
 # im2col
 
 
-def _patches(x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
-    """The columns with every axis apart: (C, KH, KW, N, OH, OW)."""
-    (n, c), size = x.shape[:2], ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
-    return ops.im2col(x, kernel_size, stride, padding).reshape(c, *kernel_size, n, *size)
+def _columns(change: Callable[[Array], Array]) -> Function:
+    """Columns made of the windows with every axis apart, (C, KH, KW, N, OH, OW), as `change` leaves them."""
+
+    def changed(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+        size = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+        six = y.reshape(x.shape[1], *kernel_size, len(x), *size)
+        return change(six).reshape(y.shape)
+
+    return changed
 
 
-def _columns_in_order(*axes: int) -> Function:
-    """A mistake in the order of the six axes; the first three still make the rows."""
-
-    def wrong(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
-        patches = _patches(x, kernel_size, stride, padding)
-        rows = patches[..., 0, 0, 0].size
-        return np.ascontiguousarray(patches.transpose(axes)).reshape(rows, -1)
-
-    return wrong
+def _alike(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+    """What column by column makes, inside a window or from window to window. ValueError where these differ."""
+    inside, between = (change(y, x, kernel_size, stride, padding) for change in (WINDOWS_BY_COLUMN, PLACES_BY_COLUMN))
+    if not np.array_equal(inside, between):
+        raise ValueError("the mistakes differ")
+    return inside
 
 
-def _columns_then(change: Callable[[Array], Array]) -> Function:
-    """A mistake after the right columns were made."""
-
-    def wrong(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
-        return np.ascontiguousarray(change(ops.im2col(x, kernel_size, stride, padding)))
-
-    return wrong
-
-
-def _turned_windows(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
-    patches = _patches(x, kernel_size, stride, padding)
-    return patches[:, ::-1, ::-1].reshape(patches[..., 0, 0, 0].size, -1)
-
-
-def _whichever(*mistakes: Function) -> Function:
-    """What all these mistakes make, where the case cannot tell them apart; ValueError where it can."""
-
-    def wrong(**inputs: Any) -> Array:
-        first, *others = (mistake(**inputs) for mistake in mistakes)
-        if any(not np.array_equal(first, other) for other in others):
-            raise ValueError("the mistakes differ")
-        return first
-
-    return wrong
-
-
-WINDOWS_BY_COLUMN = _columns_in_order(0, 2, 1, 3, 4, 5)
-POSITIONS_BY_COLUMN = _columns_in_order(0, 1, 2, 3, 5, 4)
+WINDOWS_BY_COLUMN = _columns(lambda six: six.swapaxes(1, 2))
+PLACES_BY_COLUMN = _columns(lambda six: six.swapaxes(4, 5))
+IN_A_LOOP = "is `return` inside a loop?"
 
 im2col = Spec(
     reference=ops.im2col,
@@ -347,31 +311,26 @@ im2col = Spec(
         "    columns[:, at] = window.reshape(-1)\n"
         "    at += 1",
     ),
-    mistakes=[
-        Mistake(
-            "only the first column is written: is `return` inside a loop?", _columns_then(lambda c: _first_of(c, 1))
+    mistakes=(
+        result(f"only the first column is written: {IN_A_LOOP}", lambda y: first_of(y, 1)),
+        result(f"only the first row is written: {IN_A_LOOP}", lambda y: first_of(y, 0)),
+        result("out of order: go row by row, inside a window and from window to window", _alike),
+        result("each of your rows is a window: windows stand in columns, so transpose", lambda y: y.T),
+        result("one window a row, reshaped, is not one window a column: transpose", lambda y: y.T.reshape(y.shape)),
+        result(
+            "rows out of order: they go (C, KH, KW); yours go (KH, KW, C)",
+            _columns(lambda six: six.transpose(1, 2, 0, 3, 4, 5)),
         ),
-        Mistake("only the first row is written: is `return` inside a loop?", _columns_then(lambda c: _first_of(c, 0))),
-        Mistake(
-            "out of order: go row by row, inside a window and from window to window",
-            _whichever(WINDOWS_BY_COLUMN, POSITIONS_BY_COLUMN),
+        result("rows out of order: flatten each window row by row; yours go column by column", WINDOWS_BY_COLUMN),
+        result(
+            "columns out of order: they go (N, OH, OW); yours go (OH, OW, N)",
+            _columns(lambda six: six.transpose(0, 1, 2, 4, 5, 3)),
         ),
-        Mistake("each of your rows is a window: windows stand in columns, so transpose", _columns_then(lambda c: c.T)),
-        Mistake(
-            "one window a row, reshaped, is not one window a column: transpose",
-            _columns_then(lambda c: c.T.reshape(c.shape)),
-        ),
-        Mistake("rows out of order: they go (C, KH, KW); yours go (KH, KW, C)", _columns_in_order(1, 2, 0, 3, 4, 5)),
-        Mistake("rows out of order: flatten each window row by row; yours go column by column", WINDOWS_BY_COLUMN),
-        Mistake("columns out of order: they go (N, OH, OW); yours go (OH, OW, N)", _columns_in_order(0, 1, 2, 4, 5, 3)),
-        Mistake("columns out of order: the window moves row by row; yours moves column by column", POSITIONS_BY_COLUMN),
-        Mistake("your windows are turned by 180 degrees: read them as they lie in the image", _turned_windows),
-        Mistake(STRIDE, lambda x, kernel_size, stride=1, padding=0: ops.im2col(x, kernel_size, 1, padding)),
-        Mistake(
-            "the padding is missing: put zeros on all four sides before you cut the windows",
-            lambda x, kernel_size, stride=1, padding=0: ops.im2col(x, kernel_size, stride),
-        ),
-    ],
+        result("columns out of order: the window moves row by row; yours moves column by column", PLACES_BY_COLUMN),
+        result(TURNED, _columns(lambda six: six[:, ::-1, ::-1])),
+        given(STRIDE, stride=1),
+        given("the padding is missing: put zeros on all four sides before you cut the windows", padding=0),
+    ),
 )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution import gaps, nhwc
-from unrolled.checks.exercises.l02_convolution.dilation import places
+from unrolled.checks.exercises.l02_convolution import dilation, nhwc
 from unrolled.checks.exercises.l02_convolution.exercises import (
     BATCH,
     CONVOLUTION_MISTAKES,
@@ -44,8 +43,8 @@ def _with_gaps(sizes: Inputs, rng: np.random.Generator) -> Inputs:
 
 
 conv2d_output_size_dilated = Spec(
-    reference=gaps.output_size,
-    answers=(ops.conv2d_output_size, *CONVOLUTIONS, ops.im2col, Windows.over, places),
+    reference=dilation.output_size,
+    answers=(ops.conv2d_output_size, *CONVOLUTIONS, ops.im2col, Windows.over),
     cases=[
         case("a 7 x 7 image, 3 x 3 kernel, dilation 1", size=(7, 7), kernel_size=(3, 3)),
         case("a 7 x 7 image, 3 x 3 kernel, dilation 2", size=(7, 7), kernel_size=(3, 3), dilation=2),
@@ -67,7 +66,7 @@ conv2d_output_size_dilated = Spec(
         "reach = dilation * (kernel_size[0] - 1) + 1\n"
         "oh = (size[0] + 2 * padding - reach) // stride + 1\now = (the same with [1])\nreturn oh, ow",
     ),
-    mistakes=gaps.size_mistakes(SIZE_MISTAKES),
+    mistakes=dilation.size_mistakes(SIZE_MISTAKES),
 )
 
 
@@ -86,7 +85,7 @@ def _random_dilated(rng: np.random.Generator) -> Inputs:
 
 
 conv2d_loops_dilated = Spec(
-    reference=gaps.conv2d,
+    reference=dilation.conv2d,
     answers=CONVOLUTIONS,
     cases=[
         case("the text's 4 x 4 example, dilation 2", x=DIGITS, weight=POWERS, dilation=2),
@@ -139,7 +138,7 @@ conv2d_loops_dilated = Spec(
         "        total += pixel * weight[filter_, channel, i, j]\n"
         "    y[image, filter_, row, column] = total",
     ),
-    mistakes=gaps.convolution_mistakes(CONVOLUTION_MISTAKES),
+    mistakes=(*dilation.GAP_MISTAKES, *CONVOLUTION_MISTAKES),
     rung=conv2d_loops.rung,
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.dilation import col2im_dilated, padded_back, places
+from unrolled.checks.exercises.l02_convolution.dilation import col2im_dilated, output_size, padded_back
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE
 from unrolled.checks.exercises.l04_backprop.gradients import with_item
 from unrolled.checks.spec import Function, Inputs, Mistake
@@ -54,7 +54,7 @@ def _rearranged_columns(arrange: Callable[[Array], Array], *axes: int) -> Functi
     def wrong(
         columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
     ) -> Array:
-        six = (x_shape[1], *kernel_size, x_shape[0], *places(x_shape[2:], kernel_size, stride, padding, dilation))
+        six = (x_shape[1], *kernel_size, x_shape[0], *output_size(x_shape[2:], kernel_size, stride, padding, dilation))
         taken = columns.reshape([six[axis] for axis in axes]).transpose(np.argsort(axes))
         mixed = arrange(taken).reshape(columns.shape)
         return col2im_dilated(mixed, x_shape, kernel_size, stride, padding, dilation)
@@ -73,7 +73,7 @@ def _stride_one(
     """Windows placed side by side, whatever the stride."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
+    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
     for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
         x[image, :, row : row + dilation * kh : dilation, column : column + dilation * kw : dilation] += columns[
             :, at
@@ -86,7 +86,7 @@ def _overwritten_by_places(
 ) -> Array:
     """Place by place in the window, and the last one to come stays."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
+    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
     six = columns.reshape(c, kh, kw, n, oh, ow)
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
     for i, j in np.ndindex(kh, kw):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.dilation import Sizes, places
+from unrolled.checks.exercises.l02_convolution.dilation import Sizes, output_size
 from unrolled.checks.exercises.l02_convolution.nhwc import pad
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE
 from unrolled.checks.exercises.l04_backprop.gradients import with_item
@@ -25,7 +25,7 @@ def any_dilated_columns(rng: np.random.Generator) -> Inputs:
     spans = (dilation * (k - 1) + 1 for k in kernel_size)
     h, w = (int(max(1, span - 2 * padding) + rng.integers(0, 6)) for span in spans)
     n, c = (int(count) for count in rng.integers(1, 4, 2))
-    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
+    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
     columns = rng.standard_normal((c * kernel_size[0] * kernel_size[1], n * oh * ow)).astype(np.float32)
     return {
         "columns": columns,
@@ -42,7 +42,7 @@ def _without_gaps(
 ) -> Array:
     """As many windows as there are with the dilation, and none inside of them."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = places((h, w), kernel_size, stride, padding, dilation)
+    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
     six = columns.reshape(c, kh, kw, n, oh, ow)
     for i, j in np.ndindex(kh, kw):

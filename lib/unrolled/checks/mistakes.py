@@ -1,0 +1,103 @@
+"""Usual mistakes: what a learner may have done, told by the result that it leads to.
+
+Most are the exercise's reference with another argument or another result:
+
+    given("the stride is missing", stride=1)
+    given("the kernel is transposed", weight=lambda weight: weight.swapaxes(2, 3))
+    result("each of your rows is a window: transpose", lambda y: y.T)
+    result("the bias is subtracted: add it", lambda y, bias: y - 2 * bias)
+
+So they hold for a variant of the exercise as well, with the variant's reference. What a function here is called with
+follows from the names of its parameters, which are those of the reference.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from unrolled.device import Array
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A usual mistake: if the learner's result is the same as its, the check says `says`.
+
+    The result is that of `function`, or of the exercise's reference where there is none. `given` are arguments that
+    take the place of the case's, by name: values, or functions of the case's own. `result` makes another result of it.
+    """
+
+    says: str
+    function: Function | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    result: Function | None = None
+
+    def of(self, reference: Function) -> Function:
+        """Return the wrong function, where `reference` is the right one."""
+        if self.function is not None and not self.given and self.result is None:
+            return self.function
+        made = self.function or reference
+
+        def wrong(*positional: Any, **named: Any) -> Any:
+            bound = _signature(made).bind(*positional, **named)
+            bound.apply_defaults()
+            known = dict(bound.arguments)
+            for name, change in self.given.items():
+                bound.arguments[name] = _called(change, known) if callable(change) else change
+            y = made(*bound.args, **bound.kwargs)
+            return y if self.result is None else _called(self.result, known, y)
+
+        return wrong
+
+
+def given(says: str, /, function: Function | None = None, **arguments: Any) -> Mistake:
+    """Return the mistake of calling the reference, or `function`, with these arguments in place of the case's."""
+    return Mistake(says, function, given=arguments)
+
+
+def result(says: str, change: Function, function: Function | None = None) -> Mistake:
+    """Return the mistake of making `change(result, …)` of the result of the reference, or of `function`."""
+    return Mistake(says, function, result=change)
+
+
+def converted(mistake: Mistake, reference: Function, back: Function | None = None, /, **arguments: Function) -> Mistake:
+    """Return a mistake in `reference` as a mistake in another function, such as one with its axes in another order.
+
+    `arguments` make those of `reference` of the other's, by name; what it has no parameter for is left out. `back`
+    makes the other's result of that of `reference`.
+    """
+    own = _signature(reference).parameters
+
+    def wrong(**inputs: Any) -> Any:
+        changed = {name: _called(change, inputs) for name, change in arguments.items()}
+        y = mistake.of(reference)(**{name: value for name, value in (inputs | changed).items() if name in own})
+        return y if back is None else back(y)
+
+    return Mistake(mistake.says, wrong)
+
+
+def first_of(y: Array, axis: int) -> Array:
+    """Return y with zeros everywhere but at the first place along an axis."""
+    first = np.zeros_like(y)
+    place = (slice(None),) * axis + (0,)
+    first[place] = y[place]
+    return first
+
+
+def _called(change: Function, known: Mapping[str, Any], *first: Any) -> Any:
+    """What a function returns for the values that its parameters name, after those that come first."""
+    parameters = list(_signature(change).parameters.values())[len(first) :]
+    wanted = [each for each in parameters if each.name in known or each.default is each.empty]
+    return change(*first, **{each.name: known[each.name] for each in wanted})
+
+
+@lru_cache(maxsize=1000)
+def _signature(function: Function) -> inspect.Signature:
+    return inspect.signature(function)
