@@ -13,8 +13,7 @@ from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
 from unrolled_grader import refusal
-from unrolled_grader.box import sandbox
-from unrolled_grader.box.lease import lease
+from unrolled_grader.box import lease, sandbox
 from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course, CourseError
 from unrolled_grader.jobs import job, record
@@ -96,7 +95,7 @@ class Grading(Course):
         """
         if handed.problem or problem:
             return self._refuse(handed, handed.problem or problem)
-        with lease.working():
+        with lease.ours.working():
             result = self._convert(Autograde, handed)
             kept = record.finished(self.grades, handed.student, handed.lesson)
             if result["success"] and kept is not None and kept.digest == handed.digest:

@@ -15,7 +15,7 @@ from unrolled import checks
 from unrolled.checks import Spec
 from unrolled.checks.spec import gpu_case, normal
 from unrolled_grader.box import gpu, sandbox
-from unrolled_grader.judge import walk
+from unrolled_grader.judge import checking
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts, judge
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
@@ -64,7 +64,7 @@ def test_honest_work_earns(boxed: bool) -> None:
 
 
 def test_the_judge_finds_what_the_learner_finds_in_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "derived", lambda seed, name: checks.VISIBLE_SEED)
+    monkeypatch.setattr(checking, "derived", lambda seed, name: checks.VISIBLE_SEED)
     layers = {"right": gpu_specs.RIGHT, "always": gpu_specs.ALWAYS_GPU}
     layers |= {name.replace(" ", "_"): source for name, (source, *_) in gpu_specs.WRONG.items()}
     clocks = {"clock": gpu_specs.HONEST_TIME, "lies": gpu_specs.TIMED["the clock that lies"][0]}
@@ -78,7 +78,7 @@ def test_the_judge_finds_what_the_learner_finds_in_the_same_words(monkeypatch: p
 
 def test_a_real_gpu_gets_the_cases_whose_inputs_can_go_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the judge keeps, such as the work to be timed, takes no arrays of a GPU that only the worker reaches."""
-    monkeypatch.setattr(walk.Walk, "_wants_gpu", True)  # the worker's own simulated GPU stands for a real one
+    monkeypatch.setattr(checking.Checking, "wants_gpu", True)  # the worker's own simulated GPU stands for a real one
     assert points(judged(gpu_specs.GPU_TIME, {"a": gpu_specs.HONEST_TIME})) == {"a": 1}
     assert points(judged(gpu_specs.LAYER, {"a": gpu_specs.RIGHT})) == {"a": 2}
     wrong = judged(gpu_specs.LAYER, {"a": gpu_specs.RIGHT + MEETS_ITS_OWN})
@@ -114,7 +114,7 @@ def test_a_machine_that_is_killed_once_costs_nothing(monkeypatch: pytest.MonkeyP
             started.append(self)
             super().__init__(boxed=boxed)
 
-    monkeypatch.setattr(walk, "SimulatedGPU", Mortal)
+    monkeypatch.setattr(checking, "SimulatedGPU", Mortal)
     assert points(judged(gpu_specs.LAYER, {"a": gpu_specs.RIGHT})) == {"a": 2}
     assert len(started) == 2
 
@@ -126,7 +126,7 @@ def test_a_machine_that_always_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> 
             os.kill(self.pid, signal.SIGKILL)
             return guarded
 
-    monkeypatch.setattr(walk, "SimulatedGPU", Mortal)
+    monkeypatch.setattr(checking, "SimulatedGPU", Mortal)
     (score,) = judged(gpu_specs.LAYER, {"a": gpu_specs.RIGHT}).scores
     assert (score.verdict, score.points) == ("crashed", 0)
     assert "the simulated GPU ended" in score.detail

@@ -39,9 +39,9 @@ class Taker(threading.Thread):
         self.has_it.set()
 
     def stands_in_line(self) -> bool:
-        """Whether it has the gate, and waits there for its turn."""
-        (gate,) = self.folder.glob("*.gate")
-        with gate.open("r+") as file:
+        """Whether it has the lock on entry, and waits for the place."""
+        (entry,) = self.folder.glob("*.entry")
+        with entry.open("r+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -105,15 +105,16 @@ def test_a_lease_on_something_else_is_one_by_name(tmp_path: Path) -> None:
         Lease(tmp_path / "lease", []).take()
 
 
-def test_a_killed_process_gives_back_its_turn_and_its_seat(tmp_path: Path) -> None:
+def test_a_killed_process_gives_back_its_place(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path / "lease")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         beside = Lease(tmp_path / "lease", PLACES)
         assert beside.cores() == {2, 3}
-        waiting = Taker(tmp_path / "lease", alone=False, places=PLACES)
-        assert not waiting.has_it.wait(SHORT)  # in the first set, where the holder is alone
+        waiting = Taker(tmp_path / "lease", alone=False, places=PLACES)  # in the first set, where the holder is
+        assert eventually((tmp_path / "lease" / "cores-0+2.process1").exists)
+        assert not waiting.has_it.wait(SHORT)
         holder.send_signal(signal.SIGKILL)
         assert waiting.has_it.wait(60)  # though its child still runs: until nobody holds the other end of stdin
         assert Lease(tmp_path / "lease", PLACES).cores() == {0, 1}

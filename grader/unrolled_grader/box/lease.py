@@ -1,6 +1,6 @@
 """A lease on a part of this machine: several gradings may work there side by side, but what is timed runs alone.
 
-The machine's cores are divided into sets; a process belongs to one of them from its first turn on, and its workers are
+The machine's cores are divided into sets; a process belongs to one of them from its first lease on, and its workers are
 to stay on that set's cores. Lock files in the temporary folder hold for all gradings of one user on one machine:
 `unrolled grade` with its processes, Dask workers, nbgrader, formgrader. The system gives a lock back when the process
 that holds it ends, however it ends. Where there are no such locks (Windows) a lease is always granted.
@@ -48,28 +48,29 @@ class Lease:
         self._held = False
 
     def take(self, *, alone: bool = False) -> None:
-        """Wait for a turn: beside others, or `alone`. What this process held before, it gives back first.
+        """Wait for the place: beside others, or `alone`. What this process held before, it gives back first.
 
-        Who waits to be alone stands at the gate, so that nobody who comes later is served before.
+        Requests are served in their order: who waits to be alone holds the lock on entry, so that nobody who comes
+        later is served before.
         """
         if not AVAILABLE:
             return
-        _, gate, turn = self._choice()
+        _, entry, use = self._choice()
         self.release()
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(turn, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
+        fcntl.flock(entry, fcntl.LOCK_EX)
+        fcntl.flock(use, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(entry, fcntl.LOCK_UN)
         self._held = True
 
     def release(self) -> None:
-        """Give the turn back."""
+        """Give the place back."""
         if self._chosen is not None:
             fcntl.flock(self._chosen[2], fcntl.LOCK_UN)
         self._held = False
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """A turn beside others for the block; what was held before is held again after it."""
+        """Hold the place beside others for the block; what was held before is held again after it."""
         held = self._held
         self.take()
         try:
@@ -85,20 +86,20 @@ class Lease:
         return self._choice()[0].cores if AVAILABLE else frozenset()
 
     def _choice(self) -> tuple[Place, int, int]:
-        """This process's place for good, with its gate and its turn."""
+        """This process's place for good, with its locks on entry and on use."""
         if self._chosen is None:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            place = self._seated(core_sets() if self._places is None else self._places)
-            self._chosen = place, self._open(f"{place.name}.gate"), self._open(f"{place.name}.turn")
+            place = self._emptiest(core_sets() if self._places is None else self._places)
+            self._chosen = place, self._open(f"{place.name}.entry"), self._open(f"{place.name}.use")
         return self._chosen
 
-    def _seated(self, places: Sequence[Place]) -> Place:
-        """The place with the first free seat, first seats first; the seat is this process's until it ends."""
+    def _emptiest(self, places: Sequence[Place]) -> Place:
+        """The place that the fewest processes have. Each holds a numbered lock there until it ends."""
         if not places:
             raise ValueError("places must name at least one place, got none")
-        for seat in itertools.count():
+        for number in itertools.count():
             for place in places:
-                file = self._open(f"{place.name}.seat{seat}")
+                file = self._open(f"{place.name}.process{number}")
                 with suppress(BlockingIOError):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     return place
@@ -139,5 +140,5 @@ def _first_sibling(core: int) -> int:
         return core
 
 
-lease = Lease()
+ours = Lease()
 """The lease of this process."""

@@ -20,8 +20,7 @@ from nbformat.v4 import new_output
 
 from unrolled.checks import Report, Spec
 from unrolled.timing import Verdict
-from unrolled_grader.box import sandbox
-from unrolled_grader.box.lease import lease
+from unrolled_grader.box import lease, sandbox
 from unrolled_grader.judge.embedded import embedded
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.outputs import MARK
@@ -80,7 +79,7 @@ def judge(submission: Submission, options: Options = Options()) -> Verdicts:
     """
     if options.sandbox and (problem := sandbox.problem()):
         raise sandbox.SandboxError(problem)
-    with lease.working():
+    with lease.ours.working():
         return _judge(submission, options)
 
 
