@@ -30,12 +30,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from nbformat import NotebookNode
-from unrolled.notebook.cells import grade_id
 
 import common
 from operating_curve import BUSY_SOURCE
 from unrolled import checks
 from unrolled.notebook import cells
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.judge import walk
 
 CORES = 2

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nbformat import NotebookNode
+
 from unrolled.notebook.cells import grade_id
 
 Cells = list[dict[str, Any]]

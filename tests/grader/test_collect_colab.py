@@ -10,8 +10,8 @@ import pytest
 from lms_exports import CLASS, Upload, canvas_zip, roster_csv
 from nbformat import NotebookNode
 from small_course import GOOD, LESSON, SPECS, answered, released, rows
-from unrolled.notebook.cells import grade_id
 
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.classroom import gradebook, roster
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import job

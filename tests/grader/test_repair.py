@@ -12,8 +12,8 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 from small_course import GOOD, LESSON, SPECS, answered, released
-from unrolled.notebook.cells import grade_id
 
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.judge import opening, repair
 
 IN_ORDER = ["double", "check_double", "total", "check_total", "explain_total"]

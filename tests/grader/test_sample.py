@@ -61,8 +61,9 @@ def judged(student: str, lesson: str) -> dict[str, checks.Report]:
 
 def test_the_class_is_what_the_readme_lists() -> None:
     assert tuple(LOST) == sample.STUDENTS
-    folders = {folder.name for folder in (ROOT / "grader" / "sample_class").iterdir() if folder.is_dir()}
-    assert folders == set(sample.STUDENTS) - {"perfect", "untouched"}
+    files = (ROOT / "grader" / "sample_class").glob("*.py")
+    classes = {name for file in files for name in re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.M)}
+    assert classes == set(sample.STUDENTS) - {"perfect", "untouched"}
 
 
 @pytest.mark.parametrize("student", sample.STUDENTS)
@@ -91,7 +92,7 @@ def test_no_student_hands_in_marks_of_solutions(tmp_path: Path) -> None:
 
 
 def test_where_a_class_has_a_variant_the_sample_class_answers_it_like_the_solution(tmp_path: Path) -> None:
-    """The overlay's function is of an exercise that is not asked there; a misspelt one is still refused."""
+    """The student's function is of an exercise that is not asked there; a misspelt one is still refused."""
     lesson = "02_convolution"
     for folder in ("notebooks", "solutions"):
         text = (ROOT / folder / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8")
@@ -99,12 +100,12 @@ def test_where_a_class_has_a_variant_the_sample_class_answers_it_like_the_soluti
         changed = text.replace('"grade_id": "im2col"', '"grade_id": "im2col_nhwc"')
         assert changed != text
         (tmp_path / folder / lesson / f"{lesson}.ipynb").write_text(changed, encoding="utf-8")
-    overlay = tmp_path / "grader" / "sample_class" / "slow" / "lesson02.py"
-    overlay.parent.mkdir(parents=True)
-    overlay.write_text("def im2col():\n    return 'overlay'\n", encoding="utf-8")
+    file = tmp_path / "grader" / "sample_class" / "lesson02.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("class slow:\n    def im2col():\n        return 'changed'\n", encoding="utf-8")
     sources = {cells.grade_id(cell): cell.source for cell in sample.notebook(tmp_path, "slow", lesson).cells}
     assert sources["im2col_nhwc"].startswith("def im2col")
-    assert not any("'overlay'" in source for source in sources.values())
-    overlay.write_text("def im2coll():\n    pass\n", encoding="utf-8")
+    assert not any("'changed'" in source for source in sources.values())
+    file.write_text("class slow:\n    def im2coll():\n        pass\n", encoding="utf-8")
     with pytest.raises(ValueError, match="im2coll"):
         sample.notebook(tmp_path, "slow", lesson)

@@ -11,9 +11,9 @@ import jupytext
 import nbformat
 import pytest
 from lessons_found import ROOT
-from unrolled.notebook.cells import grade_id
 
 from unrolled import checks
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.build import variants
 
 ANSWER = re.compile(r"^ +# your code here|^ +### BEGIN SOLUTION", re.MULTILINE)

@@ -13,9 +13,9 @@ from lms_exports import CLASS, Upload, canvas_zip, roster_csv, zipped
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from page import Walk
-from unrolled.notebook.cells import grade_id
 
 from unrolled.notebook import cells, handin
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.build import sample
 
 START, CONVOLUTION = "00_start_here", "02_convolution"

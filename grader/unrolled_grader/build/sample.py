@@ -1,21 +1,23 @@
 """The sample class: what eight students hand in, made from the lessons' own solutions and a few changed functions.
 
-`grader/sample_class/STUDENT/lessonNN.py` holds the functions in which a student differs from the solution; a function
-goes into the cell with its name as grade_id. `perfect` differs in none, and `untouched` hands in what was handed out.
+`grader/sample_class/lessonNN.py` holds the functions in which students differ from the solution, in a class a student;
+a function goes into the cell with its name as grade_id. `perfect` differs in none, and `untouched` hands in what was
+handed out.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from unrolled.notebook.cells import grade_id
 
 from unrolled import checks
 from unrolled.notebook import cells
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.build.authoring import BEGIN, END
 
 STUDENTS = ("perfect", "untouched", "slow", "off_by_one", "wrong_dtype", "raises", "endless", "another_way")
@@ -40,10 +42,10 @@ def notebook(root: Path, student: str, lesson: str) -> NotebookNode:
     if student == "untouched":
         return handed_out
     answers = _solved(_read(root, "solutions", lesson))
-    overlay = root / "grader" / "sample_class" / student / f"lesson{lesson[:2]}.py"
-    changed = functions(overlay.read_text(encoding="utf-8")) if overlay.exists() else {}
+    file = root / "grader" / "sample_class" / f"lesson{lesson[:2]}.py"
+    changed = _answers(file, student) if file.exists() else {}
     if strangers := changed.keys() - answers.keys() - _replaced(answers):
-        raise ValueError(f"{overlay} has {sorted(strangers)}, but {lesson} has only {sorted(answers)}")
+        raise ValueError(f"{file}: {student} has {sorted(strangers)}, but {lesson} has only {sorted(answers)}")
     answers |= changed
     for cell in handed_out.cells:
         cell.source = answers.get(grade_id(cell) or "", cell.source)
@@ -55,10 +57,22 @@ def _replaced(answers: Collection[str]) -> set[str]:
     return {name for name, others in checks.variants().items() if any(f"{name}_{one}" in answers for one in others)}
 
 
+def _answers(file: Path, student: str) -> dict[str, str]:
+    """The source of each function in the student's class, by name; none if the file has no class of that name."""
+    source = file.read_text(encoding="utf-8")
+    theirs = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == student)
+    return {name: text for node in theirs for name, text in _functions(node.body, source)}
+
+
 def functions(source: str) -> dict[str, str]:
-    """The source of each function of a module, by name."""
-    found = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
-    return {node.name: ast.get_source_segment(source, node) or "" for node in found}
+    """Return the source of each function of a module, by name."""
+    return dict(_functions(ast.parse(source).body, source))
+
+
+def _functions(body: Sequence[ast.stmt], source: str) -> Iterator[tuple[str, str]]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, textwrap.dedent(ast.get_source_segment(source, node, padded=True) or "")
 
 
 def _solved(solution: NotebookNode) -> dict[str, str]:

@@ -26,9 +26,9 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import capture_log, compute_checksum, is_solution
-from unrolled.notebook.cells import grade_id
 
 from unrolled.notebook import cells
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.classroom.roster import Person
 
 

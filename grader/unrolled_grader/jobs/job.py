@@ -19,12 +19,12 @@ from typing import Any
 import nbformat
 import numpy as np
 from nbformat import NotebookNode
-from unrolled.notebook.cells import grade_id
 
 import unrolled
 import unrolled_grader
 from unrolled import checks
 from unrolled.notebook import cells
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.box.sandbox import SandboxError
 from unrolled_grader.box.zygote import ZygoteError
 from unrolled_grader.jobs import record, versions

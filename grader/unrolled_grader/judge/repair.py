@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
-from unrolled.notebook.cells import grade_id
 
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.judge.evidence import CELL
 from unrolled_grader.judge.opening import bound, new_cell
 

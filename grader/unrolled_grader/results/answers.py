@@ -6,8 +6,8 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum, is_grade, is_solution
-from unrolled.notebook.cells import grade_id
 
+from unrolled.notebook.cells import grade_id
 from unrolled_grader.jobs import record
 
 SCHEMA = """

@@ -1,0 +1,163 @@
+"""Lesson 02: the functions in which a student of the sample class differs from the solution, a class a student."""
+
+import numpy as np
+
+from unrolled import ops
+
+
+class slow:
+    """Right, and a loop over images and positions where one product was asked for."""
+
+    def conv2d_gemm(x, weight, bias=None, stride=1, padding=0):
+        (o, _, kh, kw), n = weight.shape, len(x)
+        oh, ow = ops.conv2d_output_size(x.shape[2:], (kh, kw), stride, padding)
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        rows = weight.reshape(o, -1)
+        y = np.empty((n, o, oh, ow), dtype=x.dtype)
+        for image in range(n):
+            for row in range(oh):
+                for column in range(ow):
+                    top, left = row * stride, column * stride
+                    window = padded[image, :, top : top + kh, left : left + kw]
+                    y[image, :, row, column] = rows @ window.ravel()
+                    if bias is not None:
+                        y[image, :, row, column] += bias
+        return y
+
+
+class off_by_one:
+    """Steps counted instead of positions, and a loop that leaves out the last row."""
+
+    def conv2d_output_size(size, kernel_size, stride=1, padding=0):
+        height = (size[0] + 2 * padding - kernel_size[0]) // stride
+        width = (size[1] + 2 * padding - kernel_size[1]) // stride
+        return height, width
+
+    def conv2d_loops(x, weight, bias=None, stride=1, padding=0):
+        (n, channels, _, _), (filters, _, kh, kw) = x.shape, weight.shape
+        oh, ow = ops.conv2d_output_size(x.shape[2:], (kh, kw), stride, padding)
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        y = np.zeros((n, filters, oh, ow), dtype=x.dtype)
+        for image in range(n):
+            for o in range(filters):
+                for row in range(oh - 1):
+                    for column in range(ow):
+                        total = 0.0 if bias is None else bias[o]
+                        for c in range(channels):
+                            for i in range(kh):
+                                for j in range(kw):
+                                    total += (
+                                        padded[image, c, row * stride + i, column * stride + j] * weight[o, c, i, j]
+                                    )
+                        y[image, o, row, column] = total
+        return y
+
+
+class wrong_dtype:
+    """float64, because np.zeros says so."""
+
+    def conv2d_loops(x, weight, bias=None, stride=1, padding=0):
+        (n, channels, _, _), (filters, _, kh, kw) = x.shape, weight.shape
+        oh, ow = ops.conv2d_output_size(x.shape[2:], (kh, kw), stride, padding)
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        y = np.zeros((n, filters, oh, ow))
+        for image in range(n):
+            for o in range(filters):
+                for row in range(oh):
+                    for column in range(ow):
+                        total = 0.0 if bias is None else bias[o]
+                        for c in range(channels):
+                            for i in range(kh):
+                                for j in range(kw):
+                                    total += (
+                                        padded[image, c, row * stride + i, column * stride + j] * weight[o, c, i, j]
+                                    )
+                        y[image, o, row, column] = total
+        return y
+
+    def im2col(x, kernel_size, stride=1, padding=0):
+        (n, channels, _, _), (kh, kw) = x.shape, kernel_size
+        oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        columns = np.zeros((channels * kh * kw, n * oh * ow))
+        for image in range(n):
+            for row in range(oh):
+                for column in range(ow):
+                    top, left = row * stride, column * stride
+                    window = padded[image, :, top : top + kh, left : left + kw]
+                    columns[:, (image * oh + row) * ow + column] = window.ravel()
+        return columns
+
+    def conv2d_gemm(x, weight, bias=None, stride=1, padding=0):
+        n, (o, _, kh, kw) = len(x), weight.shape
+        oh, ow = ops.conv2d_output_size(x.shape[2:], (kh, kw), stride, padding)
+        y = np.zeros((o, n * oh * ow))
+        y += weight.reshape(o, -1) @ ops.im2col(x, (kh, kw), stride, padding)
+        if bias is not None:
+            y += bias[:, None]
+        return y.reshape(o, n, oh, ow).swapaxes(0, 1)
+
+
+class raises:
+    """Functions that raise: a window that leaves the image, a name that does not exist."""
+
+    def conv2d_loops(x, weight, bias=None, stride=1, padding=0):
+        (n, channels, h, w), (filters, _, kh, kw) = x.shape, weight.shape
+        y = np.zeros((n, filters, h, w), dtype=x.dtype)
+        for image in range(n):
+            for o in range(filters):
+                for row in range(h):
+                    for column in range(w):
+                        for c in range(channels):
+                            for i in range(kh):
+                                for j in range(kw):
+                                    y[image, o, row, column] += x[image, c, row + i, column + j] * weight[o, c, i, j]
+        return y
+
+    def im2col(x, kernel_size, stride=1, padding=0):
+        return all_windows.reshape(len(x), -1)  # noqa: F821  the mistake
+
+
+class endless:
+    """A loop that never comes to the edge of the image."""
+
+    def conv2d_output_size(size, kernel_size, stride=1, padding=0):
+        positions, edge = [0, 0], 0
+        for axis in range(2):
+            while edge + kernel_size[axis] <= size[axis] + 2 * padding:
+                positions[axis] += 1
+        return tuple(positions)
+
+
+class another_way:
+    """Right, by other ways: counted positions, shifted images, views."""
+
+    def conv2d_output_size(size, kernel_size, stride=1, padding=0):
+        return tuple(len(range(0, s + 2 * padding - k + 1, stride)) for s, k in zip(size, kernel_size, strict=True))
+
+    def conv2d_loops(x, weight, bias=None, stride=1, padding=0):
+        (n, channels, _, _), (filters, _, kh, kw) = x.shape, weight.shape
+        oh, ow = ops.conv2d_output_size(x.shape[2:], (kh, kw), stride, padding)
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        y = np.zeros((n, filters, oh, ow), dtype=x.dtype)
+        for i in range(kh):
+            for j in range(kw):
+                shifted = padded[:, :, i : i + oh * stride : stride, j : j + ow * stride : stride][:, :, :oh, :ow]
+                for o in range(filters):
+                    for c in range(channels):
+                        y[:, o] += shifted[:, c] * weight[o, c, i, j]
+        return y if bias is None else y + bias[:, None, None]
+
+    def im2col(x, kernel_size, stride=1, padding=0):
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, kernel_size, axis=(2, 3))
+        windows = windows[:, :, ::stride, ::stride]  # (N, C, OH, OW, KH, KW)
+        return windows.transpose(1, 4, 5, 0, 2, 3).reshape(x.shape[1] * kernel_size[0] * kernel_size[1], -1)
+
+    def conv2d_gemm(x, weight, bias=None, stride=1, padding=0):
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=(2, 3))
+        y = np.tensordot(weight, windows[:, :, ::stride, ::stride], axes=([1, 2, 3], [1, 4, 5]))  # (O, N, OH, OW)
+        if bias is not None:
+            y += bias[:, None, None, None]
+        return y.swapaxes(0, 1)

@@ -1,0 +1,162 @@
+"""Lesson 03: the functions in which a student of the sample class differs from the solution, a class a student."""
+
+import numpy as np
+
+from unrolled import ops
+
+
+class slow:
+    """Right, and a loop over windows where all of them at once were asked for."""
+
+    def max_unpool2d_mask(values, x, kernel_size):
+        result = np.zeros(x.shape, dtype=values.dtype)
+        for image, channel, row, column in np.ndindex(values.shape):
+            top, left = row * kernel_size, column * kernel_size
+            window = x[image, channel, top : top + kernel_size, left : left + kernel_size]
+            i, j = divmod(int(window.argmax()), kernel_size)
+            result[image, channel, top + i, left + j] = values[image, channel, row, column]
+        return result
+
+    def max_pool2d_overlapping(x, kernel_size, stride):
+        n, c, h, w = x.shape
+        y = np.empty((n, c, (h - kernel_size) // stride + 1, (w - kernel_size) // stride + 1), dtype=x.dtype)
+        for image, channel, row, column in np.ndindex(y.shape):
+            top, left = row * stride, column * stride
+            y[image, channel, row, column] = x[image, channel, top : top + kernel_size, left : left + kernel_size].max()
+        return y
+
+    def max_unpool2d_overlapping(values, x, kernel_size, stride):
+        result = np.zeros(x.shape, dtype=values.dtype)
+        for image, channel, row, column in np.ndindex(values.shape):
+            top, left = row * stride, column * stride
+            window = x[image, channel, top : top + kernel_size, left : left + kernel_size]
+            i, j = divmod(int(window.argmax()), kernel_size)
+            result[image, channel, top + i, left + j] += values[image, channel, row, column]
+        return result
+
+
+class off_by_one:
+    """A loop that leaves out the last row of windows, and a number of steps where one of positions was asked for."""
+
+    def max_pool2d(x, kernel_size):
+        n, c, h, w = x.shape
+        y = np.zeros((n, c, h // kernel_size, w // kernel_size), dtype=x.dtype)
+        for row in range(h // kernel_size - 1):
+            for column in range(w // kernel_size):
+                top, left = row * kernel_size, column * kernel_size
+                y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))
+        return y
+
+    def max_pool2d_overlapping(x, kernel_size, stride):
+        n, c, h, w = x.shape
+        oh, ow = (h - kernel_size) // stride, (w - kernel_size) // stride
+        y = np.full((n, c, oh, ow), -np.inf, dtype=x.dtype)
+        for i in range(kernel_size):
+            for j in range(kernel_size):
+                y = np.maximum(y, x[:, :, i : i + oh * stride : stride, j : j + ow * stride : stride])
+        return y
+
+
+class wrong_dtype:
+    """float64, because np.zeros says so."""
+
+    def max_pool2d(x, kernel_size):
+        n, c, h, w = x.shape
+        y = np.zeros((n, c, h // kernel_size, w // kernel_size))
+        for row in range(y.shape[2]):
+            for column in range(y.shape[3]):
+                top, left = row * kernel_size, column * kernel_size
+                y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))
+        return y
+
+    def max_unpool2d(values, indices, size):
+        n, c = values.shape[:2]
+        result = np.zeros((n * c, size[0] * size[1]))
+        result[np.arange(n * c)[:, None], indices.reshape(n * c, -1)] = values.reshape(n * c, -1)
+        return result.reshape(n, c, *size)
+
+    def max_unpool2d_mask(values, x, kernel_size):
+        largest = ops.max_pool2d(x, kernel_size)
+        (oh, ow), k = values.shape[2:], kernel_size
+        result, waiting = np.zeros(x.shape), np.ones(values.shape, dtype=bool)
+        for i in range(k):
+            for j in range(k):
+                here = waiting & (x[:, :, i : oh * k : k, j : ow * k : k] == largest)
+                result[:, :, i : oh * k : k, j : ow * k : k] = here * values
+                waiting &= ~here
+        return result
+
+
+class raises:
+    """Functions that raise: values of another shape than the places, slices of different lengths."""
+
+    def max_unpool2d(values, indices, size):
+        n, c = values.shape[:2]
+        result = np.zeros((n * c, size[0] * size[1]), dtype=values.dtype)
+        result[np.arange(n * c), indices.reshape(n * c, -1)] = values
+        return result.reshape(n, c, *size)
+
+    def max_unpool2d_overlapping(values, x, kernel_size, stride):
+        largest = ops.max_pool2d(x, kernel_size, stride)
+        result = np.zeros(x.shape, dtype=values.dtype)
+        for i in range(kernel_size):
+            for j in range(kernel_size):
+                here = x[:, :, i::stride, j::stride] == largest
+                result[:, :, i::stride, j::stride] += here * values
+        return result
+
+
+class endless:
+    """A window that never moves on."""
+
+    def max_pool2d(x, kernel_size):
+        n, c, h, w = x.shape
+        y = np.empty((n, c, h // kernel_size, w // kernel_size), dtype=x.dtype)
+        top = 0
+        while top + kernel_size <= h:
+            for column in range(w // kernel_size):
+                left = column * kernel_size
+                window = x[:, :, top : top + kernel_size, left : left + kernel_size]
+                y[:, :, top // kernel_size, column] = window.max(axis=(2, 3))
+        return y
+
+
+class another_way:
+    """Right, by other ways: reshaped images, copied windows, indices that add."""
+
+    def max_pool2d(x, kernel_size):
+        (n, c, h, w), k = x.shape, kernel_size
+        oh, ow = h // k, w // k
+        return x[:, :, : oh * k, : ow * k].reshape(n, c, oh, k, ow, k).max(axis=(3, 5))
+
+    def max_unpool2d(values, indices, size):
+        n, c = values.shape[:2]
+        result = np.zeros((n, c, size[0] * size[1]), dtype=values.dtype)
+        np.put_along_axis(result, indices.reshape(n, c, -1), values.reshape(n, c, -1), axis=2)
+        return result.reshape(n, c, *size)
+
+    def max_unpool2d_mask(values, x, kernel_size):
+        (n, c, oh, ow), k = values.shape, kernel_size
+        h, w = oh * k, ow * k
+        windows = x[:, :, :h, :w].reshape(n, c, oh, k, ow, k).swapaxes(3, 4).reshape(-1, k * k)
+        filled = np.zeros(windows.shape, dtype=values.dtype)
+        filled[np.arange(len(windows)), windows.argmax(axis=1)] = values.reshape(-1)
+        result = np.zeros(x.shape, dtype=values.dtype)
+        result[:, :, :h, :w] = filled.reshape(n, c, oh, ow, k, k).swapaxes(3, 4).reshape(n, c, h, w)
+        return result
+
+    def max_pool2d_overlapping(x, kernel_size, stride):
+        views = np.lib.stride_tricks.sliding_window_view(x, (kernel_size, kernel_size), axis=(2, 3))
+        places = views[:, :, ::stride, ::stride].transpose(4, 5, 0, 1, 2, 3)
+        return np.ascontiguousarray(places).max(axis=(0, 1))
+
+    def max_unpool2d_overlapping(values, x, kernel_size, stride):
+        (n, c, oh, ow), (h, w) = values.shape, x.shape[2:]
+        views = np.lib.stride_tricks.sliding_window_view(x, (kernel_size, kernel_size), axis=(2, 3))
+        winners = views[:, :, ::stride, ::stride].reshape(n, c, oh, ow, -1).argmax(axis=-1)
+        rows = np.arange(oh)[:, None] * stride + winners // kernel_size
+        columns = np.arange(ow) * stride + winners % kernel_size
+        result = np.zeros((n * c, h * w), dtype=values.dtype)
+        indices = (rows * w + columns).reshape(n * c, -1)
+        np.add.at(result, (np.arange(n * c)[:, None], indices), values.reshape(n * c, -1))
+        return result.reshape(x.shape)
