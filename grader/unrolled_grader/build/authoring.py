@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
+from unrolled_grader.build import listed
 from unrolled_grader.build.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Change:
-    """A file of solutions/ or notebooks/ that is not what its lesson makes. `kind`: missing, differs or stale."""
+    """A notebook or page that is not what the lessons make of it. `kind`: missing, differs or stale."""
 
     kind: str
     path: str
@@ -126,12 +127,13 @@ def check(root: Path) -> list[Change]:
 
 
 def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
-    """Compare the notebooks under `root` with what was made of the lessons, byte by byte."""
+    """Compare what is under `root` with what was made of the lessons, byte by byte."""
     there = {
         file.relative_to(root).as_posix()
         for folder in (SOLUTIONS, NOTEBOOKS)
         for file in root.glob(f"{folder}/*/*.ipynb")
     }
+    there |= {path for path in made if (root / path).is_file()}
     changes = [Change("stale", path) for path in there - made.keys()]
     changes += [Change("missing", path) for path in made.keys() - there]
     changes += [Change("differs", path) for path in made.keys() & there if (root / path).read_bytes() != made[path]]
@@ -141,7 +143,7 @@ def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
 def make(
     root: Path, variants: Mapping[str, str] | None = None, lessons: Iterable[str] | None = None
 ) -> dict[str, bytes]:
-    """The bytes of the course's notebooks, by path relative to `root`, made in a temporary folder.
+    """The bytes of the course's notebooks and of pages that list them, by path relative to `root`.
 
     `variants` gives, for an exercise, the suffix of the variant that stands in its place, as in {"im2col": "nhwc"}, by
     default what course.json in `root` chooses; `lessons` are those to make, by default all. Raises LessonError if one
@@ -160,10 +162,11 @@ def make(
         for name, file in files.items():
             _write(Path(scratch, SOLUTIONS, name, f"{name}.ipynb"), solution_notebook(file, address, wanted))
         generate(Path(scratch), nbgrader_config(root), list(files))
-        return {
+        made = {
             file.relative_to(scratch).as_posix(): file.read_bytes()
             for file in sorted(Path(scratch).glob("*/*/*.ipynb"))
         }
+    return made if lessons is not None else made | listed.pages(root, files)
 
 
 def _chosen(root: Path) -> Mapping[str, str]:

@@ -42,11 +42,10 @@ def notebook(root: Path, student: str, lesson: str) -> NotebookNode:
     if student == "untouched":
         return handed_out
     answers = _solved(_read(root, "solutions", lesson))
-    file = root / "grader" / "sample_class" / f"lesson{lesson[:2]}.py"
-    changed = _answers(file, student) if file.exists() else {}
-    if strangers := changed.keys() - answers.keys() - _replaced(answers):
-        raise ValueError(f"{file}: {student} has {sorted(strangers)}, but {lesson} has only {sorted(answers)}")
-    answers |= changed
+    theirs = changed(root, student, lesson)
+    if strangers := theirs.keys() - answers.keys() - _replaced(answers):
+        raise ValueError(f"{student} has {sorted(strangers)} for {lesson}, which has only {sorted(answers)}")
+    answers |= theirs
     for cell in handed_out.cells:
         cell.source = answers.get(grade_id(cell) or "", cell.source)
     return handed_out
@@ -57,9 +56,10 @@ def _replaced(answers: Collection[str]) -> set[str]:
     return {name for name, others in checks.variants().items() if any(f"{name}_{one}" in answers for one in others)}
 
 
-def _answers(file: Path, student: str) -> dict[str, str]:
-    """The source of each function in the student's class, by name; none if the file has no class of that name."""
-    source = file.read_text(encoding="utf-8")
+def changed(root: Path, student: str, lesson: str) -> dict[str, str]:
+    """Return the source of each function in which a student differs from the solution of a lesson, by name."""
+    file = root / "grader" / "sample_class" / f"lesson{lesson[:2]}.py"
+    source = file.read_text(encoding="utf-8") if file.exists() else ""
     theirs = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == student)
     return {name: text for node in theirs for name, text in _functions(node.body, source)}
 

@@ -1,1 +1,1 @@
-"""Lesson 00: what its exercises ask."""
+"""Rehearse the whole path once."""

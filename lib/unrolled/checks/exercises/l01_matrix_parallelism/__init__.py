@@ -1,1 +1,1 @@
-"""Lesson 01: what its exercises ask."""
+"""See why one matrix product beats a million small steps."""

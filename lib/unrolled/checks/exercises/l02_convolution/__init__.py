@@ -1,1 +1,1 @@
-"""Lesson 02: what its exercises ask."""
+"""Write a convolution in loops and unroll it into one product."""

@@ -1,1 +1,1 @@
-"""Lesson 03: what its exercises ask."""
+"""Find a line that is slow because it is wrong, and put values back where they came from."""

@@ -1,1 +1,1 @@
-"""Lesson 04: what its exercises ask."""
+"""Send gradients through a network, and catch wrong ones."""

@@ -1,1 +1,1 @@
-"""Lesson 05: what its exercises ask."""
+"""Train, watch and stop a network; your first seconds per MNIST epoch."""

@@ -1,1 +1,1 @@
-"""Lesson 06: what its exercises ask."""
+"""Move the network to a GPU, and time it by a clock that does not lie."""

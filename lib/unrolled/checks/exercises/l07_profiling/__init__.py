@@ -1,1 +1,1 @@
-"""Lesson 07: what its exercises ask."""
+"""Drill down until the parts add up to the whole, and repair what is slow."""

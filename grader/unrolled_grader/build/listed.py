@@ -1,0 +1,72 @@
+"""Lists of the lessons in pages that people write, such as the README: the build keeps them.
+
+A comment says what a line of the list is made of, and stands anywhere above it:
+
+    <!-- each lesson: | {number} {title} | {minutes} | {leads} | -->
+
+The first lines below it that look like that are replaced, by one for each lesson. Title and minutes are those of the
+lesson's first cell, `leads` is the docstring of its specs' folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from unrolled_grader.build.variants import LessonError
+
+PAGES = ("README.md", "site/index.md", "site/notes/index.md")
+SPECS = "lib/unrolled/checks/exercises"
+MARK = re.compile(r"^<!-- each lesson: (.+) -->$", re.MULTILINE)
+TITLE = re.compile(r"^# # (.+)$", re.MULTILINE)
+MINUTES = re.compile(r"^# Lesson \d+, about (\d+) minutes", re.MULTILINE)
+
+
+def pages(root: Path, lessons: Mapping[str, Path]) -> dict[str, bytes]:
+    """Return the pages of a checkout that list lessons, as they should be, by path. `lessons` are scripts by name.
+
+    Raises LessonError where a lesson does not say what a page tells of it, or a page has no line to replace.
+    """
+    there = {page: (root / page).read_text(encoding="utf-8") for page in PAGES if (root / page).is_file()}
+    facts = (
+        [_facts(root, name, file) for name, file in lessons.items()] if any(map(MARK.search, there.values())) else []
+    )
+    return {page: with_lessons(page, text, facts).encode() for page, text in there.items() if MARK.search(text)}
+
+
+def with_lessons(page: str, text: str, facts: list[dict[str, str]]) -> str:
+    """Return the text of a page with a line for each lesson in every list. Raises LessonError for a list of no line."""
+    for mark in reversed(list(MARK.finditer(text))):
+        like = re.compile(re.sub(r"\\{\w+\\}", ".+?", re.escape(mark[1])))
+        lines = text[mark.end() :].split("\n")
+        first = next((at for at, line in enumerate(lines) if like.fullmatch(line)), None)
+        if first is None:
+            raise LessonError(f"{page}: no line looks like {mark[1]!r}")
+        last = first
+        while last < len(lines) and like.fullmatch(lines[last]):
+            last += 1
+        lines[first:last] = [mark[1].format(**about) for about in facts]
+        text = text[: mark.end()] + "\n".join(lines)
+    return text
+
+
+def _facts(root: Path, lesson: str, script: Path) -> dict[str, str]:
+    """What a list can tell of a lesson."""
+    text, folder = script.read_text(encoding="utf-8"), Path(SPECS, f"l{lesson}", "__init__.py")
+    title, minutes = TITLE.search(text), MINUTES.search(text)
+    if title is None or minutes is None:
+        raise LessonError(f"{lesson}: the first cell must say '# TITLE' and 'Lesson NN, about N minutes'")
+    file = root / folder
+    leads = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) if file.is_file() else None
+    if not leads:
+        raise LessonError(f"{lesson}: {folder.as_posix()} must say in its docstring what the learner will do")
+    sentence = leads[0].lower() + leads[1:].rstrip(".")
+    return {
+        "name": lesson,
+        "number": lesson[:2],
+        "title": title[1],
+        "minutes": minutes[1],
+        "leads": " ".join(sentence.split()),
+    }
