@@ -24,9 +24,9 @@ QUOTED = HERE.parent / "lib" / "unrolled" / "records"
 INTRODUCTION = """\
 # Measurements
 
-Made by `python benchmarks/measurements.py` from the records in `benchmarks/results/` and, where lessons quote them, in
-`lib/unrolled/records/`. Every record says which machine, versions and command it comes from. Ratios were measured side
-by side in one run; absolute times are of that machine.
+For whoever wants to know what a claim rests on. Made by `python benchmarks/measurements.py` from the records in
+`benchmarks/results/` and, where lessons quote them, in `lib/unrolled/records/`. Every record says which machine,
+versions and command it comes from. Ratios were measured side by side in one run; absolute times are of that machine.
 """
 
 

@@ -1,0 +1,40 @@
+"""What the pages for people say of the code is true, and each says for whom it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from imports import PACKAGES, graph
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_says_first_for_whom_it_is(page: Path) -> None:
+    title, first = page.read_text(encoding="utf-8").split("\n\n")[:2]
+    assert title.startswith("# ")
+    assert first.startswith("For ")
+
+
+def test_the_way_of_a_submission_is_as_the_design_tells_it() -> None:
+    way = re.findall(r"^\d+\. `([\w/]+)\.py`: ", DESIGN, re.MULTILINE)
+    assert 10 < len(way) <= 14
+    modules = [f"unrolled_grader.{file.replace('/', '.')}" for file in way]
+    imports = graph("unrolled_grader")
+    assert set(modules) <= set(imports)
+    for number, module in enumerate(modules[1:], 1):
+        assert any(module in imports[before] for before in modules[:number]), f"nothing above imports {module}"
+
+
+def test_every_module_of_the_grader_has_its_place_in_the_table_of_rooms() -> None:
+    rows = dict(re.findall(r"^\| (`\w+/`|the root) \| [^|]+ \| (.+) \|$", DESIGN, re.MULTILINE))
+    grader = PACKAGES["unrolled_grader"]
+    for row, told in rows.items():
+        folder = grader if row == "the root" else grader / row.strip("`/")
+        files = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+        named = set(re.findall(r"`(\w+)`", told))
+        assert files - {"similar_page"} == named, row
