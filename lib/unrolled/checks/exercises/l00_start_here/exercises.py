@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unrolled.checks.mistakes import result
 from unrolled.checks.spec import Draw, Inputs, Mistake, Spec, Speed, case, random_case
 from unrolled.device import Array
 
 
 def _pixels(n: int, h: int, w: int) -> Draw:
-    """Images (n, 1, h, w) with pixels from 0 to 1, as the digits have."""
+    """Draw images (n, 1, h, w) with pixels from 0 to 1, as the digits have."""
     return Draw(lambda rng: rng.random((n, 1, h, w), dtype=np.float32))
 
 
@@ -19,21 +20,21 @@ def _any_size(rng: np.random.Generator) -> Inputs:
 
 
 def ink_in_one_expression(images: Array) -> Array:
-    """The mean over all pixels of each image: (N,)."""
+    """Return the mean over all pixels of each of the images (N, 1, H, W): (N,)."""
     return images.mean(axis=(1, 2, 3))
 
 
 def ink_in_loops(images: Array) -> Array:
-    """The same, pixel by pixel, as the notebook shows it."""
+    """Return what `ink_in_one_expression` does, pixel by pixel, as the notebook shows it."""
     n, _, height, width = images.shape
-    result = np.zeros(n, dtype=images.dtype)
+    means = np.zeros(n, dtype=images.dtype)
     for image in range(n):
         total = 0.0
         for row in range(height):
             for column in range(width):
                 total += images[image, 0, row, column]
-        result[image] = total / (height * width)
-    return result
+        means[image] = total / (height * width)
+    return means
 
 
 ink = Spec(
@@ -64,10 +65,7 @@ ink = Spec(
         Mistake(
             "this averages over the images (axis 0): the images are what must stay", lambda images: images.mean(axis=0)
         ),
-        Mistake(
-            "every image keeps empty axes behind it: leave out keepdims",
-            lambda images: images.mean(axis=(1, 2, 3), keepdims=True),
-        ),
+        result("every image keeps empty axes behind it: leave out keepdims", lambda y: y[:, None, None, None]),
     ],
     # No points: the ratio is there to be looked at.
     speed=Speed(

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unrolled import ops
-from unrolled.checks.spec import (
-    Function,
-    Inputs,
-    Mistake,
-    Rung,
-    Spec,
-    Speed,
-    case,
-    normal,
-    random_case,
-    sorted_integers,
-    vector,
-)
+from unrolled.checks.mistakes import first_of, given, result
+from unrolled.checks.spec import Inputs, Mistake, Rung, Spec, Speed, case, normal, random_case, sorted_integers, vector
+from unrolled.device import Array
 
-Array = NDArray[Any]
 DENSE = "a dense layer 784 to 10, forward only"
 
 
 def triple_loops(a: Array, b: Array) -> Array:
-    """a (N, K) times b (K, M), number by number. On plain lists: single elements of an array would cost far more."""
+    """Return a (N, K) times b (K, M), number by number. On lists: single numbers of an array would cost far more."""
     dtype, a, b = a.dtype, a.tolist(), b.tolist()
     y = [[0.0] * len(b[0]) for _ in a]
     for i in range(len(a)):
@@ -56,24 +43,13 @@ def _a_part(rng: np.random.Generator) -> Inputs:
     return {"fraction": float(rng.uniform(0.1, 0.95)), "factor": float(rng.uniform(1.5, 50))}
 
 
-def _without_the_rest_of(*forgotten: str) -> Function:
-    """A merge that forgets what is left of these lists."""
-
-    def wrong(a: list[float], b: list[float]) -> list[float]:
-        stacks = {"a": a[::-1], "b": b[::-1]}
-        merged = []
-        while all(stacks.values()):
-            merged.append(min(stacks.values(), key=lambda stack: stack[-1]).pop())
-        rest = [stacks[name][::-1] for name in stacks if name not in forgotten]
-        return sum(rest, merged)
-
-    return wrong
+def _a_until_b_ends(a: list[float], b: list[float]) -> list[float]:
+    """Return what a merge takes of a before b runs out; of equal items it takes that of a first."""
+    return [item for item in a if b and item <= b[-1]]
 
 
-def _one_row(a: Array, b: Array, row: int) -> Array:
-    y = np.zeros((len(a), b.shape[1]), a.dtype)
-    y[row] = a[row] @ b
-    return y
+def _b_until_a_ends(a: list[float], b: list[float]) -> list[float]:
+    return [item for item in b if a and item < a[-1]]
 
 
 merge = Spec(
@@ -90,22 +66,20 @@ merge = Spec(
         random_case("two lists drawn at random", _two_sorted_lists),
     ],
     mistakes=[
-        Mistake(
+        given(
             "your loop ends when one list runs out: what is left of the other still has to be appended",
-            _without_the_rest_of("a", "b"),
+            a=_a_until_b_ends,
+            b=_b_until_a_ends,
         ),
-        Mistake("what is left of a when b runs out still has to be appended", _without_the_rest_of("a")),
-        Mistake("what is left of b when a runs out still has to be appended", _without_the_rest_of("b")),
+        given("what is left of a when b runs out still has to be appended", a=_a_until_b_ends),
+        given("what is left of b when a runs out still has to be appended", b=_b_until_a_ends),
         Mistake("the second list stands behind the first: take the smaller of the two front items", lambda a, b: a + b),
-        Mistake(
-            "the order is falling: take the smaller of the two front items, not the larger",
-            lambda a, b: ops.merge(a, b)[::-1],
-        ),
+        result("the order is falling: take the smaller of the two front items, not the larger", lambda y: y[::-1]),
         Mistake(
             "of two equal front items one is lost: take one, and leave the other for the next step",
             lambda a, b: sorted((Counter(a) | Counter(b)).elements()),
         ),
-        Mistake("numbers that occur more than once are kept only once", lambda a, b: sorted({*a, *b})),
+        result("numbers that occur more than once are kept only once", lambda y: sorted(set(y))),
     ],
     points=2,
     hints=(
@@ -138,15 +112,13 @@ matmul_rows = Spec(
         random_case("shapes drawn at random", _two_matrices),
     ],
     mistakes=[
-        Mistake("this is only the first row: does `return` stand inside the loop?", lambda a, b: a[0] @ b),
-        Mistake("this is only the last row: each row needs a place of its own, y[i] = …", lambda a, b: a[-1] @ b),
-        Mistake("only the first row is written: does `return` stand inside the loop?", lambda a, b: _one_row(a, b, 0)),
-        Mistake(
-            "all rows are the same one: use a[i], with the i of the loop", lambda a, b: np.tile(a[0] @ b, (len(a), 1))
-        ),
+        result("this is only the first row: does `return` stand inside the loop?", lambda y: y[0]),
+        result("this is only the last row: each row needs a place of its own, y[i] = …", lambda y: y[-1]),
+        result("only the first row is written: does `return` stand inside the loop?", lambda y: first_of(y, 0)),
+        result("all rows are the same one: use a[i], with the i of the loop", lambda y: np.tile(y[0], (len(y), 1))),
         Mistake("this multiplies entry by entry (*); a matrix product is @", lambda a, b: a * b),
-        Mistake("this is a @ b.T: take the columns of b, not its rows", lambda a, b: a @ b.T),
-        Mistake("this is a.T @ b: a[i] is a row, a[:, i] a column", lambda a, b: a.T @ b),
+        given("this is a @ b.T: take the columns of b, not its rows", b=lambda b: b.T),
+        given("this is a.T @ b: a[i] is a row, a[:, i] a column", a=lambda a: a.T),
     ],
     points=2,
     speed=Speed(
@@ -190,19 +162,19 @@ batch_affine = Spec(
         random_case("shapes drawn at random", _a_layer),
     ],
     mistakes=[
-        Mistake("the bias is missing: add it to every row of the product", lambda x, weight, bias: x @ weight.T),
-        Mistake(
+        result("the bias is missing: add it to every row of the product", lambda y, bias: y - bias),
+        result(
             "the bias is added along the wrong axis: bias (M,) lines up with the last axis of (N, M) by itself, "
             "so add it as it is",
-            lambda x, weight, bias: x @ weight.T + bias[:, None],
+            lambda y, bias: y - bias + bias[:, None],
         ),
-        Mistake(
+        given(
             "the weight is not transposed: its rows belong to the outputs, so the product is x @ weight.T",
-            lambda x, weight, bias: x @ weight + bias,
+            weight=lambda weight: weight.T,
         ),
-        Mistake("the bias is subtracted: add it", lambda x, weight, bias: x @ weight.T - bias),
-        Mistake("this is only the first sample", lambda x, weight, bias: weight @ x[0] + bias),
-        Mistake("this is only the last sample", lambda x, weight, bias: weight @ x[-1] + bias),
+        result("the bias is subtracted: add it", lambda y, bias: y - 2 * bias),
+        result("this is only the first sample", lambda y: y[0]),
+        result("this is only the last sample", lambda y: y[-1]),
     ],
     points=2,
     speed=Speed(
@@ -240,17 +212,17 @@ amdahl_speedup = Spec(
         random_case("numbers drawn at random", _a_part),
     ],
     mistakes=[
-        Mistake(
+        result(
             "this is the new time as a share of the old one; the speedup is old time / new time, 1 divided by it",
-            lambda fraction, factor: (1 - fraction) + fraction / factor,
+            lambda y: 1 / y,
         ),
         Mistake(
             "this averages the speedups; what adds up is time: (1 - fraction) stays, fraction shrinks",
             lambda fraction, factor: (1 - fraction) + fraction * factor,
         ),
-        Mistake(
+        given(
             "the two parts are swapped: `fraction` is the part that becomes faster",
-            lambda fraction, factor: 1 / (fraction + (1 - fraction) / factor),
+            fraction=lambda fraction: 1 - fraction,
         ),
         Mistake(
             "this is the limit for an endless factor: the part that became faster still takes fraction / factor",
