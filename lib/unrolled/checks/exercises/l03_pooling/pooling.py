@@ -1,131 +1,120 @@
-"""Usual mistakes in max-pooling, with and without overlap."""
+"""Usual mistakes in pooling: of maxima, with and without overlap, and of means that count the edge, a variant."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.spec import Function, Mistake
+from unrolled.checks.exercises.l02_convolution.exercises import ONE_IMAGE
+from unrolled.checks.mistakes import Mistake, first_of, given, result
 from unrolled.device import Array
 
 
-def _pooled_after(change: Callable[[Array, int], Array]) -> Function:
-    """A mistake after the right pooling: change(y, kernel_size)."""
-    return lambda x, kernel_size: change(ops.max_pool2d(x, kernel_size), kernel_size)
-
-
-def first_of(y: Array, axis: int) -> Array:
-    """y with zeros everywhere but at the first place along axis."""
-    first = np.zeros_like(y)
-    place = (slice(None),) * axis + (0,)
-    first[place] = y[place]
-    return first
-
-
-def _runs(x: Array, kernel_size: int) -> Array:
-    """The largest of kernel_size² neighbours in memory, which are no window."""
+def pool(x: Array, kernel_size: int, each: Callable[..., Any]) -> Array:
+    """Return each(window, axis) of every window of x (N, C, H, W), what is left over at the edge included."""
     n, c, h, w = x.shape
-    oh, ow = h // kernel_size, w // kernel_size
-    largest: Array = x.reshape(n, c, oh, ow, kernel_size * kernel_size).max(axis=-1)
-    return largest
+    y = np.empty((n, c, -(-h // kernel_size), -(-w // kernel_size)), x.dtype)
+    for row, column in np.ndindex(y.shape[2:]):
+        top, left = row * kernel_size, column * kernel_size
+        window = x[:, :, top : top + kernel_size, left : left + kernel_size]
+        y[:, :, row, column] = each(window, axis=(2, 3))
+    return y
 
 
-def _rounded_up(x: Array, kernel_size: int) -> Array:
-    """The edge that no whole window covers counts as a window of its own."""
-    short = [-size % kernel_size for size in x.shape[2:]]
-    filled = np.pad(x, ((0, 0), (0, 0), (0, short[0]), (0, short[1])), constant_values=-np.inf)
-    return ops.max_pool2d(filled, kernel_size)
+def average_pool(x: Array, kernel_size: int) -> Array:
+    """Return the mean of each window of x (N, C, H, W), which moves by its own size; at the edge, of what is there."""
+    return pool(x, kernel_size, np.mean)
 
 
-POOLING_MISTAKES = (
-    Mistake(
-        "your maximum starts at 0, so negative pixels never win: start with the first pixel of the window",
-        _pooled_after(lambda y, k: np.maximum(y, 0)),
-    ),
+# Usual mistakes
+
+
+def _filled_up(x: Array, kernel_size: int, mode: Literal["constant", "edge"] = "constant") -> Array:
+    """Return x, as large as whole windows need it, filled up with zeros or with the pixels at its edge."""
+    down, right = (-size % kernel_size for size in x.shape[2:])
+    return np.pad(x, ((0, 0), (0, 0), (0, down), (0, right)), mode)
+
+
+def _with_more_edge(x: Array, kernel_size: int) -> Array:
+    return _filled_up(x, kernel_size, "edge")
+
+
+def _corner_of(y: Array, size: tuple[int, ...]) -> Array:
+    """Return the upper left part of y, of this many rows and columns."""
+    return y[:, :, : size[0], : size[1]]
+
+
+def _in_axes(own: str, taken: str, over: Callable[..., Any]) -> tuple[Mistake, ...]:
+    """Return the mistakes in what is pooled together; `over` is np.max or np.mean."""
+    return (
+        result(ONE_IMAGE, lambda y: first_of(y, 0)),
+        result(f"only the first channel is computed: each has its own {own}", lambda y: first_of(y, 1)),
+        result(f"you took {taken} {ALL_CHANNELS}", lambda y: np.broadcast_to(over(y, axis=1, keepdims=True), y.shape)),
+        result(f"you took {taken} {ALL_CHANNELS}", lambda y: over(y, axis=1)),
+        result(
+            f"you took {taken} all images: each image is pooled by itself",
+            lambda y: np.broadcast_to(over(y, axis=0), y.shape),
+        ),
+        result("rows and columns of your result are swapped", lambda y: y.swapaxes(2, 3)),
+    )
+
+
+ALL_CHANNELS = "all channels: pooling leaves the channels apart"
+BY_ONE_PIXEL = "your window moves one pixel at a time: here it moves by its own size"
+FROM_0 = "your maximum starts at 0, so negative pixels never win: start with the first "
+OTHER_THAN_MAXIMA = (
     Mistake(
         "these are the smallest pixels: max-pooling keeps the largest",
-        lambda x, kernel_size: -ops.max_pool2d(-x, kernel_size),
+        lambda x, kernel_size, stride=None: -ops.max_pool2d(-x, kernel_size, stride),
     ),
-    Mistake(
-        "these are the means of the windows: max-pooling keeps the largest pixel",
-        lambda x, kernel_size: ops.avg_pool2d(x, kernel_size),
-    ),
-    Mistake(
-        "your window moves one pixel at a time: here it moves by its own size",
-        lambda x, kernel_size: ops.max_pool2d(x, kernel_size, 1),
-    ),
-    Mistake(
-        "your windows start one pixel apart: window (row, column) begins at (row * kernel_size, column * kernel_size)",
-        lambda x, kernel_size: _first_outputs(ops.max_pool2d(x, kernel_size, 1), x, kernel_size),
-    ),
-    Mistake("only the first image is computed: is `return` inside a loop?", _pooled_after(lambda y, k: first_of(y, 0))),
-    Mistake("only the first channel is computed: each has its own maxima", _pooled_after(lambda y, k: first_of(y, 1))),
-    Mistake(
-        "you took the largest of all channels: pooling leaves the channels apart",
-        _pooled_after(lambda y, k: np.broadcast_to(y.max(axis=1, keepdims=True), y.shape)),
-    ),
-    Mistake(
-        "you took the largest of all channels: pooling leaves the channels apart",
-        _pooled_after(lambda y, k: y.max(axis=1)),
-    ),
-    Mistake(
-        "you took the largest of all images: each image is pooled by itself",
-        _pooled_after(lambda y, k: np.broadcast_to(y.max(axis=0), y.shape)),
-    ),
-    Mistake("rows and columns of your result are swapped", _pooled_after(lambda y, k: y.swapaxes(2, 3))),
-    Mistake("what is left over at the edge is no window: leave it out", _rounded_up),
-    Mistake("a reshape alone cuts the image into runs of neighbours in a row, not into square windows", _runs),
+    Mistake("these are the means of the windows: max-pooling keeps the largest pixel", ops.avg_pool2d),
 )
 
-
-def _first_outputs(y: Array, x: Array, kernel_size: int) -> Array:
-    return y[:, :, : x.shape[2] // kernel_size, : x.shape[3] // kernel_size]
-
-
-# Overlap
-
-
-def _strided(change: Callable[[Array, int, int], Array]) -> Function:
-    """A mistake in how windows overlap: change(x, kernel_size, stride) is what was computed."""
-    return lambda x, kernel_size, stride: change(x, kernel_size, stride)
-
-
-def _one_less(x: Array, kernel_size: int, stride: int) -> Array:
-    return ops.max_pool2d(x, kernel_size, stride)[:, :, :-1, :-1]
-
-
-def _too_small(x: Array, kernel_size: int, stride: int) -> Array:
-    """Windows of stride x stride, at the right corners."""
-    h, w = ops.max_pool2d(x, kernel_size, stride).shape[2:]
-    return ops.max_pool2d(x, stride, stride)[:, :, :h, :w]
-
+POOLING_MISTAKES = (
+    result(FROM_0 + "pixel of the window", lambda y: np.maximum(y, 0)),
+    *OTHER_THAN_MAXIMA,
+    given(BY_ONE_PIXEL, stride=1),
+    result(
+        "your windows start one pixel apart: window (row, column) begins at (row * kernel_size, column * kernel_size)",
+        lambda y, x, kernel_size: _corner_of(ops.max_pool2d(x, kernel_size, 1), y.shape[2:]),
+    ),
+    *_in_axes("maxima", "the largest of", np.max),
+    given("what is left over at the edge is no window: leave it out", x=_with_more_edge),
+    result(
+        "a reshape alone cuts the image into runs of neighbours in a row, not into square windows",
+        lambda y, x, kernel_size: x.reshape(*y.shape, kernel_size**2).max(axis=-1),
+    ),
+)
 
 OVERLAPPING_MISTAKES = (
-    Mistake(
-        "your maximum starts at 0, so negative pixels never win: start with the first place",
-        lambda x, kernel_size, stride: np.maximum(ops.max_pool2d(x, kernel_size, stride), 0),
-    ),
-    Mistake(
+    result(FROM_0 + "place", lambda y: np.maximum(y, 0)),
+    given(
         "your windows do not overlap: they move by stride, not by their own size",
-        _strided(lambda x, k, s: ops.max_pool2d(x, k)),
+        stride=lambda kernel_size: kernel_size,
     ),
-    Mistake("your windows are as small as the stride: they see kernel_size pixels each way", _too_small),
-    Mistake(
-        "your windows move one pixel at a time: they move by stride", _strided(lambda x, k, s: ops.max_pool2d(x, k, 1))
+    result(
+        "your windows are as small as the stride: they see kernel_size pixels each way",
+        lambda y, x, stride: _corner_of(ops.max_pool2d(x, stride), y.shape[2:]),
     ),
-    Mistake("the last row and column of windows are missing: OH = (H - kernel_size) // stride + 1", _one_less),
-    Mistake(
-        "these are the smallest pixels: max-pooling keeps the largest",
-        _strided(lambda x, k, s: -ops.max_pool2d(-x, k, s)),
+    given("your windows move one pixel at a time: they move by stride", stride=1),
+    result(
+        "the last row and column of windows are missing: OH = (H - kernel_size) // stride + 1",
+        lambda y: y[:, :, :-1, :-1],
     ),
-    Mistake(
-        "these are the means of the windows: max-pooling keeps the largest pixel",
-        _strided(lambda x, k, s: ops.avg_pool2d(x, k, s)),
-    ),
-    Mistake(
-        "you took the largest of all channels: pooling leaves the channels apart",
-        _strided(lambda x, k, s: ops.max_pool2d(x, k, s).max(axis=1)),
-    ),
+    *OTHER_THAN_MAXIMA,
+    result(f"you took the largest of {ALL_CHANNELS}", lambda y: y.max(axis=1)),
+)
+
+AVERAGE_MISTAKES = (
+    Mistake("what is left over at the edge is a window, too, a smaller one: round OH and OW up", ops.avg_pool2d),
+    given("at the edge you divide by kernel_size * kernel_size: divide by the pixels that are there", x=_filled_up),
+    given("you repeat the edge to fill the last windows: take the pixels that are there", x=_with_more_edge),
+    Mistake("these are the largest pixels: here the mean counts", partial(pool, each=np.max)),
+    Mistake("these are the sums of the windows: divide by the number of pixels", partial(pool, each=np.sum)),
+    given(BY_ONE_PIXEL, ops.avg_pool2d, stride=1),
+    *_in_axes("means", "the mean over", np.mean),
 )

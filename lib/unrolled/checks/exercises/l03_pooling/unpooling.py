@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l03_pooling.pooling import first_of
+from unrolled.checks.mistakes import first_of
 from unrolled.checks.spec import Function, Mistake
 from unrolled.device import Array
 

@@ -9,7 +9,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l02_convolution import nhwc
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
-from unrolled.checks.exercises.l03_pooling import averages, ties
+from unrolled.checks.exercises.l03_pooling import ties
 from unrolled.checks.exercises.l03_pooling.exercises import (
     BATCH,
     FOUR_VALUES,
@@ -25,6 +25,7 @@ from unrolled.checks.exercises.l03_pooling.exercises import (
     small_integers,
     with_values,
 )
+from unrolled.checks.exercises.l03_pooling.pooling import AVERAGE_MISTAKES, average_pool, pool
 from unrolled.checks.exercises.l03_pooling.unpooling import BY_INDEX_MISTAKES
 from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, images, normal, random_case
 
@@ -40,8 +41,8 @@ OF = {
 ODD = np.array([[1, 3, 5], [5, 7, 9], [2, 4, 6]], np.float32)[None, None]
 
 max_pool2d_average = Spec(
-    reference=averages.average_pool,
-    answers=(ops.avg_pool2d, averages.pool, *POOLINGS),
+    reference=average_pool,
+    answers=(ops.avg_pool2d, pool, *POOLINGS),
     cases=[
         case("a 3 x 3 image, window 2: an edge is left over", x=ODD, kernel_size=2),
         case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
@@ -67,7 +68,7 @@ max_pool2d_average = Spec(
         "    top, left = row * kernel_size, column * kernel_size\n"
         "    y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].mean(axis=(2, 3))",
     ),
-    mistakes=averages.AVERAGE_MISTAKES,
+    mistakes=AVERAGE_MISTAKES,
 )
 
 
