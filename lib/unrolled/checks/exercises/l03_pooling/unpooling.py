@@ -1,312 +1,180 @@
-"""Usual mistakes when values are put back where maxima came from, with and without overlap."""
+"""Usual mistakes when values are put back where maxima came from: by index, by mask, with and without overlap."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import first_of
-from unrolled.checks.spec import Function, Mistake
+from unrolled.checks.exercises.l03_pooling.ties import added, last, place_by_place, places, shared, ties, to_each
+from unrolled.checks.mistakes import Function, Mistake, first_of, given, result
 from unrolled.device import Array
 
-Size = tuple[int, int]
-Shares = list[tuple[int, int, float]]  # row and column in the window, and how much of the value goes there
+FIRST_IMAGE = "only the first image is filled: is `return` inside a loop?"
 
 
 # By index
 
 
-def _flat(values: Array, indices: Array) -> tuple[Array, Array]:
-    """Both as (N*C, OH*OW): a row for each image and channel."""
-    rows = values.shape[0] * values.shape[1]
-    return values.reshape(rows, -1), indices.reshape(rows, -1)
+def _put(y: Array, indices: Array, values: Array) -> Array:
+    """Return values at indices, which count from the first pixel of all, and 0 elsewhere."""
+    alone = np.zeros_like(y)
+    np.put(alone, indices, values)
+    return alone
 
 
-def _every_row_with_every_index(values: Array, indices: Array, size: Size) -> Array:
-    v, i = _flat(values, indices)
-    result = np.zeros((len(v), size[0] * size[1]), values.dtype)
-    result[:, i] = v
-    return result.reshape(*values.shape[:2], *size)
-
-
-def _all_into_the_first(values: Array, indices: Array, size: Size) -> Array:
-    result = np.zeros((*values.shape[:2], *size), values.dtype)
-    result.reshape(-1)[indices.reshape(-1)] = values.reshape(-1)
-    return result
-
-
-def _one_offset_an_image(values: Array, indices: Array, size: Size) -> Array:
-    """Only images are kept apart: all channels land in the first."""
-    result = np.zeros((*values.shape[:2], *size), values.dtype)
-    for image, (v, i) in enumerate(zip(values, indices, strict=True)):
-        result[image].reshape(-1)[i.reshape(-1)] = v.reshape(-1)
-    return result
-
-
-def _rows_and_columns_swapped(values: Array, indices: Array, size: Size) -> Array:
-    row, column = indices // size[1], indices % size[1]
-    return ops.max_unpool2d(values, column * size[1] + row, size)
-
-
-def _unpooled_after(change: Callable[[Array], Array]) -> Function:
-    return lambda values, indices, size: change(ops.max_unpool2d(values, indices, size))
+def _all_in_every_row(y: Array, indices: Array, values: Array) -> Array:
+    n, c, h, w = y.shape
+    rows = np.zeros((n * c, h * w), y.dtype)
+    rows[:, indices.reshape(n * c, -1)] = values.reshape(n * c, -1)
+    return rows.reshape(y.shape)
 
 
 BY_INDEX_MISTAKES = (
-    Mistake(
+    result(
         "each row got the values of all rows: result[:, indices] pairs every row with every index. Name the rows: "
         "result[rows, indices] with rows of shape (N*C, 1)",
-        _every_row_with_every_index,
+        _all_in_every_row,
     ),
-    Mistake(
-        "everything lands in the first image: an index counts from the first pixel of its own image and channel",
-        _all_into_the_first,
+    result(
+        "everything lands in the first image: an index counts from the first pixel of its own image and channel", _put
     ),
-    Mistake("all channels land in the first one: they need rows of their own, too", _one_offset_an_image),
-    Mistake("rows and columns are swapped: an index is row * W + column", _rows_and_columns_swapped),
-    Mistake("only the first image is filled: is `return` inside a loop?", _unpooled_after(lambda y: first_of(y, 0))),
-    Mistake("only the first channel is filled: each has its own places", _unpooled_after(lambda y: first_of(y, 1))),
-    Mistake(
-        "you wrote 1 where the value belongs",
-        lambda values, indices, size: ops.max_unpool2d(np.ones_like(values), indices, size),
+    result(
+        "all channels land in the first one: they need rows of their own, too",
+        lambda y, indices, values: np.stack([_put(*image) for image in zip(y, indices, values, strict=True)]),
     ),
-    Mistake(
-        "you wrote the index where the value belongs",
-        lambda values, indices, size: ops.max_unpool2d(indices.astype(values.dtype), indices, size),
+    given(
+        "rows and columns are swapped: an index is row * W + column",
+        indices=lambda indices, size: indices % size[1] * size[1] + indices // size[1],
     ),
+    result(FIRST_IMAGE, lambda y: first_of(y, 0)),
+    result("only the first channel is filled: each has its own places", lambda y: first_of(y, 1)),
+    given("you wrote 1 where the value belongs", values=lambda values: np.ones_like(values)),
+    given("you wrote the index where the value belongs", values=lambda values, indices: indices.astype(values.dtype)),
 )
 
 
 # By mask
 
 
-def by_rule(rule: Callable[[Array], Shares]) -> Function:
-    """Another rule for where in its window a value goes."""
-
-    def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-        result = np.zeros(x.shape, values.dtype)
-        for place, corner in windows_of(values, kernel_size, stride):
-            pixels, inside = cut(x, corner, kernel_size), cut(result, corner, kernel_size)
-            for i, j, share in rule(pixels):
-                inside[i, j] += share * values[place]
-        return result
-
-    return wrong
+def _falling(x: Array) -> Array:
+    """Return an image like x whose numbers fall from pixel to pixel: the upper left of each window is its largest."""
+    return -np.arange(x.size, dtype=x.dtype).reshape(x.shape)
 
 
-def windows_of(
-    values: Array, kernel_size: int, stride: int | None
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The place of every output, and the upper left pixel of its window."""
-    stride = stride or kernel_size
-    for image, channel, row, column in np.ndindex(values.shape):
-        yield (image, channel, row, column), (image, channel, row * stride, column * stride)
+def _share_of_all_pixels(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    return ops.avg_pool2d_backward(values, x.shape, kernel_size, stride)
 
 
-def cut(x: Array, corner: tuple[int, ...], kernel_size: int) -> Array:
-    image, channel, top, left = corner
-    window: Array = x[image, channel, top : top + kernel_size, left : left + kernel_size]
-    return window
+def _covered(y: Array, values: Array, kernel_size: int, stride: int | None) -> Array:
+    """Return the part of y that whole windows cover."""
+    height, width = ((size - 1) * (stride or kernel_size) + kernel_size for size in values.shape[2:])
+    return y[:, :, :height, :width]
 
 
-def largest_places(pixels: Array) -> list[tuple[int, int]]:
-    return [(int(i), int(j)) for i, j in np.argwhere(pixels == pixels.max())]
+def _by_columns(says: str) -> Mistake:
+    """Return the mistake of looking through a window column by column."""
+    return Mistake(
+        says,
+        given={"values": lambda values: values.swapaxes(2, 3), "x": lambda x: x.swapaxes(2, 3)},
+        result=lambda y: y.swapaxes(2, 3),
+    )
 
 
-def to_all(pixels: Array) -> Shares:
-    return [(i, j, 1.0) for i, j in largest_places(pixels)]
-
-
-def shared_among_all(pixels: Array) -> Shares:
-    places = largest_places(pixels)
-    return [(i, j, 1 / len(places)) for i, j in places]
-
-
-def to_the_last(pixels: Array) -> Shares:
-    return [(*largest_places(pixels)[-1], 1.0)]
-
-
-def down_the_columns(pixels: Array) -> Shares:
-    j, i = largest_places(pixels.T)[0]
-    return [(i, j, 1.0)]
-
-
-def _smallest(pixels: Array) -> Shares:
-    return [(*largest_places(-pixels)[0], 1.0)]
-
-
-def _corner(pixels: Array) -> Shares:
-    return [(0, 0, 1.0)]
-
-
-def _everywhere(pixels: Array) -> Shares:
-    return [(int(i), int(j), 1.0) for i, j in np.ndindex(pixels.shape)]
-
-
-def _instead(unpool: Function, change: Callable[[Array, Array], Array]) -> Function:
-    """Something else is put back: change(values, maxima)."""
-
-    def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-        maxima = ops.max_pool2d(x, kernel_size, stride)
-        back: Array = unpool(change(values, maxima), x, kernel_size, stride)
-        return back
-
-    return wrong
-
-
-def _only(unpool: Function, axis: int) -> Function:
-    """The rest is left at zero along this axis."""
-
-    def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-        result: Array = unpool(values, x, kernel_size, stride)
-        result.swapaxes(0, axis)[1:] = 0
-        return result
-
-    return wrong
-
-
-def _without_the_edge(unpool: Function) -> Function:
-    """As large as the pixels that whole windows cover."""
-
-    def wrong(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-        height, width = ((size - 1) * (stride or kernel_size) + kernel_size for size in values.shape[2:])
-        result: Array = unpool(values, x, kernel_size, stride)
-        return result[:, :, :height, :width]
-
-    return wrong
-
-
-def forgetting_the_winners(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
-    """`waiting = ~here`: only the place before is remembered."""
-    stride, (oh, ow) = stride or kernel_size, values.shape[2:]
-    largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
-    waiting = np.ones(values.shape, bool)
-    for i, j in np.ndindex(kernel_size, kernel_size):
-        at = (..., _places(i, oh, stride), _places(j, ow, stride))
-        here = waiting & (x[at] == largest)
-        waiting = ~here
-        result[at] += here * values
-    return result
-
-
-def _places(first: int, count: int, stride: int) -> slice:
-    """The pixels that one place inside the window meets, along one axis."""
-    return slice(first, first + (count - 1) * stride + 1, stride)
-
-
-def _rows(x: Array, kernel_size: int) -> Array:
-    """Windows that do not overlap as rows: (N*C*OH*OW, kernel_size²). ValueError where an edge is left over."""
-    n, c, h, w = x.shape
-    cut = x.reshape(n, c, h // kernel_size, kernel_size, w // kernel_size, kernel_size)
-    return cut.swapaxes(3, 4).reshape(-1, kernel_size * kernel_size)
-
-
-def _fill_of_n_times_n(values: Array, x: Array, kernel_size: int) -> Array:
-    """Source A's line: every row gets its value at the winning places of all rows."""
-    n, c, oh, ow = values.shape
-    rows = _rows(x, kernel_size)
-    filled = np.zeros(rows.shape, values.dtype)
-    filled[:, rows.argmax(axis=1)] = values.reshape(-1, 1)
-    return filled.reshape(n, c, oh, ow, kernel_size, kernel_size).swapaxes(3, 4).reshape(x.shape)
-
-
-def _windows_not_turned_back(values: Array, x: Array, kernel_size: int) -> Array:
-    """The right rows of windows, read as if they were an image."""
-    back = ops.max_unpool2d_mask(values, x, kernel_size)
-    return _rows(back, kernel_size).reshape(x.shape)
-
-
-def _still_rows(values: Array, x: Array, kernel_size: int) -> Array:
-    return _rows(ops.max_unpool2d_mask(values, x, kernel_size), kernel_size)
-
+BESIDE_TIES = (
+    result("nothing arrived: the result is all zeros", lambda y: 0 * y),
+    given("you put the values where the smallest pixels are", ops.max_unpool2d_mask, x=lambda x: -x),
+    given("you put the values into the upper left corners of the windows: find the maxima", x=_falling),
+    given(
+        "every pixel of a window got its value: only the maximum does",
+        _share_of_all_pixels,
+        values=lambda values, kernel_size: values * kernel_size**2,
+    ),
+    given("you put the maxima back, not the values: x says where, values say what", values=ops.max_pool2d),
+    given("you put 1 where the value belongs: the mask times the values", values=lambda values: np.ones_like(values)),
+    result(FIRST_IMAGE, lambda y: first_of(y, 0)),
+    result("only the first channel is filled: each has its own maxima", lambda y: first_of(y, 1)),
+    result("pixels at the edge that no window covers stay 0: the result is as large as x", _covered),
+)
+"""Have nothing to do with which of equal maxima gets the value."""
 
 FIRST = "of equal maxima the first, row by row, gets the value; "
-
+TO_EACH = "yours gives all of it to each of them, so the sum grows"
+IN_PARTS = "yours shares it between them"
 FORGETTING = (
     "waiting = ~here forgets the places before: a window is done once and for all, so waiting = waiting & ~here"
 )
 
-
-def mistakes_beside_ties(unpool: Function) -> tuple[Mistake, ...]:
-    """Mistakes that have nothing to do with ties, where `unpool` is the right way back."""
-    return (
-        Mistake("nothing arrived: the result is all zeros", _instead(unpool, lambda v, m: np.zeros_like(v))),
-        Mistake("you put the values where the smallest pixels are", by_rule(_smallest)),
-        Mistake("you put the values into the upper left corners of the windows: find the maxima", by_rule(_corner)),
-        Mistake("every pixel of a window got its value: only the maximum does", by_rule(_everywhere)),
-        Mistake(
-            "you put the maxima back, not the values: x says where, values say what", _instead(unpool, lambda v, m: m)
-        ),
-        Mistake(
-            "you put 1 where the value belongs: the mask times the values",
-            _instead(unpool, lambda v, m: np.ones_like(v)),
-        ),
-        Mistake("only the first image is filled: is `return` inside a loop?", _only(unpool, 0)),
-        Mistake("only the first channel is filled: each has its own maxima", _only(unpool, 1)),
-        Mistake(
-            "pixels at the edge that no window covers stay 0: the result is as large as x", _without_the_edge(unpool)
-        ),
-    )
-
-
 UNPOOLING_MISTAKES = (
-    Mistake(FIRST + "yours gives all of it to each of them, so the sum grows", by_rule(to_all)),
-    Mistake(FIRST + "yours shares it between them", by_rule(shared_among_all)),
-    Mistake(FIRST + "yours gives it to the last", by_rule(to_the_last)),
-    Mistake(FIRST + "yours goes down the columns first", by_rule(down_the_columns)),
-    Mistake(FORGETTING, forgetting_the_winners),
-    *mistakes_beside_ties(ops.max_unpool2d_mask),
+    Mistake(FIRST + TO_EACH, to_each),
+    Mistake(FIRST + IN_PARTS, shared),
+    Mistake(FIRST + "yours gives it to the last", last),
+    _by_columns(FIRST + "yours goes down the columns first"),
+    Mistake(FORGETTING, place_by_place(added, forget=True)),
+    *BESIDE_TIES,
 )
+
+
+# By mask, with windows as rows
+
+
+def _rows(x: Array, kernel_size: int) -> Array:
+    """Return windows that do not overlap as rows: (N*C*OH*OW, K*K). ValueError where an edge is left over."""
+    n, c, h, w = x.shape
+    windows = x.reshape(n, c, h // kernel_size, kernel_size, w // kernel_size, kernel_size)
+    return windows.swapaxes(3, 4).reshape(-1, kernel_size * kernel_size)
+
+
+def _winners_of_every_row(y: Array, values: Array, x: Array, kernel_size: int) -> Array:
+    rows = np.zeros((values.size, kernel_size * kernel_size), values.dtype)
+    rows[:, _rows(x, kernel_size).argmax(axis=1)] = values.reshape(-1, 1)
+    return rows.reshape(*values.shape, kernel_size, kernel_size).swapaxes(3, 4).reshape(y.shape)
+
 
 ROW_MISTAKES = (
-    Mistake(
+    result(
         "every window got its value at the winning places of all windows: [:, winners] pairs every row with every "
         "place. This is the line of the hunt",
-        _fill_of_n_times_n,
+        _winners_of_every_row,
     ),
-    Mistake(
+    result(
         "your windows are right, but they lie one after another: swap the axes back before the last reshape",
-        _windows_not_turned_back,
+        lambda y, kernel_size: _rows(y, kernel_size).reshape(y.shape),
     ),
-    Mistake("these are the windows as rows: bring them back to the shape of x", _still_rows),
+    result("these are the windows as rows: bring them back to the shape of x", _rows),
 )
 
 
-# Overlap
+# By mask, with overlap
 
 
-def place_by_place(put: Callable[[Array, Array, Array], Array]) -> Function:
-    """For each place in the window, what becomes of the pixels there: put(before, here, values)."""
+def _assigned(which: int) -> Function:
+    """Return what result[place] = value leaves, window by window; the first (0) or last (-1) of equal maxima counts."""
 
     def wrong(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-        oh, ow = values.shape[2:]
-        largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
-        waiting = np.ones(values.shape, bool)
-        for i, j in np.ndindex(kernel_size, kernel_size):
-            at = (..., _places(i, oh, stride), _places(j, ow, stride))
-            here = waiting & (x[at] == largest)
-            waiting &= ~here
-            result[at] = put(result[at], here, values)
-        return result
+        y = np.zeros(x.shape, values.dtype)
+        for image, channel, row, column in np.ndindex(values.shape):
+            rows = slice(row * stride, row * stride + kernel_size)
+            columns = slice(column * stride, column * stride + kernel_size)
+            pixels, inside = x[image, channel, rows, columns], y[image, channel, rows, columns]
+            inside.flat[np.flatnonzero(pixels == pixels.max())[which]] = values[image, channel, row, column]
+        return y
 
     return wrong
 
 
-def _last_window_wins(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-    """What `result[place] = value` leaves, window by window, and `+=` with repeated indices as well."""
-    result = np.zeros(x.shape, values.dtype)
-    for place, corner in windows_of(values, kernel_size, stride):
-        (i, j), *_ = largest_places(cut(x, corner, kernel_size))
-        cut(result, corner, kernel_size)[i, j] = values[place]
-    return result
+def _meeting(unpool: Function, backwards: bool) -> tuple[Mistake, ...]:
+    """Return the mistakes where windows share a maximum, in a loop over places that may begin with the last."""
 
+    def averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
+        arrived = unpool(np.ones_like(values), x, kernel_size, stride)
+        mean: Array = unpool(values, x, kernel_size, stride) / np.maximum(arrived, 1)
+        return mean
 
-def averaged(values: Array, x: Array, kernel_size: int, stride: int) -> Array:
-    """What meets is averaged."""
-    arrived = ops.max_unpool2d_mask(np.ones_like(values), x, kernel_size, stride)
-    return ops.max_unpool2d_mask(values, x, kernel_size, stride) / np.maximum(arrived, 1)
+    return (
+        Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, before), backwards)),
+        Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, 0), backwards)),
+        Mistake(MEET + "yours takes their mean", averaged),
+    )
 
 
 MEET = "where windows share a maximum, their values add up; "
@@ -315,9 +183,64 @@ ONE_IS_LEFT = MEET + "yours keeps one of them: each place in the window overwrit
 OVERLAP_MISTAKES = (
     Mistake(
         MEET + "yours keeps one of them. (= overwrites; so does += with an array of indices that repeats one)",
-        _last_window_wins,
+        _assigned(0),
     ),
-    Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, before))),
-    Mistake(ONE_IS_LEFT, place_by_place(lambda before, here, values: np.where(here, values, 0))),
-    Mistake(MEET + "yours takes their mean", averaged),
+    *_meeting(ops.max_unpool2d_mask, backwards=False),
+)
+
+
+# By mask, with other rules for equal maxima
+
+
+def _as_they_come(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """Divide by the maxima counted so far: the first gets all, the second half."""
+    largest, count = ops.max_pool2d(x, kernel_size, stride), np.zeros_like(values)
+    parts = np.zeros(x.shape, values.dtype)
+    for at in places(values.shape, kernel_size, stride):
+        here = x[at] == largest
+        count += here
+        parts[at] += here * values / np.maximum(count, 1)
+    return parts
+
+
+def _divided(values: Array, x: Array, kernel_size: int, stride: int | None) -> Array:
+    return values / ties(x, kernel_size, stride)
+
+
+ALL = "equal maxima share the value in equal parts; "
+SHARED_MISTAKES = (
+    Mistake(ALL + TO_EACH, to_each),
+    Mistake(ALL + "yours gives all of it to the first", ops.max_unpool2d_mask),
+    Mistake(ALL + "yours gives all of it to the last", last),
+    given(ALL + "yours gives the first its part and the others nothing", ops.max_unpool2d_mask, values=_divided),
+    Mistake(ALL + "yours divides by those counted so far: count all of them before you give", _as_they_come),
+    given(
+        "divide by how many maxima the window has, not by how many pixels",
+        to_each,
+        values=lambda values, kernel_size: values / kernel_size**2,
+    ),
+    Mistake("all pixels of a window share the value: only those that equal its largest do", _share_of_all_pixels),
+    given(
+        "divide the values by the number of maxima: yours multiplies",
+        to_each,
+        values=lambda values, x, kernel_size, stride: values * ties(x, kernel_size, stride),
+    ),
+    *BESIDE_TIES,
+)
+
+LAST = "of equal maxima the last, row by row, gets the value; "
+LAST_MISTAKES = (
+    # Places from the end and windows from the beginning leave the same value.
+    Mistake(
+        MEET + "yours keeps one of them. = overwrites what is there, so add to the slice, +=. "
+        "(+= with an array of indices that repeats one overwrites as well)",
+        _assigned(-1),
+    ),
+    *_meeting(last, backwards=True),
+    Mistake(LAST + "yours gives it to the first: begin with the last place", ops.max_unpool2d_mask),
+    Mistake(LAST + TO_EACH, to_each),
+    Mistake(LAST + IN_PARTS, shared),
+    _by_columns(LAST + "yours goes up the columns first"),
+    Mistake(FORGETTING, place_by_place(added, backwards=True, forget=True)),
+    *BESIDE_TIES,
 )

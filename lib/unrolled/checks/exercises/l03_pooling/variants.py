@@ -26,7 +26,7 @@ from unrolled.checks.exercises.l03_pooling.exercises import (
     with_values,
 )
 from unrolled.checks.exercises.l03_pooling.pooling import AVERAGE_MISTAKES, average_pool, pool
-from unrolled.checks.exercises.l03_pooling.unpooling import BY_INDEX_MISTAKES
+from unrolled.checks.exercises.l03_pooling.unpooling import BY_INDEX_MISTAKES, LAST_MISTAKES, SHARED_MISTAKES
 from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, images, normal, random_case
 
 OF = {
@@ -156,7 +156,7 @@ max_unpool2d_mask_shared = Spec(
         "in the same loops again:\n"
         "    result[at] = (x[at] == largest) * part",
     ),
-    mistakes=ties.SHARED_MISTAKES,
+    mistakes=SHARED_MISTAKES,
     speed=Speed(
         baseline=ties.shared_loops,
         inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
@@ -194,7 +194,7 @@ max_unpool2d_overlapping_last = Spec(
         "    result[:, :, rows, columns] += here * values\n"
         "    waiting = waiting & ~here",
     ),
-    mistakes=ties.LAST_MISTAKES,
+    mistakes=LAST_MISTAKES,
     speed=Speed(
         baseline=ties.last_loops,
         inputs={"values": normal(2, 10, 13, 13), "x": images(2, 10, 28, 28), "kernel_size": 4, "stride": 2},
