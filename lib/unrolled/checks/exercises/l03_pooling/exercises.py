@@ -19,7 +19,7 @@ from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, images, 
 from unrolled.device import Array
 from unrolled.ops import maxima
 
-Size = tuple[int, int]
+DrawInputs = Callable[[np.random.Generator], Inputs]
 
 WORK = "values put back after max-pooling, x 60,000 images"
 BATCH = 8
@@ -41,49 +41,45 @@ PEAK = np.array([[0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0]], np.flo
 FOUR_OTHERS = np.array([[1, 2], [3, 5]], np.float32)[None, None]
 
 
-def small_integers(*shape: int) -> Draw:
-    """Images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
+def _small_integers(*shape: int) -> Draw:
+    """Draw images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
     return Draw(lambda rng: rng.integers(-1, 3, shape).astype(np.float32))
 
 
-def some_images(rng: np.random.Generator, kernel_size: int) -> Array:
-    """One to three images and channels, at least as large as the window; often with ties."""
+def _positive(*shape: int) -> Draw:
+    """Draw values (N, C, OH, OW) from 1 to 5: where they are, no 0 is."""
+    return Draw(lambda rng: rng.uniform(1, 5, shape).astype(np.float32))
+
+
+def _some_images(rng: np.random.Generator, kernel_size: int) -> Array:
+    """Draw one to three images and channels, at least as large as the window; often with ties."""
     n, c = rng.integers(1, 4, 2)
     h, w = kernel_size + rng.integers(0, 8, 2)
     x = rng.standard_normal((n, c, h, w)).astype(np.float32)
     return x if rng.random() < 0.5 else np.round(x)
 
 
-def normal_like(rng: np.random.Generator, x: Array) -> Array:
-    return rng.standard_normal(x.shape).astype(x.dtype)
-
-
 def any_pooling(rng: np.random.Generator) -> Inputs:
+    """Draw x and kernel_size."""
     kernel_size = int(rng.integers(1, 5))
-    return {"x": some_images(rng, kernel_size), "kernel_size": kernel_size}
+    return {"x": _some_images(rng, kernel_size), "kernel_size": kernel_size}
 
 
-def any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
+def _any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
     kernel_size = int(rng.integers(2, 5))
-    return {
-        "x": some_images(rng, kernel_size),
-        "kernel_size": kernel_size,
-        "stride": int(rng.integers(1, kernel_size)),
-    }
+    x = _some_images(rng, kernel_size)
+    return {"x": x, "kernel_size": kernel_size, "stride": int(rng.integers(1, kernel_size))}
 
 
-def with_values(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
-    """The inputs of a pooling, and values for its outputs."""
+def _with_values(draw: DrawInputs) -> DrawInputs:
+    """Return a draw of the inputs of a pooling, and of values for its outputs."""
 
     def drawn(rng: np.random.Generator) -> Inputs:
         inputs = draw(rng)
-        return {"values": normal_like(rng, ops.max_pool2d(**inputs)), **inputs}
+        largest = ops.max_pool2d(**inputs)
+        return {"values": rng.standard_normal(largest.shape).astype(largest.dtype), **inputs}
 
     return drawn
-
-
-def positive(*shape: int) -> Draw:
-    return Draw(lambda rng: rng.uniform(1, 5, shape).astype(np.float32))
 
 
 # max_pool2d
@@ -122,23 +118,19 @@ max_pool2d = Spec(
 # max_unpool2d
 
 
-def by_index(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
-    """Values, indices and size: what is known after a pooling without overlap."""
+def _by_index(draw: DrawInputs) -> DrawInputs:
+    """Return a draw of values, indices and size: what is known after a pooling without overlap."""
 
     def drawn(rng: np.random.Generator) -> Inputs:
-        inputs = draw(rng)
-        indices = ops.max_pool2d_indices(**inputs)
-        return {
-            "values": normal_like(rng, ops.max_pool2d(**inputs)),
-            "indices": indices,
-            "size": inputs["x"].shape[2:],
-        }
+        inputs = _with_values(draw)(rng)
+        values, x = inputs.pop("values"), inputs["x"]
+        return {"values": values, "indices": ops.max_pool2d_indices(**inputs), "size": x.shape[2:]}
 
     return drawn
 
 
-def pooling_of(*shape: int, kernel_size: int) -> Callable[[np.random.Generator], Inputs]:
-    return lambda rng: {"x": rng.standard_normal(shape).astype(np.float32), "kernel_size": kernel_size}
+def _pooling_of(*shape: int, kernel_size: int) -> DrawInputs:
+    return lambda rng: {"x": normal(*shape).make(rng), "kernel_size": kernel_size}
 
 
 max_unpool2d = Spec(
@@ -151,12 +143,12 @@ max_unpool2d = Spec(
             indices=ops.max_pool2d_indices(SEMINAR_X, 2),
             size=(4, 4),
         ),
-        random_case("4 rows of 6", by_index(pooling_of(1, 1, 4, 6, kernel_size=2))),
-        random_case("four images", by_index(pooling_of(4, 1, 6, 3, kernel_size=3))),
-        random_case("three channels", by_index(pooling_of(1, 3, 4, 6, kernel_size=2))),
-        random_case("two images, three channels, window 3", by_index(pooling_of(2, 3, 6, 9, kernel_size=3))),
-        random_case("5 rows of 7: an edge is left over", by_index(pooling_of(2, 2, 5, 7, kernel_size=2))),
-        random_case("sizes as they come", by_index(any_pooling)),
+        random_case("4 rows of 6", _by_index(_pooling_of(1, 1, 4, 6, kernel_size=2))),
+        random_case("four images", _by_index(_pooling_of(4, 1, 6, 3, kernel_size=3))),
+        random_case("three channels", _by_index(_pooling_of(1, 3, 4, 6, kernel_size=2))),
+        random_case("two images, three channels, window 3", _by_index(_pooling_of(2, 3, 6, 9, kernel_size=3))),
+        random_case("5 rows of 7: an edge is left over", _by_index(_pooling_of(2, 2, 5, 7, kernel_size=2))),
+        random_case("sizes as they come", _by_index(any_pooling)),
     ],
     points=2,
     hints=(
@@ -176,6 +168,20 @@ max_unpool2d = Spec(
 
 # max_unpool2d_mask
 
+UNPOOLING_SPEED = Speed(
+    baseline=ops.max_unpool2d_loops,
+    inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
+    at_least=20,
+    points=1,
+    against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
+)
+UNPOOLING_RUNG = Rung(
+    label="by masks",
+    what=WORK,
+    inputs={"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2},
+    images=BATCH,
+)
+
 max_unpool2d_mask = Spec(
     reference=ops.max_unpool2d_mask,
     answers=UNPOOLINGS,
@@ -183,12 +189,12 @@ max_unpool2d_mask = Spec(
         case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=2),
         case("ties, as after a ReLU", values=FOUR_VALUES, x=TIED, kernel_size=2),
         case("4 rows of 6", values=normal(1, 1, 2, 3), x=images(1, 1, 4, 6), kernel_size=2),
-        case("all pixels equal", values=positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
-        case("many ties", values=normal(2, 1, 4, 6), x=small_integers(2, 1, 8, 12), kernel_size=2),
+        case("all pixels equal", values=_positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
+        case("many ties", values=normal(2, 1, 4, 6), x=_small_integers(2, 1, 8, 12), kernel_size=2),
         case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
         case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
         case("float64", values=normal(1, 2, 2, 2, dtype=float), x=normal(1, 2, 4, 4, dtype=float), kernel_size=2),
-        random_case("sizes as they come", with_values(any_pooling)),
+        random_case("sizes as they come", _with_values(any_pooling)),
     ],
     points=2,
     hints=(
@@ -206,16 +212,8 @@ max_unpool2d_mask = Spec(
         "    waiting = waiting & ~here",
     ),
     mistakes=UNPOOLING_MISTAKES + ROW_MISTAKES,
-    speed=Speed(
-        baseline=ops.max_unpool2d_loops,
-        inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
-        at_least=20,
-        points=1,
-        against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
-    ),
-    rung=Rung(
-        "by masks", WORK, {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2}, BATCH
-    ),
+    speed=UNPOOLING_SPEED,
+    rung=UNPOOLING_RUNG,
 )
 
 
@@ -231,7 +229,7 @@ max_pool2d_overlapping = Spec(
         case("two images, three channels", x=images(2, 3, 7, 9), kernel_size=3, stride=2),
         case("6 rows of 9, window 3, stride 2: an edge is left over", x=images(1, 1, 6, 9), kernel_size=3, stride=2),
         case("no overlap, float64", x=normal(1, 2, 6, 4, dtype=float), kernel_size=2, stride=2),
-        random_case("sizes as they come", any_overlapping_pooling),
+        random_case("sizes as they come", _any_overlapping_pooling),
     ],
     points=1,
     hints=(
@@ -256,16 +254,24 @@ max_pool2d_overlapping = Spec(
     ),
 )
 
+OVERLAPPING_SPEED = Speed(
+    baseline=ops.max_unpool2d_loops,
+    inputs={"values": normal(2, 10, 13, 13), "x": images(2, 10, 28, 28), "kernel_size": 4, "stride": 2},
+    at_least=10,
+    points=1,
+    against="plain loops over all windows, on 2 images of 28 x 28 with 10 channels, window 4, stride 2",
+)
+
 max_unpool2d_overlapping = Spec(
     reference=ops.max_unpool2d_mask,
     answers=UNPOOLINGS,
     cases=[
         case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
-        case("many ties", values=normal(2, 1, 4, 7), x=small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
+        case("many ties", values=normal(2, 1, 4, 7), x=_small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
         case("the seminar's 4 x 4 image, window 3, stride 1", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=3, stride=1),
         case(
             "all pixels equal",
-            values=positive(1, 1, 3, 3),
+            values=_positive(1, 1, 3, 3),
             x=np.ones((1, 1, 4, 4), np.float32),
             kernel_size=2,
             stride=1,
@@ -279,7 +285,7 @@ max_unpool2d_overlapping = Spec(
         ),
         case("two images, three channels", values=normal(2, 3, 3, 4), x=images(2, 3, 7, 9), kernel_size=3, stride=2),
         case("an edge is left over", values=normal(2, 2, 2, 4), x=images(2, 2, 6, 10), kernel_size=3, stride=2),
-        random_case("sizes as they come", with_values(any_overlapping_pooling)),
+        random_case("sizes as they come", _with_values(_any_overlapping_pooling)),
     ],
     points=2,
     hints=(
@@ -296,11 +302,5 @@ max_unpool2d_overlapping = Spec(
         "    waiting = waiting & ~here",
     ),
     mistakes=OVERLAP_MISTAKES + UNPOOLING_MISTAKES,
-    speed=Speed(
-        baseline=ops.max_unpool2d_loops,
-        inputs={"values": normal(2, 10, 13, 13), "x": images(2, 10, 28, 28), "kernel_size": 4, "stride": 2},
-        at_least=10,
-        points=1,
-        against="plain loops over all windows, on 2 images of 28 x 28 with 10 channels, window 4, stride 2",
-    ),
+    speed=OVERLAPPING_SPEED,
 )

@@ -95,7 +95,7 @@ BESIDE_TIES = (
     result("only the first channel is filled: each has its own maxima", lambda y: first_of(y, 1)),
     result("pixels at the edge that no window covers stay 0: the result is as large as x", _covered),
 )
-"""Have nothing to do with which of equal maxima gets the value."""
+"""Those in which it does not matter who of equal maxima gets the value."""
 
 FIRST = "of equal maxima the first, row by row, gets the value; "
 TO_EACH = "yours gives all of it to each of them, so the sum grows"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,23 +13,20 @@ from unrolled.checks.exercises.l02_convolution import nhwc
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
 from unrolled.checks.exercises.l03_pooling import ties
 from unrolled.checks.exercises.l03_pooling.exercises import (
-    BATCH,
     FOUR_VALUES,
-    POOLINGS,
+    OVERLAPPING_SPEED,
     TIED,
-    UNPOOLINGS,
-    WORK,
+    UNPOOLING_RUNG,
+    UNPOOLING_SPEED,
     any_pooling,
-    by_index,
+    max_pool2d,
+    max_unpool2d,
+    max_unpool2d_mask,
     max_unpool2d_overlapping,
-    pooling_of,
-    positive,
-    small_integers,
-    with_values,
 )
 from unrolled.checks.exercises.l03_pooling.pooling import AVERAGE_MISTAKES, average_pool, pool
 from unrolled.checks.exercises.l03_pooling.unpooling import BY_INDEX_MISTAKES, LAST_MISTAKES, SHARED_MISTAKES
-from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, images, normal, random_case
+from unrolled.checks.spec import Case, Inputs, case, images, normal, random_case, variant
 
 OF = {
     "max_pool2d_average": "max_pool2d",
@@ -40,9 +39,10 @@ OF = {
 
 ODD = np.array([[1, 3, 5], [5, 7, 9], [2, 4, 6]], np.float32)[None, None]
 
-max_pool2d_average = Spec(
+max_pool2d_average = variant(
+    max_pool2d,
     reference=average_pool,
-    answers=(ops.avg_pool2d, pool, *POOLINGS),
+    answers=(ops.avg_pool2d, pool),
     cases=[
         case("a 3 x 3 image, window 2: an edge is left over", x=ODD, kernel_size=2),
         case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
@@ -55,7 +55,6 @@ max_pool2d_average = Spec(
         case("the window is larger than the image", x=images(3, 2, 3, 4), kernel_size=5),
         random_case("sizes as they come", any_pooling),
     ],
-    points=2,
     hints=(
         "Go through the outputs, row by row. Cut the window of each out of x, and take its mean. A slice that reaches "
         "over the edge ends at the edge by itself, so the last windows need no case of their own.",
@@ -74,20 +73,20 @@ max_pool2d_average = Spec(
 
 # max_unpool2d_nhwc
 
-DrawInputs = Callable[[np.random.Generator], Inputs]
+
+def _to_nhwc(inputs: Mapping[str, Any]) -> Inputs:
+    return {**inputs, "values": nhwc.to_nhwc(inputs["values"]), "indices": nhwc.to_nhwc(inputs["indices"])}
 
 
-def _in_nhwc(draw: DrawInputs) -> DrawInputs:
-    def drawn(rng: np.random.Generator) -> Inputs:
-        inputs = draw(rng)
-        return inputs | {name: nhwc.to_nhwc(inputs[name]) for name in ("values", "indices")}
-
-    return drawn
+def _in_nhwc(given: Case) -> Case:
+    """Return a case of `max_unpool2d` with values and indices in NHWC."""
+    draw = given.draw
+    return replace(given, draw=lambda rng: _to_nhwc(draw(rng))) if draw else case(given.name, **_to_nhwc(given.arguments))
 
 
-max_unpool2d_nhwc = Spec(
+max_unpool2d_nhwc = variant(
+    max_unpool2d,
     reference=nhwc.max_unpool2d,
-    answers=UNPOOLINGS,
     cases=[
         case(
             "2 x 2 pixels of two channels, one window",
@@ -95,20 +94,8 @@ max_unpool2d_nhwc = Spec(
             indices=np.array([3, 0]).reshape(1, 1, 1, 2),
             size=(2, 2),
         ),
-        case(
-            "the seminar's 4 x 4 image, window 2",
-            values=nhwc.to_nhwc(FOUR_VALUES),
-            indices=nhwc.to_nhwc(ops.max_pool2d_indices(SEMINAR_X, 2)),
-            size=(4, 4),
-        ),
-        random_case("4 rows of 6", _in_nhwc(by_index(pooling_of(1, 1, 4, 6, kernel_size=2)))),
-        random_case("four images", _in_nhwc(by_index(pooling_of(4, 1, 6, 3, kernel_size=3)))),
-        random_case("three channels", _in_nhwc(by_index(pooling_of(1, 3, 4, 6, kernel_size=2)))),
-        random_case("two images, three channels, window 3", _in_nhwc(by_index(pooling_of(2, 3, 6, 9, kernel_size=3)))),
-        random_case("5 rows of 7: an edge is left over", _in_nhwc(by_index(pooling_of(2, 2, 5, 7, kernel_size=2)))),
-        random_case("sizes as they come", _in_nhwc(by_index(any_pooling))),
+        *(_in_nhwc(each) for each in max_unpool2d.cases),
     ],
-    points=2,
     hints=(
         "Make the two axes of places one: images of H * W pixels, in which `indices` says where each value goes. Then "
         "name all that there is to name: the image, the place in it, and the channel.",
@@ -126,21 +113,16 @@ max_unpool2d_nhwc = Spec(
 
 # max_unpool2d_mask_shared
 
-max_unpool2d_mask_shared = Spec(
+untied, _, *others = max_unpool2d_mask.cases
+
+max_unpool2d_mask_shared = variant(
+    max_unpool2d_mask,
     reference=ties.shared,
-    answers=UNPOOLINGS,
     cases=[
-        case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=2),
-        case("ties, as after a ReLU", values=12 * FOUR_VALUES, x=TIED, kernel_size=2),
-        case("4 rows of 6", values=normal(1, 1, 2, 3), x=images(1, 1, 4, 6), kernel_size=2),
-        case("all pixels equal", values=positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
-        case("many ties", values=normal(2, 1, 4, 6), x=small_integers(2, 1, 8, 12), kernel_size=2),
-        case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
-        case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
-        case("float64", values=normal(1, 2, 2, 2, dtype=float), x=normal(1, 2, 4, 4, dtype=float), kernel_size=2),
-        random_case("sizes as they come", with_values(any_pooling)),
+        untied,
+        case("ties, as after a ReLU", values=12 * FOUR_VALUES, x=TIED, kernel_size=2),  # parts are whole numbers
+        *others,
     ],
-    points=2,
     hints=(
         "A place inside the window, such as the upper left, is a slice of x with steps: it holds that pixel of all "
         "windows at once. Go through the places twice: first count the winners of each window, then give each winner "
@@ -157,29 +139,16 @@ max_unpool2d_mask_shared = Spec(
         "    result[at] = (x[at] == largest) * part",
     ),
     mistakes=SHARED_MISTAKES,
-    speed=Speed(
-        baseline=ties.shared_loops,
-        inputs={"values": normal(4, 10, 14, 14), "x": images(4, 10, 28, 28), "kernel_size": 2},
-        at_least=8,
-        points=1,
-        against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
-    ),
-    rung=Rung(
-        "by masks, ties shared",
-        WORK,
-        {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2},
-        BATCH,
-    ),
+    speed=replace(UNPOOLING_SPEED, baseline=ties.shared_loops, at_least=8),
+    rung=replace(UNPOOLING_RUNG, label="by masks, ties shared"),
 )
 
 
 # max_unpool2d_overlapping_last
 
-max_unpool2d_overlapping_last = Spec(
+max_unpool2d_overlapping_last = variant(
+    max_unpool2d_overlapping,
     reference=ties.last,
-    answers=UNPOOLINGS,
-    cases=max_unpool2d_overlapping.cases,
-    points=2,
     hints=(
         "It is the mask again, with three changes: slices that step by the stride, a plus where values are put down, "
         "because another window may have left one on the same pixel, and another end from which you begin.",
@@ -195,11 +164,5 @@ max_unpool2d_overlapping_last = Spec(
         "    waiting = waiting & ~here",
     ),
     mistakes=LAST_MISTAKES,
-    speed=Speed(
-        baseline=ties.last_loops,
-        inputs={"values": normal(2, 10, 13, 13), "x": images(2, 10, 28, 28), "kernel_size": 4, "stride": 2},
-        at_least=6,
-        points=1,
-        against="plain loops over all windows, on 2 images of 28 x 28 with 10 channels, window 4, stride 2",
-    ),
+    speed=replace(OVERLAPPING_SPEED, baseline=ties.last_loops, at_least=6),
 )
