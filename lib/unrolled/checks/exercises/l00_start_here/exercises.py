@@ -40,10 +40,7 @@ def ink_in_loops(images: Array) -> Array:
 ink = Spec(
     reference=ink_in_one_expression,
     cases=[
-        case(
-            "two images of 2 x 2 pixels",
-            images=np.array([[[[0, 1], [1, 1]]], [[[0, 0.5], [0, 0]]]], np.float32),
-        ),
+        case("two images of 2 x 2 pixels", images=np.array([[[[0, 1], [1, 1]]], [[[0, 0.5], [0, 0]]]], np.float32)),
         case("one image", images=_pixels(1, 28, 28)),
         case("five images, 4 rows of 7", images=_pixels(5, 4, 7)),
         case("as many images as rows and columns", images=_pixels(6, 6, 6)),

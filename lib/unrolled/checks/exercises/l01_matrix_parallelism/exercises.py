@@ -129,10 +129,7 @@ matmul_rows = Spec(
         against="three plain loops over lists",
     ),
     rung=Rung(
-        label="dense layer, row by row",
-        what=DENSE,
-        inputs={"a": normal(1000, 784), "b": normal(784, 10)},
-        images=1000,
+        label="dense layer, row by row", what=DENSE, inputs={"a": normal(1000, 784), "b": normal(784, 10)}, images=1000
     ),
     hints=(
         "Row i of the result needs only row i of a, and all of b. NumPy multiplies a vector by a matrix in one call: "
@@ -229,8 +226,7 @@ amdahl_speedup = Spec(
             lambda fraction, factor: 1 / (1 - fraction),
         ),
         Mistake(
-            "the part that stays the same is missing: it takes 1 - fraction",
-            lambda fraction, factor: factor / fraction,
+            "the part that stays the same is missing: it takes 1 - fraction", lambda fraction, factor: factor / fraction
         ),
     ],
     points=2,

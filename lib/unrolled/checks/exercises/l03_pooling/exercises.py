@@ -24,13 +24,7 @@ DrawInputs = Callable[[np.random.Generator], Inputs]
 WORK = "values put back after max-pooling, x 60,000 images"
 BATCH = 8
 
-POOLINGS = (
-    ops.max_pool2d,
-    ops.max_pool2d_loops,
-    ops.max_pool2d_indices,
-    ops.max_pool2d_with_indices,
-    maxima.find,
-)
+POOLINGS = (ops.max_pool2d, ops.max_pool2d_loops, ops.max_pool2d_indices, ops.max_pool2d_with_indices, maxima.find)
 UNPOOLINGS = (ops.max_unpool2d, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward)
 
 # After a ReLU: zeros that tie in three windows of four, once with a winner that is not among them.

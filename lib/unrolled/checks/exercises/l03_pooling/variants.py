@@ -81,7 +81,9 @@ def _to_nhwc(inputs: Mapping[str, Any]) -> Inputs:
 def _in_nhwc(given: Case) -> Case:
     """Return a case of `max_unpool2d` with values and indices in NHWC."""
     draw = given.draw
-    return replace(given, draw=lambda rng: _to_nhwc(draw(rng))) if draw else case(given.name, **_to_nhwc(given.arguments))
+    if draw is None:
+        return case(given.name, **_to_nhwc(given.arguments))
+    return random_case(given.name, lambda rng: _to_nhwc(draw(rng)))
 
 
 max_unpool2d_nhwc = variant(
