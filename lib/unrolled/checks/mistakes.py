@@ -94,7 +94,8 @@ def first_of(y: Array, axis: int) -> Array:
 def _called(change: Function, known: Mapping[str, Any], *first: Any) -> Any:
     """What a function returns for the values that its parameters name, after those that come first."""
     parameters = list(_signature(change).parameters.values())[len(first) :]
-    wanted = [each for each in parameters if each.name in known or each.default is each.empty]
+    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    wanted = [each for each in named if each.name in known or each.default is each.empty]
     return change(*first, **{each.name: known[each.name] for each in wanted})
 
 
