@@ -2,27 +2,31 @@
 
 import numpy as np
 import pytest
-from unrolled.checks.dense_variants import (
-    any_affine_in_out,
-    any_smoothed,
-    counted,
-    directed,
-    in_out_backward,
-    is_a_judge_along,
-    slope_along,
-    smoothed_cross_entropy,
-)
-from unrolled.checks.window_variants import any_convolution_nhwc, any_dilated_columns, nhwc_backward
 
 from unrolled.checks.exercises.l02_convolution import dilation
 from unrolled.checks.exercises.l04_backprop import variants as variants04
+from unrolled.checks.exercises.l04_backprop.dense_gradients import (
+    any_affine_in_out,
+    any_smoothed,
+    in_out_backward,
+    smoothed_cross_entropy,
+)
 from unrolled.checks.exercises.l04_backprop.gradients import (
     SQUARES,
+    counted,
+    directed,
+    is_a_judge_along,
     mean_forgotten,
     one_element_off,
     relu_let_through,
     sign_error,
+    slope_along,
     transposed_weight,
+)
+from unrolled.checks.exercises.l04_backprop.window_gradients import (
+    any_convolution_nhwc,
+    any_dilated_columns,
+    nhwc_backward,
 )
 
 torch = pytest.importorskip("torch")

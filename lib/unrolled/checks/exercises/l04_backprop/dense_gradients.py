@@ -1,4 +1,7 @@
-"""Mistakes of dense layers and of the loss, and random arguments for both."""
+"""The way back through dense layers and through the loss, and through their variants.
+
+A variant's weight is (D, M), or its labels are smoothed.
+"""
 
 from __future__ import annotations
 
@@ -8,55 +11,73 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l04_backprop.gradients import with_item
-from unrolled.checks.spec import Function, Inputs, Mistake
+from unrolled.checks.exercises.l04_backprop.gradients import BIAS, WEIGHT, X, in_item, random_arrays
+from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.spec import Inputs
 from unrolled.device import Array
-
-ADD_UP = "add up. A loss that is a mean has put its 1/N into grad already"
-MEAN_TWICE = f"grad_weight and grad_bias are divided by N: {ADD_UP}"
 
 # affine_backward
 
 
 def any_affine(rng: np.random.Generator) -> Inputs:
+    """Draw grad (N, M), x (N, D) and weight (M, D)."""
     n, d, m = (int(size) for size in rng.integers(1, 7, 3))
-    shapes = {"grad": (n, m), "x": (n, d), "weight": (m, d)}
-    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(m, d))
 
 
-def _in_affine(index: int, change: Callable[[Array, Array, Array, Array], Any]) -> Function:
-    """A mistake in one item: change(item, grad, x, weight)."""
-    return with_item(ops.affine_backward, index, lambda item, grad, x, weight: change(item, grad, x, weight))
+def any_affine_in_out(rng: np.random.Generator) -> Inputs:
+    """Draw grad (N, M), x (N, D) and weight (D, M)."""
+    n, d, m = (int(size) for size in rng.integers(1, 7, 3))
+    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(d, m))
 
 
-def _affine_in_order(*order: int) -> Function:
-    return lambda **inputs: tuple(ops.affine_backward(**inputs)[index] for index in order)
+def in_out_backward(grad: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Return the gradients by x, weight and bias of y = x @ weight + bias, with weight (D, M)."""
+    return grad @ weight.T, x.T @ grad, grad.sum(axis=0)
 
+
+ADD_UP = "add up. A loss that is a mean has put its 1/N into grad already"
+ORDER = "the order is grad_x, grad_weight, grad_bias"
+BY_WEIGHT = "grad_weight: multiply by x, not by weight"
+
+MEAN_TWICE = result(
+    f"grad_weight and grad_bias are divided by N: {ADD_UP}",
+    lambda y, x: (y[X], y[WEIGHT] / len(x), y[BIAS] / len(x)),
+)
+WEIGHT_FIRST = result(ORDER, lambda y: (y[WEIGHT], y[X], y[BIAS]))
+# Of a weight (M, D) and of one (D, M).
+EITHER_WAY = (
+    in_item(BIAS, "grad_bias is summed over the outputs: sum over the samples, axis 0", lambda _, grad: grad.sum(1)),
+    in_item(BIAS, "grad_bias is summed over everything: one number an output", lambda _, grad: grad.sum()),
+    in_item(BIAS, f"grad_bias is the mean over the samples: {ADD_UP}", lambda _, grad: grad.mean(axis=0)),
+    MEAN_TWICE,
+    in_item(BIAS, "grad_bias has no sum over the samples: (N, M) must become (M,)", lambda _, grad: grad),
+    WEIGHT_FIRST,
+    result(ORDER, lambda y: (y[WEIGHT], y[BIAS], y[X])),
+)
 
 AFFINE_MISTAKES = (
-    Mistake(
+    in_item(
+        X,
         "grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)",
-        _in_affine(0, lambda r, g, x, w: g @ w.T),
+        lambda _, grad, weight: grad @ weight.T,
     ),
-    Mistake("grad_weight is transposed: it is (M, D), as weight is", _in_affine(1, lambda r, g, x, w: x.T @ g)),
-    Mistake("grad_weight: multiply by x, not by weight", _in_affine(1, lambda r, g, x, w: g.T @ w)),
-    Mistake(
-        "grad_bias is summed over the outputs: sum over the samples, axis 0",
-        _in_affine(2, lambda r, g, x, w: g.sum(1)),
+    in_item(WEIGHT, "grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
+    in_item(WEIGHT, BY_WEIGHT, lambda _, grad, weight: grad.T @ weight),
+    in_item(BIAS, "the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
+    *EITHER_WAY,
+)
+
+IN_OUT_MISTAKES = (
+    Mistake("this is the way back for a weight (M, D): here it is (D, M), inputs first", ops.affine_backward),
+    in_item(
+        X,
+        "grad_x: weight is the wrong way round: grad (N, M) @ weight.T (M, D)",
+        lambda _, grad, weight: grad @ weight,
     ),
-    Mistake("grad_bias is summed over everything: one number an output", _in_affine(2, lambda r, g, x, w: g.sum())),
-    Mistake(
-        "grad_bias is the mean over the samples: " + ADD_UP,
-        _in_affine(2, lambda r, g, x, w: g.mean(0)),
-    ),
-    Mistake(
-        MEAN_TWICE,
-        lambda grad, x, weight: (grad @ weight, grad.T @ x / len(x), grad.mean(0)),
-    ),
-    Mistake("grad_bias has no sum over the samples: (N, M) must become (M,)", _in_affine(2, lambda r, g, x, w: g)),
-    Mistake("the sign of grad_bias is turned", _in_affine(2, lambda r, g, x, w: -r)),
-    Mistake("the order is grad_x, grad_weight, grad_bias", _affine_in_order(1, 0, 2)),
-    Mistake("the order is grad_x, grad_weight, grad_bias", _affine_in_order(1, 2, 0)),
+    in_item(WEIGHT, "grad_weight is transposed: it is (D, M), as weight is", lambda grad_weight: grad_weight.T),
+    in_item(WEIGHT, BY_WEIGHT, lambda _, grad, weight: weight.T @ grad),
+    *EITHER_WAY,
 )
 
 
@@ -64,81 +85,178 @@ AFFINE_MISTAKES = (
 
 
 def any_labelled(rng: np.random.Generator) -> Inputs:
+    """Draw scores (N, M) and labels (N,)."""
     n, m = (int(size) for size in rng.integers(2, 7, 2))
     scores = (3 * rng.standard_normal((n, m))).astype(np.float32)
     return {"scores": scores, "labels": rng.integers(0, m, n)}
 
 
-def _by_probabilities(shift: Callable[[Array], Any], one_hot_sum: bool = False) -> Function:
-    """Probabilities first, their logarithm second: what the stable form avoids. `shift(scores)` is subtracted."""
+def any_smoothed(rng: np.random.Generator) -> Inputs:
+    """Draw scores (N, M), labels (N,) and a smoothing."""
+    return any_labelled(rng) | {"smoothing": float(rng.uniform(0.05, 0.5))}
 
-    def wrong(scores: Array, labels: Array) -> Any:
-        n, m = scores.shape
-        one_hot = np.eye(m, dtype=scores.dtype)[labels]
-        exponentials = np.exp(scores - shift(scores))
+
+def smoothed_cross_entropy(scores: Array, labels: Array, smoothing: float = 0.1) -> tuple[Array, Array]:
+    """Return the cross entropy, with targets of smoothing / M for every class and 1 - smoothing more for the label.
+
+    C. Szegedy and others, 2016: Rethinking the Inception Architecture for Computer Vision, section 7.
+    """
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    exponentials = np.exp(shifted)
+    sums = exponentials.sum(axis=1)
+    losses = np.log(sums) - _chosen(shifted, labels, smoothing)
+    return losses.mean(), (exponentials / sums[:, None] - _smoothed(scores, labels, smoothing)) / len(scores)
+
+
+def _targets(scores: Array, labels: Array, others: float, own: float) -> Array:
+    """Return targets as scores (N, M): `own` at the label of each row, and `others` elsewhere."""
+    targets = np.full_like(scores, others)
+    targets[np.arange(len(labels)), labels] = own
+    return targets
+
+
+def _smoothed(scores: Array, labels: Array, smoothing: float) -> Array:
+    share = smoothing / scores.shape[1]
+    return _targets(scores, labels, share, 1 - smoothing + share)
+
+
+def _chosen(values: Array, labels: Array, smoothing: float) -> Array:
+    """Return, for each row of values (N, M), the sum of target times value, from the label's value and the mean."""
+    own: Array = values[np.arange(len(labels)), labels]
+    return (1 - smoothing) * own + smoothing * values.mean(axis=1) if smoothing else own
+
+
+def _added_up(values: Array, labels: Array, smoothing: float) -> Array:
+    """Return, for each row of values (N, M), the sum of target times value over all classes."""
+    return np.asarray((_smoothed(values, labels, smoothing) * values).sum(axis=1))
+
+
+# Mistakes of what may be smoothed: plain labels have a smoothing of 0.
+
+
+def _by_probabilities(subtract: Callable[[Array], Any], total: Callable[..., Array] = _chosen) -> Function:
+    """Probabilities first, their logarithm second: what the stable form avoids. `subtract(scores)` goes from scores."""
+
+    def wrong(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
+        exponentials = np.exp(scores - subtract(scores))
         p = exponentials / exponentials.sum(axis=1, keepdims=True)
-        losses = -(one_hot * np.log(p)).sum(axis=1) if one_hot_sum else -np.log(p[np.arange(n), labels])
-        return losses.mean(), (p - one_hot) / n
+        losses = -total(np.log(p), labels, smoothing)
+        return losses.mean(), (p - _smoothed(scores, labels, smoothing)) / len(p)
 
     return wrong
-
-
-def _plain_logarithm_of_sum(scores: Array, labels: Array) -> Any:
-    n, m = scores.shape
-    sums = np.exp(scores).sum(axis=1)
-    grad = np.exp(scores) / sums[:, None] - np.eye(m, dtype=scores.dtype)[labels]
-    return (np.log(sums) - scores[np.arange(n), labels]).mean(), grad / n
-
-
-def _in_loss(index: int, change: Callable[[Any, Array, Array], Any]) -> Function:
-    """A mistake in the loss (0) or in its gradient (1): change(item, scores, labels)."""
-    return with_item(ops.softmax_cross_entropy, index, lambda item, scores, labels: change(item, scores, labels))
-
-
-def _one_hot(scores: Array, labels: Array) -> Array:
-    return np.eye(scores.shape[1], dtype=scores.dtype)[labels]
 
 
 def _row_max(scores: Array) -> Array:
     return np.asarray(scores.max(axis=1, keepdims=True))
 
 
-OVERFLOWS = "exp overflows: subtract the largest score of each row first; softmax stays the same"
+def _nothing(scores: Array) -> float:
+    return 0
+
+
+def _plain_logarithm_of_sum(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
+    exponentials = np.exp(scores)
+    sums = exponentials.sum(axis=1)
+    losses = np.log(sums) - _chosen(scores, labels, smoothing)
+    return losses.mean(), (exponentials / sums[:, None] - _smoothed(scores, labels, smoothing)) / len(scores)
+
+
+def _with_targets(others: Callable[[float, int], float], own: Callable[[float], float]) -> Function:
+    """Right but for the targets: others(smoothing, M), and own(smoothing) at the label."""
+
+    def wrong(_: Any, scores: Array, labels: Array, smoothing: float) -> tuple[Any, Array]:
+        targets = _targets(scores, labels, others(smoothing, scores.shape[1]), own(smoothing))
+        shifted = scores - _row_max(scores)
+        sums = np.exp(shifted).sum(axis=1, keepdims=True)
+        losses = (targets * (np.log(sums) - shifted)).sum(axis=1)
+        return losses.mean(), (np.exp(shifted) / sums - targets) / len(scores)
+
+    return wrong
+
+
+LOSS, GRAD = range(2)
+"""The items of what the loss returns."""
+
 LOG_OF_0 = "a probability became 0 and its logarithm -inf: take the log of the sum, never of a probability"
+OVERFLOWS = "exp overflows: subtract the largest score of each row first; softmax stays the same"
+
+# Of plain labels and of smoothed ones.
+UNSTABLE = (
+    result(LOG_OF_0, _by_probabilities(_row_max)),
+    result(OVERFLOWS, _by_probabilities(_nothing)),
+    result(OVERFLOWS, _by_probabilities(_nothing, _added_up)),
+    result(OVERFLOWS, _plain_logarithm_of_sum),
+    result("subtract the maximum of each row (axis=1), not of the whole array", _by_probabilities(np.max)),
+    in_item(LOSS, "the loss is a mean over the samples: yours is the sum", lambda loss, scores: loss * len(scores)),
+    result(
+        "loss and gradient are those of the sum over the samples: divide both by N",
+        lambda y, scores: (y[LOSS] * len(scores), y[GRAD] * len(scores)),
+    ),
+    in_item(LOSS, "the sign of the loss is turned: it is minus a logarithm", lambda loss: -loss),
+    in_item(
+        GRAD,
+        "the gradient is not divided by N: the loss is a mean, so each sample has a share of 1/N",
+        lambda grad, scores: grad * len(scores),
+    ),
+)
 
 LOSS_MISTAKES = (
-    Mistake(
+    result(
         "0 * log(0) is NaN: pick the one logarithm you need by its label, and take it of the sum",
-        _by_probabilities(_row_max, one_hot_sum=True),
+        _by_probabilities(_row_max, _added_up),
     ),
-    Mistake(LOG_OF_0, _by_probabilities(_row_max)),
-    Mistake(OVERFLOWS, _by_probabilities(lambda scores: 0)),
-    Mistake(OVERFLOWS, _by_probabilities(lambda scores: 0, one_hot_sum=True)),
-    Mistake(OVERFLOWS, _plain_logarithm_of_sum),
-    Mistake("subtract the maximum of each row (axis=1), not of the whole array", _by_probabilities(np.max)),
-    Mistake("the loss is a mean over the samples: yours is the sum", _in_loss(0, lambda r, s, t: r * len(s))),
-    Mistake(
-        "loss and gradient are those of the sum over the samples: divide both by N",
-        lambda scores, labels: tuple(len(scores) * r for r in ops.softmax_cross_entropy(scores, labels)),
-    ),
-    Mistake("the mean is over the N samples: you divided by N * M", _in_loss(0, lambda r, s, t: r / s.shape[1])),
-    Mistake("the sign of the loss is turned: it is minus a logarithm", _in_loss(0, lambda r, s, t: -r)),
-    Mistake("use the natural logarithm, np.log", _in_loss(0, lambda r, s, t: r / np.log(2))),
-    Mistake(
-        "the gradient is not divided by N: the loss is a mean, so each sample has a share of 1/N",
-        _in_loss(1, lambda r, s, t: r * len(s)),
-    ),
-    Mistake(
+    *UNSTABLE,
+    in_item(LOSS, "the mean is over the N samples: you divided by N * M", lambda loss, scores: loss / scores.shape[1]),
+    in_item(LOSS, "use the natural logarithm, np.log", lambda loss: loss / np.log(2)),
+    in_item(
+        GRAD,
         "these are the probabilities: subtract 1 at the right class of each row",
-        _in_loss(1, lambda r, s, t: ops.softmax(s)),
+        lambda _, scores: ops.softmax(scores),
     ),
-    Mistake(
+    in_item(
+        GRAD,
         "these are the probabilities / N: subtract 1 at the right class of each row, before you divide",
-        _in_loss(1, lambda r, s, t: ops.softmax(s) / len(s)),
+        lambda _, scores: ops.softmax(scores) / len(scores),
     ),
-    Mistake("the sign of the gradient is turned: probabilities minus one-hot", _in_loss(1, lambda r, s, t: -r)),
-    Mistake(
+    in_item(GRAD, "the sign of the gradient is turned: probabilities minus one-hot", lambda grad: -grad),
+    in_item(
+        GRAD,
         "divide by N after you subtract the 1, not before",
-        _in_loss(1, lambda r, s, t: ops.softmax(s) / len(s) - _one_hot(s, t)),
+        lambda _, scores, labels: ops.softmax(scores) / len(scores) - _smoothed(scores, labels, 0),
     ),
+)
+
+SMOOTHING_MISTAKES = (
+    given("the labels are not smoothed: this is the plain cross entropy", smoothing=0),
+    in_item(
+        LOSS,
+        "the loss is the plain one: the other classes have a share in it as well",
+        lambda _, scores, labels: ops.softmax_cross_entropy(scores, labels)[LOSS],
+    ),
+    in_item(
+        GRAD,
+        "the gradient is the plain one: subtract the targets, not one-hot",
+        lambda _, scores, labels: ops.softmax_cross_entropy(scores, labels)[GRAD],
+    ),
+    result(
+        "you give the smoothing to the other classes alone; here all M classes get smoothing / M, the label's, too",
+        _with_targets(lambda smoothing, m: smoothing / (m - 1), lambda smoothing: 1 - smoothing),
+    ),
+    result(
+        "the label gets its share of the smoothing as well: 1 - smoothing + smoothing / M, so that targets add up to 1",
+        _with_targets(lambda smoothing, m: smoothing / m, lambda smoothing: 1 - smoothing),
+    ),
+    result(
+        "the smoothing is shared out: each class gets smoothing / M",
+        _with_targets(lambda smoothing, m: smoothing, lambda smoothing: 1),
+    ),
+    given("your smoothing is 0.1, whatever is asked: use the one you are given", smoothing=0.1),
+    result(LOG_OF_0, _by_probabilities(_row_max, _added_up)),
+    *UNSTABLE,
+    in_item(
+        GRAD,
+        "these are the probabilities: subtract the targets, before you divide by N",
+        lambda _, scores: ops.softmax(scores) / len(scores),
+    ),
+    in_item(GRAD, "the sign of the gradient is turned: probabilities minus targets", lambda grad: -grad),
 )

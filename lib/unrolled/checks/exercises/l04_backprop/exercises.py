@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_W, SEMINAR_X
 from unrolled.checks.exercises.l04_backprop.dense_gradients import (
     AFFINE_MISTAKES,
     LOSS_MISTAKES,
@@ -15,18 +16,15 @@ from unrolled.checks.exercises.l04_backprop.dense_gradients import (
 )
 from unrolled.checks.exercises.l04_backprop.gradients import (
     CLOSE,
+    ERRORS,
     GROWING,
     KINKED,
     NUMERIC_MISTAKES,
     SQUARES,
     any_function,
+    by_layer,
     is_a_judge,
-    mean_forgotten,
     named,
-    one_element_off,
-    relu_let_through,
-    sign_error,
-    transposed_weight,
 )
 from unrolled.checks.exercises.l04_backprop.window_gradients import (
     COL2IM_MISTAKES,
@@ -44,7 +42,8 @@ WORK = "convolution backward only, x 60,000 images"
 BATCH = 8
 
 
-def _array(*rows: Any) -> Array:
+def array(*rows: Any) -> Array:
+    """Return these rows as an array of float32."""
     return np.array(rows, np.float32)
 
 
@@ -58,11 +57,7 @@ numeric_gradient = Spec(
         case("a matrix", function=GROWING, x=normal(2, 3, dtype=float)),
         case("the step that is given: 0.01", function=KINKED, x=np.array([0.003, -0.002]), step=0.01),
         case("x in float32, gradient in float64", function=GROWING, x=normal(3, 2)),
-        random_case("catches: a sign error", sign_error),
-        random_case("catches: a missing factor 1/N", mean_forgotten),
-        random_case("catches: a transposed weight gradient", transposed_weight),
-        random_case("catches: ReLU at negative inputs", relu_let_through),
-        random_case("catches: one element off by 1 %", one_element_off),
+        *(random_case(f"catches: {error}", draw) for error, draw in ERRORS.items()),
         random_case("shapes as they come", any_function),
     ],
     points=3,
@@ -91,15 +86,15 @@ affine_backward = Spec(
     cases=[
         case(
             "two samples of two numbers, by hand",
-            grad=_array([1, 10], [2, 0]),
-            x=_array([2, 3], [1, 1]),
-            weight=_array([1, 4], [0, 1]),
+            grad=array([1, 10], [2, 0]),
+            x=array([2, 3], [1, 1]),
+            weight=array([1, 4], [0, 1]),
         ),
         case(
             "one sample of three numbers",
-            grad=_array([1, 10]),
-            x=_array([2, 3, 5]),
-            weight=_array([1, 0, 2], [0, 1, 1]),
+            grad=array([1, 10]),
+            x=array([2, 3, 5]),
+            weight=array([1, 0, 2], [0, 1, 1]),
         ),
         case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
         case("float64", grad=normal(3, 2, dtype=float), x=normal(3, 5, dtype=float), weight=normal(2, 5, dtype=float)),
@@ -116,24 +111,24 @@ affine_backward = Spec(
         "grad_x = grad @ weight\ngrad_weight = grad.T @ x\ngrad_bias = grad.sum(axis=0)",
     ),
     mistakes=AFFINE_MISTAKES,
-    compare=named("grad_x", "grad_weight", "grad_bias"),
+    compare=by_layer,
 )
 
 
 softmax_cross_entropy = Spec(
     reference=ops.softmax_cross_entropy,
     cases=[
-        case("two equal scores: loss log 2", scores=_array([0, 0]), labels=np.array([0])),
+        case("two equal scores: loss log 2", scores=array([0, 0]), labels=np.array([0])),
         case(
             "probabilities 1/8, 5/8, 1/4 and 1/2, 1/4, 1/4",
-            scores=np.log(_array([1, 5, 2], [2, 1, 1])),
+            scores=np.log(array([1, 5, 2], [2, 1, 1])),
             labels=np.array([1, 0]),
         ),
         case("four samples", scores=normal(4, 5), labels=np.array([0, 4, 2, 2])),
-        case("scores of 1,000", scores=_array([1000, 998, 999], [-1, 0, 1]), labels=np.array([1, 2])),
-        case("scores of -1,000", scores=_array([-1000, -998], [3, 2]), labels=np.array([1, 0])),
-        case("a wrong class with probability 0", scores=_array([200, 0], [0, 1]), labels=np.array([0, 1])),
-        case("the right class with probability 0", scores=_array([200, 0], [0, 1]), labels=np.array([1, 1])),
+        case("scores of 1,000", scores=array([1000, 998, 999], [-1, 0, 1]), labels=np.array([1, 2])),
+        case("scores of -1,000", scores=array([-1000, -998], [3, 2]), labels=np.array([1, 0])),
+        case("a wrong class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([0, 1])),
+        case("the right class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([1, 1])),
         case("float64", scores=normal(3, 4, dtype=float), labels=np.array([3, 0, 1])),
         random_case("sizes as they come", any_labelled),
     ],
@@ -159,15 +154,24 @@ softmax_cross_entropy = Spec(
 )
 
 
-def _numbered_columns(*shape: int) -> Array:
+def numbered_columns(*shape: int) -> Array:
+    """Return a matrix of 1, 2, 3 and so on, row by row."""
     return np.arange(1, 1 + shape[0] * shape[1], dtype=np.float32).reshape(shape)
 
+
+COL2IM_SPEED = Speed(
+    baseline=ops.col2im_loops,
+    inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
+    at_least=10,
+    points=1,
+    against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
+)
 
 col2im = Spec(
     reference=ops.col2im,
     answers=(blocks.Block.fold,),
     cases=[
-        case("1 to 16, 3 x 3 pixels", columns=_numbered_columns(4, 4), x_shape=(1, 1, 3, 3), kernel_size=(2, 2)),
+        case("1 to 16, 3 x 3 pixels", columns=numbered_columns(4, 4), x_shape=(1, 1, 3, 3), kernel_size=(2, 2)),
         case(
             "ones: how many windows cover each pixel",
             columns=np.ones((4, 4), np.float32),
@@ -176,12 +180,12 @@ col2im = Spec(
         ),
         case(
             "1 to 24, 3 rows of 4, kernel 2 x 2",
-            columns=_numbered_columns(4, 6),
+            columns=numbered_columns(4, 6),
             x_shape=(1, 1, 3, 4),
             kernel_size=(2, 2),
         ),
-        case("two channels, kernel 2 x 3", columns=_numbered_columns(12, 4), x_shape=(1, 2, 3, 4), kernel_size=(2, 3)),
-        case("three images", columns=_numbered_columns(6, 12), x_shape=(3, 1, 3, 4), kernel_size=(2, 3)),
+        case("two channels, kernel 2 x 3", columns=numbered_columns(12, 4), x_shape=(1, 2, 3, 4), kernel_size=(2, 3)),
+        case("three images", columns=numbered_columns(6, 12), x_shape=(3, 1, 3, 4), kernel_size=(2, 3)),
         case("padding 1", columns=normal(9, 12), x_shape=(1, 1, 3, 4), kernel_size=(3, 3), padding=1),
         case(
             "stride 2, the last column is met by no window",
@@ -213,18 +217,12 @@ col2im = Spec(
         "return x[:, :, padding : padding + H, padding : padding + W]",
     ),
     mistakes=COL2IM_MISTAKES,
-    speed=Speed(
-        baseline=ops.col2im_loops,
-        inputs={"columns": normal(18, 12544), "x_shape": (16, 2, 28, 28), "kernel_size": (3, 3), "padding": 1},
-        at_least=10,
-        points=1,
-        against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
-    ),
+    speed=COL2IM_SPEED,
 )
 
 
 def _backward_work() -> dict[str, Any]:
-    """Back through the layer of lesson 02: 10 filters 3x3, padding 1, on 28 x 28 images, 8 at a time."""
+    """Go back through the layer of lesson 02: 10 filters 3x3, padding 1, on 28 x 28 images, 8 at a time."""
     return {
         "grad": images(BATCH, 10, 28, 28),
         "x": images(BATCH, 1, 28, 28),
@@ -233,15 +231,17 @@ def _backward_work() -> dict[str, Any]:
     }
 
 
-X4 = _array([1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1])[None, None]
-W3 = _array([2, 0, 1], [0, 2, 1], [1, 0, 1])[None, None]
-
 conv2d_backward = Spec(
     reference=ops.conv2d_backward,
     answers=(blocks.backward,),
     cases=[
-        case("the seminar's 4 x 4 example, one output", grad=_array([1, 0], [0, 0])[None, None], x=X4, weight=W3),
-        case("all four outputs", grad=_array([1, 2], [3, 4])[None, None], x=X4, weight=W3),
+        case(
+            "the seminar's 4 x 4 example, one output",
+            grad=array([1, 0], [0, 0])[None, None],
+            x=SEMINAR_X,
+            weight=SEMINAR_W,
+        ),
+        case("all four outputs", grad=array([1, 2], [3, 4])[None, None], x=SEMINAR_X, weight=SEMINAR_W),
         case("two filters", grad=images(1, 2, 3, 3), x=images(1, 1, 4, 5), weight=filters(2, 1, 2, 3)),
         case("two images, three channels", grad=images(2, 4, 3, 6), x=images(2, 3, 5, 7), weight=filters(4, 3, 3, 2)),
         case("padding 1", grad=images(2, 2, 5, 4), x=images(2, 1, 5, 4), weight=filters(2, 1, 3, 3), padding=1),
@@ -278,7 +278,7 @@ conv2d_backward = Spec(
         "grad_bias = rows.sum(axis=1)",
     ),
     mistakes=CONVOLUTION_MISTAKES,
-    compare=named("grad_x", "grad_weight", "grad_bias"),
+    compare=by_layer,
     rung=Rung("backward by matrix products", WORK, _backward_work(), BATCH),
 )
 
@@ -287,19 +287,19 @@ max_pool2d_backward = Spec(
     reference=ops.max_pool2d_backward,
     answers=(ops.max_unpool2d_mask, ops.max_unpool2d_loops),
     cases=[
-        case("the seminar's 4 x 4 image", grad=_array([1, 2], [3, 4])[None, None], x=X4, kernel_size=2),
+        case("the seminar's 4 x 4 image", grad=array([1, 2], [3, 4])[None, None], x=SEMINAR_X, kernel_size=2),
         case(
             "after a ReLU: a window of zeros, and ties",
-            grad=_array([1, 2], [3, 4])[None, None],
-            x=_array([0, 0, 5, 0], [0, 0, 0, 5], [0, 7, 1, 1], [7, 0, 1, 1])[None, None],
+            grad=array([1, 2], [3, 4])[None, None],
+            x=array([0, 0, 5, 0], [0, 0, 0, 5], [0, 7, 1, 1], [7, 0, 1, 1])[None, None],
             kernel_size=2,
         ),
         case("two images, three channels", grad=images(2, 3, 2, 3), x=images(2, 3, 4, 6), kernel_size=2),
         case("a row that no window meets", grad=images(1, 2, 2, 2), x=images(1, 2, 5, 4), kernel_size=2),
         case(
             "overlapping windows that share a maximum",
-            grad=_array([1, 10], [100, 1000])[None, None],
-            x=_array([1, 2, 1, 0], [3, 9, 8, 1], [1, 5, 4, 2], [0, 1, 6, 3])[None, None],
+            grad=array([1, 10], [100, 1000])[None, None],
+            x=array([1, 2, 1, 0], [3, 9, 8, 1], [1, 5, 4, 2], [0, 1, 6, 3])[None, None],
             kernel_size=3,
             stride=1,
         ),

@@ -1,17 +1,22 @@
-"""Gradients to judge: functions whose gradient is known, errors planted in it, and results whose parts have names."""
+"""Gradients by trying: functions whose gradient is known, errors planted in it, judges of gradients and of slopes.
+
+Also for results of several items: comparing them by name, and mistakes in one of them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.spec import Compare, Function, Inputs, Mistake
+from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 
 CLOSE = 1e-6
@@ -22,7 +27,7 @@ KINK = 0.05
 
 @dataclass(frozen=True)
 class Known:
-    """A function of one array that gives one number; its gradient derived by hand; the same with a planted error."""
+    """A function of one array that gives one number; its gradient derived by hand, and with a planted error."""
 
     function: Callable[[Array], Any]
     gradient: Callable[[Array], Array]
@@ -33,12 +38,12 @@ class Known:
 
 
 def distance(a: Array, b: Array) -> float:
-    """The largest difference between two gradients, relative to the largest value of b."""
+    """Return the largest difference between two gradients, relative to the largest value of b."""
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 
 def is_a_judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """Whether a numeric gradient is the expected one, and tells the right gradient from one with a planted error."""
+    """Judge whether a numeric gradient is the expected one, and tells the right gradient from the planted error."""
     found = mismatch(got, expected, CLOSE)
     known, x = inputs["function"], np.asarray(inputs["x"], np.float64)
     if known.planted is None or not isinstance(got, np.ndarray) or got.shape != np.shape(expected):
@@ -74,15 +79,24 @@ def named(*names: str) -> Compare:
     return compare
 
 
-def with_item(function: Function, index: int, change: Callable[..., Any]) -> Function:
-    """A mistake in one of several results: `change(item, **inputs)` in place of that item of the right tuple."""
+X, WEIGHT, BIAS = range(3)
+"""The items of what a layer's way back returns: grad_x, grad_weight, grad_bias."""
+by_layer = named("grad_x", "grad_weight", "grad_bias")
 
-    def wrong(**inputs: Any) -> Any:
-        items = list(function(**inputs))
-        items[index] = change(items[index], **inputs)
-        return tuple(items)
 
-    return wrong
+def in_item(index: int, says: str, change: Function) -> Mistake:
+    """Return the mistake of making `change(item, …)` of one item of the tuple that the reference returned."""
+
+    @functools.wraps(change)  # the names of its parameters say what it is called with
+    def changed(items: tuple[Any, ...], **arguments: Any) -> tuple[Any, ...]:
+        return (*items[:index], change(items[index], **arguments), *items[index + 1 :])
+
+    return result(says, changed)
+
+
+def random_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
+    """Draw an array of float32 from the normal distribution for each of these shapes."""
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 # Functions with known gradients.
@@ -103,7 +117,7 @@ KINKED = Known(lambda x: float(np.abs(x).sum()), np.sign)
 
 
 def any_function(rng: np.random.Generator) -> Inputs:
-    """A smooth function of an array of any shape, of whole numbers now and then."""
+    """Draw a smooth function of an array of any shape, of whole numbers now and then."""
     shape = tuple(int(size) for size in rng.integers(1, 4, int(rng.integers(1, 4))))
     weight = rng.standard_normal(shape)
     known = Known(
@@ -115,8 +129,10 @@ def any_function(rng: np.random.Generator) -> Inputs:
 # Five errors that people make in a gradient, each in a loss where it matters.
 
 
-def _loss_of_scores(scores: Array, labels: Array) -> float:
-    return float(ops.softmax_cross_entropy(scores, labels)[0])
+def _planted(parts: Callable[[Array], tuple[Any, Array, Array]], x: Array) -> Inputs:
+    """Return x and a function of which `parts(x)` are the value, the gradient and the gradient with an error."""
+    known = Known(lambda x: float(parts(x)[0]), lambda x: parts(x)[1], lambda x: parts(x)[2])
+    return {"function": known, "x": x}
 
 
 def _random(rng: np.random.Generator, *shape: int) -> Array:
@@ -124,170 +140,235 @@ def _random(rng: np.random.Generator, *shape: int) -> Array:
 
 
 def _classes(rng: np.random.Generator, n: int, m: int) -> Array:
-    """Labels among which every class can be found, if there are enough."""
+    """Draw labels among which every class can be found, if there are enough."""
     return rng.permutation(np.arange(n) % m)
 
 
 def sign_error(rng: np.random.Generator) -> Inputs:
-    """The gradient by the bias of a dense layer, negated."""
+    """Draw the gradient by the bias of a dense layer, negated."""
     x, weight, labels = _random(rng, 5, 3), _random(rng, 4, 3), _classes(rng, 5, 4)
 
-    def gradient(bias: Array) -> Array:
-        _, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        return ops.affine_backward(grad, x, weight)[2]
+    def parts(bias: Array) -> tuple[Any, Array, Array]:
+        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
+        gradient = ops.affine_backward(grad, x, weight)[BIAS]
+        return loss, gradient, -gradient
 
-    known = Known(
-        lambda bias: _loss_of_scores(ops.affine(x, weight, bias), labels), gradient, lambda bias: -gradient(bias)
-    )
-    return {"function": known, "x": _random(rng, 4)}
+    return _planted(parts, _random(rng, 4))
 
 
 def mean_forgotten(rng: np.random.Generator) -> Inputs:
-    """The gradient by the scores, without the 1/N of the mean over N samples."""
+    """Draw the gradient by the scores, without the 1/N of the mean over N samples."""
     labels = _classes(rng, 4, 3)
 
-    def gradient(scores: Array) -> Array:
-        return ops.softmax_cross_entropy(scores, labels)[1]
+    def parts(scores: Array) -> tuple[Any, Array, Array]:
+        loss, gradient = ops.softmax_cross_entropy(scores, labels)
+        return loss, gradient, len(labels) * gradient
 
-    known = Known(
-        lambda scores: _loss_of_scores(scores, labels), gradient, lambda scores: len(labels) * gradient(scores)
-    )
-    return {"function": known, "x": _random(rng, 4, 3)}
+    return _planted(parts, _random(rng, 4, 3))
 
 
 def transposed_weight(rng: np.random.Generator) -> Inputs:
-    """The gradient by a square weight matrix, transposed: the shape cannot tell."""
+    """Draw the gradient by a square weight matrix, transposed: the shape cannot tell."""
     x, bias, labels = _random(rng, 5, 4), _random(rng, 4), _classes(rng, 5, 4)
 
-    def gradient(weight: Array) -> Array:
-        _, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        return ops.affine_backward(grad, x, weight)[1]
+    def parts(weight: Array) -> tuple[Any, Array, Array]:
+        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
+        gradient = ops.affine_backward(grad, x, weight)[WEIGHT]
+        return loss, gradient, gradient.T
 
-    known = Known(
-        lambda weight: _loss_of_scores(ops.affine(x, weight, bias), labels), gradient, lambda weight: gradient(weight).T
-    )
-    return {"function": known, "x": _random(rng, 4, 4)}
+    return _planted(parts, _random(rng, 4, 4))
 
 
 def relu_let_through(rng: np.random.Generator) -> Inputs:
-    """The gradient by the inputs of a ReLU that lets the gradient pass at negative inputs, too."""
+    """Draw the gradient by the inputs of a ReLU that lets the gradient pass at negative inputs, too."""
     labels = _classes(rng, 3, 4)
     x = _random(rng, 3, 4)
     x[0], x[1] = -np.abs(x[0]), np.abs(x[1])  # at least a whole row is cut off, and another is not: else all would be 0
 
-    def passed(inputs: Array) -> Array:
-        return ops.softmax_cross_entropy(ops.relu(inputs), labels)[1]
+    def parts(inputs: Array) -> tuple[Any, Array, Array]:
+        loss, passed = ops.softmax_cross_entropy(ops.relu(inputs), labels)
+        return loss, ops.relu_backward(passed, inputs), passed
 
-    known = Known(
-        lambda inputs: _loss_of_scores(ops.relu(inputs), labels),
-        lambda inputs: ops.relu_backward(passed(inputs), inputs),
-        passed,
-    )
-    return {"function": known, "x": x + np.copysign(KINK, x)}
+    return _planted(parts, x + np.copysign(KINK, x))
 
 
 def one_element_off(rng: np.random.Generator) -> Inputs:
-    """The gradient by the filters of a convolution, one of its values (of middling size) 1 % too large."""
+    """Draw the gradient by the filters of a convolution, one of its values (of middling size) 1 % too large."""
     x, target = _random(rng, 2, 2, 5, 5), _random(rng, 2, 3, 3, 3)
 
-    def gradient(weight: Array) -> Array:
-        _, grad = ops.mean_squared_error(ops.conv2d(x, weight), target)
-        return ops.conv2d_backward(grad, x, weight)[1]
+    def parts(weight: Array) -> tuple[Any, Array, Array]:
+        loss, grad = ops.mean_squared_error(ops.conv2d(x, weight), target)
+        gradient = ops.conv2d_backward(grad, x, weight)[WEIGHT]
+        wrong = gradient.copy()
+        wrong.flat[np.argsort(np.abs(gradient), axis=None)[gradient.size // 2]] *= 1.01
+        return loss, gradient, wrong
 
-    def planted(weight: Array) -> Array:
-        wrong = gradient(weight)
-        middling = np.argsort(np.abs(wrong), axis=None)[wrong.size // 2]
-        wrong.flat[middling] *= 1.01
-        return wrong
-
-    def loss(weight: Array) -> float:
-        return float(ops.mean_squared_error(ops.conv2d(x, weight), target)[0])
-
-    return {"function": Known(loss, gradient, planted), "x": _random(rng, 3, 2, 3, 3)}
+    return _planted(parts, _random(rng, 3, 2, 3, 3))
 
 
-# What people write in place of central differences.
+ERRORS: dict[str, Function] = {
+    "a sign error": sign_error,
+    "a missing factor 1/N": mean_forgotten,
+    "a transposed weight gradient": transposed_weight,
+    "ReLU at negative inputs": relu_let_through,
+    "one element off by 1 %": one_element_off,
+}
+
+
+# Slopes along a direction.
+
+
+@dataclass(frozen=True)
+class Asked(Known):
+    """A function with a known gradient that counts how often it is asked."""
+
+    calls: list[int] = field(default_factory=list)
+
+    def __call__(self, x: Any) -> float:
+        self.calls.append(1)
+        return super().__call__(x)
+
+
+def slope_along(
+    function: Function, x: Array, direction: Array, step: float = 1e-5, *, ahead: int = 1, behind: int = 1
+) -> float:
+    """Return how fast function grows from x along the direction: the gradient times the direction, added up.
+
+    It is asked `ahead` steps after x and `behind` steps before.
+    """
+    way = step * np.asarray(direction, np.float64)
+    return float((function(x + ahead * way) - function(x - behind * way)) / ((ahead + behind) * step))
+
+
+def counted(known: Known) -> Asked:
+    """Return the function as one that counts how often it is asked."""
+    return Asked(known.function, known.gradient, known.planted)
+
+
+def directed(draw: Function) -> Function:
+    """Return random cases of numeric_gradient with a direction; none of its values is small, so that no error hides."""
+
+    def drawn(rng: np.random.Generator) -> Inputs:
+        inputs = draw(rng)
+        shape = np.shape(inputs["x"])
+        direction = rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)
+        return {**inputs, "function": counted(inputs["function"]), "direction": direction}
+
+    return drawn
+
+
+def is_a_judge_along(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """Judge whether a slope is the expected one, from two calls, and tells a planted error from the right gradient."""
+    known, x, direction = inputs["function"], np.asarray(inputs["x"], np.float64), np.asarray(inputs["direction"])
+    found = mismatch(got, expected, CLOSE)
+    try:
+        slope = None if isinstance(got, (list, tuple)) or np.ndim(got) else float(got)
+    except (TypeError, ValueError):
+        slope = None
+    if slope is None:
+        return found
+    gradient = known.gradient(x)
+    scale = np.abs(gradient * direction).sum()
+    if found is not None and abs(slope - expected) <= CLOSE * scale:
+        found = None  # shares of both signs may nearly cancel: what counts is how large they are
+    if found is None and len(known.calls) != 2:
+        line = f"right, but you asked the function {len(known.calls)} times: two are enough, however large x is"
+        return Mismatch((line,))
+    if known.planted is None:
+        return found
+    right, wrong = (abs((g * direction).sum() - slope) / scale for g in (gradient, known.planted(x)))
+    if found is None and right <= CLOSE < wrong:
+        return None
+    line = f"held against your slope, the right gradient is {right:.1g} off and the wrong one {wrong:.1g}"
+    return Mismatch((*(found.lines if found else ()), line))
+
+
+# Usual mistakes
 
 
 def _by_differences(
-    along: Callable[[Callable[[Array], Any], Array, Any, float], float], dtype: type = np.float64
-) -> Function:
-    """A numeric gradient: `along(function, x, index, step)` for each index of a copy of x in this dtype."""
+    function: Function,
+    x: Array,
+    step: float = 1e-5,
+    *,
+    ahead: int = 1,
+    behind: int = 1,
+    drift: int = 0,
+    dtype: str = "float64",
+) -> Array:
+    """Return the gradient by differences from `behind` steps before each value of x to `ahead` steps after it.
 
-    def gradient(function: Callable[[Array], Any], x: Array, step: float = 1e-5) -> Array:
-        point: Array = np.array(x, dtype)
-        result = np.empty(point.shape)
-        for index in np.ndindex(point.shape):
-            result[index] = along(function, point, index, step)
-        return result
-
+    x is copied into this dtype, and a value that was moved stays `drift` steps back.
+    """
+    x = np.array(x, dtype)
+    gradient = np.empty(x.shape)
+    for index in np.ndindex(x.shape):
+        way = np.zeros_like(x)
+        way[index] = step
+        gradient[index] = (function(x + ahead * way) - function(x - behind * way)) / ((ahead + behind) * step)
+        x = x - drift * way
     return gradient
 
 
-def _moved(x: Array, index: Any, by: float) -> Array:
-    moved = x.copy()
-    moved[index] += by
-    return moved
+def _all_at_once(gradient: Array, function: Function, x: Array, step: float) -> Array:
+    return np.full_like(gradient, slope_along(function, x, np.ones_like(gradient), step))
 
 
-def _forward(function: Callable[[Array], Any], x: Array, index: Any, step: float) -> float:
-    return float((function(_moved(x, index, step)) - function(x)) / step)
+def _slope_as_given(function: Function, x: Array, direction: Array, step: float = 1e-5) -> float:
+    """Return the slope, computed in the dtype of x and direction."""
+    return float((function(x + step * direction) - function(x - step * direction)) / (2 * step))
 
 
-def _backward(function: Callable[[Array], Any], x: Array, index: Any, step: float) -> float:
-    return float((function(x) - function(_moved(x, index, -step))) / step)
-
-
-def _central(function: Callable[[Array], Any], x: Array, index: Any, step: float) -> float:
-    return float((function(_moved(x, index, step)) - function(_moved(x, index, -step))) / (2 * step))
-
-
-def _all_at_once(function: Callable[[Array], Any], x: Array, index: Any, step: float) -> float:
-    return float((function(x + step) - function(x - step)) / (2 * step))
-
-
-def _drifting(function: Callable[[Array], Any], x: Array, index: Any, step: float) -> float:
-    """x is left at x - step."""
-    x[index] += step
-    up = function(x)
-    x[index] -= 2 * step
-    return float((up - function(x)) / (2 * step))
-
-
-def _with_step(step: float) -> Function:
-    return _by_differences(lambda function, x, index, _: _central(function, x, index, step))
-
-
+IN_FLOAT32 = "computed in float32, which loses the small differences that count here: convert x to float64 first"
+FIXED = "your step is {}, whatever is asked: use the one you are given"
 NUMERIC_MISTAKES = (
-    Mistake(
-        "you divide by step, but from x - step to x + step it is 2 * step",
-        _by_differences(lambda f, x, i, step: 2 * _central(f, x, i, step)),
-    ),
-    Mistake(
-        "the sign is turned: subtract the value at x - step from the one at x + step",
-        _by_differences(lambda f, x, i, step: -_central(f, x, i, step)),
-    ),
-    Mistake(
-        "all values of x are moved at once: move one, and hold the others",
-        _by_differences(_all_at_once),
-    ),
-    Mistake(
+    result("you divide by step, but from x - step to x + step it is 2 * step", lambda gradient: 2 * gradient),
+    result("the sign is turned: subtract the value at x - step from the one at x + step", lambda gradient: -gradient),
+    result("all values of x are moved at once: move one, and hold the others", _all_at_once),
+    given(
         "this is (f(x + h) - f(x)) / h, whose error grows with h; step to both sides, and it grows with h squared",
-        _by_differences(_forward),
+        _by_differences,
+        behind=0,
     ),
-    Mistake(
+    given(
         "this is (f(x) - f(x - h)) / h, whose error grows with h; step to both sides, and it grows with h squared",
-        _by_differences(_backward),
+        _by_differences,
+        ahead=0,
     ),
-    Mistake(
+    given(
         "x is not back in its place when the next value moves: start each time from a fresh copy",
-        _by_differences(_drifting),
+        _by_differences,
+        drift=1,
     ),
-    Mistake(
-        "computed in float32, which loses the small differences that count here: convert x to float64 first",
-        _by_differences(_central, np.float32),
+    given(IN_FLOAT32, _by_differences, dtype="float32"),
+    given(FIXED.format(0.1), _by_differences, step=0.1),
+    given(FIXED.format(0.01), _by_differences, step=0.01),
+    given(FIXED.format("the same"), _by_differences, step=1e-5),
+)
+
+ONE_SIDED = "the step goes to one side only, whose error grows with h; to both sides, it grows with h squared"
+ALL_ASKED = "this asks the function twice for every value of x: move x as a whole, by step * direction, and ask twice"
+DIRECTION_MISTAKES = (
+    result("you divide by step, but from one point to the other it is 2 * step", lambda slope: 2 * slope),
+    result("the sign is turned: subtract the value behind from the value ahead", lambda slope: -slope),
+    given(ONE_SIDED, behind=0),
+    given(ONE_SIDED, ahead=0),
+    given(
+        "you gave the direction the length 1: take it as it is; a direction twice as long has twice the slope",
+        direction=lambda direction: direction / np.linalg.norm(direction),
     ),
-    Mistake("your step is 0.1, whatever is asked: use the one you are given", _with_step(1e-1)),
-    Mistake("your step is 0.01, whatever is asked: use the one you are given", _with_step(1e-2)),
-    Mistake("your step is the same, whatever is asked: use the one you are given", _with_step(1e-5)),
+    given(
+        "every value of x moves by the same step: the direction says how far each of them goes",
+        direction=lambda direction: np.ones_like(direction),
+    ),
+    result(ALL_ASKED, lambda _, function, x, step: ops.numeric_gradient(function, x, step)),
+    result(ALL_ASKED, lambda _, function, x, direction, step: ops.numeric_gradient(function, x, step) * direction),
+    given(
+        IN_FLOAT32,
+        _slope_as_given,
+        x=lambda x: x.astype(np.float32),
+        direction=lambda direction: direction.astype(np.float32),
+    ),
+    Mistake(IN_FLOAT32, _slope_as_given),
+    *(given(FIXED.format(f"{step:g}"), step=step) for step in (0.1, 0.01, 1e-5)),
 )

@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from unrolled import ops
 from unrolled.checks.exercises.l02_convolution import dilation
-from unrolled.checks.exercises.l04_backprop import window_variants
-from unrolled.checks.exercises.l04_backprop.dense_variants import (
-    DIRECTION_MISTAKES,
+from unrolled.checks.exercises.l04_backprop.dense_gradients import (
     IN_OUT_MISTAKES,
     SMOOTHING_MISTAKES,
     any_affine_in_out,
     any_smoothed,
-    counted,
-    directed,
     in_out_backward,
-    is_a_judge_along,
-    slope_along,
     smoothed_cross_entropy,
 )
-from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK
+from unrolled.checks.exercises.l04_backprop.exercises import (
+    BATCH,
+    COL2IM_SPEED,
+    WORK,
+    affine_backward,
+    array,
+    col2im,
+    conv2d_backward,
+    numbered_columns,
+    numeric_gradient,
+    softmax_cross_entropy,
+)
 from unrolled.checks.exercises.l04_backprop.gradients import (
-    CLOSE,
+    DIRECTION_MISTAKES,
+    ERRORS,
     GROWING,
     KINKED,
     SQUARES,
     any_function,
-    mean_forgotten,
-    named,
-    one_element_off,
-    relu_let_through,
-    sign_error,
-    transposed_weight,
+    counted,
+    directed,
+    is_a_judge_along,
+    slope_along,
 )
-from unrolled.checks.spec import Rung, Spec, Speed, case, normal, random_case
-from unrolled.device import Array
-from unrolled.ops import blocks
+from unrolled.checks.exercises.l04_backprop.window_gradients import (
+    DILATED_MISTAKES,
+    NHWC_MISTAKES,
+    any_convolution_nhwc,
+    any_dilated_columns,
+    nhwc_backward,
+)
+from unrolled.checks.spec import Rung, case, normal, random_case, variant
 
 OF = {
     "numeric_gradient_directional": "numeric_gradient",
@@ -50,13 +58,9 @@ OF = {
 """The exercise that each of these can stand for."""
 
 
-def _array(*rows: Any) -> Array:
-    return np.array(rows, np.float32)
-
-
-numeric_gradient_directional = Spec(
+numeric_gradient_directional = variant(
+    numeric_gradient,
     reference=slope_along,
-    answers=(ops.numeric_gradient,),
     cases=[
         case(
             "a² + b² + c² at (1, -2, 3), along (1, 0, 2)",
@@ -79,14 +83,9 @@ numeric_gradient_directional = Spec(
             step=0.01,
         ),
         case("x and direction in float32", function=counted(GROWING), x=normal(3, 2), direction=normal(3, 2)),
-        random_case("catches: a sign error", directed(sign_error)),
-        random_case("catches: a missing factor 1/N", directed(mean_forgotten)),
-        random_case("catches: a transposed weight gradient", directed(transposed_weight)),
-        random_case("catches: ReLU at negative inputs", directed(relu_let_through)),
-        random_case("catches: one element off by 1 %", directed(one_element_off)),
+        *(random_case(f"catches: {error}", directed(draw)) for error, draw in ERRORS.items()),
         random_case("shapes as they come", directed(any_function)),
     ],
-    points=3,
     hints=(
         "Stand at x and look along the direction. Go a little way ahead and ask the function; go the same way back "
         "from x and ask again. The difference of the answers, divided by the way between them, is the slope.",
@@ -96,33 +95,31 @@ numeric_gradient_directional = Spec(
         "way = (step times the direction, in float64)\n"
         "return (function(x + way) - (what it gives as far behind x)) / (the way from one point to the other)",
     ),
-    tolerance=CLOSE,
     mistakes=DIRECTION_MISTAKES,
     compare=is_a_judge_along,
 )
 
 
-affine_backward_in_out = Spec(
+affine_backward_in_out = variant(
+    affine_backward,
     reference=in_out_backward,
-    answers=(ops.affine_backward,),
     cases=[
         case(
             "two samples of two numbers, by hand",
-            grad=_array([1, 10], [2, 0]),
-            x=_array([2, 3], [1, 1]),
-            weight=_array([1, 0], [4, 1]),
+            grad=array([1, 10], [2, 0]),
+            x=array([2, 3], [1, 1]),
+            weight=array([1, 0], [4, 1]),
         ),
         case(
             "one sample of three numbers",
-            grad=_array([1, 10]),
-            x=_array([2, 3, 5]),
-            weight=_array([1, 0], [0, 1], [2, 1]),
+            grad=array([1, 10]),
+            x=array([2, 3, 5]),
+            weight=array([1, 0], [0, 1], [2, 1]),
         ),
         case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
         case("float64", grad=normal(3, 2, dtype=float), x=normal(3, 5, dtype=float), weight=normal(5, 2, dtype=float)),
         random_case("sizes as they come", any_affine_in_out),
     ],
-    points=2,
     hints=(
         "Write y = x @ weight + bias for one sample and one output: y_m is the sum over d of x_d * weight_dm, plus "
         "bias_m. How much does y_m grow with x_d? With weight_dm? With bias_m? Multiply by grad_m, and add up over "
@@ -133,32 +130,30 @@ affine_backward_in_out = Spec(
         "grad_x = grad @ weight.T\ngrad_weight = x.T @ grad\ngrad_bias = grad.sum(axis=0)",
     ),
     mistakes=IN_OUT_MISTAKES,
-    compare=named("grad_x", "grad_weight", "grad_bias"),
 )
 
 
-softmax_cross_entropy_smoothing = Spec(
+softmax_cross_entropy_smoothing = variant(
+    softmax_cross_entropy,
     reference=smoothed_cross_entropy,
-    answers=(ops.softmax_cross_entropy,),
     cases=[
         case(
             "probabilities 1/4, 3/4 and targets 0.1, 0.9",
-            scores=np.log(_array([1, 3])),
+            scores=np.log(array([1, 3])),
             labels=np.array([1]),
             smoothing=0.2,
         ),
-        case("two equal scores: loss log 2", scores=_array([0, 0]), labels=np.array([0]), smoothing=0.2),
+        case("two equal scores: loss log 2", scores=array([0, 0]), labels=np.array([0]), smoothing=0.2),
         case("four samples, the smoothing left at 0.1", scores=normal(4, 5), labels=np.array([0, 4, 2, 2])),
         case("no smoothing", scores=normal(3, 4), labels=np.array([3, 0, 1]), smoothing=0.0),
         case("all smoothing: the labels do not count", scores=normal(3, 4), labels=np.array([3, 0, 1]), smoothing=1.0),
-        case("scores of 1,000", scores=_array([1000, 998, 999], [-1, 0, 1]), labels=np.array([1, 2]), smoothing=0.3),
-        case("scores of -1,000", scores=_array([-1000, -998], [3, 2]), labels=np.array([1, 0]), smoothing=0.3),
-        case("a wrong class with probability 0", scores=_array([200, 0], [0, 1]), labels=np.array([0, 1])),
-        case("the right class with probability 0", scores=_array([200, 0], [0, 1]), labels=np.array([1, 1])),
+        case("scores of 1,000", scores=array([1000, 998, 999], [-1, 0, 1]), labels=np.array([1, 2]), smoothing=0.3),
+        case("scores of -1,000", scores=array([-1000, -998], [3, 2]), labels=np.array([1, 0]), smoothing=0.3),
+        case("a wrong class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([0, 1])),
+        case("the right class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([1, 1])),
         case("float64", scores=normal(3, 4, dtype=float), labels=np.array([3, 0, 1]), smoothing=0.25),
         random_case("sizes as they come", any_smoothed),
     ],
-    points=3,
     hints=(
         "The loss is the sum over the classes of target times -log(p). Write -log(p_m) as log(sum) - s_m. The targets "
         "add up to 1, so log(sum) comes out of the sum, once; what is left is a mean of scores, weighed by targets.",
@@ -176,21 +171,16 @@ softmax_cross_entropy_smoothing = Spec(
         "return loss, (grad, divided by what the mean divided by)",
     ),
     mistakes=SMOOTHING_MISTAKES,
-    compare=named("loss", "grad"),
 )
 
 
-def _numbered_columns(*shape: int) -> Array:
-    return np.arange(1, 1 + shape[0] * shape[1], dtype=np.float32).reshape(shape)
-
-
-col2im_dilated = Spec(
+col2im_dilated = variant(
+    col2im,
     reference=dilation.col2im_dilated,
-    answers=(ops.col2im, ops.col2im_loops, blocks.Block.fold),
     cases=[
         case(
             "1 to 16, 4 x 4 pixels, dilation 2",
-            columns=_numbered_columns(4, 4),
+            columns=numbered_columns(4, 4),
             x_shape=(1, 1, 4, 4),
             kernel_size=(2, 2),
             dilation=2,
@@ -202,10 +192,10 @@ col2im_dilated = Spec(
             kernel_size=(2, 2),
             dilation=2,
         ),
-        case("dilation 1: no gaps", columns=_numbered_columns(4, 6), x_shape=(1, 1, 3, 4), kernel_size=(2, 2)),
+        case("dilation 1: no gaps", columns=numbered_columns(4, 6), x_shape=(1, 1, 3, 4), kernel_size=(2, 2)),
         case(
             "two channels, kernel 2 x 3",
-            columns=_numbered_columns(12, 4),
+            columns=numbered_columns(12, 4),
             x_shape=(1, 2, 4, 6),
             kernel_size=(2, 3),
             dilation=2,
@@ -236,9 +226,8 @@ col2im_dilated = Spec(
             kernel_size=(1, 1),
             dilation=5,
         ),
-        random_case("sizes as they come", window_variants.any_dilated_columns),
+        random_case("sizes as they come", any_dilated_columns),
     ],
-    points=2,
     hints=(
         "Walk as for windows without gaps, and write the values back where they came from, adding to what lies there. "
         "For speed go by the places inside the window: for each (i, j) there is a whole grid of values, one a window. "
@@ -254,42 +243,24 @@ col2im_dilated = Spec(
         "    x[:, :, top : top + stride * OH : stride, left : left + stride * OW : stride] += values\n"
         "return x[:, :, padding : padding + H, padding : padding + W]",
     ),
-    mistakes=window_variants.DILATED_MISTAKES,
-    speed=Speed(
+    mistakes=DILATED_MISTAKES,
+    speed=replace(
+        COL2IM_SPEED,
         baseline=dilation.col2im_dilated_loops,
-        inputs={
-            "columns": normal(18, 12544),
-            "x_shape": (16, 2, 28, 28),
-            "kernel_size": (3, 3),
-            "padding": 2,
-            "dilation": 2,
-        },
-        at_least=10,
-        points=1,
-        against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
+        inputs={**COL2IM_SPEED.inputs, "padding": 2, "dilation": 2},
     ),
 )
 
 
-def _backward_work() -> dict[str, Any]:
-    """Back through the layer of lesson 02, channels last: 10 filters 3x3, padding 1, on 28 x 28 images, 8 at a time."""
-    return {
-        "grad": normal(BATCH, 28, 28, 10),
-        "x": normal(BATCH, 28, 28, 1),
-        "weight": normal(3, 3, 1, 10),
-        "padding": 1,
-    }
+X3 = array([1, 2, 0], [0, 1, 3], [2, 0, 1])[None, :, :, None]
+W2 = array([1, 0], [2, 3])[:, :, None, None]
 
-
-X3 = _array([1, 2, 0], [0, 1, 3], [2, 0, 1])[None, :, :, None]
-W2 = _array([1, 0], [2, 3])[:, :, None, None]
-
-conv2d_backward_nhwc = Spec(
-    reference=window_variants.nhwc_backward,
-    answers=(ops.conv2d_backward, blocks.backward),
+conv2d_backward_nhwc = variant(
+    conv2d_backward,
+    reference=nhwc_backward,
     cases=[
-        case("3 x 3 pixels, one output", grad=_array([1, 0], [0, 0])[None, :, :, None], x=X3, weight=W2),
-        case("all four outputs", grad=_array([1, 2], [3, 4])[None, :, :, None], x=X3, weight=W2),
+        case("3 x 3 pixels, one output", grad=array([1, 0], [0, 0])[None, :, :, None], x=X3, weight=W2),
+        case("all four outputs", grad=array([1, 2], [3, 4])[None, :, :, None], x=X3, weight=W2),
         case("two filters", grad=normal(1, 3, 3, 2), x=normal(1, 4, 5, 1), weight=normal(2, 3, 1, 2)),
         case(
             "all sizes 3, where no shape can warn you",
@@ -315,9 +286,8 @@ conv2d_backward_nhwc = Spec(
             x=normal(2, 4, 3, 5, dtype=float),
             weight=normal(1, 1, 5, 4, dtype=float),
         ),
-        random_case("sizes as they come", window_variants.any_convolution_nhwc),
+        random_case("sizes as they come", any_convolution_nhwc),
     ],
-    points=3,
     hints=(
         "Take one place (i, j) of the kernel. Forward, every window's pixel at that place went through a dense layer "
         "with the weight weight[i, j] (C, O), and the KH * KW results were added up. So go back through each of these "
@@ -335,7 +305,16 @@ conv2d_backward_nhwc = Spec(
         "grad_x = grad_padded[:, padding : padding + H, padding : padding + W]\n"
         "grad_bias = grad.sum(axis=(0, 1, 2))",
     ),
-    mistakes=window_variants.NHWC_MISTAKES,
-    compare=named("grad_x", "grad_weight", "grad_bias"),
-    rung=Rung("backward in NHWC, place by place", WORK, _backward_work(), BATCH),
+    mistakes=NHWC_MISTAKES,
+    rung=Rung(
+        "backward in NHWC, place by place",
+        WORK,
+        {
+            "grad": normal(BATCH, 28, 28, 10),
+            "x": normal(BATCH, 28, 28, 1),
+            "weight": normal(3, 3, 1, 10),
+            "padding": 1,
+        },
+        BATCH,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Mistakes of what goes back through windows: col2im, convolution, pooling; and random arguments for them."""
+"""The way back through windows: col2im, convolution, pooling; also for windows with gaps, and for images in NHWC."""
 
 from __future__ import annotations
 
@@ -8,169 +8,212 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.dilation import col2im_dilated, output_size, padded_back
-from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE
-from unrolled.checks.exercises.l04_backprop.gradients import with_item
-from unrolled.checks.spec import Function, Inputs, Mistake
+from unrolled.checks.exercises.l02_convolution.dilation import Sizes, col2im_dilated, output_size, reach
+from unrolled.checks.exercises.l02_convolution.exercises import STRIDE
+from unrolled.checks.exercises.l02_convolution.nhwc import pad, to_nchw, to_nhwc, to_oihw
+from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
+from unrolled.checks.exercises.l04_backprop.gradients import BIAS, WEIGHT, X, in_item, random_arrays
+from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
 # col2im
 
 
-def any_windows(rng: np.random.Generator) -> dict[str, Any]:
-    """x_shape, kernel_size, stride and padding that fit."""
+def _any_windows(rng: np.random.Generator, with_gaps: bool = False) -> Inputs:
+    """Draw x_shape, kernel_size, stride, padding and perhaps dilation that fit."""
     kernel_size = tuple(int(k) for k in rng.integers(1, 4, 2))
-    stride, padding = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    h, w = (int(max(1, k - 2 * padding) + rng.integers(0, 6)) for k in kernel_size)
+    options = {"stride": int(rng.integers(1, 4)), "padding": int(rng.integers(0, 3))}
+    if with_gaps:
+        options["dilation"] = int(rng.integers(1, 4))
+    spans = reach(kernel_size, options.get("dilation", 1))
+    h, w = (int(max(1, span - 2 * options["padding"]) + rng.integers(0, 6)) for span in spans)
     n, c = (int(count) for count in rng.integers(1, 4, 2))
-    return {"x_shape": (n, c, h, w), "kernel_size": kernel_size, "stride": stride, "padding": padding}
+    return {"x_shape": (n, c, h, w), "kernel_size": kernel_size, **options}
 
 
-def any_columns(rng: np.random.Generator) -> Inputs:
-    windows = any_windows(rng)
-    shape = ops.im2col(np.zeros(windows["x_shape"]), *list(windows.values())[1:]).shape
-    return {"columns": rng.standard_normal(shape).astype(np.float32), **windows}
+def any_columns(rng: np.random.Generator, with_gaps: bool = False) -> Inputs:
+    """Draw columns (C*KH*KW, N*OH*OW) and their windows."""
+    windows = _any_windows(rng, with_gaps)
+    c, kh, kw, n, oh, ow = _axes(**windows)
+    return random_arrays(rng, columns=(c * kh * kw, n * oh * ow)) | windows
 
 
-def _after_folding(crop: Callable[[Array, int, int, int], Array], overwrite: bool = False) -> Function:
-    """A mistake in what becomes of the padded image: crop(padded, padding, h, w)."""
+def any_dilated_columns(rng: np.random.Generator) -> Inputs:
+    """Draw columns (C*KH*KW, N*OH*OW) and their windows, which have a dilation."""
+    return any_columns(rng, with_gaps=True)
 
-    def wrong(
-        columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
+
+def _axes(x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1) -> Sizes:
+    """Return C, KH, KW, N, OH, OW: the sizes of all axes of columns."""
+    (n, c, *size), (kh, kw) = x_shape, kernel_size
+    return (c, kh, kw, n, *output_size(size, (kh, kw), stride, padding, dilation))
+
+
+def _read_as(*axes: int) -> Function:
+    """Columns read in another order: `axes` is what (C, KH, KW, N, OH, OW) were taken for."""
+
+    def taken(
+        columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
     ) -> Array:
-        padded = padded_back(columns, x_shape, kernel_size, stride, padding, dilation, overwrite)
-        return np.ascontiguousarray(crop(padded, padding, *x_shape[2:]))
+        sizes = _axes(x_shape, kernel_size, stride, padding, dilation)
+        six = columns.reshape([sizes[axis] for axis in axes]).transpose(np.argsort(axes))
+        return six.reshape(columns.shape)
 
-    return wrong
-
-
-def _cropped(padded: Array, p: int, h: int, w: int) -> Array:
-    return padded[:, :, p : p + h, p : p + w]
-
-
-def _rearranged_columns(arrange: Callable[[Array], Array], *axes: int) -> Function:
-    """A mistake in how the columns were read: `axes` is the order that (C, KH, KW, N, OH, OW) was taken for."""
-
-    def wrong(
-        columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
-    ) -> Array:
-        six = (x_shape[1], *kernel_size, x_shape[0], *output_size(x_shape[2:], kernel_size, stride, padding, dilation))
-        taken = columns.reshape([six[axis] for axis in axes]).transpose(np.argsort(axes))
-        mixed = arrange(taken).reshape(columns.shape)
-        return col2im_dilated(mixed, x_shape, kernel_size, stride, padding, dilation)
-
-    return wrong
-
-
-def _mean_of_windows(columns: Array, **windows: Any) -> Array:
-    total, count = (col2im_dilated(values, **windows) for values in (columns, np.ones_like(columns)))
-    return total / np.maximum(count, 1)
-
-
-def _stride_one(
-    columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
-) -> Array:
-    """Windows placed side by side, whatever the stride."""
-    (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
-    for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
-        x[image, :, row : row + dilation * kh : dilation, column : column + dilation * kw : dilation] += columns[
-            :, at
-        ].reshape(c, kh, kw)
-    return x[:, :, padding : padding + h, padding : padding + w]
-
-
-def _overwritten_by_places(
-    columns: Array, x_shape: Any, kernel_size: Any, stride: int = 1, padding: int = 0, dilation: int = 1
-) -> Array:
-    """Place by place in the window, and the last one to come stays."""
-    (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
-    six = columns.reshape(c, kh, kw, n, oh, ow)
-    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
-    for i, j in np.ndindex(kh, kw):
-        top, left = i * dilation, j * dilation
-        x[:, :, top : top + stride * oh : stride, left : left + stride * ow : stride] = six[:, i, j].swapaxes(0, 1)
-    return x[:, :, padding : padding + h, padding : padding + w]
-
-
-def _same(taken: Array) -> Array:
     return taken
 
 
-OVERWRITES = "values are overwritten where windows overlap: add with += what lies there already"
+def _turned(columns: Array, x_shape: Sizes, kernel_size: Sizes) -> Array:
+    windows = columns.reshape(x_shape[1], *kernel_size, -1)
+    return windows[:, ::-1, ::-1].reshape(columns.shape)
 
-# For windows with a dilation as well.
+
+def _put_back(
+    columns: Array,
+    x_shape: Sizes,
+    kernel_size: Sizes,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    *,
+    step: int | None = None,
+    gap: int | None = None,
+    overwrite: bool = False,
+    backwards: bool = False,
+) -> Array:
+    """Put the columns back place by place of the window, `step` from window to window and `gap` from place to place.
+
+    With `overwrite`, the last one to come stays. That is the last window, where the places are visited `backwards`.
+    """
+    (h, w), six = x_shape[2:], columns.reshape(_axes(x_shape, kernel_size, stride, padding, dilation))
+    step, gap, (oh, ow) = step or stride, gap or dilation, six.shape[4:]
+    x = np.zeros((*x_shape[:2], h + 2 * padding, w + 2 * padding), columns.dtype)
+    places = list(np.ndindex(*kernel_size))
+    for i, j in reversed(places) if backwards else places:
+        top, left = i * gap, j * gap
+        pixels = x[:, :, top : top + step * oh : step, left : left + step * ow : step]
+        values = six[:, i, j].swapaxes(0, 1)
+        pixels[...] = values if overwrite else pixels + values
+    return x[:, :, padding : padding + h, padding : padding + w]
+
+
+def _with_border(x_shape: Sizes, padding: int) -> Sizes:
+    n, c, h, w = x_shape
+    return n, c, h + 2 * padding, w + 2 * padding
+
+
+def _mean(
+    y: Array, columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
+) -> Array:
+    """Return the sums in y divided by how many windows cover each pixel."""
+    count = col2im_dilated(np.ones_like(columns), x_shape, kernel_size, stride, padding, dilation)
+    return np.asarray(y / np.maximum(count, 1))
+
+
+OVERWRITES = "values are overwritten where windows overlap: add with += what lies there already"
+UNCUT: dict[str, Any] = {"x_shape": _with_border, "padding": 0}
+"""What col2im is given where the padding stays."""
+
 COL2IM_MISTAKES = (
-    Mistake(OVERWRITES, _after_folding(_cropped, overwrite=True)),
-    Mistake(OVERWRITES, _overwritten_by_places),
+    given(OVERWRITES, _put_back, overwrite=True, backwards=True),
+    given(OVERWRITES, _put_back, overwrite=True),
     Mistake(
         "with padding 0, the slice padding : -padding is empty: crop with padding : padding + H",
-        _after_folding(lambda x, p, h, w: x[:, :, p:-p, p:-p]),
+        given=UNCUT,
+        result=lambda x, padding: x[:, :, padding:-padding, padding:-padding],
     ),
-    Mistake("the padding is still there: x_shape is the image without it", _after_folding(lambda x, p, h, w: x)),
+    given("the padding is still there: x_shape is the image without it", **UNCUT),
     Mistake(
         "cropped at the wrong place: the image begins at row and column `padding`",
-        _after_folding(lambda x, p, h, w: x[:, :, :h, :w]),
+        given=UNCUT,
+        result=lambda x, x_shape: x[:, :, : x_shape[2], : x_shape[3]],
     ),
-    Mistake("this is the mean over the windows that cover a pixel: add up", _mean_of_windows),
-    Mistake("the stride is missing: window (row, column) begins at (row * stride, column * stride)", _stride_one),
-    Mistake("windows are turned by 180 degrees", _rearranged_columns(lambda six: six[:, ::-1, ::-1], 0, 1, 2, 3, 4, 5)),
-    Mistake(
+    result("this is the mean over the windows that cover a pixel: add up", _mean),
+    given(STRIDE, _put_back, step=1),
+    given("windows are turned by 180 degrees", columns=_turned),
+    given(
         "the rows of columns are read as (KH, KW, C): they go channel by channel, (C, KH, KW)",
-        _rearranged_columns(_same, 1, 2, 0, 3, 4, 5),
+        columns=_read_as(1, 2, 0, 3, 4, 5),
     ),
-    Mistake(
+    given(
         "the rows of columns are read as (C, KW, KH): each window was flattened row by row",
-        _rearranged_columns(_same, 0, 2, 1, 3, 4, 5),
+        columns=_read_as(0, 2, 1, 3, 4, 5),
     ),
-    Mistake(
+    given(
         "the axes are read as (N, C, KH, KW): they go (C, KH, KW), then (N, OH, OW)",
-        _rearranged_columns(_same, 3, 0, 1, 2, 4, 5),
+        columns=_read_as(3, 0, 1, 2, 4, 5),
     ),
-    Mistake(
+    given(
         "the columns are read as (OH, OW, N): they come image by image, (N, OH, OW)",
-        _rearranged_columns(_same, 0, 1, 2, 4, 5, 3),
+        columns=_read_as(0, 1, 2, 4, 5, 3),
     ),
-    Mistake(
+    given(
         "the columns are read as (N, OW, OH): the window moves row by row, (N, OH, OW)",
-        _rearranged_columns(_same, 0, 1, 2, 3, 5, 4),
+        columns=_read_as(0, 1, 2, 3, 5, 4),
     ),
+)
+
+DILATED_MISTAKES = (
+    given(
+        "the dilation is missing: place (i, j) of a window lies i * dilation rows and j * dilation columns into it",
+        _put_back,
+        gap=1,
+    ),
+    *COL2IM_MISTAKES,
 )
 
 
 # conv2d_backward
 
 
-def any_convolution(rng: np.random.Generator) -> Inputs:
-    windows = any_windows(rng)
-    (n, c, h, w), kernel_size = windows.pop("x_shape"), windows.pop("kernel_size")
+def any_convolution(rng: np.random.Generator, channels_last: bool = False) -> Inputs:
+    """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding; or these in NHWC."""
+    windows = _any_windows(rng)
+    (n, c, *size), kernel_size = windows.pop("x_shape"), windows.pop("kernel_size")
     o = int(rng.integers(1, 5))
-    shapes = {
-        "grad": (n, o, *ops.conv2d_output_size((h, w), kernel_size, **windows)),
-        "x": (n, c, h, w),
-        "weight": (o, c, *kernel_size),
-    }
-    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()} | windows
+    there = output_size(size, kernel_size, **windows)
+    if channels_last:
+        return random_arrays(rng, grad=(n, *there, o), x=(n, *size, c), weight=(*kernel_size, c, o)) | windows
+    return random_arrays(rng, grad=(n, o, *there), x=(n, c, *size), weight=(o, c, *kernel_size)) | windows
 
 
-def _in_convolution(index: int, change: Callable[..., Any]) -> Function:
-    """A mistake in one item: change(item, grad, x, weight, stride, padding)."""
-
-    def changed(item: Array, grad: Array, x: Array, weight: Array, stride: int = 1, padding: int = 0) -> Any:
-        return change(item, grad, x, weight, stride, padding)
-
-    return with_item(ops.conv2d_backward, index, changed)
+def any_convolution_nhwc(rng: np.random.Generator) -> Inputs:
+    """Draw grad (N, OH, OW, O), x (N, H, W, C), weight (KH, KW, C, O), stride and padding."""
+    return any_convolution(rng, channels_last=True)
 
 
-def _with_grad(change: Callable[[Array], Array]) -> Function:
-    """A mistake in how grad became a matrix: `change(grad)` is what was used in its place."""
+def nhwc_backward(
+    grad: Array, x: Array, weight: Array, stride: int = 1, padding: int = 0
+) -> tuple[Array, Array, Array]:
+    """Return the gradients by x (N, H, W, C), weight (KH, KW, C, O) and bias (O,) of a convolution."""
+    grad_x, grad_weight, grad_bias = ops.conv2d_backward(to_nchw(grad), to_nchw(x), to_oihw(weight), stride, padding)
+    assert grad_x is not None
+    return to_nhwc(grad_x), grad_weight.transpose(2, 3, 1, 0), grad_bias
 
-    def wrong(grad: Array, **inputs: Any) -> Any:
-        return ops.conv2d_backward(np.ascontiguousarray(change(grad)), **inputs)
 
-    return wrong
+def _in_both_layouts(positions: tuple[int, int], kernel: tuple[int, int]) -> tuple[Mistake, ...]:
+    """Return mistakes where grad has the axes `positions` for OH and OW, and weight `kernel` for KH and KW."""
+    return (
+        given(NO_STRIDE, stride=1),
+        in_item(WEIGHT, "grad_weight is turned by 180 degrees", lambda grad_weight: np.flip(grad_weight, kernel)),
+        in_item(
+            BIAS,
+            "grad_bias is the mean over images and positions: add up",
+            lambda _, grad: grad.mean(axis=(0, *positions)),
+        ),
+        in_item(
+            BIAS,
+            "grad_bias is summed over the images only: sum over N, OH and OW",
+            lambda _, grad: grad.sum(axis=0),
+        ),
+        in_item(
+            BIAS,
+            "grad_bias is summed over the positions only: sum over N, OH and OW",
+            lambda _, grad: grad.sum(axis=positions),
+        ),
+        MEAN_TWICE,
+        WEIGHT_FIRST,
+    )
 
 
 def _reshaped_at_once(grad: Array) -> Array:
@@ -178,62 +221,89 @@ def _reshaped_at_once(grad: Array) -> Array:
     return grad.reshape(o, n, *size).swapaxes(0, 1)
 
 
-def _mixed_but_for_the_bias(grad: Array, **inputs: Any) -> Any:
-    return (*_with_grad(_reshaped_at_once)(grad=grad, **inputs)[:2], grad.sum(axis=(0, 2, 3)))
-
-
-def _with_options(**options: int) -> Function:
-    return lambda **inputs: ops.conv2d_backward(**inputs | options)
-
-
-def _mean_over_batch(grad: Array, x: Array, **inputs: Any) -> Any:
-    grad_x, grad_weight, grad_bias = ops.conv2d_backward(grad, x, **inputs)
-    return grad_x, grad_weight / len(x), grad_bias / len(x)
-
-
+NO_STRIDE = "the stride is missing"
+MATRIX = "grad_weight is a matrix still: give it the shape of weight"
 MIXED = (
     "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first two "
     "axes, then reshape"
 )
 CONVOLUTION_MISTAKES = (
-    Mistake(MIXED, _with_grad(_reshaped_at_once)),
-    Mistake(MIXED, _mixed_but_for_the_bias),
-    Mistake("the stride is missing", _with_options(stride=1)),
+    given(MIXED, grad=_reshaped_at_once),
     Mistake(
+        MIXED, given={"grad": _reshaped_at_once}, result=lambda y, grad: (y[X], y[WEIGHT], grad.sum(axis=(0, 2, 3)))
+    ),
+    in_item(
+        X,
         "grad_x is made with the kernel turned by 180 degrees: col2im puts it back the way it came",
-        _in_convolution(
-            0,
-            lambda r, g, x, w, s, p: ops.conv2d_backward(g, x, w[:, :, ::-1, ::-1], s, p)[0],
-        ),
+        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
+            grad, x, weight[:, :, ::-1, ::-1], stride, padding
+        )[X],
     ),
-    Mistake("grad_weight is turned by 180 degrees", _in_convolution(1, lambda r, g, x, w, s, p: r[:, :, ::-1, ::-1])),
-    Mistake(
-        "grad_bias is the mean over images and positions: add up",
-        _in_convolution(2, lambda r, g, x, w, s, p: g.mean((0, 2, 3))),
-    ),
-    Mistake(
-        "grad_bias is summed over the images only: sum over N, OH and OW",
-        _in_convolution(2, lambda r, g, x, w, s, p: g.sum(0)),
-    ),
-    Mistake(
-        "grad_bias is summed over the positions only: sum over N, OH and OW",
-        _in_convolution(2, lambda r, g, x, w, s, p: g.sum((2, 3))),
-    ),
-    Mistake(
+    *_in_both_layouts(positions=(2, 3), kernel=(2, 3)),
+    in_item(
+        BIAS,
         "grad_bias is summed over the filters: one number a filter, summed over N, OH and OW",
-        _in_convolution(2, lambda r, g, x, w, s, p: g.sum((1, 2, 3))),
+        lambda _, grad: grad.sum(axis=(1, 2, 3)),
     ),
+    in_item(WEIGHT, MATRIX, lambda grad_weight: grad_weight.reshape(len(grad_weight), -1)),
+)
+
+
+def _overwriting(_: Array, grad: Array, x: Array, weight: Array, stride: int, padding: int) -> Array:
+    """Return grad_x, to which each place of the kernel writes and nothing is added."""
+    (h, w), (oh, ow) = x.shape[1:3], grad.shape[1:3]
+    padded = np.zeros_like(pad(x, padding))
+    for i, j in np.ndindex(*weight.shape[:2]):
+        padded[:, i : i + stride * oh : stride, j : j + stride * ow : stride] = grad @ weight[i, j].T
+    return padded[:, padding : padding + h, padding : padding + w]
+
+
+def _reshaped(array: Array, *axes: int) -> Array:
+    """Return the array with its sizes in another order, and its numbers in memory where they were."""
+    return array.reshape([array.shape[axis] for axis in axes])
+
+
+NHWC_MISTAKES = (
     Mistake(
-        MEAN_TWICE,
-        _mean_over_batch,
+        "a reshape does not swap axes: from NHWC to NCHW it takes transpose(0, 3, 1, 2), and for a weight "
+        "transpose(3, 2, 0, 1)",
+        ops.conv2d_backward,
+        given={
+            "grad": lambda grad: _reshaped(grad, 0, 3, 1, 2),
+            "x": lambda x: _reshaped(x, 0, 3, 1, 2),
+            "weight": lambda weight: _reshaped(weight, 3, 2, 0, 1),
+        },
+        result=lambda y, x, weight: (y[X].reshape(x.shape), y[WEIGHT].reshape(weight.shape), y[BIAS]),
     ),
-    Mistake(
-        "grad_weight is a matrix still: give it the shape of weight",
-        _in_convolution(1, lambda r, g, x, w, s, p: r.reshape(len(r), -1)),
+    given(
+        "grad_x is (N, C, H, W) in yours, and grad_weight (O, C, KH, KW): each has the layout of what it belongs to",
+        ops.conv2d_backward,
+        grad=lambda grad: to_nchw(grad),
+        x=lambda x: to_nchw(x),
+        weight=lambda weight: to_oihw(weight),
     ),
-    Mistake(
-        "the order is grad_x, grad_weight, grad_bias",
-        lambda **inputs: tuple(ops.conv2d_backward(**inputs)[at] for at in (1, 0, 2)),
+    in_item(X, "grad_x is overwritten where windows overlap: add with += what lies there already", _overwriting),
+    in_item(
+        X,
+        "grad_x has the border of zeros still: cut the padding off, it is as large as x",
+        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, pad(x, padding), weight, stride)[X],
+    ),
+    in_item(
+        X,
+        "grad_x is made with the kernel turned by 180 degrees: place (i, j) goes back to where it came from",
+        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, x, weight[::-1, ::-1], stride, padding)[X],
+    ),
+    *_in_both_layouts(positions=(1, 2), kernel=(0, 1)),
+    in_item(
+        WEIGHT,
+        "grad_weight is (KH, KW, O, C): it is (KH, KW, C, O), as weight is",
+        lambda grad_weight: grad_weight.swapaxes(2, 3),
+    ),
+    in_item(WEIGHT, MATRIX, lambda grad_weight: grad_weight.reshape(-1, grad_weight.shape[3])),
+    in_item(
+        BIAS,
+        "grad_bias is summed as in NCHW: here the filters are the last axis, so sum over axes 0, 1 and 2",
+        lambda _, grad: grad.sum(axis=(0, 2, 3)),
     ),
 )
 
@@ -242,7 +312,7 @@ CONVOLUTION_MISTAKES = (
 
 
 def any_pooling(rng: np.random.Generator) -> Inputs:
-    """Images with many ties, windows that may overlap."""
+    """Draw images with many ties and windows that may overlap."""
     kernel_size = int(rng.integers(2, 4))
     options = {
         "kernel_size": kernel_size,
@@ -251,69 +321,61 @@ def any_pooling(rng: np.random.Generator) -> Inputs:
     }
     shape = tuple(int(size) for size in (*rng.integers(1, 4, 2), *(kernel_size + rng.integers(0, 5, 2))))
     x = np.maximum(rng.standard_normal(shape), 0).astype(np.float32)
-    return {"grad": rng.standard_normal(ops.max_pool2d(x, **options).shape).astype(np.float32), "x": x, **options}
+    return {**random_arrays(rng, grad=ops.max_pool2d(x, **options).shape), "x": x, **options}
 
 
-def _shares(tie: Callable[[Array, Array, Array], Array]) -> Function:
-    """Another rule for who gets what: tie(window (k*k, N*C*OH*OW), its maximum, grad) for each window, added up."""
+def _shared(share: Callable[[Array], Array]) -> Function:
+    """Another rule for who gets what: share(largest) of a window's gradient goes to each pixel of the window.
+
+    `largest` tells where the maxima are, (k*k, N*C*OH*OW).
+    """
 
     def wrong(grad: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
-        stride = kernel_size if stride is None else stride
         n, c, h, w = x.shape
-        lowest = np.float32(x.min() - 1)
-        flat = x.reshape(n * c, 1, h, w) - lowest  # above 0, so that padding never wins
-        columns = ops.im2col(flat, kernel_size, stride, padding)
-        shares = tie(columns, columns.max(axis=0), grad.reshape(1, -1)).astype(grad.dtype)
-        return ops.col2im(shares, flat.shape, kernel_size, stride, padding).reshape(x.shape)
+        above_0 = (x - (x.min() - 1)).reshape(n * c, 1, h, w)  # so that padding never wins
+        windows = ops.im2col(above_0, kernel_size, stride or kernel_size, padding)
+        parts = share(windows == windows.max(axis=0)) * grad.reshape(-1)
+        back = ops.col2im(parts.astype(grad.dtype), (n * c, 1, h, w), kernel_size, stride or kernel_size, padding)
+        return back.reshape(x.shape)
 
     return wrong
 
 
-def _first_only(columns: Array, largest: Array, grad: Array) -> Array:
-    return (np.arange(len(columns))[:, None] == columns.argmax(axis=0)) * grad
+def _last(largest: Array) -> Array:
+    """Return where the last maximum of each window is: counted from the end, it is the first."""
+    return np.asarray(largest & (largest[::-1].cumsum(axis=0)[::-1] == 1))
 
 
-def _last_only(columns: Array, largest: Array, grad: Array) -> Array:
-    last = len(columns) - 1 - columns[::-1].argmax(axis=0)
-    return (np.arange(len(columns))[:, None] == last) * grad
-
-
-def _overwriting(grad: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
-    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
+def _overwritten(_: Array, grad: Array, x: Array, kernel_size: int, stride: int | None, padding: int) -> Array:
     n, c, h, w = x.shape
-    result = np.zeros((n, c, h * w), grad.dtype)
-    np.put_along_axis(result, indices.reshape(n, c, -1), grad.reshape(n, c, -1), axis=2)
-    return result.reshape(x.shape)
-
-
-def _unpooled_maxima(grad: Array, x: Array, kernel_size: int, stride: int | None = None, padding: int = 0) -> Array:
-    return ops.max_pool2d_backward(ops.max_pool2d(x, kernel_size, stride, padding), x, kernel_size, stride, padding)
-
-
-def _pooling_options(**options: Any) -> Function:
-    return lambda **inputs: ops.max_pool2d_backward(**inputs | options)
+    indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)
+    y = np.zeros((n, c, h * w), grad.dtype)
+    np.put_along_axis(y, indices.reshape(n, c, -1), grad.reshape(n, c, -1), axis=2)
+    return y.reshape(x.shape)
 
 
 POOLING_MISTAKES = (
-    Mistake("the maxima are put back, not the gradient: the place comes from x, the value from grad", _unpooled_maxima),
+    given(
+        "the maxima are put back, not the gradient: the place comes from x, the value from grad", grad=ops.max_pool2d
+    ),
     Mistake(
         "every tied maximum gets the whole gradient: of equal ones, only the first does",
-        _shares(lambda columns, largest, grad: (columns == largest) * grad),
+        _shared(lambda largest: largest),
     ),
     Mistake(
         "tied maxima share the gradient: of equal ones, the first gets all of it",
-        _shares(lambda columns, largest, grad: (columns == largest) * grad / (columns == largest).sum(axis=0)),
+        _shared(lambda largest: largest / largest.sum(axis=0)),
     ),
-    Mistake("of equal maxima yours takes the last: take the first", _shares(_last_only)),
+    Mistake("of equal maxima yours takes the last: take the first", _shared(_last)),
     Mistake(
         "every pixel of a window gets the whole gradient: only the largest had a say in the output",
-        _shares(lambda columns, largest, grad: np.ones_like(columns) * grad),
+        _shared(np.ones_like),
     ),
     Mistake(
         "the gradient is spread evenly, as for average pooling: here, the largest pixel gets all of it",
-        _shares(lambda columns, largest, grad: np.ones_like(columns) * grad / len(columns)),
+        _shared(lambda largest: np.ones_like(largest) / len(largest)),
     ),
-    Mistake("where windows overlap, gradients that meet on a pixel are overwritten: they add up", _overwriting),
-    Mistake("the stride is missing", _pooling_options(stride=None)),
-    Mistake("the padding is missing", _pooling_options(padding=0)),
+    result("where windows overlap, gradients that meet on a pixel are overwritten: they add up", _overwritten),
+    given(NO_STRIDE, stride=None),
+    given("the padding is missing", padding=0),
 )
