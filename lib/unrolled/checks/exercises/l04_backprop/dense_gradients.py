@@ -5,13 +5,14 @@ A variant's weight is (D, M), or its labels are smoothed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l04_backprop.gradients import BIAS, WEIGHT, X, in_item, random_arrays
+from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_item, in_weight, in_x, random_arrays
 from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
@@ -41,42 +42,33 @@ ORDER = "the order is grad_x, grad_weight, grad_bias"
 BY_WEIGHT = "grad_weight: multiply by x, not by weight"
 
 MEAN_TWICE = result(
-    f"grad_weight and grad_bias are divided by N: {ADD_UP}",
-    lambda y, x: (y[X], y[WEIGHT] / len(x), y[BIAS] / len(x)),
+    f"grad_weight and grad_bias are divided by N: {ADD_UP}", lambda y, x: (y[0], y[1] / len(x), y[2] / len(x))
 )
-WEIGHT_FIRST = result(ORDER, lambda y: (y[WEIGHT], y[X], y[BIAS]))
+WEIGHT_FIRST = result(ORDER, lambda y: (y[1], y[0], y[2]))
 # Of a weight (M, D) and of one (D, M).
 EITHER_WAY = (
-    in_item(BIAS, "grad_bias is summed over the outputs: sum over the samples, axis 0", lambda _, grad: grad.sum(1)),
-    in_item(BIAS, "grad_bias is summed over everything: one number an output", lambda _, grad: grad.sum()),
-    in_item(BIAS, f"grad_bias is the mean over the samples: {ADD_UP}", lambda _, grad: grad.mean(axis=0)),
+    in_bias("grad_bias is summed over the outputs: sum over the samples, axis 0", lambda _, grad: grad.sum(1)),
+    in_bias("grad_bias is summed over everything: one number an output", lambda _, grad: grad.sum()),
+    in_bias(f"grad_bias is the mean over the samples: {ADD_UP}", lambda _, grad: grad.mean(axis=0)),
     MEAN_TWICE,
-    in_item(BIAS, "grad_bias has no sum over the samples: (N, M) must become (M,)", lambda _, grad: grad),
+    in_bias("grad_bias has no sum over the samples: (N, M) must become (M,)", lambda _, grad: grad),
     WEIGHT_FIRST,
-    result(ORDER, lambda y: (y[WEIGHT], y[BIAS], y[X])),
+    result(ORDER, lambda y: (y[1], y[2], y[0])),
 )
 
 AFFINE_MISTAKES = (
-    in_item(
-        X,
-        "grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)",
-        lambda _, grad, weight: grad @ weight.T,
-    ),
-    in_item(WEIGHT, "grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
-    in_item(WEIGHT, BY_WEIGHT, lambda _, grad, weight: grad.T @ weight),
-    in_item(BIAS, "the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
+    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight (M, D)", lambda _, grad, weight: grad @ weight.T),
+    in_weight("grad_weight is transposed: it is (M, D), as weight is", lambda grad_weight: grad_weight.T),
+    in_weight(BY_WEIGHT, lambda _, grad, weight: grad.T @ weight),
+    in_bias("the sign of grad_bias is turned", lambda grad_bias: -grad_bias),
     *EITHER_WAY,
 )
 
 IN_OUT_MISTAKES = (
     Mistake("this is the way back for a weight (M, D): here it is (D, M), inputs first", ops.affine_backward),
-    in_item(
-        X,
-        "grad_x: weight is the wrong way round: grad (N, M) @ weight.T (M, D)",
-        lambda _, grad, weight: grad @ weight,
-    ),
-    in_item(WEIGHT, "grad_weight is transposed: it is (D, M), as weight is", lambda grad_weight: grad_weight.T),
-    in_item(WEIGHT, BY_WEIGHT, lambda _, grad, weight: weight.T @ grad),
+    in_x("grad_x: weight is the wrong way round: grad (N, M) @ weight.T (M, D)", lambda _, grad, weight: grad @ weight),
+    in_weight("grad_weight is transposed: it is (D, M), as weight is", lambda grad_weight: grad_weight.T),
+    in_weight(BY_WEIGHT, lambda _, grad, weight: weight.T @ grad),
     *EITHER_WAY,
 )
 
@@ -101,11 +93,19 @@ def smoothed_cross_entropy(scores: Array, labels: Array, smoothing: float = 0.1)
 
     C. Szegedy and others, 2016: Rethinking the Inception Architecture for Computer Vision, section 7.
     """
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    exponentials = np.exp(shifted)
-    sums = exponentials.sum(axis=1)
-    losses = np.log(sums) - _chosen(shifted, labels, smoothing)
-    return losses.mean(), (exponentials / sums[:, None] - _smoothed(scores, labels, smoothing)) / len(scores)
+    return _cross_entropy(scores, _smoothed(scores, labels, smoothing))
+
+
+def _cross_entropy(scores: Array, targets: Array) -> tuple[Array, Array]:
+    """Return the sum of -target * log(softmax) over the classes, mean over N, and (softmax - targets) / N, (N, M)."""
+    shifted = scores - _row_max(scores)
+    sums = np.exp(shifted).sum(axis=1, keepdims=True)
+    losses = (targets * (np.log(sums) - shifted)).sum(axis=1)
+    return losses.mean(), (np.exp(shifted) / sums - targets) / len(scores)
+
+
+def _row_max(scores: Array) -> Array:
+    return np.asarray(scores.max(axis=1, keepdims=True))
 
 
 def _targets(scores: Array, labels: Array, others: float, own: float) -> Array:
@@ -146,10 +146,6 @@ def _by_probabilities(subtract: Callable[[Array], Any], total: Callable[..., Arr
     return wrong
 
 
-def _row_max(scores: Array) -> Array:
-    return np.asarray(scores.max(axis=1, keepdims=True))
-
-
 def _nothing(scores: Array) -> float:
     return 0
 
@@ -166,16 +162,12 @@ def _with_targets(others: Callable[[float, int], float], own: Callable[[float], 
 
     def wrong(_: Any, scores: Array, labels: Array, smoothing: float) -> tuple[Any, Array]:
         targets = _targets(scores, labels, others(smoothing, scores.shape[1]), own(smoothing))
-        shifted = scores - _row_max(scores)
-        sums = np.exp(shifted).sum(axis=1, keepdims=True)
-        losses = (targets * (np.log(sums) - shifted)).sum(axis=1)
-        return losses.mean(), (np.exp(shifted) / sums - targets) / len(scores)
+        return _cross_entropy(scores, targets)
 
     return wrong
 
 
-LOSS, GRAD = range(2)
-"""The items of what the loss returns."""
+in_loss, in_grad = (functools.partial(in_item, index) for index in range(2))
 
 LOG_OF_0 = "a probability became 0 and its logarithm -inf: take the log of the sum, never of a probability"
 OVERFLOWS = "exp overflows: subtract the largest score of each row first; softmax stays the same"
@@ -187,14 +179,13 @@ UNSTABLE = (
     result(OVERFLOWS, _by_probabilities(_nothing, _added_up)),
     result(OVERFLOWS, _plain_logarithm_of_sum),
     result("subtract the maximum of each row (axis=1), not of the whole array", _by_probabilities(np.max)),
-    in_item(LOSS, "the loss is a mean over the samples: yours is the sum", lambda loss, scores: loss * len(scores)),
+    in_loss("the loss is a mean over the samples: yours is the sum", lambda loss, scores: loss * len(scores)),
     result(
         "loss and gradient are those of the sum over the samples: divide both by N",
-        lambda y, scores: (y[LOSS] * len(scores), y[GRAD] * len(scores)),
+        lambda y, scores: (y[0] * len(scores), y[1] * len(scores)),
     ),
-    in_item(LOSS, "the sign of the loss is turned: it is minus a logarithm", lambda loss: -loss),
-    in_item(
-        GRAD,
+    in_loss("the sign of the loss is turned: it is minus a logarithm", lambda loss: -loss),
+    in_grad(
         "the gradient is not divided by N: the loss is a mean, so each sample has a share of 1/N",
         lambda grad, scores: grad * len(scores),
     ),
@@ -206,21 +197,17 @@ LOSS_MISTAKES = (
         _by_probabilities(_row_max, _added_up),
     ),
     *UNSTABLE,
-    in_item(LOSS, "the mean is over the N samples: you divided by N * M", lambda loss, scores: loss / scores.shape[1]),
-    in_item(LOSS, "use the natural logarithm, np.log", lambda loss: loss / np.log(2)),
-    in_item(
-        GRAD,
-        "these are the probabilities: subtract 1 at the right class of each row",
-        lambda _, scores: ops.softmax(scores),
+    in_loss("the mean is over the N samples: you divided by N * M", lambda loss, scores: loss / scores.shape[1]),
+    in_loss("use the natural logarithm, np.log", lambda loss: loss / np.log(2)),
+    in_grad(
+        "these are the probabilities: subtract 1 at the right class of each row", lambda _, scores: ops.softmax(scores)
     ),
-    in_item(
-        GRAD,
+    in_grad(
         "these are the probabilities / N: subtract 1 at the right class of each row, before you divide",
         lambda _, scores: ops.softmax(scores) / len(scores),
     ),
-    in_item(GRAD, "the sign of the gradient is turned: probabilities minus one-hot", lambda grad: -grad),
-    in_item(
-        GRAD,
+    in_grad("the sign of the gradient is turned: probabilities minus one-hot", lambda grad: -grad),
+    in_grad(
         "divide by N after you subtract the 1, not before",
         lambda _, scores, labels: ops.softmax(scores) / len(scores) - _smoothed(scores, labels, 0),
     ),
@@ -228,15 +215,13 @@ LOSS_MISTAKES = (
 
 SMOOTHING_MISTAKES = (
     given("the labels are not smoothed: this is the plain cross entropy", smoothing=0),
-    in_item(
-        LOSS,
+    in_loss(
         "the loss is the plain one: the other classes have a share in it as well",
-        lambda _, scores, labels: ops.softmax_cross_entropy(scores, labels)[LOSS],
+        lambda _, scores, labels: ops.softmax_cross_entropy(scores, labels)[0],
     ),
-    in_item(
-        GRAD,
+    in_grad(
         "the gradient is the plain one: subtract the targets, not one-hot",
-        lambda _, scores, labels: ops.softmax_cross_entropy(scores, labels)[GRAD],
+        lambda _, scores, labels: ops.softmax_cross_entropy(scores, labels)[1],
     ),
     result(
         "you give the smoothing to the other classes alone; here all M classes get smoothing / M, the label's, too",
@@ -253,10 +238,9 @@ SMOOTHING_MISTAKES = (
     given("your smoothing is 0.1, whatever is asked: use the one you are given", smoothing=0.1),
     result(LOG_OF_0, _by_probabilities(_row_max, _added_up)),
     *UNSTABLE,
-    in_item(
-        GRAD,
+    in_grad(
         "these are the probabilities: subtract the targets, before you divide by N",
         lambda _, scores: ops.softmax(scores) / len(scores),
     ),
-    in_item(GRAD, "the sign of the gradient is turned: probabilities minus targets", lambda grad: -grad),
+    in_grad("the sign of the gradient is turned: probabilities minus targets", lambda grad: -grad),
 )

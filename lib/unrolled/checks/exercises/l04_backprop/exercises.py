@@ -8,32 +8,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_W, SEMINAR_X
-from unrolled.checks.exercises.l04_backprop.dense_gradients import (
-    AFFINE_MISTAKES,
-    LOSS_MISTAKES,
-    any_affine,
-    any_labelled,
-)
-from unrolled.checks.exercises.l04_backprop.gradients import (
-    CLOSE,
-    ERRORS,
-    GROWING,
-    KINKED,
-    NUMERIC_MISTAKES,
-    SQUARES,
-    any_function,
-    by_layer,
-    is_a_judge,
-    named,
-)
-from unrolled.checks.exercises.l04_backprop.window_gradients import (
-    COL2IM_MISTAKES,
-    CONVOLUTION_MISTAKES,
-    POOLING_MISTAKES,
-    any_columns,
-    any_convolution,
-    any_pooling,
-)
+from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
 from unrolled.checks.spec import Rung, Spec, Speed, case, filters, images, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import blocks
@@ -53,12 +28,12 @@ def array(*rows: Any) -> Array:
 numeric_gradient = Spec(
     reference=ops.numeric_gradient,
     cases=[
-        case("a² + b² + c² at (1, -2, 3)", function=SQUARES, x=np.array([1.0, -2.0, 3.0])),
-        case("a matrix", function=GROWING, x=normal(2, 3, dtype=float)),
-        case("the step that is given: 0.01", function=KINKED, x=np.array([0.003, -0.002]), step=0.01),
-        case("x in float32, gradient in float64", function=GROWING, x=normal(3, 2)),
-        *(random_case(f"catches: {error}", draw) for error, draw in ERRORS.items()),
-        random_case("shapes as they come", any_function),
+        case("a² + b² + c² at (1, -2, 3)", function=gradients.SQUARES, x=np.array([1.0, -2.0, 3.0])),
+        case("a matrix", function=gradients.GROWING, x=normal(2, 3, dtype=float)),
+        case("the step that is given: 0.01", function=gradients.KINKED, x=np.array([0.003, -0.002]), step=0.01),
+        case("x in float32, gradient in float64", function=gradients.GROWING, x=normal(3, 2)),
+        *(random_case(f"catches: {error}", draw) for error, draw in gradients.ERRORS.items()),
+        random_case("shapes as they come", gradients.any_function),
     ],
     points=3,
     hints=(
@@ -75,9 +50,9 @@ numeric_gradient = Spec(
         "    down[index] -= step\n"
         "    gradient[index] = (function(up) - function(down)) / (2 * step)",
     ),
-    tolerance=CLOSE,
-    mistakes=NUMERIC_MISTAKES,
-    compare=is_a_judge,
+    tolerance=gradients.CLOSE,
+    mistakes=gradients.NUMERIC_MISTAKES,
+    compare=gradients.is_a_judge,
 )
 
 
@@ -91,14 +66,11 @@ affine_backward = Spec(
             weight=array([1, 4], [0, 1]),
         ),
         case(
-            "one sample of three numbers",
-            grad=array([1, 10]),
-            x=array([2, 3, 5]),
-            weight=array([1, 0, 2], [0, 1, 1]),
+            "one sample of three numbers", grad=array([1, 10]), x=array([2, 3, 5]), weight=array([1, 0, 2], [0, 1, 1])
         ),
         case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
         case("float64", grad=normal(3, 2, dtype=float), x=normal(3, 5, dtype=float), weight=normal(2, 5, dtype=float)),
-        random_case("sizes as they come", any_affine),
+        random_case("sizes as they come", dense_gradients.any_affine),
     ],
     points=2,
     hints=(
@@ -110,8 +82,8 @@ affine_backward = Spec(
         "product has added up over the samples.",
         "grad_x = grad @ weight\ngrad_weight = grad.T @ x\ngrad_bias = grad.sum(axis=0)",
     ),
-    mistakes=AFFINE_MISTAKES,
-    compare=by_layer,
+    mistakes=dense_gradients.AFFINE_MISTAKES,
+    compare=gradients.by_layer,
 )
 
 
@@ -130,7 +102,7 @@ softmax_cross_entropy = Spec(
         case("a wrong class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([0, 1])),
         case("the right class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([1, 1])),
         case("float64", scores=normal(3, 4, dtype=float), labels=np.array([3, 0, 1])),
-        random_case("sizes as they come", any_labelled),
+        random_case("sizes as they come", dense_gradients.any_labelled),
     ],
     points=3,
     hints=(
@@ -149,8 +121,8 @@ softmax_cross_entropy = Spec(
         "grad[rows, labels] -= 1\n"
         "return loss, (grad, divided by what the mean divided by)",
     ),
-    mistakes=LOSS_MISTAKES,
-    compare=named("loss", "grad"),
+    mistakes=dense_gradients.LOSS_MISTAKES,
+    compare=gradients.named("loss", "grad"),
 )
 
 
@@ -199,7 +171,7 @@ col2im = Spec(
             "stride 3, padding 2", columns=normal(18, 18), x_shape=(2, 2, 6, 5), kernel_size=(3, 3), stride=3, padding=2
         ),
         case("a 1 x 1 kernel, float64", columns=normal(3, 16, dtype=float), x_shape=(2, 3, 2, 4), kernel_size=(1, 1)),
-        random_case("sizes as they come", any_columns),
+        random_case("sizes as they come", window_gradients.any_columns),
     ],
     points=2,
     hints=(
@@ -216,19 +188,9 @@ col2im = Spec(
         "    x[:, :, i : i + stride * OH : stride, j : j + stride * OW : stride] += values\n"
         "return x[:, :, padding : padding + H, padding : padding + W]",
     ),
-    mistakes=COL2IM_MISTAKES,
+    mistakes=window_gradients.COL2IM_MISTAKES,
     speed=COL2IM_SPEED,
 )
-
-
-def _backward_work() -> dict[str, Any]:
-    """Go back through the layer of lesson 02: 10 filters 3x3, padding 1, on 28 x 28 images, 8 at a time."""
-    return {
-        "grad": images(BATCH, 10, 28, 28),
-        "x": images(BATCH, 1, 28, 28),
-        "weight": filters(10, 1, 3, 3),
-        "padding": 1,
-    }
 
 
 conv2d_backward = Spec(
@@ -260,7 +222,7 @@ conv2d_backward = Spec(
             x=normal(2, 5, 4, 3, dtype=float),
             weight=normal(4, 5, 1, 1, dtype=float),
         ),
-        random_case("sizes as they come", any_convolution),
+        random_case("sizes as they come", window_gradients.any_convolution),
     ],
     points=3,
     hints=(
@@ -277,9 +239,19 @@ conv2d_backward = Spec(
         "grad_x = ops.col2im(grad_columns, x.shape, (KH, KW), stride, padding)\n"
         "grad_bias = rows.sum(axis=1)",
     ),
-    mistakes=CONVOLUTION_MISTAKES,
-    compare=by_layer,
-    rung=Rung("backward by matrix products", WORK, _backward_work(), BATCH),
+    mistakes=window_gradients.CONVOLUTION_MISTAKES,
+    compare=gradients.by_layer,
+    rung=Rung(
+        "backward by matrix products",
+        WORK,
+        {
+            "grad": images(BATCH, 10, 28, 28),
+            "x": images(BATCH, 1, 28, 28),
+            "weight": filters(10, 1, 3, 3),
+            "padding": 1,
+        },
+        BATCH,
+    ),
 )
 
 
@@ -305,7 +277,7 @@ max_pool2d_backward = Spec(
         ),
         case("window 4, stride 2", grad=images(2, 2, 3, 3), x=images(2, 2, 8, 8), kernel_size=4, stride=2),
         case("padding 1", grad=images(1, 1, 3, 3), x=images(1, 1, 4, 4), kernel_size=2, padding=1),
-        random_case("sizes as they come, many ties", any_pooling),
+        random_case("sizes as they come, many ties", window_gradients.any_pooling),
     ],
     points=2,
     hints=(
@@ -316,5 +288,5 @@ max_pool2d_backward = Spec(
         "indices = ops.max_pool2d_indices(x, kernel_size, stride, padding)\n"
         "return ops.max_unpool2d(what is put back, indices, the size of an image of x)",
     ),
-    mistakes=POOLING_MISTAKES,
+    mistakes=window_gradients.POOLING_MISTAKES,
 )

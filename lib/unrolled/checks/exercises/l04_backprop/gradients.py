@@ -79,11 +79,6 @@ def named(*names: str) -> Compare:
     return compare
 
 
-X, WEIGHT, BIAS = range(3)
-"""The items of what a layer's way back returns: grad_x, grad_weight, grad_bias."""
-by_layer = named("grad_x", "grad_weight", "grad_bias")
-
-
 def in_item(index: int, says: str, change: Function) -> Mistake:
     """Return the mistake of making `change(item, …)` of one item of the tuple that the reference returned."""
 
@@ -94,6 +89,10 @@ def in_item(index: int, says: str, change: Function) -> Mistake:
     return result(says, changed)
 
 
+in_x, in_weight, in_bias = (functools.partial(in_item, index) for index in range(3))
+by_layer = named("grad_x", "grad_weight", "grad_bias")
+
+
 def random_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs:
     """Draw an array of float32 from the normal distribution for each of these shapes."""
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
@@ -102,27 +101,21 @@ def random_arrays(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Inputs
 # Functions with known gradients.
 
 
-def _squares(x: Array) -> float:
-    return float((x**2).sum())
+def _growing(x: Array) -> Array:
+    return np.asarray(np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape))
 
 
-def _growing(x: Array) -> float:
-    return float((np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape)).sum())
-
-
-SQUARES = Known(_squares, lambda x: 2 * x)
-GROWING = Known(_growing, lambda x: np.exp(x) * np.arange(1, x.size + 1).reshape(x.shape))
+SQUARES = Known(lambda x: (x**2).sum(), lambda x: 2 * x)
+GROWING = Known(lambda x: _growing(x).sum(), _growing)
 # With a step of 0.01 the kink at 0 lies between the two points, and the step can be read off the result.
-KINKED = Known(lambda x: float(np.abs(x).sum()), np.sign)
+KINKED = Known(lambda x: np.abs(x).sum(), np.sign)
 
 
 def any_function(rng: np.random.Generator) -> Inputs:
     """Draw a smooth function of an array of any shape, of whole numbers now and then."""
     shape = tuple(int(size) for size in rng.integers(1, 4, int(rng.integers(1, 4))))
     weight = rng.standard_normal(shape)
-    known = Known(
-        lambda x: float(np.sin(weight * x).sum() + (x**3).sum()), lambda x: weight * np.cos(weight * x) + 3 * x**2
-    )
+    known = Known(lambda x: (np.sin(weight * x) + x**3).sum(), lambda x: weight * np.cos(weight * x) + 3 * x**2)
     return {"function": known, "x": rng.integers(-2, 3, shape) if rng.random() < 0.3 else rng.standard_normal(shape)}
 
 
@@ -131,12 +124,8 @@ def any_function(rng: np.random.Generator) -> Inputs:
 
 def _planted(parts: Callable[[Array], tuple[Any, Array, Array]], x: Array) -> Inputs:
     """Return x and a function of which `parts(x)` are the value, the gradient and the gradient with an error."""
-    known = Known(lambda x: float(parts(x)[0]), lambda x: parts(x)[1], lambda x: parts(x)[2])
+    known = Known(lambda x: parts(x)[0], lambda x: parts(x)[1], lambda x: parts(x)[2])
     return {"function": known, "x": x}
-
-
-def _random(rng: np.random.Generator, *shape: int) -> Array:
-    return rng.standard_normal(shape)
 
 
 def _classes(rng: np.random.Generator, n: int, m: int) -> Array:
@@ -146,14 +135,14 @@ def _classes(rng: np.random.Generator, n: int, m: int) -> Array:
 
 def sign_error(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the bias of a dense layer, negated."""
-    x, weight, labels = _random(rng, 5, 3), _random(rng, 4, 3), _classes(rng, 5, 4)
+    x, weight, labels = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), _classes(rng, 5, 4)
 
     def parts(bias: Array) -> tuple[Any, Array, Array]:
         loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        gradient = ops.affine_backward(grad, x, weight)[BIAS]
+        gradient = ops.affine_backward(grad, x, weight)[2]
         return loss, gradient, -gradient
 
-    return _planted(parts, _random(rng, 4))
+    return _planted(parts, rng.standard_normal(4))
 
 
 def mean_forgotten(rng: np.random.Generator) -> Inputs:
@@ -164,25 +153,25 @@ def mean_forgotten(rng: np.random.Generator) -> Inputs:
         loss, gradient = ops.softmax_cross_entropy(scores, labels)
         return loss, gradient, len(labels) * gradient
 
-    return _planted(parts, _random(rng, 4, 3))
+    return _planted(parts, rng.standard_normal((4, 3)))
 
 
 def transposed_weight(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by a square weight matrix, transposed: the shape cannot tell."""
-    x, bias, labels = _random(rng, 5, 4), _random(rng, 4), _classes(rng, 5, 4)
+    x, bias, labels = rng.standard_normal((5, 4)), rng.standard_normal(4), _classes(rng, 5, 4)
 
     def parts(weight: Array) -> tuple[Any, Array, Array]:
         loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels)
-        gradient = ops.affine_backward(grad, x, weight)[WEIGHT]
+        gradient = ops.affine_backward(grad, x, weight)[1]
         return loss, gradient, gradient.T
 
-    return _planted(parts, _random(rng, 4, 4))
+    return _planted(parts, rng.standard_normal((4, 4)))
 
 
 def relu_let_through(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the inputs of a ReLU that lets the gradient pass at negative inputs, too."""
     labels = _classes(rng, 3, 4)
-    x = _random(rng, 3, 4)
+    x = rng.standard_normal((3, 4))
     x[0], x[1] = -np.abs(x[0]), np.abs(x[1])  # at least a whole row is cut off, and another is not: else all would be 0
 
     def parts(inputs: Array) -> tuple[Any, Array, Array]:
@@ -194,16 +183,16 @@ def relu_let_through(rng: np.random.Generator) -> Inputs:
 
 def one_element_off(rng: np.random.Generator) -> Inputs:
     """Draw the gradient by the filters of a convolution, one of its values (of middling size) 1 % too large."""
-    x, target = _random(rng, 2, 2, 5, 5), _random(rng, 2, 3, 3, 3)
+    x, target = rng.standard_normal((2, 2, 5, 5)), rng.standard_normal((2, 3, 3, 3))
 
     def parts(weight: Array) -> tuple[Any, Array, Array]:
         loss, grad = ops.mean_squared_error(ops.conv2d(x, weight), target)
-        gradient = ops.conv2d_backward(grad, x, weight)[WEIGHT]
+        gradient = ops.conv2d_backward(grad, x, weight)[1]
         wrong = gradient.copy()
         wrong.flat[np.argsort(np.abs(gradient), axis=None)[gradient.size // 2]] *= 1.01
         return loss, gradient, wrong
 
-    return _planted(parts, _random(rng, 3, 2, 3, 3))
+    return _planted(parts, rng.standard_normal((3, 2, 3, 3)))
 
 
 ERRORS: dict[str, Function] = {

@@ -7,45 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from unrolled.checks.exercises.l02_convolution import dilation
-from unrolled.checks.exercises.l04_backprop.dense_gradients import (
-    IN_OUT_MISTAKES,
-    SMOOTHING_MISTAKES,
-    any_affine_in_out,
-    any_smoothed,
-    in_out_backward,
-    smoothed_cross_entropy,
-)
-from unrolled.checks.exercises.l04_backprop.exercises import (
-    BATCH,
-    COL2IM_SPEED,
-    WORK,
-    affine_backward,
-    array,
-    col2im,
-    conv2d_backward,
-    numbered_columns,
-    numeric_gradient,
-    softmax_cross_entropy,
-)
-from unrolled.checks.exercises.l04_backprop.gradients import (
-    DIRECTION_MISTAKES,
-    ERRORS,
-    GROWING,
-    KINKED,
-    SQUARES,
-    any_function,
-    counted,
-    directed,
-    is_a_judge_along,
-    slope_along,
-)
-from unrolled.checks.exercises.l04_backprop.window_gradients import (
-    DILATED_MISTAKES,
-    NHWC_MISTAKES,
-    any_convolution_nhwc,
-    any_dilated_columns,
-    nhwc_backward,
-)
+from unrolled.checks.exercises.l04_backprop import dense_gradients, exercises, gradients, window_gradients
+from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK, array, numbered_columns
+from unrolled.checks.exercises.l04_backprop.gradients import counted, directed
 from unrolled.checks.spec import Rung, case, normal, random_case, variant
 
 OF = {
@@ -59,32 +23,37 @@ OF = {
 
 
 numeric_gradient_directional = variant(
-    numeric_gradient,
-    reference=slope_along,
+    exercises.numeric_gradient,
+    reference=gradients.slope_along,
     cases=[
         case(
             "a² + b² + c² at (1, -2, 3), along (1, 0, 2)",
-            function=counted(SQUARES),
+            function=counted(gradients.SQUARES),
             x=np.array([1.0, -2.0, 3.0]),
             direction=np.array([1.0, 0.0, 2.0]),
         ),
         case(
             "a direction twice as long: twice the slope",
-            function=counted(SQUARES),
+            function=counted(gradients.SQUARES),
             x=np.array([1.0, -2.0, 3.0]),
             direction=np.array([2.0, 0.0, 4.0]),
         ),
-        case("a matrix", function=counted(GROWING), x=normal(2, 3, dtype=float), direction=normal(2, 3, dtype=float)),
+        case(
+            "a matrix",
+            function=counted(gradients.GROWING),
+            x=normal(2, 3, dtype=float),
+            direction=normal(2, 3, dtype=float),
+        ),
         case(
             "the step that is given: 0.01",
-            function=counted(KINKED),
+            function=counted(gradients.KINKED),
             x=np.array([0.003, -0.002]),
             direction=np.array([1.0, 0.5]),
             step=0.01,
         ),
-        case("x and direction in float32", function=counted(GROWING), x=normal(3, 2), direction=normal(3, 2)),
-        *(random_case(f"catches: {error}", directed(draw)) for error, draw in ERRORS.items()),
-        random_case("shapes as they come", directed(any_function)),
+        case("x and direction in float32", function=counted(gradients.GROWING), x=normal(3, 2), direction=normal(3, 2)),
+        *(random_case(f"catches: {error}", directed(draw)) for error, draw in gradients.ERRORS.items()),
+        random_case("shapes as they come", directed(gradients.any_function)),
     ],
     hints=(
         "Stand at x and look along the direction. Go a little way ahead and ask the function; go the same way back "
@@ -95,14 +64,14 @@ numeric_gradient_directional = variant(
         "way = (step times the direction, in float64)\n"
         "return (function(x + way) - (what it gives as far behind x)) / (the way from one point to the other)",
     ),
-    mistakes=DIRECTION_MISTAKES,
-    compare=is_a_judge_along,
+    mistakes=gradients.DIRECTION_MISTAKES,
+    compare=gradients.is_a_judge_along,
 )
 
 
 affine_backward_in_out = variant(
-    affine_backward,
-    reference=in_out_backward,
+    exercises.affine_backward,
+    reference=dense_gradients.in_out_backward,
     cases=[
         case(
             "two samples of two numbers, by hand",
@@ -111,14 +80,11 @@ affine_backward_in_out = variant(
             weight=array([1, 0], [4, 1]),
         ),
         case(
-            "one sample of three numbers",
-            grad=array([1, 10]),
-            x=array([2, 3, 5]),
-            weight=array([1, 0], [0, 1], [2, 1]),
+            "one sample of three numbers", grad=array([1, 10]), x=array([2, 3, 5]), weight=array([1, 0], [0, 1], [2, 1])
         ),
         case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
         case("float64", grad=normal(3, 2, dtype=float), x=normal(3, 5, dtype=float), weight=normal(5, 2, dtype=float)),
-        random_case("sizes as they come", any_affine_in_out),
+        random_case("sizes as they come", dense_gradients.any_affine_in_out),
     ],
     hints=(
         "Write y = x @ weight + bias for one sample and one output: y_m is the sum over d of x_d * weight_dm, plus "
@@ -129,13 +95,13 @@ affine_backward_in_out = variant(
         "Where N disappears, the product has added up over the samples.",
         "grad_x = grad @ weight.T\ngrad_weight = x.T @ grad\ngrad_bias = grad.sum(axis=0)",
     ),
-    mistakes=IN_OUT_MISTAKES,
+    mistakes=dense_gradients.IN_OUT_MISTAKES,
 )
 
 
 softmax_cross_entropy_smoothing = variant(
-    softmax_cross_entropy,
-    reference=smoothed_cross_entropy,
+    exercises.softmax_cross_entropy,
+    reference=dense_gradients.smoothed_cross_entropy,
     cases=[
         case(
             "probabilities 1/4, 3/4 and targets 0.1, 0.9",
@@ -152,7 +118,7 @@ softmax_cross_entropy_smoothing = variant(
         case("a wrong class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([0, 1])),
         case("the right class with probability 0", scores=array([200, 0], [0, 1]), labels=np.array([1, 1])),
         case("float64", scores=normal(3, 4, dtype=float), labels=np.array([3, 0, 1]), smoothing=0.25),
-        random_case("sizes as they come", any_smoothed),
+        random_case("sizes as they come", dense_gradients.any_smoothed),
     ],
     hints=(
         "The loss is the sum over the classes of target times -log(p). Write -log(p_m) as log(sum) - s_m. The targets "
@@ -170,12 +136,12 @@ softmax_cross_entropy_smoothing = variant(
         "grad[rows, labels] -= 1 - smoothing\n"
         "return loss, (grad, divided by what the mean divided by)",
     ),
-    mistakes=SMOOTHING_MISTAKES,
+    mistakes=dense_gradients.SMOOTHING_MISTAKES,
 )
 
 
 col2im_dilated = variant(
-    col2im,
+    exercises.col2im,
     reference=dilation.col2im_dilated,
     cases=[
         case(
@@ -226,7 +192,7 @@ col2im_dilated = variant(
             kernel_size=(1, 1),
             dilation=5,
         ),
-        random_case("sizes as they come", any_dilated_columns),
+        random_case("sizes as they come", window_gradients.any_dilated_columns),
     ],
     hints=(
         "Walk as for windows without gaps, and write the values back where they came from, adding to what lies there. "
@@ -243,11 +209,11 @@ col2im_dilated = variant(
         "    x[:, :, top : top + stride * OH : stride, left : left + stride * OW : stride] += values\n"
         "return x[:, :, padding : padding + H, padding : padding + W]",
     ),
-    mistakes=DILATED_MISTAKES,
+    mistakes=window_gradients.DILATED_MISTAKES,
     speed=replace(
-        COL2IM_SPEED,
+        exercises.COL2IM_SPEED,
         baseline=dilation.col2im_dilated_loops,
-        inputs={**COL2IM_SPEED.inputs, "padding": 2, "dilation": 2},
+        inputs={**exercises.COL2IM_SPEED.inputs, "padding": 2, "dilation": 2},
     ),
 )
 
@@ -256,8 +222,8 @@ X3 = array([1, 2, 0], [0, 1, 3], [2, 0, 1])[None, :, :, None]
 W2 = array([1, 0], [2, 3])[:, :, None, None]
 
 conv2d_backward_nhwc = variant(
-    conv2d_backward,
-    reference=nhwc_backward,
+    exercises.conv2d_backward,
+    reference=window_gradients.nhwc_backward,
     cases=[
         case("3 x 3 pixels, one output", grad=array([1, 0], [0, 0])[None, :, :, None], x=X3, weight=W2),
         case("all four outputs", grad=array([1, 2], [3, 4])[None, :, :, None], x=X3, weight=W2),
@@ -286,7 +252,7 @@ conv2d_backward_nhwc = variant(
             x=normal(2, 4, 3, 5, dtype=float),
             weight=normal(1, 1, 5, 4, dtype=float),
         ),
-        random_case("sizes as they come", any_convolution_nhwc),
+        random_case("sizes as they come", window_gradients.any_convolution_nhwc),
     ],
     hints=(
         "Take one place (i, j) of the kernel. Forward, every window's pixel at that place went through a dense layer "
@@ -305,16 +271,11 @@ conv2d_backward_nhwc = variant(
         "grad_x = grad_padded[:, padding : padding + H, padding : padding + W]\n"
         "grad_bias = grad.sum(axis=(0, 1, 2))",
     ),
-    mistakes=NHWC_MISTAKES,
+    mistakes=window_gradients.NHWC_MISTAKES,
     rung=Rung(
         "backward in NHWC, place by place",
         WORK,
-        {
-            "grad": normal(BATCH, 28, 28, 10),
-            "x": normal(BATCH, 28, 28, 1),
-            "weight": normal(3, 3, 1, 10),
-            "padding": 1,
-        },
+        {"grad": normal(BATCH, 28, 28, 10), "x": normal(BATCH, 28, 28, 1), "weight": normal(3, 3, 1, 10), "padding": 1},
         BATCH,
     ),
 )

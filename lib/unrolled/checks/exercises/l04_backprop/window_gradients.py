@@ -12,7 +12,7 @@ from unrolled.checks.exercises.l02_convolution.dilation import Sizes, col2im_dil
 from unrolled.checks.exercises.l02_convolution.exercises import STRIDE
 from unrolled.checks.exercises.l02_convolution.nhwc import pad, to_nchw, to_nhwc, to_oihw
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
-from unrolled.checks.exercises.l04_backprop.gradients import BIAS, WEIGHT, X, in_item, random_arrays
+from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x, random_arrays
 from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
@@ -46,8 +46,8 @@ def any_dilated_columns(rng: np.random.Generator) -> Inputs:
 
 def _axes(x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1) -> Sizes:
     """Return C, KH, KW, N, OH, OW: the sizes of all axes of columns."""
-    (n, c, *size), (kh, kw) = x_shape, kernel_size
-    return (c, kh, kw, n, *output_size(size, (kh, kw), stride, padding, dilation))
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    return (c, kh, kw, n, *output_size((h, w), kernel_size, stride, padding, dilation))
 
 
 def _read_as(*axes: int) -> Function:
@@ -140,12 +140,10 @@ COL2IM_MISTAKES = (
         columns=_read_as(0, 2, 1, 3, 4, 5),
     ),
     given(
-        "the axes are read as (N, C, KH, KW): they go (C, KH, KW), then (N, OH, OW)",
-        columns=_read_as(3, 0, 1, 2, 4, 5),
+        "the axes are read as (N, C, KH, KW): they go (C, KH, KW), then (N, OH, OW)", columns=_read_as(3, 0, 1, 2, 4, 5)
     ),
     given(
-        "the columns are read as (OH, OW, N): they come image by image, (N, OH, OW)",
-        columns=_read_as(0, 1, 2, 4, 5, 3),
+        "the columns are read as (OH, OW, N): they come image by image, (N, OH, OW)", columns=_read_as(0, 1, 2, 4, 5, 3)
     ),
     given(
         "the columns are read as (N, OW, OH): the window moves row by row, (N, OH, OW)",
@@ -195,19 +193,12 @@ def _in_both_layouts(positions: tuple[int, int], kernel: tuple[int, int]) -> tup
     """Return mistakes where grad has the axes `positions` for OH and OW, and weight `kernel` for KH and KW."""
     return (
         given(NO_STRIDE, stride=1),
-        in_item(WEIGHT, "grad_weight is turned by 180 degrees", lambda grad_weight: np.flip(grad_weight, kernel)),
-        in_item(
-            BIAS,
-            "grad_bias is the mean over images and positions: add up",
-            lambda _, grad: grad.mean(axis=(0, *positions)),
+        in_weight("grad_weight is turned by 180 degrees", lambda grad_weight: np.flip(grad_weight, kernel)),
+        in_bias(
+            "grad_bias is the mean over images and positions: add up", lambda _, grad: grad.mean(axis=(0, *positions))
         ),
-        in_item(
-            BIAS,
-            "grad_bias is summed over the images only: sum over N, OH and OW",
-            lambda _, grad: grad.sum(axis=0),
-        ),
-        in_item(
-            BIAS,
+        in_bias("grad_bias is summed over the images only: sum over N, OH and OW", lambda _, grad: grad.sum(axis=0)),
+        in_bias(
             "grad_bias is summed over the positions only: sum over N, OH and OW",
             lambda _, grad: grad.sum(axis=positions),
         ),
@@ -229,23 +220,19 @@ MIXED = (
 )
 CONVOLUTION_MISTAKES = (
     given(MIXED, grad=_reshaped_at_once),
-    Mistake(
-        MIXED, given={"grad": _reshaped_at_once}, result=lambda y, grad: (y[X], y[WEIGHT], grad.sum(axis=(0, 2, 3)))
-    ),
-    in_item(
-        X,
+    Mistake(MIXED, given={"grad": _reshaped_at_once}, result=lambda y, grad: (y[0], y[1], grad.sum(axis=(0, 2, 3)))),
+    in_x(
         "grad_x is made with the kernel turned by 180 degrees: col2im puts it back the way it came",
         lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
             grad, x, weight[:, :, ::-1, ::-1], stride, padding
-        )[X],
+        )[0],
     ),
     *_in_both_layouts(positions=(2, 3), kernel=(2, 3)),
-    in_item(
-        BIAS,
+    in_bias(
         "grad_bias is summed over the filters: one number a filter, summed over N, OH and OW",
         lambda _, grad: grad.sum(axis=(1, 2, 3)),
     ),
-    in_item(WEIGHT, MATRIX, lambda grad_weight: grad_weight.reshape(len(grad_weight), -1)),
+    in_weight(MATRIX, lambda grad_weight: grad_weight.reshape(len(grad_weight), -1)),
 )
 
 
@@ -273,7 +260,7 @@ NHWC_MISTAKES = (
             "x": lambda x: _reshaped(x, 0, 3, 1, 2),
             "weight": lambda weight: _reshaped(weight, 3, 2, 0, 1),
         },
-        result=lambda y, x, weight: (y[X].reshape(x.shape), y[WEIGHT].reshape(weight.shape), y[BIAS]),
+        result=lambda y, x, weight: (y[0].reshape(x.shape), y[1].reshape(weight.shape), y[2]),
     ),
     given(
         "grad_x is (N, C, H, W) in yours, and grad_weight (O, C, KH, KW): each has the layout of what it belongs to",
@@ -282,26 +269,22 @@ NHWC_MISTAKES = (
         x=lambda x: to_nchw(x),
         weight=lambda weight: to_oihw(weight),
     ),
-    in_item(X, "grad_x is overwritten where windows overlap: add with += what lies there already", _overwriting),
-    in_item(
-        X,
+    in_x("grad_x is overwritten where windows overlap: add with += what lies there already", _overwriting),
+    in_x(
         "grad_x has the border of zeros still: cut the padding off, it is as large as x",
-        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, pad(x, padding), weight, stride)[X],
+        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, pad(x, padding), weight, stride)[0],
     ),
-    in_item(
-        X,
+    in_x(
         "grad_x is made with the kernel turned by 180 degrees: place (i, j) goes back to where it came from",
-        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, x, weight[::-1, ::-1], stride, padding)[X],
+        lambda _, grad, x, weight, stride, padding: nhwc_backward(grad, x, weight[::-1, ::-1], stride, padding)[0],
     ),
     *_in_both_layouts(positions=(1, 2), kernel=(0, 1)),
-    in_item(
-        WEIGHT,
+    in_weight(
         "grad_weight is (KH, KW, O, C): it is (KH, KW, C, O), as weight is",
         lambda grad_weight: grad_weight.swapaxes(2, 3),
     ),
-    in_item(WEIGHT, MATRIX, lambda grad_weight: grad_weight.reshape(-1, grad_weight.shape[3])),
-    in_item(
-        BIAS,
+    in_weight(MATRIX, lambda grad_weight: grad_weight.reshape(-1, grad_weight.shape[3])),
+    in_bias(
         "grad_bias is summed as in NCHW: here the filters are the last axis, so sum over axes 0, 1 and 2",
         lambda _, grad: grad.sum(axis=(0, 2, 3)),
     ),
