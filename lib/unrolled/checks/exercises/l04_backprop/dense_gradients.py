@@ -116,6 +116,7 @@ def _targets(scores: Array, labels: Array, others: float, own: float) -> Array:
 
 
 def _smoothed(scores: Array, labels: Array, smoothing: float) -> Array:
+    """Return the right targets, as scores (N, M)."""
     share = smoothing / scores.shape[1]
     return _targets(scores, labels, share, 1 - smoothing + share)
 
@@ -131,11 +132,11 @@ def _added_up(values: Array, labels: Array, smoothing: float) -> Array:
     return np.asarray((_smoothed(values, labels, smoothing) * values).sum(axis=1))
 
 
-# Mistakes of what may be smoothed: plain labels have a smoothing of 0.
+# Mistakes with plain labels as well, which have a smoothing of 0.
 
 
 def _by_probabilities(subtract: Callable[[Array], Any], total: Callable[..., Array] = _chosen) -> Function:
-    """Probabilities first, their logarithm second: what the stable form avoids. `subtract(scores)` goes from scores."""
+    """Return what the stable form avoids: from scores - subtract(scores) to probabilities, then to their logarithm."""
 
     def wrong(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
         exponentials = np.exp(scores - subtract(scores))
@@ -158,7 +159,7 @@ def _plain_logarithm_of_sum(_: Any, scores: Array, labels: Array, smoothing: flo
 
 
 def _with_targets(others: Callable[[float, int], float], own: Callable[[float], float]) -> Function:
-    """Right but for the targets: others(smoothing, M), and own(smoothing) at the label."""
+    """Return the loss with other targets: others(smoothing, M), and own(smoothing) at the label."""
 
     def wrong(_: Any, scores: Array, labels: Array, smoothing: float) -> tuple[Any, Array]:
         targets = _targets(scores, labels, others(smoothing, scores.shape[1]), own(smoothing))
@@ -173,7 +174,7 @@ LOG_OF_0 = "a probability became 0 and its logarithm -inf: take the log of the s
 OVERFLOWS = "exp overflows: subtract the largest score of each row first; softmax stays the same"
 
 # Of plain labels and of smoothed ones.
-UNSTABLE = (
+SMOOTHED_OR_NOT = (
     result(LOG_OF_0, _by_probabilities(_row_max)),
     result(OVERFLOWS, _by_probabilities(_nothing)),
     result(OVERFLOWS, _by_probabilities(_nothing, _added_up)),
@@ -196,7 +197,7 @@ LOSS_MISTAKES = (
         "0 * log(0) is NaN: pick the one logarithm you need by its label, and take it of the sum",
         _by_probabilities(_row_max, _added_up),
     ),
-    *UNSTABLE,
+    *SMOOTHED_OR_NOT,
     in_loss("the mean is over the N samples: you divided by N * M", lambda loss, scores: loss / scores.shape[1]),
     in_loss("use the natural logarithm, np.log", lambda loss: loss / np.log(2)),
     in_grad(
@@ -237,7 +238,7 @@ SMOOTHING_MISTAKES = (
     ),
     given("your smoothing is 0.1, whatever is asked: use the one you are given", smoothing=0.1),
     result(LOG_OF_0, _by_probabilities(_row_max, _added_up)),
-    *UNSTABLE,
+    *SMOOTHED_OR_NOT,
     in_grad(
         "these are the probabilities: subtract the targets, before you divide by N",
         lambda _, scores: ops.softmax(scores) / len(scores),

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.exercises.l02_convolution.dilation import Sizes
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_W, SEMINAR_X
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
-from unrolled.checks.spec import Rung, Spec, Speed, case, filters, images, normal, random_case
+from unrolled.checks.spec import Case, Rung, Spec, Speed, case, filters, images, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import blocks
 
@@ -126,9 +127,14 @@ softmax_cross_entropy = Spec(
 )
 
 
-def numbered_columns(*shape: int) -> Array:
+def numbered_columns(height: int, width: int) -> Array:
     """Return a matrix of 1, 2, 3 and so on, row by row."""
-    return np.arange(1, 1 + shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    return np.arange(1, 1 + height * width, dtype=np.float32).reshape(height, width)
+
+
+def columns_case(name: str, columns: Any, x_shape: Sizes, kernel_size: Sizes, **options: int) -> Case:
+    """Return a case of the way from columns (C*KH*KW, N*OH*OW) back to images of x_shape (N, C, H, W)."""
+    return case(name, columns=columns, x_shape=x_shape, kernel_size=kernel_size, **options)
 
 
 COL2IM_SPEED = Speed(
@@ -143,34 +149,16 @@ col2im = Spec(
     reference=ops.col2im,
     answers=(blocks.Block.fold,),
     cases=[
-        case("1 to 16, 3 x 3 pixels", columns=numbered_columns(4, 4), x_shape=(1, 1, 3, 3), kernel_size=(2, 2)),
-        case(
-            "ones: how many windows cover each pixel",
-            columns=np.ones((4, 4), np.float32),
-            x_shape=(1, 1, 3, 3),
-            kernel_size=(2, 2),
-        ),
-        case(
-            "1 to 24, 3 rows of 4, kernel 2 x 2",
-            columns=numbered_columns(4, 6),
-            x_shape=(1, 1, 3, 4),
-            kernel_size=(2, 2),
-        ),
-        case("two channels, kernel 2 x 3", columns=numbered_columns(12, 4), x_shape=(1, 2, 3, 4), kernel_size=(2, 3)),
-        case("three images", columns=numbered_columns(6, 12), x_shape=(3, 1, 3, 4), kernel_size=(2, 3)),
-        case("padding 1", columns=normal(9, 12), x_shape=(1, 1, 3, 4), kernel_size=(3, 3), padding=1),
-        case(
-            "stride 2, the last column is met by no window",
-            columns=normal(4, 6),
-            x_shape=(1, 1, 4, 7),
-            kernel_size=(2, 2),
-            stride=2,
-        ),
-        case("stride 2, windows overlap", columns=normal(18, 12), x_shape=(2, 2, 5, 7), kernel_size=(3, 3), stride=2),
-        case(
-            "stride 3, padding 2", columns=normal(18, 18), x_shape=(2, 2, 6, 5), kernel_size=(3, 3), stride=3, padding=2
-        ),
-        case("a 1 x 1 kernel, float64", columns=normal(3, 16, dtype=float), x_shape=(2, 3, 2, 4), kernel_size=(1, 1)),
+        columns_case("1 to 16, 3 x 3 pixels", numbered_columns(4, 4), (1, 1, 3, 3), (2, 2)),
+        columns_case("ones: how many windows cover each pixel", np.ones((4, 4), np.float32), (1, 1, 3, 3), (2, 2)),
+        columns_case("1 to 24, 3 rows of 4, kernel 2 x 2", numbered_columns(4, 6), (1, 1, 3, 4), (2, 2)),
+        columns_case("two channels, kernel 2 x 3", numbered_columns(12, 4), (1, 2, 3, 4), (2, 3)),
+        columns_case("three images", numbered_columns(6, 12), (3, 1, 3, 4), (2, 3)),
+        columns_case("padding 1", normal(9, 12), (1, 1, 3, 4), (3, 3), padding=1),
+        columns_case("stride 2, the last column is met by no window", normal(4, 6), (1, 1, 4, 7), (2, 2), stride=2),
+        columns_case("stride 2, windows overlap", normal(18, 12), (2, 2, 5, 7), (3, 3), stride=2),
+        columns_case("stride 3, padding 2", normal(18, 18), (2, 2, 6, 5), (3, 3), stride=3, padding=2),
+        columns_case("a 1 x 1 kernel, float64", normal(3, 16, dtype=float), (2, 3, 2, 4), (1, 1)),
         random_case("sizes as they come", window_gradients.any_columns),
     ],
     points=2,

@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled.checks.exercises.l02_convolution import dilation
 from unrolled.checks.exercises.l04_backprop import dense_gradients, exercises, gradients, window_gradients
-from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK, array, numbered_columns
+from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK, array, columns_case, numbered_columns
 from unrolled.checks.exercises.l04_backprop.gradients import counted, directed
 from unrolled.checks.spec import Rung, case, normal, random_case, variant
 
@@ -144,54 +144,26 @@ col2im_dilated = variant(
     exercises.col2im,
     reference=dilation.col2im_dilated,
     cases=[
-        case(
-            "1 to 16, 4 x 4 pixels, dilation 2",
-            columns=numbered_columns(4, 4),
-            x_shape=(1, 1, 4, 4),
-            kernel_size=(2, 2),
-            dilation=2,
+        columns_case("1 to 16, 4 x 4 pixels, dilation 2", numbered_columns(4, 4), (1, 1, 4, 4), (2, 2), dilation=2),
+        columns_case(
+            "ones: how many windows cover each pixel", np.ones((4, 9), np.float32), (1, 1, 5, 5), (2, 2), dilation=2
         ),
-        case(
-            "ones: how many windows cover each pixel",
-            columns=np.ones((4, 9), np.float32),
-            x_shape=(1, 1, 5, 5),
-            kernel_size=(2, 2),
-            dilation=2,
-        ),
-        case("dilation 1: no gaps", columns=numbered_columns(4, 6), x_shape=(1, 1, 3, 4), kernel_size=(2, 2)),
-        case(
-            "two channels, kernel 2 x 3",
-            columns=numbered_columns(12, 4),
-            x_shape=(1, 2, 4, 6),
-            kernel_size=(2, 3),
-            dilation=2,
-        ),
-        case("three images, dilation 3", columns=normal(6, 24), x_shape=(3, 1, 5, 10), kernel_size=(2, 3), dilation=3),
-        case("padding 2", columns=normal(9, 12), x_shape=(1, 1, 3, 4), kernel_size=(3, 3), padding=2, dilation=2),
-        case(
+        columns_case("dilation 1: no gaps", numbered_columns(4, 6), (1, 1, 3, 4), (2, 2)),
+        columns_case("two channels, kernel 2 x 3", numbered_columns(12, 4), (1, 2, 4, 6), (2, 3), dilation=2),
+        columns_case("three images, dilation 3", normal(6, 24), (3, 1, 5, 10), (2, 3), dilation=3),
+        columns_case("padding 2", normal(9, 12), (1, 1, 3, 4), (3, 3), padding=2, dilation=2),
+        columns_case(
             "stride 2, dilation 3, the last column is met by no window",
-            columns=normal(4, 6),
-            x_shape=(1, 1, 6, 9),
-            kernel_size=(2, 2),
+            normal(4, 6),
+            (1, 1, 6, 9),
+            (2, 2),
             stride=2,
             dilation=3,
         ),
-        case(
-            "stride 3, padding 2, dilation 2",
-            columns=normal(18, 12),
-            x_shape=(2, 2, 7, 5),
-            kernel_size=(3, 3),
-            stride=3,
-            padding=2,
-            dilation=2,
+        columns_case(
+            "stride 3, padding 2, dilation 2", normal(18, 12), (2, 2, 7, 5), (3, 3), stride=3, padding=2, dilation=2
         ),
-        case(
-            "a 1 x 1 kernel, float64",
-            columns=normal(3, 16, dtype=float),
-            x_shape=(2, 3, 2, 4),
-            kernel_size=(1, 1),
-            dilation=5,
-        ),
+        columns_case("a 1 x 1 kernel, float64", normal(3, 16, dtype=float), (2, 3, 2, 4), (1, 1), dilation=5),
         random_case("sizes as they come", window_gradients.any_dilated_columns),
     ],
     hints=(

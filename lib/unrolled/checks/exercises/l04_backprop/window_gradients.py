@@ -51,7 +51,7 @@ def _axes(x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilatio
 
 
 def _read_as(*axes: int) -> Function:
-    """Columns read in another order: `axes` is what (C, KH, KW, N, OH, OW) were taken for."""
+    """Return columns read in another order: `axes` is what (C, KH, KW, N, OH, OW) were taken for."""
 
     def taken(
         columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
@@ -308,7 +308,7 @@ def any_pooling(rng: np.random.Generator) -> Inputs:
 
 
 def _shared(share: Callable[[Array], Array]) -> Function:
-    """Another rule for who gets what: share(largest) of a window's gradient goes to each pixel of the window.
+    """Return another rule for who gets what: share(largest) of a window's gradient goes to each of its pixels.
 
     `largest` tells where the maxima are, (k*k, N*C*OH*OW).
     """
