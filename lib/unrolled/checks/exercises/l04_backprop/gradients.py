@@ -309,21 +309,14 @@ def _slope_as_given(function: Function, x: Array, direction: Array, step: float 
 
 
 IN_FLOAT32 = "computed in float32, which loses the small differences that count here: convert x to float64 first"
+TO_ONE_SIDE = "this is {}, whose error grows with h; step to both sides, and it grows with h squared"
 FIXED = "your step is {}, whatever is asked: use the one you are given"
 NUMERIC_MISTAKES = (
     result("you divide by step, but from x - step to x + step it is 2 * step", lambda gradient: 2 * gradient),
     result("the sign is turned: subtract the value at x - step from the one at x + step", lambda gradient: -gradient),
     result("all values of x are moved at once: move one, and hold the others", _all_at_once),
-    given(
-        "this is (f(x + h) - f(x)) / h, whose error grows with h; step to both sides, and it grows with h squared",
-        _by_differences,
-        behind=0,
-    ),
-    given(
-        "this is (f(x) - f(x - h)) / h, whose error grows with h; step to both sides, and it grows with h squared",
-        _by_differences,
-        ahead=0,
-    ),
+    given(TO_ONE_SIDE.format("(f(x + h) - f(x)) / h"), _by_differences, behind=0),
+    given(TO_ONE_SIDE.format("(f(x) - f(x - h)) / h"), _by_differences, ahead=0),
     given(
         "x is not back in its place when the next value moves: start each time from a fresh copy",
         _by_differences,
