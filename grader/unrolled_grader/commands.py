@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Subparsers) -> None:
-    """The entry point through which the `unrolled` command finds its grading."""
+    """Add the `unrolled grade` command: the entry point through which `unrolled` finds its grading."""
     grade = subparsers.add_parser("grade", help="grade what students handed in")
     grade.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 02_convolution or 02 (default: all)")
     grade.add_argument(
@@ -49,7 +49,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Let a command say how many submissions it grades at a time."""
+    """Add the option that says how many submissions a command grades at a time."""
     parser.add_argument("--jobs", type=int, metavar="N", help="submissions at a time (default: one a core)")
 
 
@@ -124,9 +124,9 @@ def grade_class(
 ) -> int:
     """Grade what was handed in and is not graded yet; print the table; write scores.csv and the report.
 
-    The students in `first` begin, as those should who take longest.
-    Returns 1 if a submission could not be graded for a reason that is not its own. Raises CourseError if none can, and
-    RecordError if another run is at work or the record cannot be kept.
+    The students in `first` begin, as those should who take longest. Returns 1 if a submission could not be graded for a
+    reason that is not its own. Raises CourseError if none can be, RecordError if another run is at work or the record
+    cannot be kept, and CommandError if `student` handed in nothing.
     """
     from unrolled_grader.classroom import gradebook
     from unrolled_grader.jobs import record
@@ -186,7 +186,7 @@ def _handed(course: Grading, lessons: Sequence[str], student: str | None) -> lis
 
 
 def at_a_time(asked: int | None) -> int:
-    """How many submissions to grade at a time."""
+    """Return how many submissions to grade at a time, by default one a core. Raises CommandError for less than 1."""
     from unrolled_grader.box.lease import AVAILABLE
 
     if asked is not None and asked < 1:

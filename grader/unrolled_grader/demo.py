@@ -14,7 +14,7 @@ SHORT, ALL = ("01", "02"), "all"
 
 
 def add(subparsers: Subparsers) -> None:
-    """The entry point through which the `unrolled` command finds the sample class."""
+    """Add the `unrolled demo` command: the entry point through which `unrolled` finds the sample class."""
     demo = subparsers.add_parser("demo", help="grade a sample class of eight in grades/demo")
     demo.add_argument(
         "--lessons", nargs="+", metavar="LESSON", help=f"such as 03 05, or {ALL} (default: {' '.join(SHORT)})"

@@ -1,1 +1,1 @@
-"""Runs student code out of reach."""
+"""The box that student code runs in, and the judge's side of it."""

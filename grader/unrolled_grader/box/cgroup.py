@@ -36,7 +36,7 @@ class Group:
         return f"cgroup ({', '.join(['cpu time', *limits])})"
 
     def limit(self, memory: int, processes: int) -> None:
-        """At most so many bytes and so many processes and threads, as far as there are controllers for it."""
+        """Limit memory to so many bytes, without swap, and processes with threads to so many, where controllers can."""
         if self.limits_memory:
             self._write("memory", "memory.max", "memory.limit_in_bytes", memory)
             with suppress(OSError):  # no swap on this system
@@ -53,20 +53,20 @@ class Group:
         return self._has("pids", "pids.max")
 
     def add(self, pid: int) -> None:
-        """Put a process in. What it starts from now on is in, too."""
+        """Put a process into the group. What it starts from now on is in the group, too."""
         for folder in {self._unified, *self._others.values()}:
             (folder / "cgroup.procs").write_text(str(pid))
 
     def cpu_seconds(self) -> float:
-        """CPU time of all processes that are or were in the group."""
+        """Return the CPU time, in seconds, of all processes that are or were in the group."""
         return int((self._unified / "cpu.stat").read_text().split()[1]) / 1e6
 
     def freeze(self, frozen: bool) -> None:
-        """Hold all processes where they are, or let them go on."""
+        """Freeze all processes of the group, or let them go on."""
         (self._unified / "cgroup.freeze").write_text(str(int(frozen)))
 
     def close(self) -> None:
-        """Kill what is left in the group, and remove it."""
+        """Kill what is left in the group, and remove the group."""
         with suppress(OSError):
             (self._unified / "cgroup.kill").write_text("1")
         deadline = time.monotonic() + PATIENCE
@@ -88,7 +88,7 @@ class Group:
 
 
 def new() -> Group | None:
-    """A new group below this process's own, or None where this process may not make one."""
+    """Make a group below this process's own and return it; None where this process may not make one."""
     homes = _here()
     unified = _made(homes.get(""))
     if unified is None:

@@ -51,7 +51,7 @@ ENDED = "the simulated GPU ended: too much memory?"
 
 
 def name() -> str | None:
-    """The GPU of this machine that CuPy works with; None without one."""
+    """Return the name of this machine's GPU that CuPy works with; None without one."""
     return device.describe()["gpu"]  # type: ignore[no-any-return]
 
 
@@ -60,7 +60,7 @@ _lease = Lease(places=[Place("gpu-" + "-".join(re.findall(r"\w+", os.environ.get
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Have the real GPU for what is timed there."""
+    """Hold the real GPU alone during the block, for what is timed there."""
     _lease.take(alone=True)
     try:
         yield
@@ -84,16 +84,17 @@ class SimulatedGPU(Process):
             raise ZygoteError(f"no simulated GPU could be started: {error}") from None
 
     def fresh(self) -> Guarded:
-        """A new machine for one case: no arrays, its clock at 0."""
+        """Return a new machine for one case: no arrays, its clock at 0."""
         guarded = Guarded(self)
         guarded.use(PROFILE)
         return guarded
 
 
 class Guarded:
-    """The machine during one case. It may end, or take too long: then it is given up.
+    """The machine during one case. If it ends or takes too long, it is given up.
 
-    Every method is the link's. Raises TimeLimitError after `deadline`, ReportedError if the machine ended.
+    Every method is that of `unrolled.simgpu.process.Link`, and raises TimeLimitError after `deadline` and ReportedError
+    if the machine ended.
     """
 
     def __init__(self, gpu: SimulatedGPU) -> None:
@@ -158,18 +159,21 @@ class Facade:
         self._named = self._arrays = 0
 
     def give(self, array: Any) -> View:
-        """Let the worker reach an array of the judge's. It stays until the case is over."""
+        """Let the worker reach one of the judge's arrays until the case is over; return the place where it lies."""
         view: View = array.as_view()
         self._given[view.buffer] = np.empty(_extent(view), np.uint8)
         self._kept.append(array)
         return view
 
     def begin(self) -> None:
-        """A new message begins, in which a worker may name arrays again."""
+        """Begin a new message: count anew how many arrays and bytes a worker names."""
         self._named = self._arrays = 0
 
     def array(self, view: View) -> Any:
-        """The judge's array for a place that a worker names. Raises CommandError for a place out of its reach."""
+        """Return the judge's array for a place that a worker names.
+
+        Raises CommandError for a place out of the worker's reach, and for too many arrays or bytes in one message.
+        """
         self._named += self._check(view).nbytes
         self._arrays += 1
         if self._named > RESULT:
@@ -179,7 +183,10 @@ class Facade:
         return ndarray.from_view(view)
 
     def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:
-        """One command. Raises what the machine raises, and CommandError for what a worker may not do."""
+        """Carry out one command and return its result.
+
+        Raises what the machine raises, and CommandError for what a worker may not do.
+        """
         self._commands += 1
         if self._commands > COMMANDS:
             raise CommandError(f"more than {COMMANDS:,} commands in one call")

@@ -48,7 +48,7 @@ class Lease:
         self._held = False
 
     def take(self, *, alone: bool = False) -> None:
-        """Wait for the place: beside others, or `alone`. What this process held before, it gives back first.
+        """Wait for the place and hold it, beside others or `alone`; first give back what this process held before.
 
         Requests are served in their order: who waits to be alone holds the lock on entry, so that nobody who comes
         later is served before.
@@ -82,7 +82,7 @@ class Lease:
                 self.release()
 
     def cores(self) -> frozenset[int]:
-        """The cores to stay on; empty where the system does not let processes choose."""
+        """Return the cores to stay on; empty where the system does not let processes choose."""
         return self._choice()[0].cores if AVAILABLE else frozenset()
 
     def _choice(self) -> tuple[Place, int, int]:
@@ -111,7 +111,9 @@ class Lease:
 
 
 def core_sets() -> list[Place]:
-    """This machine's cores in sets of `CORES`, or in as many sets as the variable UNROLLED_CORE_SETS says.
+    """Return this machine's cores in sets of `CORES`, or in as many sets as the variable UNROLLED_CORE_SETS says.
+
+    Raises ValueError if the variable is no number from 1 to that of the cores.
 
     Raises ValueError if it does not say a number from 1 to that of the cores.
     """
@@ -125,7 +127,7 @@ def core_sets() -> list[Place]:
 
 
 def divided(cores: Sequence[int], sets: int) -> list[Place]:
-    """`cores` in as many `sets`, neighbours together, each core in one of them."""
+    """Divide `cores` into as many `sets`: neighbours together, each core in one of them."""
     cuts = [len(cores) * number // sets for number in range(sets + 1)]
     groups = [cores[start:stop] for start, stop in itertools.pairwise(cuts)]
     return [Place(f"cores-{min(group)}+{len(group)}", frozenset(group)) for group in groups]

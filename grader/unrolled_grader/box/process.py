@@ -102,7 +102,7 @@ class Process:
         return limits
 
     def close(self) -> None:
-        """Kill whatever runs in the box, and give everything back. Closed once is closed."""
+        """Kill whatever runs in the box, and release everything that was opened for it. A second call does nothing."""
         if self.selector.get_map() is None:
             return
         self.kill()
@@ -129,7 +129,7 @@ class Process:
         self.close()
 
     def kill(self) -> None:
-        """End whatever runs in the box."""
+        """Kill whatever runs in the box."""
         if self._box is not None:
             self._box.close()
         elif hasattr(self, "pid"):
@@ -137,9 +137,10 @@ class Process:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def cpu_seconds(self) -> float:
-        """CPU time of all processes that are or were in the box.
+        """Return the CPU time, in seconds, of all processes that are or were in the box.
 
-        Where no group counts it, of the worker, and of the children that it has waited for in steps of 10 ms.
+        Where no group counts it: that of the worker, and of the children that it has waited for, these in steps of 10
+        ms.
         """
         return _cpu_seconds(self.pid) if self.group is None else self.group.cpu_seconds()
 
@@ -163,7 +164,7 @@ class Process:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Let the box go on for a while."""
+        """Let the box go on during the block, and freeze it again after it."""
         self._freeze(False)
         try:
             yield
@@ -177,7 +178,7 @@ class Process:
             self.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the worker, which may be gone; never to one that has its number now."""
+        """Send a signal to the worker if it is still there; with a pidfd, never to a later process with its number."""
         with suppress(ProcessLookupError):
             if self._handle is None:
                 os.kill(self.pid, number)
@@ -185,7 +186,7 @@ class Process:
                 signal.pidfd_send_signal(self._handle, number)
 
     def pin(self, cores: frozenset[int]) -> None:
-        """Let the worker run on these cores alone, as far as it does not say otherwise itself."""
+        """Let the worker run on these cores alone, unless it chooses others itself."""
         if cores and hasattr(os, "sched_setaffinity"):
             with suppress(OSError):
                 for thread in os.listdir(f"/proc/{self.pid}/task"):

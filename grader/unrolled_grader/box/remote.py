@@ -28,7 +28,7 @@ class RemoteMachine(Asking):
         self._freed: list[int] = []
 
     def free(self, buffer: int) -> None:
-        """Comes from finalizers, at any time: it is told with the next command."""
+        """Note that a buffer was freed, and tell the judge with the next command: finalizers call this at any time."""
         self._freed.append(buffer)
 
     def launch(

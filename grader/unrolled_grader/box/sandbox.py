@@ -36,11 +36,11 @@ ELSEWHERE = "Grade on Linux (a virtual machine will do), or pass --unsafe-no-san
 
 
 class SandboxError(RuntimeError):
-    """Student code cannot be held here: why, and the one line that helps."""
+    """Student code cannot be confined here: why, and the one line that helps."""
 
 
 class Box:
-    """A room that bubblewrap built. `pid` is its first process, by which others can walk in.
+    """A sandbox that bubblewrap built. `pid` is its first process, whose namespaces other processes can join.
 
     With `gpu`, NVIDIA's devices are in it.
     """
@@ -86,12 +86,12 @@ class Box:
         self._first: int | None = os.pidfd_open(self.pid)
 
     def pids(self) -> list[int]:
-        """The processes that keep the room open, the first of which ends all others when it ends."""
+        """Return the processes that keep the box open; all others end when the first of them ends."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         return [self.pid, *(map(int, children.read_text().split()) if children.exists() else ())]
 
     def close(self) -> None:
-        """End everything that runs in the box."""
+        """Kill everything that runs in the box."""
         if self._first is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -110,7 +110,7 @@ class Box:
 
 @functools.cache
 def problem() -> str:
-    """Empty if student code can be held on this system; else why not, and the one line that helps."""
+    """Return an empty text if student code can be confined here; else why not, and the one line that helps."""
     if not sys.platform.startswith("linux"):
         return f"bubblewrap, which holds student code, runs on Linux alone. {ELSEWHERE}"
     if shutil.which("bwrap") is None:
@@ -124,12 +124,12 @@ def problem() -> str:
 
 @functools.cache
 def version() -> str:
-    """Such as "bubblewrap 0.8.0"."""
+    """Return what bubblewrap says of its version, such as "bubblewrap 0.8.0"."""
     return subprocess.run([_program(), "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def allowed_without() -> bool:
-    """Whether the environment says that code may run without a box."""
+    """Return whether the environment says that code may run without a box."""
     return os.environ.get(VARIABLE, "") not in ("", "0")
 
 

@@ -90,7 +90,7 @@ Instruction = tuple[int, int, int, int]
 
 
 def number(name: str) -> int | None:
-    """A system call's number on this machine; None where it is not known."""
+    """Return a system call's number on this machine; None where it is not known."""
     return NUMBERS.get(platform.machine(), {}).get(name)
 
 
@@ -102,7 +102,7 @@ def program(machine: str, *, gpu: bool) -> bytes:
 
 
 def install(*, gpu: bool) -> None:
-    """Filter the calls of this process and of all that come from it, for good. Raises OSError.
+    """Filter the calls of this process and of all that come from it, for good. Raises OSError if the kernel refuses.
 
     The process must have given up the right to gain rights (PR_SET_NO_NEW_PRIVS).
     """

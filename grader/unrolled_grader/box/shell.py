@@ -110,10 +110,10 @@ class Shell(InteractiveShell):
     emit: Emit
 
     def enable_gui(self, gui: Any = None) -> None:
-        """There is no window to show."""
+        """Do nothing: there is no window to show."""
 
     def ask_exit(self) -> None:
-        """`exit` ends nothing: the cells below are run."""
+        """Do nothing: after `exit`, the cells below are still run."""
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         try:
@@ -128,7 +128,7 @@ class Shell(InteractiveShell):
 
 
 def new_shell(emit: Emit) -> Shell:
-    """The one shell of this process. What cells display is given to `emit`."""
+    """Return the one shell of this process, set up to give what cells display to `emit`."""
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"
@@ -141,7 +141,7 @@ def new_shell(emit: Emit) -> Shell:
 
 
 def run_cell(shell: Shell, source: str, loop: asyncio.AbstractEventLoop) -> tuple[str, str] | None:
-    """Run a cell within the event loop, as Jupyter does; name and text of the error that it raised, or None."""
+    """Run a cell within the event loop, as Jupyter does; return name and text of the error that it raised, or None."""
     try:
         result = loop.run_until_complete(_run(shell, source))
     except KeyboardInterrupt as error:  # it came between two lines of the shell itself
@@ -178,7 +178,7 @@ async def _run(shell: Shell, source: str) -> Any:
 
 
 def flush() -> None:
-    """Send what was printed on its way."""
+    """Send what was printed but not sent yet."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # a cell may have closed or replaced it
             stream.flush()

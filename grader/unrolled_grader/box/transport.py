@@ -1,4 +1,4 @@
-"""The judge's side of a worker: it tells it what to do, waits for so long and no longer, and believes nothing."""
+"""The judge's side of a worker: gives orders, waits for each answer no longer than its limit, and trusts none."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Worker(Process):
 
     @contextmanager
     def using(self, machine: Guarded) -> Iterator[None]:
-        """Calls within the block may take and return arrays that lie on this simulated GPU, and command it."""
+        """Let calls within the block take and return arrays that lie on this simulated GPU, and command it."""
         from unrolled_grader.box.gpu import Facade
 
         self._facade = Facade(machine)
@@ -77,24 +77,30 @@ class Worker(Process):
             self._facade = None
 
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
-        """Run a cell; name and text of the error that it raised, or None. Raises TimeLimitError, WorkerDiedError."""
+        """Run a cell for `limit` seconds at most; return name and text of the error that it raised, or None.
+
+        Raises TimeLimitError, WorkerDiedError.
+        """
         ended = self._converse({"cell": source}, "ended", limit)
         if not (isinstance(ended, list) and len(ended) == 2):
             return None
         return _text(ended[0], 80), _text(ended[1], 2000)
 
     def settle(self) -> None:
-        """See whether the worker still answers; it is dead if not."""
+        """Ask whether the worker still answers, and kill it if it does not."""
         with suppress(WorkerDiedError, TimeLimitError):
             self._converse({"settle": None}, "settled", START_LIMIT)
 
     def bind(self, expression: str, check: str) -> Mapping[str, Any]:
-        """Have the worker take `expression` as the judged function; its answer: unbound, or bound with parameters."""
+        """Have the worker take `expression` as the judged function.
+
+        Returns its answer: {"unbound": …}, or {"bound": …} with the function's parameters.
+        """
         return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
 
     @contextmanager
     def ported(self) -> Iterator[None]:
-        """Within the block the worker runs the judged function on its real GPU, with NumPy arrays in and out."""
+        """Have the worker run the judged function on its real GPU during the block, with NumPy arrays in and out."""
         self._converse({"port": True}, "ported", START_LIMIT)
         try:
             yield
@@ -103,9 +109,10 @@ class Worker(Process):
                 self._converse({"port": False}, "ported", START_LIMIT)
 
     def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
-        """What the function returns, as plain data; changes that it made to its inputs are made to ours.
+        """Call the function, for `limit` seconds at most; return its result as plain data.
 
-        Raises NotImplementedError, ReportedError for what the function raised, TimeLimitError, WorkerDiedError.
+        Changes that it made to its inputs are made to ours. Raises NotImplementedError, AnswerUsedError, ReportedError
+        for what else the function raised, TimeLimitError, WorkerDiedError.
         """
         self._inputs.clear()
         self._kept.clear()
@@ -136,7 +143,7 @@ class Worker(Process):
         return value
 
     def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
-        """Put the inputs of a block in place. Its results are `slot` bytes each."""
+        """Put the inputs of a block in place, with room for a result of `slot` bytes for each."""
         self._inputs.clear()
         self._places, coded = [], []
         for arguments in inputs:
@@ -157,7 +164,7 @@ class Worker(Process):
         self._room = max(size, self._room)
 
     def go(self, calls: int, limit: float) -> BlockTime:
-        """Run a block, timed by this side's clock. Raises what `call` raises."""
+        """Run a block of so many calls, timed by this side's clock; return its times. Raises what `call` raises."""
         self._expect_silence()
         nonce = secrets.token_hex(8)
         cpu, wall = self.cpu_seconds(), time.perf_counter()
@@ -180,11 +187,11 @@ class Worker(Process):
             raise self._died("it sent more than it was asked for")
 
     def result(self, number: int, slot: int, like: Array) -> Array:
-        """The result for the block's inputs with this number, as the shared file holds it now."""
+        """Return the result for the block's inputs with this number, as the shared file holds it now."""
         return self._array_at(wire.RESULTS.start + number * slot, like)
 
     def inputs_now(self, number: int) -> dict[str, Array]:
-        """The arrays among the block's inputs with this number, as the shared file holds them now."""
+        """Return the arrays among the block's inputs with this number, as the shared file holds them now."""
         return {name: self._array_at(offset, array) for name, array, offset in self._places[number]}
 
     def _converse(self, message: Mapping[str, Any], key: str | None, limit: float) -> Any:

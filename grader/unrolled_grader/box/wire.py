@@ -61,7 +61,7 @@ _HEADER = struct.Struct("!I")
 
 
 class WireError(Exception):
-    """What arrived is no message, or no value, of this protocol."""
+    """What arrived or was to be sent is no message, or no value, of this protocol."""
 
 
 class Channel:
@@ -76,7 +76,11 @@ class Channel:
         return self.socket.fileno()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message. Raises OSError if the other end is gone, TimeoutError if it does not read."""
+        """Send one message.
+
+        Raises OSError if the other end is gone, TimeoutError if it does not read, WireError for a message that is too
+        long.
+        """
         data = json.dumps(message, separators=(",", ":")).encode()
         if len(data) > MESSAGE_LIMIT:
             raise WireError(f"a message of {len(data):,} bytes, at most {MESSAGE_LIMIT:,} are taken")
@@ -84,20 +88,23 @@ class Channel:
             self.socket.sendall(_HEADER.pack(len(data)) + data)
 
     def receive(self) -> dict[str, Any]:
-        """Wait for the next message. Raises EOFError if the other end is gone, WireError for what is no message."""
+        """Wait for the next message and return it.
+
+        Raises EOFError if the other end is gone, WireError for what is no message.
+        """
         while (message := self.next()) is None:
             self.fill()
         return message
 
     def fill(self) -> None:
-        """Take in what has arrived; waits for it if the socket does. Raises EOFError if the other end is gone."""
+        """Take in what has arrived, and wait for it if the socket does. Raises EOFError if the other end is gone."""
         data = self.socket.recv(1 << 16)
         if not data:
             raise EOFError("the other end is gone")
         self._received += data
 
     def next(self) -> dict[str, Any] | None:
-        """The next message, if all of it has arrived. Raises WireError for what is none."""
+        """Return the next message, None until all of it has arrived. Raises WireError for what is no message."""
         if len(self._received) < _HEADER.size:
             return None
         size: int = _HEADER.unpack_from(self._received)[0]
@@ -123,7 +130,7 @@ class Channel:
 
 
 def new_arena() -> int:
-    """A file descriptor of a new shared file. It has no name, and ends with those who hold it."""
+    """Return a file descriptor of a new shared file. The file has no name, and is gone once nobody holds it open."""
     if sys.platform != "linux":
         with tempfile.TemporaryFile() as file:
             os.ftruncate(file.fileno(), ARENA)
@@ -155,7 +162,7 @@ class Stack:
         return self._top - self._start
 
     def take(self, size: int) -> int:
-        """The offset of `size` free bytes. Raises MemoryError if there is no room."""
+        """Return the offset of `size` free bytes, and take them. Raises MemoryError if there is no room."""
         offset, self._top = self._top, self._top + aligned(size)
         if self._top > self._stop:
             raise MemoryError(f"{size:,} bytes more than the {self._stop - self._start:,} there is room for")
@@ -163,7 +170,7 @@ class Stack:
 
 
 def aligned(size: int) -> int:
-    """The size, rounded up so that the next array begins on a cache line."""
+    """Return the size, rounded up so that the next array begins on a cache line (64 bytes)."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
@@ -175,13 +182,13 @@ class Alien:
 
 
 def alien(name: str) -> Alien:
-    """An object whose type has this name."""
+    """Return an object whose type has this name, cut to 80 characters, or "object" where it is no name."""
     made: Alien = type(name[:80] if name.isidentifier() else "object", (Alien,), {})()
     return made
 
 
 def encode(value: Any, put: Callable[[Array], int], view: Callable[[Any], View | Stray | None] | None = None) -> Any:
-    """A value as JSON. `put(array)` writes a contiguous array's bytes and returns their offset.
+    """Return a value as JSON. `put(array)` writes a contiguous array's bytes and returns their offset.
 
     `view(value)` tells where an array on the simulated GPU lies, Stray for one on another GPU, None for no such array.
     What is nested too deeply travels as an object of its type. Raises WireError for more than VALUES_LIMIT values.
@@ -248,7 +255,7 @@ Get = Callable[[int, int], "bytearray | memoryview"]
 def decode(
     coded: Any, get: Get, remote: Callable[[int], Any] | None = None, gpu: Callable[[View], Any] | None = None
 ) -> Any:
-    """The value that `encode` made JSON of. `get(offset, size)` gives bytes of the shared file.
+    """Return the value that `encode` made JSON of. `get(offset, size)` gives bytes of the shared file.
 
     `remote(number)` gives what stands for an object that stayed with the judge, `gpu(view)` the array that lies there
     on the simulated GPU. Raises WireError for anything that `encode` does not write, for more bytes of arrays than the

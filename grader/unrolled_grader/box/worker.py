@@ -41,7 +41,7 @@ OF_CHECKS = withheld(checks_functions())
 
 
 def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gpu: bool = False) -> None:
-    """Answer the judge until it hangs up. With a `baseline` there is no notebook, and every call goes to it.
+    """Answer the judge until it closes the connection. With a `baseline` there is no notebook; every call goes to it.
 
     With `gpu` the baseline runs on the real GPU. `descriptors`: socket to the judge, shared file, and the pipes for
     standard output and standard error.

@@ -1,7 +1,7 @@
 """The warm process: it has Python, NumPy and the library loaded, and forks a worker whenever one is asked for.
 
 A fork takes milliseconds where a start takes seconds, and judges that work side by side share one warm process. The
-fork walks into the box that bubblewrap built: it joins the namespaces of the box's first process, gives up every
+fork enters the box that bubblewrap built: it joins the namespaces of the box's first process, gives up every
 capability, and keeps no file open but those that it was handed (setns(2), capabilities(7)). The warm process itself
 never runs student code and is told nothing of a student.
 
@@ -70,7 +70,7 @@ class ZygoteError(RuntimeError):
 
 
 class Line:
-    """A way to a warm process: whoever has the end of one can have workers forked."""
+    """A connection to a warm process: whoever has the end of one can have workers forked."""
 
     def __init__(self, end: socket.socket, spare: Sequence[socket.socket] = ()) -> None:
         self._end = end
@@ -78,7 +78,7 @@ class Line:
         """Ends of more lines to the same process, for other processes to have."""
 
     def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
-        """Start a worker with these open files; its process id, as this process sees it. Raises ZygoteError."""
+        """Start a worker with these open files; return its process id, as this process sees it. Raises ZygoteError."""
         try:
             socket.send_fds(self._end, [_message(order)], descriptors)
             answer = json.loads(_rest(self._end, b"") or b"{}")
@@ -89,13 +89,13 @@ class Line:
         return int(answer["pid"])
 
     def close(self) -> None:
-        """Let go of the line."""
+        """Close the connection, and its spare ones."""
         for end in (self._end, *self.spare):
             end.close()
 
 
 class Zygote(Line):
-    """A warm process of our own, with so many spare lines. It ends with this one."""
+    """A warm process of our own, with so many spare connections. It ends with this process."""
 
     def __init__(self, spare: int = 0) -> None:
         ours, theirs = zip(*(socket.socketpair() for _ in range(1 + spare)), strict=True)
@@ -140,9 +140,9 @@ _one_at_a_time = threading.Lock()
 
 
 def warm(spare: int) -> None:
-    """Start this process's warm one, if it has none and can have one, and do not wait until it is ready.
+    """Start a warm process for this process, if it has none and can have one, and do not wait until it is ready.
 
-    So many other processes can share it.
+    Up to `spare` other processes can share it.
     """
     if hasattr(os, "fork"):
         with _one_at_a_time:
@@ -151,7 +151,10 @@ def warm(spare: int) -> None:
 
 
 def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
-    """Start a worker from this process's warm one, which is started on first use, and once again if it ended."""
+    """Start a worker from this process's warm one, and return its process id.
+
+    The warm process is started on first use, and once again if it ended. Raises ZygoteError.
+    """
     if not hasattr(os, "fork"):
         raise ZygoteError("this system cannot fork a worker: grade on Linux or macOS; on Windows, in WSL")
     with _one_at_a_time:
@@ -164,9 +167,9 @@ def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
 
 
 def shared() -> Callable[[], None]:
-    """To be called in another process: from then on it has its workers from this process's warm one.
+    """Return a function for another process to call: from then on its workers come from this process's warm one.
 
-    Where no line to it is left, that process will start one of its own.
+    Where no spare connection is left, that process starts a warm one of its own.
     """
     with _one_at_a_time:
         ends = [_warm[0].spare.pop()] if _warm and _warm[0].spare else []

@@ -74,20 +74,20 @@ class Address:
         return found[1] if found else ""
 
     def badge(self, lesson: str) -> str:
-        """Markdown that opens the lesson in Colab, which knows GitHub only; else empty."""
+        """Return Markdown that opens the lesson in Colab, which knows GitHub only; empty for a repository elsewhere."""
         if not self.github:
             return ""
         return BADGE.format(path=self.github, tag=self.tag, notebook=f"{NOTEBOOKS}/{lesson}/{lesson}.ipynb")
 
     def wheel(self) -> str:
-        """Where pip gets this version: on GitHub the wheel of the tag's release, elsewhere the tag itself."""
+        """Return where pip gets this version: on GitHub the wheel of the tag's release, elsewhere the tag itself."""
         if not self.github:
             return f"git+{self.repository}@{self.tag}"
         file = f"unrolled-{unrolled.__version__}-py3-none-any.whl"
         return f"https://github.com/{self.github}/releases/download/{self.tag}/{file}"
 
     def install(self) -> str:
-        """What the first code cell starts with. pip leaves alone what is there: NumPy and CuPy stay Colab's."""
+        """Return how the first code cell begins. pip leaves alone what is there: NumPy and CuPy stay Colab's."""
         return INSTALL.format(wheel=self.wheel()) if self.repository else NO_ADDRESS
 
 
@@ -103,7 +103,7 @@ class Change:
 
 
 def build(root: Path) -> list[Change]:
-    """Bring solutions/ and notebooks/ in line with the lessons and return what was changed.
+    """Bring solutions/, notebooks/ and the lists of lessons in line with the lessons; return what was changed.
 
     Raises LessonError, and then touches nothing, if a lesson cannot be built.
     """
@@ -122,12 +122,12 @@ def build(root: Path) -> list[Change]:
 
 
 def check(root: Path) -> list[Change]:
-    """What `build` would change. Raises LessonError if a lesson cannot be built."""
+    """Return what `build` would change. Raises LessonError if a lesson cannot be built."""
     return differences(root, make(root))
 
 
 def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
-    """Compare what is under `root` with what was made of the lessons, byte by byte."""
+    """Compare what is under `root` with what was made of the lessons, byte by byte; return what differs, by path."""
     there = {
         file.relative_to(root).as_posix()
         for folder in (SOLUTIONS, NOTEBOOKS)
@@ -143,7 +143,7 @@ def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
 def make(
     root: Path, variants: Mapping[str, str] | None = None, lessons: Iterable[str] | None = None
 ) -> dict[str, bytes]:
-    """The bytes of the course's notebooks and of pages that list them, by path relative to `root`.
+    """Return the bytes of the notebooks and, for all lessons, of the pages that list them, by path relative to `root`.
 
     `variants` gives, for an exercise, the suffix of the variant that stands in its place, as in {"im2col": "nhwc"}, by
     default what course.json in `root` chooses; `lessons` are those to make, by default all. Raises LessonError if one
@@ -180,7 +180,7 @@ def _chosen(root: Path) -> Mapping[str, str]:
 
 
 def find_lessons(root: Path) -> dict[str, Path]:
-    """The lessons' sources by name, in order. Raises LessonError for a script whose name is not NN_topic.py."""
+    """Return the lessons' sources by name, in order. Raises LessonError for a script whose name is not NN_topic.py."""
     files = sorted((root / "lessons").glob("*.py"))
     for file in files:
         if not LESSON_NAME.fullmatch(file.stem):
@@ -189,14 +189,14 @@ def find_lessons(root: Path) -> dict[str, Path]:
 
 
 def read_address(root: Path) -> Address:
-    """Repository and tag from [tool.unrolled] in pyproject.toml."""
+    """Return repository and tag from [tool.unrolled] in pyproject.toml. Raises LessonError if they cannot be used."""
     toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     table = toml.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["unrolled"]
     return Address(table.get("repository", ""), table.get("tag", ""))
 
 
 def solution_notebook(file: Path, address: Address, variants: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
-    """The complete notebook of the lesson in `file`, without outputs, with these variants in place of their exercises.
+    """Return the complete notebook of the lesson in `file`, without outputs, with these variants in place of exercises.
 
     Raises LessonError if the lesson or a variant is malformed.
     """
@@ -224,7 +224,11 @@ def solution_notebook(file: Path, address: Address, variants: Mapping[str, str] 
 
 
 def cell_ids(lesson: str, cells: list[NotebookNode]) -> list[str]:
-    """An id a cell that depends on the lesson's text alone: its grade_id, else a hash of its source and occurrence."""
+    """Return an id for each cell that depends on the lesson's text alone.
+
+    That is its grade_id, else a hash of its source and occurrence. Raises LessonError for a grade_id that stands twice
+    or is no cell id.
+    """
     seen: Counter[str] = Counter()
     ids = []
     for cell in cells:
@@ -276,7 +280,7 @@ def _write(file: Path, nb: NotebookNode) -> None:
 
 
 def nbgrader_config(root: Path) -> Any:
-    """The traitlets configuration that nbgrader's commands read in `root`."""
+    """Return the traitlets configuration that nbgrader's commands read in `root`."""
     from traitlets.config.loader import PyFileConfigLoader
 
     return PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
@@ -307,7 +311,7 @@ def generate(course: Path, config: Any, lessons: list[str]) -> None:
 
 
 def add(subparsers: Subparsers) -> None:
-    """The `unrolled build` command."""
+    """Add the `unrolled build` command."""
     parser = subparsers.add_parser("build", help="make solutions/ and notebooks/ from lessons/")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if anything would be changed")
     parser.set_defaults(run=_command)

@@ -26,14 +26,14 @@ CELL_TIMEOUT = 600.0
 
 
 def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, Executed]:
-    """Several complete lessons, executed, by name; `at_once` of them side by side."""
+    """Return several complete lessons, executed, by name; `at_once` of them run side by side."""
     names = list(names)
     with ThreadPoolExecutor(at_once) as pool:
         return dict(zip(names, pool.map(lambda name: lesson(root, name), names), strict=True))
 
 
 def lesson(root: Path, name: str) -> Executed:
-    """The complete notebook of one lesson, executed now or in an earlier run of the same bytes by the same library.
+    """Return one complete lesson, executed now or in an earlier run of the same bytes by the same library.
 
     Only a run in which nothing went wrong and every check passed is kept. What is read back has seconds 0.
     """
@@ -50,14 +50,14 @@ def lesson(root: Path, name: str) -> Executed:
 
 
 def clean(result: Executed) -> bool:
-    """Whether nothing raised and every check earned all that can be earned on this machine."""
+    """Return whether nothing raised and every check earned all that can be earned on this machine."""
     found = [report.report() for report in result.reports.values()]
     complete = all(report.points + report.deferred == report.max_points for report in found)
     return not result.errors and result.stopped is None and complete
 
 
 def digest(source: Path) -> str:
-    """What an execution depends on: the notebook's bytes, the library, and the versions of Python and NumPy."""
+    """Return a hash of what an execution depends on: the notebook, the library, the versions of Python and NumPy."""
     hashed = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
     hashed.update(source.read_bytes())
     library = Path(unrolled.__file__).parent

@@ -37,7 +37,10 @@ def hand_in(root: Path, lessons: Sequence[str], submitted: Path) -> None:
 
 
 def notebook(root: Path, student: str, lesson: str) -> NotebookNode:
-    """What `student` hands in: the released notebook of `lesson` with this student's answers in its cells."""
+    """Return what `student` hands in: the released notebook of `lesson` with this student's answers in its cells.
+
+    Raises ValueError if the student answers what the lesson does not ask.
+    """
     handed_out = _read(root, "notebooks", lesson)
     if student == "untouched":
         return handed_out

@@ -26,7 +26,7 @@ class LessonError(CommandError):
 
 
 def core(source: str) -> list[str]:
-    """The core exercises of a lesson, from the text of its script."""
+    """Return the names of a lesson's core exercises, from the text of its script."""
     return CORE.findall(source)
 
 
@@ -42,7 +42,7 @@ def require(root: Path, wanted: Mapping[str, str]) -> None:
 
 
 def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str]) -> dict[str, Path]:
-    """The files of those wanted variants, {exercise: suffix}, whose exercise is in the lesson lessons/NN_topic.py."""
+    """Return the files of those wanted variants, {exercise: suffix}, whose exercise is in the lesson in this file."""
     exercises = {_grade_id(cell) for cell in cells}
     return {
         exercise: lesson.parent / FOLDER / f"{lesson.stem[:2]}_{exercise}_{suffix}.py"
@@ -52,7 +52,10 @@ def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str
 
 
 def put(lesson: str, cells: list[NotebookNode], exercise: str, file: Path) -> list[NotebookNode]:
-    """The lesson's cells with this variant's in place of the exercise's. Raises LessonError, which names the file."""
+    """Return the lesson's cells with this variant's in place of the exercise's.
+
+    Raises LessonError, which names the file.
+    """
     variant, inside = file.stem[3:], _read(file)
     first, last = _place(lesson, cells, exercise)
     _check(f"lessons/{FOLDER}/{file.name}", variant, inside, _points(cells, exercise))

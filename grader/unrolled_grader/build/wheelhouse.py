@@ -91,7 +91,7 @@ class Target:
         return {**self.system.markers, "python_version": self.python, "python_full_version": f"{self.python}.0"}
 
     def options(self) -> list[str]:
-        """What tells pip to choose for this machine."""
+        """Return the options that tell pip to choose for this machine."""
         tags = [word for tag in self.system.tags for word in ("--platform", tag)]
         return ["--only-binary=:all:", "--implementation", "cp", "--python-version", self.python, *tags]
 
@@ -104,7 +104,10 @@ class LackError(Exception):
 
 
 def build_wheel(root: Path, into: Path, *, isolated: bool = True) -> Path:
-    """Build the course's wheel from a copy of what it is made of, so that no earlier build is in it.
+    """Build the course's wheel from a copy of what it is made of, and return its path in `into`.
+
+    No earlier build is in it. The time stamps are those of the last commit: the same tree gives the same bytes. Without
+    `isolated`, the setuptools of this environment build it. Raises CommandError with what pip says.
 
     The time stamps are those of the last commit: the same tree gives the same bytes. Without `isolated`, the setuptools
     of this environment build it. Raises CommandError with what pip says.
@@ -123,7 +126,7 @@ def build_wheel(root: Path, into: Path, *, isolated: bool = True) -> Path:
 def collect(
     root: Path, into: Path, wheel: Path, targets: Sequence[Target], data: Sequence[str] = ()
 ) -> dict[Target, str]:
-    """Fill `into` with everything for these targets; what could not be served, with the reason.
+    """Fill `into` with everything for these targets; return what could not be served, with the reason.
 
     A wheelhouse that is there is replaced. Raises CommandError if `into` holds anything else.
     """
@@ -170,7 +173,10 @@ def _serve(house: Path, wheel: Path, target: Target) -> None:
 
 
 def resolve(wheel: Path, target: Target) -> list[dict[str, Any]]:
-    """What pip would install on a target for `unrolled[lab]`, an entry of its report a package. Raises LackError."""
+    """Return what pip would install on a target for `unrolled[lab]`: its report's entries, a package each.
+
+    Raises LackError.
+    """
     wanted = [f"{wheel.absolute()}[{EXTRA}]"]
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory(prefix="unrolled-report-") as scratch:
@@ -216,7 +222,7 @@ def closure(items: Sequence[dict[str, Any]], environment: Mapping[str, str]) -> 
 
 
 def readme(served: Iterable[Target], lacking: Mapping[Target, str], data: Sequence[str]) -> str:
-    """What the person reads who stands before a machine without a network."""
+    """Return README.txt, for the person who installs from the folder on a machine without a network."""
     blocks = [README.format(version=unrolled.__version__)]
     blocks += [_lines_for(target) for target in served]
     blocks += [f"NOT SERVED: {target}\n  {reason}" for target, reason in lacking.items()]
@@ -260,7 +266,7 @@ def _lines_for(target: Target) -> str:
 
 
 def sums(house: Path) -> str:
-    """The content of SHA256SUMS, as `sha256sum` reads it."""
+    """Return the content of SHA256SUMS, as `sha256sum` reads it."""
     files = sorted(file for file in house.rglob("*") if file.is_file() and file.name != SUMS)
     return "".join(f"{_sha256(file)}  {file.relative_to(house).as_posix()}\n" for file in files)
 
@@ -322,7 +328,7 @@ def _pip(*arguments: str, epoch: str | None = None) -> None:
 
 
 def said(text: str) -> str:
-    """The lines of pip's that say what is wrong, in one."""
+    """Return the lines in which pip says what is wrong, as one."""
     wrong = re.findall(r"^ERROR: (.*)$", text, re.MULTILINE) or text.strip().splitlines()[-1:]
     short = [re.sub(r"\(from versions: .{200,}\)", "(from versions: …)", line) for line in wrong]
     return f"pip: {' '.join(short)}" if short else "pip failed and says nothing"
@@ -333,7 +339,7 @@ def _sha256(file: Path) -> str:
 
 
 def add(subparsers: Subparsers) -> None:
-    """The `unrolled wheel` and `unrolled wheelhouse` commands."""
+    """Add the `unrolled wheel` and `unrolled wheelhouse` commands."""
     wheel = subparsers.add_parser("wheel", help="build the course's wheel, and say where its release must have it")
     wheel.add_argument("--into", type=Path, metavar="DIR", help="default: dist/")
     wheel.set_defaults(run=_wheel)

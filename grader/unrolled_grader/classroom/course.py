@@ -31,7 +31,10 @@ class Course:
 
     @classmethod
     def at(cls, root: Path, submitted: Path | None = None) -> Self:
-        """The course in a checkout; `submitted` in place of the folder that the configuration names."""
+        """Return the course in a checkout, with `submitted` in place of the folder that the configuration names.
+
+        Raises CourseError for a folder that is not there, or whose name nbgrader cannot take.
+        """
         config = _patient(authoring.nbgrader_config(root))
         if submitted is not None:
             config.CourseDirectory.submitted_directory = str(_plain(submitted.absolute(), root))
@@ -39,7 +42,7 @@ class Course:
 
     @classmethod
     def beside(cls, root: Path, folder: Path) -> Self:
-        """A course with the checkout's lessons that keeps all else, gradebook and grades too, in `folder`."""
+        """Return a course with the checkout's lessons that keeps all else, gradebook and grades too, in `folder`."""
         config = copy.deepcopy(authoring.nbgrader_config(root))
         for step in ("source", "release"):
             name = f"{step}_directory"
@@ -70,12 +73,12 @@ class Course:
         return Path(self.directory.root, self.config.Judge.grades_directory)
 
     def lessons(self) -> list[str]:
-        """The lessons that can be graded: those with a complete notebook."""
+        """Return the lessons that can be graded: those with a complete notebook."""
         source = Path(self.directory.root, self.directory.source_directory)
         return sorted(file.stem for file in source.glob("*/*.ipynb") if file.parent.name == file.stem)
 
     def choose(self, names: Sequence[str]) -> list[str]:
-        """The lessons with these names, or beginnings of names; all if there are none. Raises CourseError."""
+        """Return the lessons with these names, or beginnings of names; all if there are none. Raises CourseError."""
         known = [lesson for lesson in self.lessons() if lesson in checks.lessons()]
         if not names:
             return known

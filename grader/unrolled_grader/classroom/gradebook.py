@@ -37,13 +37,13 @@ class GradebookError(Exception):
 
 
 def file(directory: CourseDirectory) -> Path:
-    """Where the gradebook lies."""
+    """Return where the gradebook lies."""
     return Path(directory.db_url.removeprefix("sqlite:///").partition("?")[0])
 
 
 @contextmanager
 def opened(directory: CourseDirectory) -> Iterator[Gradebook]:
-    """The course's gradebook; created if it is not there."""
+    """Open the course's gradebook for the block; create it if it is not there."""
     if directory.db_url.startswith("sqlite:") and not file(directory).exists():
         _create(directory)
     with Gradebook(directory.db_url, directory.course_id) as gradebook:
@@ -105,7 +105,7 @@ def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:
 
 
 def enrol(directory: CourseDirectory, people: Iterable[Person]) -> None:
-    """Let the gradebook know these people, so that formgrader and the platform's CSV name them all.
+    """Enter these people in the gradebook, so that formgrader and the platform's CSV name them all.
 
     What the roster says counts; what it does not say stays as it is.
     """
@@ -125,7 +125,7 @@ def _names(name: str) -> tuple[str, str]:
 
 
 def last_error(result: Mapping[str, Any]) -> str:
-    """The last exception that nbgrader logged, or else raised, in one line."""
+    """Return the last exception that nbgrader logged, or else raised, in one line."""
     for text in (result.get("log", "").replace("\n    ", "\n"), result.get("error", "")):  # its log indents by 4
         raised = re.findall(r"^ .*\n(?:\w+\.)*(\w+(?::.*)?)$", text, re.MULTILINE)
         if raised:
@@ -142,7 +142,7 @@ def save(
     deferred: Collection[str] = (),
     same: Collection[str] = (),
 ) -> None:
-    """Write the scores (grade_id of a check's cell -> points) of a judged notebook, and who gave no answer.
+    """Write the scores (grade_id of a check's cell -> points) of a judged notebook, and comment on missing answers.
 
     An answer in words waits for a person; where the student changed nothing, it is 0 and waits for nobody. Cells with
     `deferred` points are marked for a person too, until a machine settles them. What a person scored is shown to a
@@ -186,7 +186,10 @@ def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str
 
 
 def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
-    """A submission that says nothing of when it came is not as late as the one before it was; nbgrader keeps that."""
+    """Remove a submission's time from the gradebook: nothing says when it came.
+
+    nbgrader keeps the time of the submission before it, and so how late that was.
+    """
     with opened(directory) as gradebook:
         submission = gradebook.find_submission(lesson, student)
         if submission.timestamp is not None:
@@ -195,7 +198,7 @@ def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
 
 
 def has_scores(directory: CourseDirectory, student: str, lesson: str) -> bool:
-    """Whether the gradebook holds a graded submission."""
+    """Return whether the gradebook holds a graded submission."""
     with opened(directory) as gradebook:
         try:
             submitted = gradebook.find_submission_notebook(lesson, lesson, student)
@@ -218,12 +221,12 @@ def _unanswered(cell: NotebookNode | None) -> bool:
 
 
 def released(directory: CourseDirectory, lesson: str) -> NotebookNode:
-    """The notebook of the lesson that learners get. Raises GradebookError if it was not built."""
+    """Return the notebook of the lesson that learners get. Raises GradebookError if it was not built."""
     return cells.read(released_file(directory, lesson))
 
 
 def released_file(directory: CourseDirectory, lesson: str) -> Path:
-    """The file of that notebook. Raises GradebookError if there is none."""
+    """Return the file of the notebook that learners get. Raises GradebookError if there is none."""
     file = Path(directory.format_path(directory.release_directory, ".", lesson), f"{lesson}.ipynb")
     if not file.is_file():
         raise GradebookError(f"{file} is missing: `make build` makes it from the lesson")

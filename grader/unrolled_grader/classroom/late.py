@@ -1,4 +1,4 @@
-"""What lateness costs: the policy of course.toml through nbgrader's own seam for late penalties.
+"""What lateness costs: the policy of course.toml, through nbgrader's own plugin for late penalties.
 
 Due dates and extensions go into nbgrader's gradebook, so that formgrader shows them and nbgrader's AssignLatePenalties
 compares them with the time stamp of what was handed in. All of it is UTC there. A changed date or policy changes
@@ -26,7 +26,7 @@ class LateSubmissionPlugin(NbgradersPlugin):  # type: ignore[misc]
     """What nbgrader asks for each late submission; grader/nbgrader_config.py names it."""
 
     def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float | None:
-        """The points that lateness takes from `score`; None if it takes nothing."""
+        """Return the points that lateness takes from `score`; None if it takes nothing."""
         policy = settings.read(Path(CourseDirectory(parent=self).root)).late
         return penalty(score, total_seconds_late, policy) or None
 
@@ -52,20 +52,22 @@ def settle(gradebook: Gradebook, chosen: Settings, lesson: str | None = None, st
 
 
 def penalty(points: float, seconds: float, policy: Late) -> float:
-    """The points that are taken from `points` when something comes this many seconds after its due date."""
+    """Return the points that are taken from `points` when something comes this many seconds after its due date."""
     return round(max(0.0, points) * share(seconds, policy), 2)
 
 
 def share(seconds: float, policy: Late) -> float:
-    """The part of the points that is taken. Within the grace nothing is; after it every day begun counts, the first
-    from the due date on."""
+    """Return the part of the points that is taken, from 0 to 1.
+
+    Within the grace nothing is taken; after it every day begun counts, the first from the due date on.
+    """
     if seconds <= 60 * policy.grace_minutes:
         return 0.0
     return min(policy.at_most, policy.per_day * math.ceil(seconds / DAY))
 
 
 def in_words(seconds: float) -> str:
-    """How late: "3 minutes late", "5 hours late", "2 days late"; always the last full unit."""
+    """Return how late in words: "3 minutes late", "5 hours late", "2 days late"; always the last full unit."""
     for unit, length in (("day", DAY), ("hour", 3600.0), ("minute", 60.0)):
         if seconds >= length:
             count = int(seconds // length)

@@ -154,7 +154,7 @@ def pyproject(ours: Mapping[str, Any], repository: str, tag: str) -> str:
 
 
 def readme(name: str, lessons: Mapping[str, str], docs: Mapping[str, str], version: str) -> str:
-    """The learners' README; `lessons` maps a name to the text of its first cell, `docs` a page to its text."""
+    """Return the learners' README; `lessons` maps a name to the text of its first cell, `docs` a page to its text."""
     rows = (
         f"| [{lesson[:2]} {_title(text)}](notebooks/{lesson}/{lesson}.ipynb) | {_minutes(text)} |"
         for lesson, text in lessons.items()
@@ -169,7 +169,7 @@ def readme(name: str, lessons: Mapping[str, str], docs: Mapping[str, str], versi
 
 
 def unlinked(text: str, there: Collection[str]) -> str:
-    """A page without links to pages that are not there; their words stay. `there` holds paths as links name them."""
+    """Return a page without links to pages that are not `there`, as links name them; their words stay."""
     return LINK.sub(lambda link: link[0] if _kept(link[2], there) else link[1], text)
 
 

@@ -1,6 +1,6 @@
 """The roster: who takes the course. A CSV with a header and the columns id, name, email, lms_id, in any order.
 
-Only `id` must be there. What is wrong with a line is said; the other lines count. Nobody is ever guessed: a lookup
+Only `id` must be there. What is wrong with a line is said; the other lines count. No person is ever guessed: a lookup
 gives everyone who fits.
 """
 
@@ -42,16 +42,16 @@ class Roster:
     """Ids, folded, that more than one person has."""
 
     def with_id(self, text: str) -> set[Person]:
-        """Everyone with this id or email."""
+        """Return everyone with this id or email."""
         wanted = folded(text)
         return {one for one in self.people if wanted and wanted in (folded(one.id), folded(one.email))}
 
     def with_lms_id(self, text: str) -> set[Person]:
-        """Everyone with this number in the LMS."""
+        """Return everyone with this number in the LMS."""
         return {one for one in self.people if text and one.lms_id == text}
 
     def with_name(self, names: Iterable[str]) -> set[Person]:
-        """Everyone whose name is one of these, whichever part of it comes first, however it is spaced and accented.
+        """Return everyone with one of these names, whichever part comes first, however they are spaced and accented.
 
         LMSs write "Ada Lovelace", "Lovelace, Ada" and "lovelaceada".
         """
@@ -59,12 +59,12 @@ class Roster:
         return {one for one in self.people if wanted & turned(one.name)}
 
     def is_sure(self, person: Person) -> bool:
-        """Whether nobody else has this person's id."""
+        """Return whether nobody else has this person's id."""
         return folded(person.id) not in self.doubtful
 
 
 def read(data: bytes) -> Roster:
-    """The roster in a file's bytes. Nothing stops it: a file that cannot be used gives nobody, and says why."""
+    """Return the roster in a file's bytes. It never raises: a file that cannot be used gives nobody, and says why."""
     text, notes = _text(data)
     lines = text.splitlines(keepends=True)
     if lines and (told := re.fullmatch(r'"?sep=(.)"?\s*', lines[0])):  # a line for Excel
@@ -89,17 +89,17 @@ def read(data: bytes) -> Roster:
 
 
 def folded(text: str) -> str:
-    """A text for comparison: composed, full width as half, small letters."""
+    """Return a text for comparison: composed, full width as half, small letters."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
 def squeezed(name: str) -> str:
-    """A name for comparison: its letters, marks and digits alone, in order."""
+    """Return a name for comparison: its letters, marks and digits alone, in order."""
     return re.sub(r"[\W_]", "", folded(name))
 
 
 def turned(name: str) -> set[str]:
-    """A name squeezed, beginning with each of its words in turn: a surname of several words may come first or last."""
+    """Return a name squeezed, from each of its words on in turn: a surname of several words may come first or last."""
     words = [word for part in re.split(r"[\s,]+", folded(name)) if (word := squeezed(part))]
     return {"".join(words[at:] + words[:at]) for at in range(len(words))}
 

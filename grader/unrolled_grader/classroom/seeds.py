@@ -23,7 +23,7 @@ class SeedError(CommandError):
 
 
 def write(root: Path) -> Path:
-    """Draw a private seed for the course in `root`. Raises FileExistsError if it has one."""
+    """Draw a private seed for the course in `root`, and return its file. Raises FileExistsError if there is one."""
     file = root / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -33,9 +33,10 @@ def write(root: Path) -> Path:
 
 
 def seed_for(root: Path, *submission: str) -> int:
-    """The seed for this submission (student, lesson, what it holds); drawn by chance where there is no private seed.
+    """Return the seed for this submission (student, lesson, what it holds), a number of 63 bits.
 
-    Raises SeedError if there is one that cannot be read, or that is too short to be secret.
+    It is drawn by chance where there is no private seed. Raises SeedError if there is one that cannot be read, or that
+    is too short to be secret.
     """
     try:
         private = (root / FILE).read_bytes().strip()

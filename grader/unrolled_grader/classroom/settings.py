@@ -73,12 +73,12 @@ class Settings:
     late: Late = Late()
 
     def due_for(self, student: str, lesson: str) -> datetime | None:
-        """When this student's work on the lesson is due; None if never."""
+        """Return when this student's work on the lesson is due; None if never."""
         return self.extensions.get(student, {}).get(lesson, self.due.get(lesson))
 
 
 def read(root: Path, *, agreeing: bool = True) -> Settings:
-    """The settings of the course in `root`.
+    """Return the settings of the course in `root`; the defaults without a course.toml.
 
     Raises SettingsError for unknown keys, lessons that are not there, and values that are not what they should be;
     and if `agreeing`, for lessons, variants or thresholds that the library's course.json has otherwise.
@@ -116,7 +116,7 @@ def _agree(found: Settings, given: choices.Choices) -> None:
 
 
 def parse(text: str, lessons: set[str]) -> Settings:
-    """The settings in a course.toml, where `lessons` are those that there are. Raises SettingsError."""
+    """Return the settings in a course.toml, where `lessons` are those that there are. Raises SettingsError."""
     toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         tables = toml.loads(text)
@@ -148,7 +148,7 @@ def parse(text: str, lessons: set[str]) -> Settings:
 
 
 def written(settings: Settings) -> str:
-    """The settings as a course.toml with a word on each part; `parse` reads the same settings from it."""
+    """Return the settings as a course.toml with a word on each part; `parse` reads the same settings from it."""
     late = settings.late
     parts = {
         "# Lessons, variants and thresholds hold through lib/unrolled/checks/course.json, which learners have too. To\n"

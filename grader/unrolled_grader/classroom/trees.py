@@ -40,7 +40,7 @@ Value = TypeVar("Value")
 
 
 def add(subparsers: Subparsers) -> None:
-    """The `unrolled class` command."""
+    """Add the `unrolled class` command."""
     parser = subparsers.add_parser("class", help="make a class of your own: a tree for learners, one for instructors")
     new = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser(
         "new",
@@ -95,7 +95,7 @@ def new(root: Path, folder: Path, wanted: Settings, address: authoring.Address) 
 
 
 def write_instructors(root: Path, tree: Path, wanted: Settings, address: authoring.Address) -> None:
-    """The whole course with what was chosen, built."""
+    """Write the whole course with what was chosen, and a private seed, to `tree`, and build it."""
     tree.mkdir(parents=True)
     for name in WHOLE:
         copy(root / name, tree / name)
@@ -108,7 +108,7 @@ def write_instructors(root: Path, tree: Path, wanted: Settings, address: authori
 
 
 def write_learners(source: Path, tree: Path, wanted: Settings, address: authoring.Address) -> None:
-    """What learners get, from the instructors' tree."""
+    """Write what learners get to `tree`, from the instructors' tree."""
     for name in SHARED:
         copy(source / name, tree / name)
     lessons = wanted.lessons or tuple(authoring.find_lessons(source))
@@ -138,7 +138,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def chosen(root: Path, arguments: argparse.Namespace) -> Settings:
-    """The course.toml of `root`, with what the options say in place of what it says. Raises CommandError."""
+    """Return the settings in the course.toml of `root`, but for what the options say. Raises CommandError."""
     found = settings.read(root, agreeing=False)
     if arguments.syllabus:
         found = replace(found, lessons=SYLLABI[arguments.syllabus].lessons)
@@ -152,7 +152,7 @@ def chosen(root: Path, arguments: argparse.Namespace) -> Settings:
 
 
 def lessons_of(text: str, names: list[str]) -> tuple[str, ...]:
-    """The lessons that "00,02,05" means, in the course's order. Raises CommandError."""
+    """Return the lessons that "00,02,05" means, in the course's order. Raises CommandError."""
     from unrolled.cli.lab import choose
 
     asked = {choose(word.strip(), names) for word in text.split(",") if word.strip()}
@@ -162,7 +162,7 @@ def lessons_of(text: str, names: list[str]) -> tuple[str, ...]:
 
 
 def pairs(option: str, words: Sequence[str], kind: Callable[[str], Value]) -> dict[str, Value]:
-    """The names and values in NAME=VALUE. Raises CommandError."""
+    """Return the names and values in words like NAME=VALUE. Raises CommandError."""
     found: dict[str, Value] = {}
     for word in words:
         name, _, value = word.partition("=")
@@ -197,7 +197,7 @@ def check(root: Path, wanted: Settings) -> None:
 
 
 def choices_text(wanted: Settings) -> str:
-    """What of the settings the library must know, as course.json."""
+    """Return what the library must know of the settings, as course.json."""
     found: dict[str, Any] = {"variants": dict(wanted.variants), "thresholds": dict(wanted.thresholds)}
     if wanted.lessons:
         found["lessons"] = list(wanted.lessons)
@@ -205,7 +205,7 @@ def choices_text(wanted: Settings) -> str:
 
 
 def addressed(project: str, address: authoring.Address) -> str:
-    """A pyproject.toml with this address in [tool.unrolled]."""
+    """Return a pyproject.toml with this address in [tool.unrolled]."""
     before, mark, after = project.partition("[tool.unrolled]\n")
     for key, value in (("repository", address.repository), ("tag", address.tag)):
         line = f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\\", r"\\")
@@ -214,7 +214,7 @@ def addressed(project: str, address: authoring.Address) -> str:
 
 
 def head(notebook: Path) -> str:
-    """The text of a notebook's first cell."""
+    """Return the text of a notebook's first cell."""
     source = json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"]
     return "".join(source)
 

@@ -24,7 +24,7 @@ class SiteError(CommandError):
 def build(root: Path, out: Path, at_once: int = 1) -> None:
     """Execute the lessons, unless they were before, and build the site in the folder `out`. Raises SiteError.
 
-    Lessons that run `at_once` disturb each other's measurements, and those are what the pages show.
+    `at_once` lessons run side by side. They disturb each other's measurements, and those are what the pages show.
     """
     if importlib.util.find_spec("sphinx") is None or importlib.util.find_spec("myst_nb") is None:
         raise SiteError("the site needs Sphinx and MyST-NB: pip install -e .[site]")
@@ -80,7 +80,7 @@ def _links_that_hold(file: Path) -> str:
 
 
 def add(subparsers: Subparsers) -> None:
-    """The `unrolled site` command."""
+    """Add the `unrolled site` command."""
     parser = subparsers.add_parser("site", help="build a static site of all lessons, to read without installing")
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"the folder for it (default: {OUT.as_posix()})")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="lessons to run side by side (default: 1)")

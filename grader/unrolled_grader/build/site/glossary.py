@@ -25,7 +25,7 @@ NOT_INSIDE = (nodes.literal, nodes.FixedTextElement, nodes.title, nodes.referenc
 
 
 def entries(source: str) -> list[tuple[str, ...]]:
-    """The names of each entry of a glossary.md, in order: `("im2col", "image to column", "…")`."""
+    """Return the names of each entry of a glossary.md, in order: `("im2col", "image to column", "…")`."""
     found: list[tuple[str, ...]] = []
     names: list[str] = []
     inside = False
@@ -41,14 +41,14 @@ def entries(source: str) -> list[tuple[str, ...]]:
 
 
 def pattern(names: list[str]) -> re.Pattern[str]:
-    """Finds any of the names as whole words, capitalized or in the plural too; longer names before shorter ones."""
+    """Return a pattern for any of the names as whole words, capitalized or plural too; it tries longer names first."""
     longest = sorted(names, key=len, reverse=True)
     words = "|".join(r"[ \n-]".join(map(re.escape, re.split("[ -]", name))) for name in longest)
     return re.compile(rf"(?<![\w-])({words})(?:s|es)?(?![\w-])", re.IGNORECASE)
 
 
 def name_of(found: str, names: Mapping[str, str]) -> str:
-    """The name in `names` (by its lower case, with spaces for hyphens) that was found, perhaps in the plural."""
+    """Return the name in `names` (by its lower case, with spaces for hyphens) that was found, perhaps in the plural."""
     plain = _plain(found)
     return next(names[form] for form in (plain, plain[:-1], plain[:-2]) if form in names)
 
@@ -106,7 +106,7 @@ def _link(name: str, shown: str) -> nodes.Node:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Sphinx calls this."""
+    """Add the glossary's setting and links to Sphinx, which calls this when it loads the extension."""
     app.add_config_value("glossary_entries", [], "env", types=frozenset({list}))
     app.add_transform(LinkFirstUse)
     app.connect("config-inited", _read_glossary, priority=400)

@@ -39,7 +39,7 @@ MOVING = "<figcaption>In the notebook, sliders move this picture.</figcaption>"
 
 
 def page(learner: NotebookNode, executed: NotebookNode, lesson: str, figures: Path) -> NotebookNode:
-    """The learner's notebook with the outputs of the executed solution; its pictures are written to `figures`.
+    """Return the learner's notebook with the outputs of the executed solution; write its pictures to `figures`.
 
     Cells are matched by their ids. Raises ValueError if the two notebooks do not have the same cells.
     """
@@ -126,7 +126,7 @@ def _move_out(image: Tag, figures: Path) -> None:
 
 
 def compressed(png: bytes) -> tuple[bytes, tuple[int, int]]:
-    """The same picture as a smaller file, with a palette, and its size in pixels."""
+    """Return a picture as a smaller file, with a palette of 256 colours, and its width and height in pixels."""
     picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
     picture.save(buffer, format="png", optimize=True)
