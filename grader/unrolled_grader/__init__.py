@@ -1,4 +1,4 @@
-"""Grading for Unrolled: the authoring pipeline, the judge and nbgrader's doors into both."""
+"""Grading for Unrolled: the authoring pipeline, the judge, and the plugins through which nbgrader uses both."""
 
 import sys
 

@@ -44,7 +44,10 @@ class Door(NotebookExporter):
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **others: Any
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """The notebook in a file, converted. Raises opening.RefusedError for a submission that cannot be graded."""
+        """Return the notebook in a file, converted, and nbconvert's resources.
+
+        Raises opening.RefusedError for a submission that cannot be graded.
+        """
         if not isinstance(self.parent, Autograde) or not self.parent._sanitizing:
             return super().from_filename(filename, resources, **others)
         path, directory = Path(filename), self.parent.coursedir

@@ -38,12 +38,12 @@ class _Points(ExportPlugin):  # type: ignore[misc]
 
     @abstractmethod
     def rows(self, lessons: Sequence[Assignment], students: Sequence[Student], handed: Handed) -> Iterator[list[str]]:
-        """The table, its head first. Every text has passed `one_line`, which no spreadsheet takes for a formula."""
+        """Yield the table's rows, its head first. Every text has passed `one_line`, so that none becomes a formula."""
 
     def export(self, gradebook: Gradebook) -> None:
         """Write the table to the file that `--to` names, or to canvas.csv or moodle.csv.
 
-        Lateness is reckoned anew: a person may have given points, or an extension, since the last grading.
+        Lateness is calculated anew: a person may have given points, or an extension, since the last grading.
         """
         late.settle(gradebook, settings.read(Path(CourseDirectory(parent=self).root)))
         wanted = {str(name) for name in self.assignment}, {str(name) for name in self.student}
@@ -65,11 +65,11 @@ class _Points(ExportPlugin):  # type: ignore[misc]
         self._warn(students, [item for (_, student), item in handed.items() if student in chosen])
 
     def shown(self, submission: SubmittedAssignment | None) -> bool:
-        """Whether a submission's points stand in the table."""
+        """Return whether a submission's points stand in the table."""
         return submission is not None and (self.unfinished == "points" or not submission.needs_manual_grade)
 
     def points(self, submission: SubmittedAssignment | None) -> str:
-        """The points of a submission, empty where they do not stand in the table."""
+        """Return the points of a submission as text, empty where they do not stand in the table."""
         if submission is None or not self.shown(submission):
             return ""
         return _number(max(0.0, submission.score - (submission.late_submission_penalty or 0.0)))
@@ -99,7 +99,7 @@ class Canvas(_Points):
     HEAD = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
     def rows(self, lessons: Sequence[Assignment], students: Sequence[Student], handed: Handed) -> Iterator[list[str]]:
-        """A head, the points possible, then the students."""
+        """Yield a head, the points possible, then the students."""
         yield [*self.HEAD, *(one_line(lesson.name) for lesson in lessons)]
         yield ["    Points Possible", "", "", "", "", *(_number(lesson.max_score) for lesson in lessons)]
         for student in students:
@@ -121,7 +121,7 @@ class Moodle(_Points):
     HEAD = ("First name", "Last name", "Username", "ID number", "Email address")
 
     def rows(self, lessons: Sequence[Assignment], students: Sequence[Student], handed: Handed) -> Iterator[list[str]]:
-        """A head, then the students."""
+        """Yield a head, then the students."""
         yield [*self.HEAD, *(text for lesson in lessons for text in (lesson.name, f"{lesson.name} (feedback)"))]
         for student in students:
             texts = (student.first_name, student.last_name, student.id, student.lms_user_id, student.email)

@@ -28,10 +28,10 @@ OUR_FAULT = ("OperationalError", "OSError: ", "RecordError", "ReleaseError", "Sa
 
 
 class Grading(Course):
-    """A course whose submissions are judged, and what was judged brought into gradebook, feedback and scores."""
+    """A course whose submissions are judged. What was judged is brought into gradebook, feedback and scores."""
 
     def judge_with(self, *, timing: bool = True, sandbox: bool = True, gpu: bool = False) -> None:
-        """Do without timing or sandbox, or count on a cluster's GPUs, whatever the configuration says."""
+        """Switch timing or sandbox off, or count on a cluster's GPUs, whatever the configuration says."""
         self.config.Judge.timing = self.options.timing and timing
         self.config.Judge.unsafe_no_sandbox = not (self.options.sandbox and sandbox)
         self.config.Judge.gpu = self.options.gpu or gpu
@@ -42,12 +42,12 @@ class Grading(Course):
         return Judge(config=self.config).options()
 
     def need_sandbox(self) -> None:
-        """Raise CourseError, with the one line that helps, where code must be held and this machine cannot."""
+        """Raise CourseError, with the one line that helps, where a sandbox is asked for and does not work here."""
         if self.options.sandbox and (problem := sandbox.problem()):
             raise CourseError(problem)
 
     def done(self, handed: Handed) -> Record | None:
-        """The record of this very submission, if it was graded to the end; None if something is left to do."""
+        """Return the record of this very submission if it was graded to the end; None if something is left to do."""
         kept = self.judged(handed)
         if kept is None or not gradebook.has_scores(self.directory, handed.student, handed.lesson):
             return None
@@ -56,7 +56,7 @@ class Grading(Course):
         return kept if kept.problem or applied else None
 
     def judged(self, handed: Handed) -> Record | None:
-        """The record of this very submission, if it need not be judged again; None if it must be."""
+        """Return the record of this very submission if it need not be judged again; None if it must be."""
         kept = record.finished(self.grades, handed.student, handed.lesson)
         released = gradebook.released_file(self.directory, handed.lesson)
         if kept is None or kept.key.specs != job.judging_hash(kept.version, released):
@@ -68,13 +68,13 @@ class Grading(Course):
         return kept if job.holds(kept, key, self.options) else None
 
     def order(self, handed: Handed) -> dict[str, Any]:
-        """The order for `job.perform` to judge a submission."""
+        """Return the order for `job.perform` to judge a submission."""
         released = gradebook.released_file(self.directory, handed.lesson)
         seed = seeds.seed_for(Path(self.directory.root), handed.student, handed.lesson, handed.digest)
         return job.order_for(handed, released, self.grades / "jobs", self.options, seed)
 
     def take(self, answer: Mapping[str, Any]) -> str:
-        """Keep what came of an order. Returns why the submission could not be judged; empty if it was.
+        """Keep what came of an order. Return why the submission could not be judged; empty if it was.
 
         Raises CourseError if the result cannot be read, as where a cluster's machines share no folder.
         """
@@ -88,7 +88,10 @@ class Grading(Course):
         return found.problem
 
     def apply(self, handed: Handed, problem: str = "") -> Record:
-        """Bring what was judged into gradebook and feedback by nbgrader's converters; 0 where there is a problem.
+        """Bring what was judged into gradebook and feedback by nbgrader's converters, and return its record.
+
+        Where there is a problem, that is 0 points. A submission that was not judged is judged on the way. Raises
+        CourseError for what is not the submission's fault, such as a gradebook that cannot be written.
 
         A submission that was not judged is judged on the way. Raises CourseError for what is not the submission's
         fault, such as a gradebook that cannot be written.
@@ -108,7 +111,7 @@ class Grading(Course):
         return self._refuse(handed, f"nbgrader cannot open it: {reason}")
 
     def write_scores(self, graded: Collection[Handed], reason: str = "", *, forced: bool = False) -> Path:
-        """Make scores.csv, log what changed, and bring it to the feedback of those who were not `graded` just now."""
+        """Write scores.csv, log what changed, renew the feedback of those not `graded` just now; return the file."""
         who = {(item.student, item.lesson) for item in graded}
         with gradebook.quiet():
             changed = standing.write_scores(self.directory, self.grades, reason, who if forced else ())

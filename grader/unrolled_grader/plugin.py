@@ -1,4 +1,4 @@
-"""nbgrader's door to the judge, for `nbgrader autograde`, formgrader's Autograde button and `unrolled grade` alike.
+"""The judge as nbgrader's preprocessors, for `nbgrader autograde`, formgrader's Autograde button and `unrolled grade`.
 
 grader/nbgrader_config.py puts `Judge` where nbgrader has Execute and SaveAutoGrades. nbgrader's own rule (no exception:
 full marks; a trailing number: the grade; text on stderr: zero) decides nothing here.
@@ -46,7 +46,10 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Judge `nb`, unless its job is done. Nothing that a notebook does raises; what is our fault does."""
+        """Judge `nb`, unless its job is done; return the notebook as it ran.
+
+        Nothing that a notebook does raises; what is our fault does.
+        """
         student, lesson = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
         directory = CourseDirectory(parent=self)
         directory.db_url = resources["nbgrader"]["db_url"]
@@ -73,12 +76,15 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         return executed, resources
 
     def options(self) -> Options:
-        """How to judge. The environment variable UNROLLED_UNSAFE_NO_SANDBOX=1 does what `unsafe_no_sandbox` does."""
+        """Return how to judge.
+
+        The environment variable UNROLLED_UNSAFE_NO_SANDBOX=1 does what `unsafe_no_sandbox` does.
+        """
         held = not (self.unsafe_no_sandbox or sandbox.allowed_without())
         return Options(self.timing, sandbox=held, gpu=self.gpu)
 
     def grades(self, directory: CourseDirectory) -> Path:
-        """Where records are kept."""
+        """Return where records are kept."""
         return Path(directory.root, self.grades_directory)
 
     def _job(self, directory: CourseDirectory, submission: Submission) -> tuple[Record, NotebookNode]:
@@ -119,7 +125,7 @@ class Scores(NbGraderPreprocessor):  # type: ignore[misc]
     )
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """`nb` as it is."""
+        """Make scores.csv and the log of regrades; return `nb` as it is."""
         directory = CourseDirectory(parent=self)
         directory.db_url = resources["nbgrader"]["db_url"]
         standing.write_scores(directory, Judge(parent=self).grades(directory))
@@ -134,7 +140,7 @@ class Repair(NbGraderPreprocessor):  # type: ignore[misc]
     """
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Repair `nb`. Raises GradebookError if the lesson's notebook was not built."""
+        """Repair `nb` and return it. Raises GradebookError if the lesson's notebook was not built."""
         released = gradebook.released(CourseDirectory(parent=self), resources["nbgrader"]["assignment"])
         nb = job.sanitized(nb, released)
         for note in job.repairs(nb):
@@ -143,9 +149,9 @@ class Repair(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 def know_lesson(assignment: str, student: str, notebooks: Sequence[str]) -> None:
-    """nbgrader's hook before it grades, in the course's root: make sure that the gradebook knows the lesson's cells.
+    """Make sure that the gradebook knows the lesson's cells: nbgrader's hook before it grades, in the course's root.
 
-    So `nbgrader autograde` and formgrader work on a fresh checkout, without nbgrader's generate_assignment before.
+    With it `nbgrader autograde` and formgrader work on a fresh checkout, without nbgrader's generate_assignment before.
     """
     config = authoring.nbgrader_config(Path.cwd())
     directory = CourseDirectory(config=config)

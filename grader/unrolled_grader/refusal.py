@@ -22,7 +22,7 @@ def need_release(directory: CourseDirectory, nb: NotebookNode, lesson: str) -> N
 
 
 def refuse(directory: CourseDirectory, grades: Path, handed: Handed, problem: str) -> Record:
-    """Write zeros to gradebook and record, and take away what an earlier submission left.
+    """Write zeros to gradebook and record, and take away what an earlier submission left; return the record.
 
     Where the submission waits for another release of the course, its points are withheld: a person's mark, or none.
     """

@@ -155,7 +155,7 @@ class Process:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold everything in the box still, but for blocks of `released`. Without a group, only the worker is held."""
+        """Freeze everything in the box during the block, but for blocks of `released`; without a group, the worker."""
         self._freeze(True)
         try:
             yield

@@ -95,7 +95,7 @@ def number(name: str) -> int | None:
 
 
 def program(machine: str, *, gpu: bool) -> bytes:
-    """The filter as the kernel and bubblewrap take it: an array of struct sock_filter. Empty for unknown machines."""
+    """Return the filter, an array of struct sock_filter, for the kernel and bubblewrap; empty for unknown machines."""
     if machine not in NUMBERS:
         return b""
     return b"".join(struct.pack("HBBI", *instruction) for instruction in _instructions(machine, gpu))

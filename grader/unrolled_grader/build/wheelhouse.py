@@ -192,7 +192,7 @@ def resolve(wheel: Path, target: Target) -> list[dict[str, Any]]:
 
 
 def closure(items: Sequence[dict[str, Any]], environment: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Of the packages in pip's report, those that `unrolled[lab]` needs on that machine; and what is not among them."""
+    """Return the packages of pip's report that `unrolled[lab]` needs on that machine, and what else it requires."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 

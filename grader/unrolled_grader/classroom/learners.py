@@ -138,7 +138,7 @@ lesson credits what it retells.
 
 
 def pyproject(ours: Mapping[str, Any], repository: str, tag: str) -> str:
-    """The learners' pyproject.toml, from the whole course's as parsed: the library and what it needs, nothing else."""
+    """Return the learners' pyproject.toml, from the whole course's as parsed: only the library and what it needs."""
     project, extras = ours["project"], ours["project"]["optional-dependencies"]
     return PYPROJECT.format(
         build=_toml(ours["build-system"]["requires"]),

@@ -40,7 +40,7 @@ class UnknownCheckError(ValueError):
 
 
 def explain(record: Record, check: str) -> tuple[str, bool]:
-    """The points of `check` in words and numbers, and whether the record bears them out. Raises UnknownCheckError."""
+    """Return the points of `check` in words and numbers, and whether the record agrees. Raises UnknownCheckError."""
     parts = [score for score in record.scores if score.check == check]
     if not parts:
         known = ", ".join(dict.fromkeys(score.check for score in record.scores)) or "nothing"

@@ -1,6 +1,6 @@
 """A job: judging one submission, in any process on any machine. Plain JSON goes in and comes out; only paths travel.
 
-The doors share what stands here. `unrolled grade` performs jobs in its pool or on a cluster, and nbgrader's own
+All ways of grading share this module. `unrolled grade` performs jobs in its pool or on a cluster, and nbgrader's own
 commands judge in their process; both sanitize alike and find a finished job by its key.
 """
 
@@ -36,9 +36,9 @@ from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 REPAIRS = "unrolled_repairs"
 """In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
 JUDGES = ("box", "judge", "jobs/job.py", "jobs/versions.py")
-"""The grader's rooms and modules that have a part in a verdict. When one of them changes, all is judged again."""
+"""The grader's packages and modules that have a part in a verdict. When one of them changes, all is judged again."""
 SHOWS = ("cli", "show")
-"""The library's parts that have none: all others have."""
+"""The library's parts that have no part in a verdict; all others have one."""
 
 
 class JobError(Exception):
@@ -46,10 +46,11 @@ class JobError(Exception):
 
 
 def perform(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Judge the submission that `order` names, write what came of it to a file, and say where.
+    """Judge the submission that `order` names, write what came of it to a file, and return where that is.
 
     `order` is as `order_for` makes it. Nothing that a submission does raises. What is our fault does: no sandbox, a
-    full disk, another version of the course. A notebook of another version is judged by that release.
+    full disk, a machine with another version of the course (JobError). A notebook of another version is judged by that
+    release.
     """
     student, lesson, released = order["student"], order["lesson"], Path(order["released"])
     if order["specs"] != specs_hash(released):
@@ -81,7 +82,7 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
 def order_for(
     handed: intake.Handed, released: Path, folder: Path, options: Options, seed: int | None = None
 ) -> dict[str, Any]:
-    """The order to judge what was handed in, with its result in `folder`, and its hidden inputs from `seed`."""
+    """Return the order to judge what was handed in, with its result in `folder`, and its hidden inputs from `seed`."""
     name = hashlib.sha256(f"{handed.student}/{handed.lesson}".encode()).hexdigest()
     return {
         "student": handed.student,
@@ -106,7 +107,10 @@ def _resources(options: Options) -> dict[str, Any]:
 
 
 def performed(order: Mapping[str, Any]) -> tuple[Record, NotebookNode]:
-    """The record and the executed notebook of an order that is performed at once. Raises RefusedError as well."""
+    """Perform an order at once; return the record and the executed notebook.
+
+    Raises what `perform` raises, and RefusedError if the notebook could not be opened.
+    """
     answer = perform(order)
     found, notebook = result_of(answer)
     Path(answer["result"]).unlink(missing_ok=True)
@@ -116,14 +120,14 @@ def performed(order: Mapping[str, Any]) -> tuple[Record, NotebookNode]:
 
 
 def result_of(answer: Mapping[str, Any]) -> tuple[Record, NotebookNode | None]:
-    """What `perform` wrote: the record, and the notebook as it ran (None if it could not be opened)."""
+    """Return what `perform` wrote: the record, and the notebook as it ran (None if it could not be opened)."""
     data = json.loads(Path(answer["result"]).read_text(encoding="utf-8"))
     notebook = data["notebook"]
     return record.from_dict(data["record"]), None if notebook is None else nbformat.from_dict(notebook)
 
 
 def judged(submission: Submission, options: Options, key: Key, digest: str) -> tuple[Record, NotebookNode]:
-    """The record of a sanitized submission, and its notebook as it ran.
+    """Judge a sanitized submission; return its record, and its notebook as it ran.
 
     Raises what is our fault. Where the judge itself fails, the submission gets 0, a flag, and a record without a key:
     the next run judges again.
@@ -153,9 +157,10 @@ def judged(submission: Submission, options: Options, key: Key, digest: str) -> t
 
 
 def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
-    """An opened notebook with every cell that was handed out, locked ones as they were; a note of each repair in it.
+    """Return an opened notebook with every cell that was handed out, and a note of each repair in its metadata.
 
-    The same as nbgrader's sanitize pass makes of it, without a gradebook.
+    Locked cells have the text that was handed out. nbgrader's sanitize pass gives the same cells, but needs a
+    gradebook.
     """
     nb, notes = repair.repair(handed, released)
     originals = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
@@ -167,31 +172,31 @@ def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
 
 
 def repairs(nb: NotebookNode) -> tuple[repair.Note, ...]:
-    """What was repaired in a sanitized notebook."""
+    """Return the notes of what was repaired in a sanitized notebook."""
     return tuple(repair.Note(*pair) for pair in nb.metadata.get(REPAIRS, ()))
 
 
 def holds(kept: Record | None, key: Key, options: Options) -> bool:
-    """Whether a finished job answers for this key, so that nothing has to be judged."""
+    """Return whether a finished job answers for this key, so that nothing has to be judged."""
     return kept is not None and bool(key.submission) and kept.key == key and not could_settle(kept, options)
 
 
 def could_settle(kept: Record, options: Options) -> bool:
-    """Whether judging again, here and now, could settle a part that was deferred."""
+    """Return whether judging again, here and now, could settle a part that was deferred."""
     if not options.timing or all(score.verdict != "deferred" for score in kept.scores):
         return False
     return not kept.timing or (not kept.machine.get("gpu") and (options.gpu or bool(record.machine()["gpu"])))
 
 
 def submission_hash(nb: NotebookNode) -> str:
-    """A hash of what is judged of a sanitized notebook. Cell ids do not count: many tools invent them anew."""
+    """Return a hash of what is judged of a sanitized notebook. Cell ids do not count: many tools change them."""
     cells = [[cell.cell_type, grade_id(cell), cell.source, cell.get("attachments")] for cell in nb.cells]
     judged = [cells, nb.metadata.get(REPAIRS), versions.version_of(nb)]
     return hashlib.sha256(json.dumps(judged, sort_keys=True).encode()).hexdigest()
 
 
 def hash_of(handed: intake.Handed, released: Path) -> str:
-    """The hash of what would be judged of this file; empty if it cannot be sanitized."""
+    """Return the hash of what would be judged of this file; empty if it cannot be sanitized."""
     specs: Mapping[str, checks.Spec] = checks.lessons().get(handed.lesson, {})
     try:
         nb = opening.opened(intake.taken(handed.path), handed.lesson, specs)
@@ -203,17 +208,17 @@ def hash_of(handed: intake.Handed, released: Path) -> str:
 
 
 def specs_hash(released: Path) -> str:
-    """A hash of what judges a lesson: the library with its specs, the judge, and the notebook that was handed out."""
+    """Return a hash of what judges a lesson: the library with its specs, the judge, and the notebook handed out."""
     return hashlib.sha256(_code() + released.read_bytes()).hexdigest()
 
 
 def judging_hash(version: str, released: Path) -> str:
-    """A hash of what judges notebooks of this version of the course; empty where its release is not here."""
+    """Return a hash of what judges notebooks of this version of the course; empty where its release is not here."""
     return versions.hash_for(version, released, specs_hash(released))
 
 
 def environment(options: Options) -> str:
-    """What else a verdict depends on, in words."""
+    """Return what else a verdict depends on, in words: Python, NumPy, and whether code runs in a sandbox."""
     held = "in a sandbox" if options.sandbox else "without a sandbox"
     return f"Python {platform.python_version()}, NumPy {np.__version__}, {held}"
 
@@ -225,7 +230,7 @@ def _code() -> bytes:
 
 
 def code_hash(library: Path, grader: Path) -> bytes:
-    """Hash the files of the two packages in these folders that have a part in a verdict."""
+    """Return a hash (SHA-256) of the files in these two packages' folders that have a part in a verdict."""
     seen = hashlib.sha256()
     for file in sorted(library.rglob("*")):
         if file.relative_to(library).parts[0] not in SHOWS:

@@ -66,14 +66,15 @@ def run(
     scheduler: str | None = None,
     outfit: Callable[[], Outfit] | None = None,
 ) -> Iterator[Iterator[tuple[Order, Answer | Exception]]]:
-    """Each order with its answer, or with the exception that `perform` raised; as they come, each exactly once.
+    """Have orders performed; the block gets each with its answer, or with the exception raised, once and as they come.
 
     `perform` is a function at the top level of a module. It runs in `jobs` processes of this machine, each for many
-    orders, or on the workers of the Dask scheduler at that address. `orders` may be lazy: the next is taken when there
-    is somebody to work on it. What `outfit` makes here, anew for each process of this machine, is called there first.
+    orders, or on the workers of the Dask scheduler at that address. `orders` may be lazy: the next is taken when a
+    worker is free. What `outfit` makes here, anew for each process of this machine, is called there first.
 
     Processes of this machine begin with the first orders as the block does; they take seconds to start, in which the
-    block can get ready for the answers. What is unanswered at its end is given up.
+    block can get ready for the answers. What is unanswered when the block ends is given up. Raises ValueError for fewer
+    than 1 job, SchedulerError where there is no scheduler.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
@@ -161,7 +162,7 @@ class _Process:
 
 
 def warm(module: str) -> None:
-    """Let processes that perform what is in this module start sooner; it does not wait until they can."""
+    """Start the process from which those that perform what is in this module are forked, and do not wait for it."""
     if isinstance(_context(module), ForkServerContext):
         forkserver.ensure_running()
 

@@ -116,21 +116,21 @@ class Record:
         return sum(score.max_points for score in self.scores if score.verdict != "waits")
 
     def points_of(self, check: str) -> float:
-        """The points of all parts of `check`."""
+        """Return the points of all parts of `check`."""
         return sum(score.points for score in self.scores if score.check == check)
 
     def brief(self) -> Record:
-        """Leave out the measured pairs, which are nearly all of a record's size."""
+        """Return the record without the measured pairs, which are nearly all of its size."""
         return replace(self, scores=tuple(_brief(score) for score in self.scores))
 
 
 def now() -> str:
-    """The date and time, in UTC."""
+    """Return the date and time in UTC, in ISO format."""
     return datetime.datetime.now(datetime.timezone.utc).isoformat()
 
 
 def machine() -> dict[str, Any]:
-    """Facts about the machine that graded, as plain data."""
+    """Return facts about the machine that grades, as plain data."""
     facts = device.describe()
     return {
         "system": f"{platform.system()} {platform.release()}",
@@ -143,7 +143,7 @@ def machine() -> dict[str, Any]:
 
 
 def save(grades: Path, record: Record, notebook: NotebookNode | None = None) -> None:
-    """Keep the record, and the notebook as it ran; the submission's job is done. What it had before is kept apart."""
+    """Keep the record, and the notebook as it ran, and note the job as done. An earlier record is kept apart."""
     who = (record.student, record.lesson)
     columns = (record.date, record.digest, *dataclasses.astuple(record.key), json.dumps(to_dict(record)))
     blob = (
@@ -165,7 +165,7 @@ def save(grades: Path, record: Record, notebook: NotebookNode | None = None) -> 
 
 
 def queue(grades: Path, jobs: Iterable[tuple[str, str]]) -> None:
-    """Let these jobs (student, lesson) wait for their turn, and those that a run left behind when it died."""
+    """Let these jobs (student, lesson) wait for their turn, and those that a run left unfinished when it was killed."""
     with opened(grades) as table, table:
         table.execute("UPDATE jobs SET state = 'queued' WHERE state = 'running'")
         table.executemany(
@@ -176,7 +176,7 @@ def queue(grades: Path, jobs: Iterable[tuple[str, str]]) -> None:
 
 
 def start(grades: Path, student: str, lesson: str) -> None:
-    """A job goes to who performs it."""
+    """Note that a job is being performed, and count the attempt."""
     with opened(grades) as table, table:
         table.execute(
             "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 WHERE student = ? AND lesson = ?",
@@ -185,7 +185,7 @@ def start(grades: Path, student: str, lesson: str) -> None:
 
 
 def note_applied(grades: Path, record: Record) -> None:
-    """The record has come to gradebook and feedback."""
+    """Note that the record has come to gradebook and feedback."""
     with opened(grades) as table, table:
         table.execute(
             "UPDATE jobs SET applied = ? WHERE student = ? AND lesson = ?",
@@ -194,35 +194,35 @@ def note_applied(grades: Path, record: Record) -> None:
 
 
 def note_reopened(grades: Path, record: Record) -> None:
-    """What came of the record is made anew: until that is noted, the next run takes it for unfinished."""
+    """Note that what came of the record is made anew: the next run takes it for unfinished until it is applied."""
     with opened(grades) as table, table:
         who = (record.student, record.lesson)
         table.execute("UPDATE jobs SET applied = NULL WHERE student = ? AND lesson = ?", who)
 
 
 def is_applied(grades: Path, record: Record) -> bool:
-    """Whether the record has come to gradebook and feedback."""
+    """Return whether the record has come to gradebook and feedback."""
     who = "WHERE student = ? AND lesson = ? AND applied = ?"
     return any(_rows(grades, "SELECT 1", who, (record.student, record.lesson, record.date)))
 
 
 def states(grades: Path) -> dict[tuple[str, str], tuple[str, int]]:
-    """State and number of attempts of every job (student, lesson)."""
+    """Return state and number of attempts of every job, by (student, lesson)."""
     return {(row[0], row[1]): (row[2], row[3]) for row in _rows(grades, "SELECT student, lesson, state, attempts", "")}
 
 
 def load(grades: Path, student: str, lesson: str) -> Record | None:
-    """What is known of a submission, also while it waits to be graded again; None if nothing can be read."""
+    """Return the record of a submission, also while it waits to be graded again; None if none can be read."""
     return next(_records(grades, "AND student = ? AND lesson = ?", (student, lesson)), None)
 
 
 def finished(grades: Path, student: str, lesson: str) -> Record | None:
-    """The record of a submission whose job is done."""
+    """Return the record of a submission whose job is done; None if there is none."""
     return next(_records(grades, "AND state = 'done' AND student = ? AND lesson = ?", (student, lesson)), None)
 
 
 def notebook(grades: Path, student: str, lesson: str) -> NotebookNode | None:
-    """A submission's notebook as it ran, with findings and scores; None if none is kept."""
+    """Return a submission's notebook as it ran, with findings and scores; None if none is kept."""
     rows = _rows(grades, "SELECT notebook", "WHERE student = ? AND lesson = ?", (student, lesson))
     for (blob,) in rows:
         with contextlib.suppress(zlib.error, ValueError, TypeError):
@@ -232,12 +232,12 @@ def notebook(grades: Path, student: str, lesson: str) -> NotebookNode | None:
 
 
 def load_all(grades: Path) -> Records:
-    """Every record by student and lesson, without the measured pairs: `load` has them."""
+    """Return every record by student and lesson, without the measured pairs: `load` has them."""
     return Records(grades)
 
 
 class Records(Sequence[Record]):
-    """Records that are read anew, one by one, each time they are gone through."""
+    """Records that are read anew, one by one, each time they are iterated over."""
 
     def __init__(self, grades: Path) -> None:
         self._grades = grades
@@ -258,7 +258,9 @@ class Records(Sequence[Record]):
 
 @contextlib.contextmanager
 def alone(grades: Path) -> Iterator[None]:
-    """Let no other process grade this class meanwhile. Raises RecordError if one does. The lock ends with its process.
+    """Let no other process grade this class during the block. Raises RecordError if one does.
+
+    This is SQLite's own lock, as it works on every system, and ends with its process.
 
     SQLite's own lock, as it works on every system.
     """
@@ -272,14 +274,17 @@ def alone(grades: Path) -> Iterator[None]:
 
 
 def write_scores(grades: Path, records: Iterable[Record] | None = None) -> Path:
-    """Make grades/scores.csv from these records, or all: a row a part, by student and lesson, in the checks' order."""
+    """Write grades/scores.csv and return its path: a row a part, by student and lesson, in the checks' order.
+
+    The rows are those of these records, by default of all.
+    """
     file = grades / "scores.csv"
     replace_file(file, scores_csv(load_all(grades) if records is None else records))
     return file
 
 
 def scores_csv(records: Iterable[Record]) -> str:
-    """The content of scores.csv."""
+    """Return the content of scores.csv."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -292,14 +297,14 @@ def scores_csv(records: Iterable[Record]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text for a cell of a table or a terminal: one line, of modest length, no command to it and no formula."""
+    """Return text for a cell or a terminal: one line, of 500 characters at most, no terminal command and no formula."""
     line = CONTROLS.sub(" ", text).strip().encode("utf-8", "backslashreplace").decode()
     line = line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
     return f"'{line}" if line[:1] in FORMULAS else line
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Write the whole text beside the file, then let it take the file's name."""
+    """Write the whole text to a new file beside this one, then put it in this one's place."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
     try:
@@ -312,12 +317,12 @@ def replace_file(file: Path, text: str) -> None:
 
 
 def to_dict(record: Record) -> dict[str, Any]:
-    """The record as JSON can hold it."""
+    """Return the record as JSON can hold it."""
     return {"format": FORMAT, **dataclasses.asdict(record)}
 
 
 def from_dict(data: Mapping[str, Any]) -> Record:
-    """The record that `to_dict` gave. Raises ValueError, KeyError or TypeError for anything else."""
+    """Return the record that `to_dict` was given. Raises ValueError, KeyError or TypeError for anything else."""
     if not isinstance(data, dict) or data["format"] != FORMAT:
         raise ValueError(f"expected a record of format {FORMAT}")
     fields = {name: value for name, value in data.items() if name != "format"}
@@ -349,7 +354,7 @@ def _rows(grades: Path, select: str, which: str, values: Sequence[str] = ()) -> 
 
 @contextlib.contextmanager
 def opened(grades: Path) -> Iterator[sqlite3.Connection]:
-    """The table, made if it is not there. Raises RecordError."""
+    """Open the table for the block, and make it if it is not there. Raises RecordError."""
     file = grades / TABLE
     try:
         grades.mkdir(parents=True, exist_ok=True)

@@ -57,22 +57,22 @@ class Release:
         return [str(self.root / "lib"), str(self.root / "grader")]
 
     def released(self, lesson: str) -> Path:
-        """The notebook that its learners got."""
+        """Return the file of the notebook that the release's learners got."""
         return self.root / "notebooks" / lesson / f"{lesson}.ipynb"
 
     def hash(self, lesson: str) -> str:
-        """A hash of all that judges a lesson: library, judge, notebook."""
+        """Return a hash of all that judges a lesson: library, judge, notebook."""
         return hashlib.sha256(_code(self.root).encode() + self.released(lesson).read_bytes()).hexdigest()
 
 
 def asks_the_same(release: Release, released: Path) -> bool:
-    """Whether a release asks in a lesson what this version asks, whose notebook is `released`."""
+    """Return whether a release asks in a lesson what this version asks, whose notebook is `released`."""
     here = _asked(Path(unrolled.__file__).parent, released)
     return here == _asked(release.root / "lib" / "unrolled", release.released(released.stem))
 
 
 def add_release(root: Path, source: str, notebooks: Path | None = None) -> tuple[Release, list[str]]:
-    """Take a release in; it, and its lessons. What is there is never replaced. Raises CommandError."""
+    """Take a release in; return it, and its lessons. What is there is never replaced. Raises CommandError."""
     folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as scratch:
@@ -92,7 +92,7 @@ def add_release(root: Path, source: str, notebooks: Path | None = None) -> tuple
 
 
 def known(versions: Path) -> list[Release]:
-    """The releases in a folder, by name."""
+    """Return the releases in a folder, by name."""
     found = [entry for entry in sorted(versions.glob("*")) if entry.is_dir() and NAME.fullmatch(entry.name)]
     return [Release(entry.name, entry) for entry in found]
 
@@ -195,7 +195,7 @@ def _files(folder: Path) -> Iterable[Path]:
 
 
 def add(subparsers: Subparsers) -> None:
-    """The `unrolled version` command."""
+    """Add the `unrolled version` command."""
     parser = subparsers.add_parser(
         "version", help="take in other releases of the course, by which their notebooks are graded"
     )

@@ -58,15 +58,15 @@ class ReleaseError(RuntimeError):
 
 
 def version_of(nb: NotebookNode) -> str:
-    """The version that an opened notebook claims; this one's if it claims none."""
+    """Return the version that an opened notebook claims; this one's if it claims none."""
     claimed = nb.metadata.get("unrolled", {}).get("version")
     return claimed if isinstance(claimed, str) else unrolled.__version__
 
 
 def release_for(version: str, released: Path) -> Release | None:
-    """The release that judges a notebook of this version; None for this one. Raises AbsentError if it is not here.
+    """Return the release that judges a notebook of this version; None if this course does.
 
-    `released` is this version's notebook of the lesson, in its checkout.
+    `released` is this version's notebook of the lesson, in its checkout. Raises AbsentError if the release is not here.
     """
     if version == unrolled.__version__:
         return None
@@ -92,7 +92,7 @@ def release_for(version: str, released: Path) -> Release | None:
 
 
 def hash_for(version: str, released: Path, otherwise: str) -> str:
-    """The hash of what judges a notebook of this version: its release's, or `otherwise`; empty if it is not here."""
+    """Return the hash of what judges a notebook of this version: its release's, or `otherwise`; empty if not here."""
     try:
         release = release_for(version, released)
     except AbsentError:
@@ -103,7 +103,10 @@ def hash_for(version: str, released: Path, otherwise: str) -> str:
 def performed(
     order: Mapping[str, Any], release: Release, key: Key, here: Mapping[str, float]
 ) -> tuple[Record, NotebookNode | None]:
-    """What a release found; `here` is what each check is worth in this version. Raises ReleaseError."""
+    """Have a release perform an order; return its record and the executed notebook.
+
+    `here` is what each check is worth in this version. Raises ReleaseError.
+    """
     with tempfile.TemporaryDirectory(prefix="unrolled-release-") as scratch:
         result = Path(scratch, "result.json")
         theirs = {**order, "released": str(release.released(order["lesson"])), "result": str(result)}
@@ -162,7 +165,10 @@ def _run(release: Release, order: Mapping[str, Any], said: IO[bytes]) -> None:
 
 
 def adopted(data: Mapping[str, Any]) -> Record:
-    """A release's record as one of this version: what is not known here is left out. Raises ValueError."""
+    """Return a release's record as one of this version; what is not known here is left out.
+
+    Raises ValueError, KeyError or TypeError for what is no record.
+    """
     if data["format"] not in READABLE:
         raise ValueError(f"its record has format {data['format']!r}, expected one of {READABLE}")
     scores = [_known(score, Score) for score in data["scores"]]
@@ -175,7 +181,10 @@ def _known(data: Mapping[str, Any], kind: type) -> dict[str, Any]:
 
 
 def difference(version: str, scores: Iterable[Score], here: Mapping[str, float]) -> str:
-    """A flag for a person: by which version it was judged, and what is worth something else, or missing, in one."""
+    """Return a flag for a person: by which version a notebook was judged, and where the two versions differ.
+
+    They differ in checks that are worth something else in one of them, or missing.
+    """
     there = _worth(scores)
     other = [
         f"{name} ({there[name]:g} there, {most:g} here)"
@@ -190,10 +199,10 @@ def difference(version: str, scores: Iterable[Score], here: Mapping[str, float])
 
 
 def brought(scores: Iterable[Score], here: Mapping[str, float]) -> tuple[dict[str, float], set[str]]:
-    """What a release's scores are in this version's gradebook: points by cell, and the cells that a person must see.
+    """Return what a release's scores are in this version's gradebook: points by cell, and cells that a person must see.
 
-    The same share of what a check is worth here. A check that the release does not have is worth nothing until a person
-    says what.
+    A score is the same share of what its check is worth here. A check that the release does not have is worth nothing
+    until a person says what.
     """
     scores = list(scores)
     there = _worth(scores)
@@ -205,7 +214,7 @@ def brought(scores: Iterable[Score], here: Mapping[str, float]) -> tuple[dict[st
 
 
 def fitted(nb: NotebookNode, released: NotebookNode) -> NotebookNode:
-    """A release's notebook as this version's gradebook takes it: cells that it does not know are plain cells."""
+    """Return a release's notebook as this version's gradebook takes it, with plain cells for those it does not know."""
     known = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
     for cell in nb.cells:
         same = known.get(grade_id(cell))
@@ -217,7 +226,7 @@ def fitted(nb: NotebookNode, released: NotebookNode) -> NotebookNode:
 
 
 def worth(released: NotebookNode) -> dict[str, float]:
-    """What each check of a notebook is worth."""
+    """Return what each check of a notebook is worth, in points by name."""
     marks = [cell.metadata.nbgrader for cell in released.cells if (grade_id(cell) or "").startswith(CELL)]
     return {mark["grade_id"].removeprefix(CELL): float(mark["points"]) for mark in marks if mark.get("grade")}
 

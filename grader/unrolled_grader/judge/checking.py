@@ -58,7 +58,7 @@ class Checking:
         return self._machine
 
     def report(self, worker: Worker, name: str, found: Mapping[str, Any]) -> Report:
-        """What the check finds; a simulated GPU that ended is no verdict the first time."""
+        """Run a check and return its report; run it once more if the simulated GPU ended, and not by its time limit."""
         report = self._run_check(worker, name, found)
         if self._machine is not None and self._machine.ended and not self._machine.overran and not worker.dead:
             report = self._run_check(worker, name, found)
@@ -96,7 +96,7 @@ class Checking:
         return checks.run(name, spec, function, seed=derived(self._seed, name), climb=False, place=place)
 
     def scores(self, name: str, report: Report) -> tuple[Score, ...]:
-        """What the parts of a check are worth by its report."""
+        """Return what the parts of a check are worth by its report."""
         timings = (report.timing.to_dict(),) if report.timing else ()
         scores = []
         for part in report.parts:

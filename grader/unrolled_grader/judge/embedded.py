@@ -31,11 +31,11 @@ _LONG_LINE = re.compile(rf"^[^\n]{{{LONG_LINE},}}", re.MULTILINE)
 
 
 def embedded(notebook: NotebookNode) -> tuple[str, ...]:
-    """One line for each code cell that embeds more than LIMIT characters of data; cells are counted from 1.
+    """Return a line for each code cell that embeds more than LIMIT characters of data; cells are counted from 1.
 
-    One more where the other cells do so together: a large array can be cut into small ones.
-    Data are strings, bytes and numbers in the source, long words outside of them (base64 in a comment), the text below
-    a magic such as `%%writefile`, and lines that are too long to be typed. Prose in comments and Markdown is none.
+    There is one more where the other cells do so together: a large array can be cut into small ones. Data are strings,
+    bytes and numbers in the source, long words outside of them (base64 in a comment), the text below a magic such as
+    `%%writefile`, and lines that are too long to be typed. Prose in comments and Markdown is none.
     """
     sizes = {place: data_in(cell.source) for place, cell in enumerate(notebook.cells, 1) if cell.cell_type == "code"}
     found = [(f"cell {place} embeds", size) for place, size in sizes.items() if size > LIMIT]
@@ -48,7 +48,7 @@ def embedded(notebook: NotebookNode) -> tuple[str, ...]:
 
 
 def data_in(source: str) -> int:
-    """How many characters of a code cell's source are data."""
+    """Return how many characters of a code cell's source are data."""
     first, _, body = source.lstrip().partition("\n")
     if first.startswith("%%") and first.split()[0] not in PYTHON_MAGICS:
         return len(body)

@@ -36,7 +36,7 @@ class Score:
 
 
 def part_points(check: str, spec: Spec) -> dict[str, float]:
-    """The parts of a check and what each is worth. The spec alone says so, never the notebook."""
+    """Return the parts of a check and what each is worth. The spec alone says so, never the notebook."""
     points = {check: float(spec.points)}
     if spec.speed is not None:
         points[f"{check}/speed"] = float(spec.speed.points)
@@ -44,5 +44,5 @@ def part_points(check: str, spec: Spec) -> dict[str, float]:
 
 
 def without(check: str, spec: Spec, verdict: str, reason: str, flag: str = "") -> tuple[Score, ...]:
-    """The check's parts where nothing is proved: 0 points each, for this reason."""
+    """Return the check's parts where nothing is proved: 0 points each, for this reason."""
     return tuple(Score(part, verdict, 0.0, most, reason, flag) for part, most in part_points(check, spec).items())

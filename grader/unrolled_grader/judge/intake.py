@@ -38,7 +38,7 @@ class Handed:
 
 
 def find(submitted: Path, lessons: Mapping[str, Collection[str]], student: str | None = None) -> list[Handed]:
-    """What lies in `submitted` of these lessons (name -> names of its checks), by student and lesson.
+    """Return what lies in `submitted` of these lessons (name -> names of its checks), by student and lesson.
 
     A student's folder that `odd` names is left out: `strangers` names it.
     """
@@ -52,7 +52,7 @@ def find(submitted: Path, lessons: Mapping[str, Collection[str]], student: str |
 
 
 def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
-    """Folders that are no lesson of this course, as STUDENT/FOLDER, and students' folders that cannot be taken."""
+    """Return folders that are no lesson of this course, as STUDENT/FOLDER, and students' folders that are not read."""
     found = []
     refused = odd(folder.name for folder in _folders(submitted))
     for folder in _folders(submitted):
@@ -66,7 +66,7 @@ def strangers(submitted: Path, lessons: Collection[str]) -> list[str]:
 
 
 def odd(names: Iterable[str]) -> dict[str, str]:
-    """Which of these names of students' folders no student can be graded under, with the reason.
+    """Return which of these names of students' folders no student can be graded under, with the reason.
 
     nbgrader would take one for another name or for several, or its rows of scores.csv could be taken for another's.
     """
@@ -95,7 +95,7 @@ def _seen(name: str) -> str:
 
 
 def handed(folder: Path, checks: Collection[str]) -> Handed:
-    """The notebook in STUDENT/LESSON, with what stands against grading it."""
+    """Return the notebook in STUDENT/LESSON, with what stands against grading it."""
     lesson, path = folder.name, folder / f"{folder.name}.ipynb"
     try:
         problem = content_problem(taken(path), lesson, checks)
@@ -105,7 +105,7 @@ def handed(folder: Path, checks: Collection[str]) -> Handed:
 
 
 def taken(path: Path) -> bytes:
-    """The bytes of a notebook that may be graded. Raises RefusedError for a link, a large file, or none."""
+    """Return the bytes of a notebook that may be graded. Raises RefusedError for a link, a large file, or none."""
     if path.parent.is_symlink():
         raise RefusedError(f"{path.parent.name} is a link, expected a folder")
     if problem := _file_problem(path):
@@ -117,13 +117,13 @@ def taken(path: Path) -> bytes:
 
 
 def time_stamp(folder: Path) -> str:
-    """What timestamp.txt in a folder says; empty if it is missing, a link, or no short text."""
+    """Return what timestamp.txt in a folder says; empty if it is missing, a link, or longer than 200 bytes."""
     data = _read(folder / TIME_STAMP) or b""
     return data.decode("utf-8", "replace") if len(data) <= TIME_STAMP_BYTES else ""
 
 
 def digest(path: Path) -> str:
-    """A hash of the notebook's content and of the time stamp beside it (the start of a file that is too large)."""
+    """Return a hash of the notebook's content and the time stamp beside it (the start of a file that is too large)."""
     seen = hashlib.sha256()
     for file in (path, path.with_name(TIME_STAMP)):
         seen.update((_read(file) or b"") + b"\0")
@@ -131,7 +131,7 @@ def digest(path: Path) -> str:
 
 
 def content_problem(data: bytes, lesson: str, checks: Collection[str]) -> str:
-    """Why this is no notebook of `lesson`, or an empty string."""
+    """Return why this is no notebook of `lesson`; empty if it is one."""
     try:
         opening.opened(data, lesson, checks)
     except RefusedError as reason:

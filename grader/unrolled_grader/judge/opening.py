@@ -43,7 +43,7 @@ class RefusedError(ValueError):
 
 
 def opened(data: bytes, lesson: str, checks: Collection[str]) -> NotebookNode:
-    """The notebook of `lesson` (with these checks) in a file's bytes, clean and valid. Raises RefusedError."""
+    """Return the notebook of `lesson` (with these checks) in a file's bytes, clean and valid. Raises RefusedError."""
     try:
         content = _parsed(data)
         nb = _clean(content)
@@ -59,9 +59,9 @@ def opened(data: bytes, lesson: str, checks: Collection[str]) -> NotebookNode:
 
 
 def claimed(data: bytes) -> tuple[str, str]:
-    """The lesson and the version that the notebook in a file's bytes claims to be of; empty where it does not say.
+    """Return the lesson and version that the notebook in a file's bytes claims to be of; empty where it does not say.
 
-    By what the build wrote into its metadata, else by what its `check.start` says. Raises RefusedError.
+    It claims them by what the build wrote into its metadata, else by what its `check.start` says. Raises RefusedError.
     """
     try:
         content = _parsed(data)
@@ -72,7 +72,10 @@ def claimed(data: bytes) -> tuple[str, str]:
 
 
 def new_cell(kind: str, source: str) -> NotebookNode:
-    """As nbformat makes one; but that validates each cell by itself, which takes longer than all of them together."""
+    """Return a new cell as nbformat makes one, but not validated.
+
+    To validate each cell by itself takes longer than to validate all of them together.
+    """
     cell = NotebookNode(id=generate_corpus_id(), cell_type=kind, metadata=NotebookNode(), source=source)
     if kind == "code":
         cell.execution_count, cell.outputs = None, []
@@ -80,7 +83,7 @@ def new_cell(kind: str, source: str) -> NotebookNode:
 
 
 def bound(source: str) -> frozenset[str]:
-    """The names that a cell binds when it runs: its top-level functions, classes, imports and assignments.
+    """Return the names that a cell binds when it runs: its top-level functions, classes, imports and assignments.
 
     Magics and shell commands are passed over. A cell that is no Python binds nothing.
     """

@@ -65,7 +65,7 @@ class Outputs:
         self._clear_before_next = False
 
     def begin(self, cell: NotebookNode) -> None:
-        """What comes from now on belongs to this cell."""
+        """Begin a cell: empty its outputs, and put what comes from now on under it."""
         cell.outputs = []
         self._cell = cell
         self._shown = []
@@ -73,7 +73,7 @@ class Outputs:
         self._clear_before_next = False
 
     def stream(self, name: str, text: str) -> None:
-        """Printed text, on stdout or stderr."""
+        """Put printed text, from stdout or stderr, under the cell."""
         if self._cell is None or not text:
             return
         self._clear_if_asked()
@@ -84,7 +84,7 @@ class Outputs:
             self._say(CUT, name)
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """A message of the worker's shell. What is malformed is passed over."""
+        """Take in a message of the worker's shell. What is malformed is passed over."""
         if self._cell is None:
             return
         if "clear" in event:
@@ -182,7 +182,7 @@ class Outputs:
 
 
 def text(value: Any) -> str:
-    """A text that a worker sent, or an empty one if it sent something else."""
+    """Return a text that a worker sent, or an empty one if it sent something else."""
     return value if isinstance(value, str) else ""
 
 
@@ -194,5 +194,5 @@ def _bundle(data: Any) -> dict[str, str]:
 
 
 def in_sight(text: str) -> str:
-    """The text as one line in which every sign shows: � for what ends a line, turns its direction or is a command."""
+    """Return the text as one line that shows every sign: � for line ends, commands, and what turns its direction."""
     return UNSEEN.sub("�", text)

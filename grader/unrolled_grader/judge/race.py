@@ -62,7 +62,7 @@ Inputs = Mapping[str, Any]
 
 
 def race(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
-    """Time the function that `worker` has bound against its baseline, which may use these cores.
+    """Time the function that `worker` has bound against its baseline, which runs on these cores; return the verdict.
 
     Raises UnfairError, and what `Worker.go` raises.
     """
@@ -96,12 +96,15 @@ def _cpu_may_decide(worker: Worker, other: Worker, gpu: bool) -> tuple[rule.Outc
 
 
 def derived(seed: int, *what: object) -> int:
-    """A seed for one use. Inputs that were drawn from it tell nothing of the seeds for others."""
+    """Return a seed for one use. Inputs that were drawn from it tell nothing of the seeds for others."""
     return int.from_bytes(hashlib.blake2b(repr((seed, *what)).encode(), digest_size=8).digest(), "big") >> 1
 
 
 def charged(took: BlockTime, late: float) -> BlockTime:
-    """What a block counts as, with so many seconds of CPU time more outside of it than are allowed; less is no gain."""
+    """Return what a block counts as, with `late` seconds of CPU time outside of it beyond what is allowed.
+
+    Time that was left over is no gain.
+    """
     late = max(0.0, late)
     return BlockTime(max(took.wall, took.cpu) + late, took.cpu + late)
 

@@ -28,7 +28,7 @@ class Note:
     text: str
 
     def concerns(self, check: str) -> bool:
-        """Whether this is about the exercise or the cell of `check`."""
+        """Return whether this is about the exercise or the cell of `check`."""
         return self.cell in (check, CELL + check)
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Note:
 
 
 def repair(handed: NotebookNode, released: NotebookNode) -> tuple[NotebookNode, tuple[Note, ...]]:
-    """A notebook with every check and answer cell of `released` exactly once, made from `handed`; and what was done.
+    """Return a notebook made from `handed`, with each check and answer cell of `released` once; and what was done.
 
     `handed` is as `opening.opened` gives it and stays as it is.
     """

@@ -24,7 +24,7 @@ NAME_LIMIT = PARAMETERS_LIMIT = 100
 
 
 class StandIn:
-    """Stands for a function in the worker: called like it, with the same parameters, it raises what that raises."""
+    """Stands for a function in the worker: it is called with the same parameters, and raises what that raises."""
 
     def __init__(self, worker: Worker, found: Mapping[str, Any], simulated: Callable[[], SimulatedGPU]) -> None:
         self._worker = worker
@@ -42,7 +42,7 @@ class StandIn:
 
     @contextmanager
     def limiter(self, seconds: float) -> Iterator[None]:
-        """The calls within the block may take so long together; on the simulated GPU, longer."""
+        """Let the calls within the block take so many seconds together; three times as many on the simulated GPU."""
         self._deadline = time.monotonic() + seconds * (1 if self._machine is None else GPU_PATIENCE)
         if self._machine is not None:
             self._machine.deadline = self._deadline
@@ -52,7 +52,7 @@ class StandIn:
 
     @contextmanager
     def simulated(self) -> Iterator[device.Module]:
-        """The simulated GPU for one case: the worker's function and this process work on the same machine."""
+        """Give the simulated GPU for one case: the worker's function and this process work on the same machine."""
         self._machine = self._simulated().fresh()
         try:
             with self._worker.using(self._machine), connected(self._machine) as module:
@@ -62,7 +62,7 @@ class StandIn:
             self._machine = None
 
     def ported(self, function: Any) -> Any:
-        """The function, run on the worker's real GPU."""
+        """Return the function as it runs on the worker's real GPU."""
 
         def on_gpu(*positional: Any, **named: Any) -> Any:
             try:
@@ -75,7 +75,7 @@ class StandIn:
 
 
 def signature_of(parameters: Any) -> inspect.Signature | None:
-    """The signature that a worker describes; None if it describes none."""
+    """Return the signature that a worker describes; None if it describes none."""
     if not isinstance(parameters, list) or len(parameters) > PARAMETERS_LIMIT:
         return None
 

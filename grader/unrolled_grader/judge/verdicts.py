@@ -1,4 +1,4 @@
-"""The judge: a submission goes in, verdicts come out. `judge` is the one seam between grading and what runs the code.
+"""The judge: a submission goes in, verdicts come out. `judge` is all that grading calls of what runs the code.
 
 This process decides and times, and never runs student code. That runs in a worker, in a box of its own: cell by cell,
 but for the checks' cells. In a check's place the judge sends inputs that it draws from a secret seed, gets plain arrays
@@ -73,9 +73,9 @@ class Options:
 
 
 def judge(submission: Submission, options: Options = Options()) -> Verdicts:
-    """Run and score a submission. Whatever its code does is a verdict.
+    """Run and score a submission, and return what was found. Whatever its code does is a verdict.
 
-    Raises SandboxError if it cannot be held here, ZygoteError if no worker can be started.
+    Raises SandboxError if its code cannot be confined here, ZygoteError if no worker can be started.
     """
     if options.sandbox and (problem := sandbox.problem()):
         raise sandbox.SandboxError(problem)
@@ -108,7 +108,7 @@ def _judge(submission: Submission, options: Options) -> Verdicts:
 
 
 def settle(outcomes: Sequence[str]) -> str | None:
-    """The outcome of a speed measured in several kernels, or None while it must be measured again.
+    """Return the outcome of a speed measured in several runs, or None while it must be measured again.
 
     The first pass settles it, and so does a fail (or crash, or timeout) that a second one confirms. What is still open
     after REPEATS further measurements is inconclusive, which earns its points, only where the machine kept all of them
@@ -128,7 +128,7 @@ def settle(outcomes: Sequence[str]) -> str | None:
 
 
 def said(outcome: str, timing: Mapping[str, Any]) -> str:
-    """What a measurement says to `settle`: its outcome; UNDECIDED where it is open, and not because of the machine.
+    """Return what a measurement says to `settle`: its outcome; UNDECIDED where that is open, and not because of noise.
 
     Raises ValueError and the like where `timing` is no verdict.
     """

@@ -35,10 +35,10 @@ NOTEBOOK_LIMIT = 600.0
 
 
 class Walk:
-    """What a walk found. It is over once this is made.
+    """One walk through a notebook, and what it found. The walk is over once this object is made.
 
-    With `only`, checks of other names are passed over, and it ends at the last of these. ZygoteError if no worker can
-    be started.
+    With `only`, checks of other names are passed over, and the walk ends at the last of these. Raises ZygoteError if no
+    worker can be started.
     """
 
     def __init__(
@@ -202,6 +202,6 @@ def _argument(source: str, name: str) -> str:
 
 
 def check_of(cell: NotebookNode) -> str:
-    """The name of the check whose cell this is, or something that is no check's name."""
+    """Return the name of the check whose cell this is, by its grade_id; empty if it is no check's."""
     name = grade_id(cell) or ""
     return name[len(CELL) :] if name.startswith(CELL) else ""

@@ -70,7 +70,7 @@ class Member:
 
 
 def members(file: BinaryIO, limits: Limits | None = None) -> Iterator[Member]:
-    """The files in a zip, in its order. Raises ArchiveError if it cannot be read as a whole."""
+    """Yield the files in a zip, in its order. Raises ArchiveError if it cannot be read as a whole."""
     limits = limits or Limits()
     with _opened(file, limits) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -86,9 +86,10 @@ def members(file: BinaryIO, limits: Limits | None = None) -> Iterator[Member]:
 
 
 def readings(entry: zipfile.ZipInfo) -> tuple[str, ...]:
-    """A member's path, parts joined by "/": once if its encoding is sure, else in each encoding that it could be in.
+    """Return a member's path, parts joined by "/": one if its encoding is sure, else one for each that it could be in.
 
-    Canvas's zips hold UTF-8 without saying so; Windows in Japan writes Shift-JIS. Who compares names tries them all.
+    Canvas's zips hold UTF-8 without saying so; Windows in Japan writes Shift-JIS. Whoever compares names tries them
+    all.
     """
     if entry.flag_bits & UTF8_FLAG or entry.orig_filename.isascii():
         return (entry.orig_filename.replace("\\", "/"),)
@@ -102,7 +103,7 @@ def readings(entry: zipfile.ZipInfo) -> tuple[str, ...]:
 
 
 def time_of(entry: zipfile.ZipInfo) -> datetime | None:
-    """When a member was last changed, as the zip says."""
+    """Return when a member was last changed, as the zip says; None if it gives no real time."""
     try:
         extra = entry.extra
         while len(extra) >= 4:

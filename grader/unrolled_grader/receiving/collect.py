@@ -68,7 +68,7 @@ class Classroom:
 
 
 def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
-    """Take in these files and folders for the course whose submissions lie in `submitted`."""
+    """Take in these files and folders for the course with submissions in `submitted`; return what came of each."""
     received = Received(home(submitted))
     problems = [f"roster: {problem}" for problem in room.roster.problems]
     seen: dict[str, bool] = {}
@@ -90,12 +90,12 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
 
 
 def home(submitted: Path) -> Path:
-    """Where what was received lies: beside what is graded."""
+    """Return where what was received lies: beside what is graded."""
     return submitted.parent / "received"
 
 
 def outcome(received: Received, entry: Entry) -> str:
-    """What an upload is to its student and lesson, in a word or three."""
+    """Return what an upload is to its student and lesson: newest, earlier, the same again, or set aside."""
     if entry.problem:
         return "set aside"
     attempts = received.attempts(entry.student, entry.lesson)
@@ -105,7 +105,7 @@ def outcome(received: Received, entry: Entry) -> str:
 
 
 def place(received: Received, submitted: Path, student: str, lesson: str) -> str:
-    """Let the student's newest notebook of the lesson lie in `submitted`. Returns what stands against it, if anything.
+    """Place the student's newest notebook of the lesson in `submitted`. Return why that is not possible, else "".
 
     What lay there before stays in `received`: the notebook is there already, time stamp and journal move there.
     """

@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 def add(subparsers: Subparsers) -> None:
-    """The entry point through which the `unrolled` command finds this."""
+    """Add the `unrolled collect` command: the entry point through which `unrolled` finds it."""
     parser = subparsers.add_parser("collect", help="take in what students handed in: Canvas, Moodle, folders, files")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
     parser.add_argument(
@@ -72,7 +72,10 @@ def _collect(arguments: argparse.Namespace) -> int:
 
 
 def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> collect.Classroom:
-    """What uploads are compared with. Raises CommandError if there is no roster, CourseError for an unknown lesson."""
+    """Return what uploads are compared with.
+
+    Raises CommandError if there is no roster, CourseError for an unknown lesson.
+    """
     from unrolled import checks
     from unrolled_grader.classroom import roster, settings
     from unrolled_grader.receiving import collect
@@ -92,7 +95,7 @@ def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> c
 
 
 def lines(report: Report) -> list[str]:
-    """A report in words: what needs a person first, then what to know, then the sum."""
+    """Return a report in words: what needs a person first, then what to know, then the sum."""
     said = [*report.problems, *(f"set aside: {_why(row.entry)}" for row in aside(report))]
     placed = [row for row in report.rows if not row.entry.problem and (row.new or row.outcome == "newest")]
     said += [f"{row.entry.student}, {row.entry.lesson}: {row.entry.note}" for row in placed if row.entry.note]
@@ -112,7 +115,7 @@ def _why(entry: Entry) -> str:
 
 
 def missing(report: Report, submitted: Path, room: collect.Classroom) -> list[str]:
-    """A line for each lesson of this run: how many in the roster have a notebook of it, and who has none."""
+    """Return a line for each lesson of this run: how many in the roster have a notebook of it, and who has none."""
     said = []
     for lesson in sorted({row.entry.lesson for row in report.rows if not row.entry.problem}):
         everyone = dict.fromkeys(person.id for person in room.roster.people)
@@ -123,14 +126,14 @@ def missing(report: Report, submitted: Path, room: collect.Classroom) -> list[st
 
 
 def aside(report: Report) -> list[Row]:
-    """What was set aside and may be somebody's work."""
+    """Return what was set aside and may be somebody's work."""
     from unrolled_grader.receiving import lms
 
     return [row for row in report.rows if row.entry.problem and not lms.NOISE.search(row.entry.path)]
 
 
 def write_table(course: Course) -> Path:
-    """Make grades/collected.csv from everything ever received: a row an upload."""
+    """Make grades/collected.csv from everything ever received, a row an upload, and return its path."""
     from unrolled_grader.jobs import record
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.received import Received
@@ -142,7 +145,7 @@ def write_table(course: Course) -> Path:
 
 
 def table(received: Received) -> str:
-    """The content of collected.csv, by student, lesson and age."""
+    """Return the content of collected.csv, by student, lesson and age."""
     from unrolled_grader.jobs.record import one_line
     from unrolled_grader.receiving import collect
 
@@ -156,7 +159,7 @@ def table(received: Received) -> str:
 
 
 def waiting(course: Course) -> str:
-    """A line about what was received and is set aside, for `unrolled grade`; empty if there is nothing."""
+    """Return a line about what was received and is set aside, for `unrolled grade`; empty if there is nothing."""
     from unrolled_grader.receiving import collect, lms
     from unrolled_grader.receiving.received import Received
 

@@ -73,7 +73,7 @@ class Upload:
 
 
 def upload(names: Sequence[str], lessons: Iterable[str]) -> Upload:
-    """What the readings of one path say."""
+    """Return what the readings of one path say."""
     found = [_platform(name) for name in names]
     known = [one for one in found if one]
     if known:
@@ -85,7 +85,7 @@ def upload(names: Sequence[str], lessons: Iterable[str]) -> Upload:
 
 
 def uploader(found: Upload, roster: Roster) -> Person:
-    """Who uploaded it. Raises UnmatchedError if that is nobody in the roster, or not certainly one person."""
+    """Return who uploaded a file. Raises UnmatchedError if that is nobody in the roster, or not surely one person."""
     if found.platform == "canvas":
         fitting = _by_canvas(found, roster)
     elif found.platform == "moodle":
@@ -97,12 +97,12 @@ def uploader(found: Upload, roster: Roster) -> Person:
 
 
 def named(found: Upload, roster: Roster) -> set[Person]:
-    """Everyone whom a plain path names by id, email or name."""
+    """Return everyone whom a plain path names by id, email or name."""
     return {person for word in found.who for person in roster.with_id(word) or roster.with_name([word])}
 
 
 def certain(fitting: set[Person], roster: Roster, called: str) -> Person:
-    """The one person who fits. Raises UnmatchedError, with what to do, if there is none or more than one."""
+    """Return the one person who fits. Raises UnmatchedError, with what to do, if there is none or more than one."""
     if not fitting:
         raise UnmatchedError(f"nobody in the roster is {called}")
     ids = " or ".join(sorted({person.id for person in fitting}))

@@ -66,7 +66,10 @@ class Received:
             self.entries[entry.id] = entry
 
     def attempts(self, student: str, lesson: str) -> list[Entry]:
-        """A student's notebooks of a lesson, oldest first. The same one handed in again at once stays the earlier."""
+        """Return a student's notebooks of a lesson, oldest first.
+
+        One that was handed in twice with nothing in between counts as the earlier.
+        """
         mine = [entry for entry in self.entries.values() if (entry.student, entry.lesson) == (student, lesson)]
         found: list[Entry] = []
         for entry in sorted((entry for entry in mine if not entry.problem), key=lambda entry: entry.order):
@@ -100,7 +103,7 @@ class Received:
         self.entries[entry.id] = entry
 
     def same_for(self, entry: Entry) -> list[Entry]:
-        """What other students handed in that is the same notebook or the same hand-in."""
+        """Return what other students handed in that is the same notebook or the same hand-in."""
         return [
             other
             for other in self.entries.values()
@@ -113,10 +116,10 @@ class Received:
 
 
 def forget(root: Path, student: str) -> list[Path]:
-    """Delete all that is known to be a student's, and its lines in the index. Returns the folders that were deleted.
+    """Delete all that is known to be a student's, and its lines in the index. Return the folders that were deleted.
 
-    A zip that was kept whole goes too if the student had anything in it: it holds that as well. Raises ValueError
-    without a student's name.
+    A zip that was kept whole goes too if the student had anything in it, since it holds that as well. Raises ValueError
+    for what is no student's id.
     """
     if student in ("", ".", "..") or re.search(r"[\\/]", student):
         raise ValueError(f"student is {student!r}; expected an id")
@@ -143,14 +146,17 @@ def forget(root: Path, student: str) -> list[Path]:
 
 
 def safe_name(name: str) -> str:
-    """A name for a file on any system, made from the last part of any path."""
+    """Return a name for a file on any system, made from the last part of any path."""
     plain = re.sub(r"[^\w.@ ()-]", "_", name.replace("\\", "/").split("/")[-1]).strip(" .")
     plain = plain if len(plain.encode()) <= 120 else "_" + plain[-40:]
     return f"_{plain}" if not plain or handin.RESERVED.fullmatch(plain) else plain
 
 
 def put(file: Path, content: bytes | Path, *, replacing: bool = False) -> None:
-    """Write a file that is not there yet, whole or not at all; `content` is bytes, or a file to copy."""
+    """Write a file, whole or not at all; `content` is bytes, or a file to copy.
+
+    A file that is there stays as it is, unless `replacing`. Raises OSError where a link lies in the way.
+    """
     if file.exists() and not replacing:
         return
     part = file.with_name(f".{file.name[:60]}.part")

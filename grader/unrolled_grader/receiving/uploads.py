@@ -53,7 +53,7 @@ class Piece:
 
 
 def items(path: Path) -> Iterator[Item]:
-    """The uploads in a file or folder. Only a file that cannot be read at all raises (OSError)."""
+    """Yield the uploads in a file or folder. Only a file that cannot be read at all raises (OSError)."""
     if path.is_dir():
         for file in sorted(file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()):
             yield _in_folder(file, f"{path.resolve().name}/{file.relative_to(path).as_posix()}")
@@ -66,7 +66,7 @@ def items(path: Path) -> Iterator[Item]:
 
 
 def pieces(item: Item) -> list[Piece]:
-    """The notebooks in an upload; never empty."""
+    """Return the notebooks in an upload; never empty, as a piece may say why there is no notebook."""
     if item.problem:
         return [Piece(problem=item.problem)]
     if _is_hand_in(io.BytesIO(item.data)):

@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS answers (student TEXT, lesson TEXT, cell TEXT, checks
 
 
 def unchanged(grades: Path, student: str, lesson: str, notebook: NotebookNode) -> set[str]:
-    """The grade_ids of the answers that are the same as when this was last asked of the submission."""
+    """Return the grade_ids of answers that are as they were when this was last called for the submission."""
     cells = [cell for cell in notebook.cells if is_grade(cell) and is_solution(cell)]
     now = {str(grade_id(cell)): str(compute_checksum(cell)) for cell in cells}
     who = (student, lesson)

@@ -70,7 +70,7 @@ ANSI = {"black": "#222", "red": "#b3261e", "green": "#00684b", "yellow": "#7a590
 
 
 class Feedback(Exporter):
-    """A notebook with its grades, as nbgrader's GetGrades leaves them, to one page of HTML."""
+    """Turns a notebook with its grades, as nbgrader's GetGrades leaves them, into one page of HTML."""
 
     export_from_notebook = "Feedback"
     output_mimetype = "text/html"
@@ -82,18 +82,18 @@ class Feedback(Exporter):
     def from_notebook_node(  # type: ignore[override]
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **others: Any
     ) -> tuple[str, dict[str, Any]]:
-        """The page, and nbconvert's resources."""
+        """Return the page, and nbconvert's resources."""
         graded, resources = super().from_notebook_node(nb, resources, **others)
         return page(graded, resources.get("nbgrader", {})), resources
 
 
 def is_judges(output: NotebookNode) -> bool:
-    """Whether the judge wrote this output: it drops the metadata of whatever a notebook displays."""
+    """Return whether the judge wrote this output: the metadata of whatever a notebook displays is dropped."""
     return all(output.get("metadata", {}).get(key) == value for key, value in MARK.items())
 
 
 def page(nb: NotebookNode, grades: dict[str, Any]) -> str:
-    """The whole page. `grades` is what GetGrades tells: notebook, score, max_score, late_penalty."""
+    """Return the whole page. `grades` is what GetGrades tells: notebook, score, max_score, late_penalty."""
     name = str(grades.get("notebook", "Feedback"))
     body = f"{_head(nb, html.escape(name), grades)}\n<main>{''.join(_cells(nb))}</main>"
     return inert.document(name, STYLE + _colours(), body)

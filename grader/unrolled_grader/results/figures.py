@@ -84,7 +84,7 @@ def histogram(lesson: str, shares: Sequence[float]) -> Picture:
 
 
 def bars(verdicts: Mapping[Part, Counter[str]]) -> str:
-    """A bar a part in HTML: its verdicts side by side, with the number that passed in words."""
+    """Return a bar a part in HTML: its verdicts side by side, with the number that passed in words."""
     lines: list[str] = []
     lesson = None
     for part, counts in verdicts.items():
@@ -101,7 +101,7 @@ def bars(verdicts: Mapping[Part, Counter[str]]) -> str:
 
 
 def legend(counts: Counter[str]) -> str:
-    """What the colours and textures stand for, with how often each verdict was given."""
+    """Return in HTML what the colours and textures stand for, with how often each verdict was given."""
     return '<ul class="legend">{}</ul>'.format(
         "".join(
             f'<li><span class="{verdict}"></span>{verdict} {counts[verdict]:,}</li>'
@@ -119,7 +119,7 @@ def _segments(counts: Counter[str]) -> Iterator[str]:
 
 @styled()
 def speedups(found: Mapping[Part, Speeds]) -> Picture:
-    """A row a check: a mark a student on a log scale, and a line at the factor that is asked for."""
+    """Draw a row a check: a mark a student on a log scale, and a line at the factor that is asked for."""
     figure = new_figure(0.8 + 0.62 * len(found), 8.6, layout="constrained")
     ax = figure.subplots()
     for row, speeds in enumerate(found.values()):

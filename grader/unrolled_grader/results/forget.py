@@ -41,11 +41,11 @@ REMARKS = ("reason", "note", "remark", "remarks", "comment", "comments", "proble
 
 
 def forget(course: Course, person: Person, roster: Path | None = None) -> list[str]:
-    """Delete all that is known to be this student's. Returns what was deleted, in words.
+    """Delete all that is known to be this student's. Return what was deleted, in words.
 
-    `roster` is one that has another name than roster.csv; outside of the course's folder it stays as it is.
-    Other people's rows and files stay; where their texts name this student, only `traces.find` says so. Raises
-    RecordError while a class is being graded, and OSError.
+    `roster` is one that has another name than roster.csv; outside of the course's folder it stays as it is. Other
+    people's rows and files stay; where their texts name this student, only `traces.find` says so. Raises RecordError
+    while a class is being graded, CommandError for an id that can name no folder, and OSError.
     """
     root, done = Path(course.directory.root), list[str]()
     if person.id in ("", ".", "..") or re.search(r"[\\/]", person.id):
@@ -69,7 +69,12 @@ def forget(course: Course, person: Person, roster: Path | None = None) -> list[s
 
 
 def without_rows(text: str, person: Person) -> tuple[str, int]:
-    """A CSV file's text without the rows of this student, every other row as it was; and how many went.
+    """Return a CSV file's text without this student, and how many rows were removed or changed.
+
+    Every row that does not name the student stays as it was. A row is the student's if a column that says whose it is
+    says so; in a list without such columns, if a cell is the id, the e-mail, the number or the name, and nothing else.
+    In other rows a reason or remark that names the student loses the name. A header stays, and so does a point, a part
+    or a word that happens to be somebody's id.
 
     A row is the student's if a column that says whose it is says so; in a list without such columns, if a cell is the
     id, the e-mail, the number or the name, and nothing else. In other rows a reason or remark that names the student
@@ -133,14 +138,14 @@ def _small(cell: str) -> str:
 
 
 def without_lines(text: str, person: Person) -> tuple[str, int]:
-    """A log without the lines that name this student, and how many went."""
+    """Return a log without the lines that name this student, and how many were removed."""
     lines, named = text.splitlines(keepends=True), people.pattern(people.telling(person))
     kept = [line for line in lines if not named.search(line)]
     return "".join(kept), len(lines) - len(kept)
 
 
 def without_table(text: str, student: str) -> tuple[str, int]:
-    """course.toml without [extensions.STUDENT], comments of other tables as they were; and how many tables went."""
+    """Return course.toml without [extensions.STUDENT], other tables as they were; and how many tables were removed."""
     head = re.compile(rf"\s*\[\s*extensions\s*\.\s*(\"|'|){re.escape(student)}\1\s*\]")
     kept, count, inside = list[str](), 0, False
     for line in text.splitlines(keepends=True):
@@ -205,7 +210,7 @@ def _record(grades: Path, student: str) -> Iterator[str]:
 
 
 def compact(file: Path) -> None:
-    """Write a database anew without what was deleted from it: free pages and the write-ahead log keep it for long."""
+    """Write a database anew, so that free pages and the write-ahead log keep nothing of what was deleted from it."""
     with contextlib.closing(sqlite3.connect(file, timeout=record.PATIENCE, isolation_level=None)) as table:
         table.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         table.execute("VACUUM")

@@ -27,7 +27,7 @@ POLICY = (
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'none'; img-src data:; "
     "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
 )
-"""The second wall: were something to come through, a browser would still run nothing and load nothing."""
+"""A second safeguard: were something to come through, a browser would still run nothing and load nothing."""
 TEXT_LIMIT = 20_000
 """Characters of one text output."""
 HTML_LIMIT = 300_000
@@ -69,7 +69,7 @@ UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff
 
 
 def document(title: str, style: str, body: str, kind: str = "") -> str:
-    """A whole page that needs nothing but itself. `body` is HTML, `title` text, `kind` the body's class."""
+    """Return a whole page that needs nothing but itself. `body` is HTML, `title` text, `kind` the body's class."""
     text = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{POLICY}<meta name="referrer" '
         'content="no-referrer"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -80,7 +80,7 @@ def document(title: str, style: str, body: str, kind: str = "") -> str:
 
 
 def output(shown: NotebookNode) -> str:
-    """One output of a code cell as inert HTML."""
+    """Return one output of a code cell as inert HTML."""
     if shown.output_type == "stream":
         return terminal(shown.text)
     if shown.output_type == "error":
@@ -90,12 +90,12 @@ def output(shown: NotebookNode) -> str:
 
 
 def terminal(text: Any) -> str:
-    """Text as a terminal shows it: colours stay, other escapes and control characters go."""
+    """Return text as a terminal shows it, in HTML: colours stay, other escapes and control characters go."""
     return f"<pre>{ansi2html(UNPRINTABLE.sub('�', _cut(_joined(text))))}</pre>"  # type: ignore[no-untyped-call]
 
 
 def markdown(text: Any, attachments: Mapping[str, Any] | None = None) -> str:
-    """Markdown as inert HTML; formulas stay TeX, in a frame of their own."""
+    """Return Markdown as inert HTML; formulas stay TeX, in a frame of their own."""
     source = _joined(text)
     if len(source) > MARKDOWN_LIMIT:
         return terminal(source)
@@ -112,7 +112,7 @@ def _affordable(attachments: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 
 def clean(markup: Any) -> str:
-    """HTML without anything that acts, loads, or reaches out of its place."""
+    """Return HTML without anything that acts, loads, or reaches out of its place."""
     try:
         return _clean(str(markup))
     except Exception:  # too much, or nested so deeply that the parsers give up
@@ -120,7 +120,7 @@ def clean(markup: Any) -> str:
 
 
 def effort(*texts: str) -> int:
-    """An upper bound of what parsing these takes: each tag may have the parser repeat all the text."""
+    """Return an upper bound of what parsing these texts takes: each tag may have the parser repeat all the text."""
     return sum(len(text) * (text.count("<") + text.count(">") + PLAIN_EFFORT) for text in texts)
 
 
@@ -136,7 +136,7 @@ def _clean(markup: str) -> str:
 
 
 def picture(encoded: Any) -> str:
-    """The data URI of a picture in base64; empty if it is none, or too large to be shown."""
+    """Return the data URI of a picture in base64; empty if it is no picture, or too large to be shown."""
     try:
         data = base64.b64decode("".join(_joined(encoded).split()), validate=True)
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "GIF")) as image:  # reads the header alone

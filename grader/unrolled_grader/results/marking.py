@@ -34,7 +34,7 @@ class Rubric(Preprocessor):
     """Puts model answer and rubric below each answer in words."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """`nb` with the added cells, if formgrader asks; else as it is."""
+        """Return `nb` with the added cells, if formgrader asks; else as it is."""
         if FORMGRADERS not in resources:
             return nb, resources
         directory, lesson = CourseDirectory(parent=self), resources["assignment_id"]
@@ -51,7 +51,7 @@ class Rubric(Preprocessor):
 
 
 def rubrics(solution: Path) -> dict[str, str]:
-    """Model answer and rubric of each answer in words, by grade_id; empty if there is no solution."""
+    """Return model answer and rubric of each answer in words, by grade_id; empty if there is no solution."""
     if not solution.is_file():
         return {}
     answers = [cell for cell in cells.read(solution).cells if is_grade(cell) and is_solution(cell)]

@@ -106,7 +106,7 @@ class Found:
 
 
 def of_class(course: Course, lesson: str) -> Found:
-    """Compare what a class handed in of a lesson."""
+    """Compare what a class handed in of a lesson, and return what was found."""
     return compare(lesson, *works(course, lesson), references(course, lesson))
 
 
@@ -133,7 +133,7 @@ def works(course: Course, lesson: str) -> tuple[list[Work], list[tuple[str, str]
 
 
 def references(course: Course, lesson: str) -> list[Work]:
-    """The library's answers to a lesson, and the course's solution."""
+    """Return the library's answers to a lesson, and the course's solution."""
     from unrolled import checks
     from unrolled.notebook import cells
     from unrolled_grader.classroom import gradebook
@@ -146,7 +146,7 @@ def references(course: Course, lesson: str) -> list[Work]:
 
 
 def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> Work:
-    """What stands in the cells of these exercises, without what was handed out."""
+    """Return what stands in the cells of these exercises, without what was handed out."""
     from unrolled.notebook.cells import grade_id
 
     given = {grade_id(cell): cell.source for cell in released.cells}
@@ -160,7 +160,7 @@ def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[
 
 
 def own(source: str, released: str) -> str:
-    """The lines of a cell that were not handed out with it, nor are docstrings, empty, or marks of the build."""
+    """Return the lines of a cell that were not handed out with it, nor are docstrings, empty, or marks of the build."""
     lines, before = _told(source[: LONGEST + len(released)]), _told(released)
     matcher = difflib.SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in lines], False)
     same = {place for block in matcher.get_matching_blocks() for place in range(block.b, block.b + block.size)}
@@ -186,7 +186,7 @@ def _told(source: str) -> list[str]:
 
 
 def source_of(spec: Spec) -> str:
-    """The source of every function of the library that answers an exercise."""
+    """Return the source of every function of the library that answers an exercise."""
     from unrolled.checks.answers import answers_of
 
     sources = []
@@ -225,7 +225,10 @@ def compare(
 
 
 def fingerprint(work: Work) -> Any:
-    """copydetect's fingerprint of a work, read as Python. A string that is never closed would hide all below it."""
+    """Return copydetect's fingerprint of a work, read as Python.
+
+    Triple quotes that are never closed are taken out: they would hide all below them.
+    """
     from copydetect import CodeFingerprint
 
     text = "".join(_closed(part) for _, part in work.parts)
@@ -241,7 +244,7 @@ def _closed(part: str) -> str:
 
 
 def pair(first: Work, first_marks: Any, second: Work, second_marks: Any) -> Pair:
-    """Compare two works by their fingerprints."""
+    """Compare two works by their fingerprints, and return the pair."""
     from copydetect import compare_files
 
     _, shares, slices = compare_files(first_marks, second_marks)
@@ -258,8 +261,10 @@ def _side(work: Work, other: Work, share: float, slices: Any) -> Side:
 
 
 def marked(side: Side, other: Work) -> Iterator[tuple[str, list[tuple[bool, list[tuple[bool, str]]]]]]:
-    """A side exercise by exercise: each line with whether it is in the other to the letter, in pieces that are in both
-    or not."""
+    """Yield each exercise of a side with its lines, each in pieces.
+
+    Of a line it says whether it is in the other work to the letter, of a piece whether it is in both.
+    """
     inside = bytearray(len(side.work.text))
     for begin, end in side.passages:
         inside[begin:end] = b"\1" * (end - begin)
@@ -283,7 +288,7 @@ def _pieces(line: str, inside: bytes) -> Iterator[tuple[bool, str]]:
 
 
 def by_student(references: Iterable[Pair]) -> Mapping[str, Mapping[str, Pair]]:
-    """The comparisons with references: student -> reference -> pair, the nearest student first."""
+    """Return the comparisons with references: student -> reference -> pair, in the order in which they are given."""
     found: dict[str, dict[str, Pair]] = {}
     for compared in references:
         found.setdefault(compared.first.work.who, {})[compared.second.work.who] = compared

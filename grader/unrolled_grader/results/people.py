@@ -19,8 +19,10 @@ SHORT_NUMBER = 5
 
 
 def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
-    """Everyone in the gradebook, the folders and the roster, by id; a roster that is not named is roster.csv, if it is
-    there. Raises CommandError for a named one that cannot be read."""
+    """Return everyone in the gradebook, the folders and the roster, by id.
+
+    A roster that is not named is roster.csv, if it is there. Raises CommandError for a roster that cannot be read.
+    """
     found = {name: Person(name) for name in _folders(course)}
     with gradebook.opened(course.directory) as book:
         for one in book.students:
@@ -34,7 +36,7 @@ def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
 
 
 def whole(person: Person) -> set[str]:
-    """The texts that name this person and nobody else: id, e-mail, long numbers, the full name as lists write it."""
+    """Return the texts that name this person and nobody else: id, e-mail, long numbers, full name as lists write it."""
     words = person.name.split()
     turned = {" ".join(words[at:] + words[:at]) for at in range(len(words))} if len(words) > 1 else set()
     names = (
@@ -45,7 +47,7 @@ def whole(person: Person) -> set[str]:
 
 
 def telling(person: Person) -> set[str]:
-    """Those of the texts that say in any text whom they mean; "a", "01" or "7" stand everywhere and mean nobody."""
+    """Return those of the texts of `whole` that name a person in any text: "a", "01" or "7" stand everywhere."""
     return {
         text for text in whole(person) if len(text) >= (SHORT_NUMBER if text.isdigit() else 2 if _is_wide(text) else 3)
     }
@@ -57,20 +59,20 @@ def _is_wide(text: str) -> bool:
 
 
 def parts(person: Person) -> set[str]:
-    """The texts that may name others too, or nobody: the words of the name, and the e-mail's beginning."""
+    """Return the texts that may name others too, or nobody: the words of the name, and the e-mail's beginning."""
     words = {word for word in re.split(r"[\s,.]+", person.name) if len(word) > 1}
     local = person.email.partition("@")[0]
     return words | set(map(plain, words)) | ({local} if len(local) > 2 else set())
 
 
 def plain(text: str) -> str:
-    """Without accents: how a keyboard or a file name may write it."""
+    """Return a text without accents, as a keyboard or a file name may write it."""
     letters = unicodedata.normalize("NFD", text)
     return unicodedata.normalize("NFC", "".join(one for one in letters if not unicodedata.combining(one)))
 
 
 def pattern(texts: Iterable[str]) -> re.Pattern[str]:
-    """What finds any of these texts where it stands as a word of its own, in small or capital letters."""
+    """Return a pattern for any of these texts where it is a word of its own, in small or capital letters."""
     longest_first = sorted(texts, key=lambda text: (-len(text), text))
     return re.compile("|".join(map(_word, longest_first)) or r"(?!)", re.IGNORECASE)
 
@@ -107,7 +109,7 @@ def _roster(course: Course, file: Path | None) -> tuple[Person, ...]:
 
 
 def shared(people: Mapping[str, Person]) -> set[str]:
-    """The texts, in small letters, that stand for more than one of these people."""
+    """Return the texts, in small letters, that stand for more than one of these people."""
     seen: set[str] = set()
     twice: set[str] = set()
     for person in people.values():

@@ -11,7 +11,7 @@ from unrolled.cli import CommandError, Subparsers, checkout
 
 
 def add(subparsers: Subparsers) -> None:
-    """The entry point through which the `unrolled` command finds these two."""
+    """Add the `unrolled pseudonymous` and `unrolled forget` commands: the entry point through which they are found."""
     hidden = subparsers.add_parser(
         "pseudonymous", help="write scores, records and notebooks of the class without names"
     )

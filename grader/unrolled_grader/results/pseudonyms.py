@@ -69,13 +69,13 @@ class Scrubber:
     """Words that name a student and stay, because the course uses them."""
 
     def text(self, text: str) -> str:
-        """Without names, and without times of day."""
+        """Return a text without names, and without times of day."""
         text = text.encode("utf-8", "replace").decode()  # half a character could not be written
         text = TIME.sub(lambda found: found["day"], unicodedata.normalize("NFC", text))
         return self.names.sub(lambda found: self.pseudonyms[found[0].casefold()], text)
 
     def data(self, data: Any) -> Any:
-        """Take names and times of day out of every text in plain data, keys too."""
+        """Return plain data with names and times of day taken out of every text in it, keys too."""
         if isinstance(data, str):
             return self.text(data)
         if isinstance(data, int | float) and self.text(str(data)) != str(data):
@@ -88,7 +88,8 @@ class Scrubber:
 def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[int, tuple[str, ...]]:
     """Write the class to `folder`, which must not be there or be empty.
 
-    Returns the number of students, and the names that stay because the course uses them as words. Raises CommandError.
+    Returns the number of students, and the names that stay because the course uses them as words. Raises CommandError,
+    and writes nothing, if `folder` holds something or names would be left.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"{folder} is there already: name a new folder")
@@ -110,7 +111,7 @@ def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[i
 
 
 def key(grades: Path) -> bytes:
-    """The instructor's secret, made when it is first asked for. Raises CommandError for one that was cut short."""
+    """Return the instructor's secret, made on first use. Raises CommandError for one that is damaged."""
     file = grades / KEY
     grades.mkdir(parents=True, exist_ok=True)
     if not file.exists():
@@ -126,7 +127,7 @@ def key(grades: Path) -> bytes:
 
 
 def names(secret: bytes, students: Iterable[str]) -> dict[str, str]:
-    """A pseudonym for each id."""
+    """Return a pseudonym for each id."""
     return {student: _name(secret, student) for student in students}
 
 
@@ -136,7 +137,7 @@ def _name(secret: bytes, student: str) -> str:
 
 
 def scrubber(known: Mapping[str, Person], pseudonyms: Mapping[str, str], words: set[str]) -> Scrubber:
-    """What takes these people out of texts, but for the words that the course uses."""
+    """Return what takes these people out of texts, but for the words that the course uses."""
     several, chosen, left = people.shared(known), {}, set()
     for student, person in known.items():
         for text in people.whole(person) | people.parts(person):
@@ -149,7 +150,7 @@ def scrubber(known: Mapping[str, Person], pseudonyms: Mapping[str, str], words: 
 
 
 def vocabulary(course: Course) -> set[str]:
-    """The words of the lessons as they are handed out, and Python's own, in small letters."""
+    """Return the words of the lessons as they are handed out, and Python's own, in small letters."""
     words = {*keyword.kwlist, *dir(builtins)}
     for lesson in course.lessons():
         for cell in gradebook.released(course.directory, lesson).cells:
@@ -158,7 +159,7 @@ def vocabulary(course: Course) -> set[str]:
 
 
 def remaining(folder: Path, known: Mapping[str, Person], left: Iterable[str] = ()) -> list[str]:
-    """Files that still hold an id, a full name, an e-mail or a number of somebody, in name or content."""
+    """Return files that still hold an id, a full name, an e-mail or a number of somebody, in name or content."""
     stay = {text.casefold() for text in left}
     texts = {text for person in known.values() for text in people.telling(person) if text.casefold() not in stay}
     finder, found = people.pattern(texts), []
@@ -170,7 +171,7 @@ def remaining(folder: Path, known: Mapping[str, Person], left: Iterable[str] = (
 
 
 def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:
-    """A notebook's texts and exercises' marks, and nothing else of it."""
+    """Return a notebook with the texts and exercises' marks of this one, and nothing else of it."""
     cells = []
     for number, cell in enumerate(notebook.cells):
         marks = {"nbgrader": scrub.data(cell.metadata["nbgrader"])} if "nbgrader" in cell.metadata else {}
@@ -189,7 +190,7 @@ def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:
 
 
 def anonymous(kept: Record, pseudonym: str, scrub: Scrubber) -> dict[str, Any]:
-    """A record as plain data, without seeds and without what would let its notebook be found."""
+    """Return a record as plain data, without seeds and without what would let its notebook be found."""
     data = record.to_dict(kept) | {"student": pseudonym, "digest": "", "seeds": []}
     data["key"] = data["key"] | {"submission": ""}
     found: dict[str, Any] = scrub.data(data) | {"date": TIME.sub(r"\g<day>", kept.date)}

@@ -69,12 +69,15 @@ def note(
 
 
 def parts(kept: Record) -> Parts:
-    """What stands for each part of a submission, from its record."""
+    """Return what stands for each part of a submission, from its record."""
     return {score.part: Part(score.points, score.verdict, kept.digest, kept.key.specs) for score in kept.scores}
 
 
 def differences(before: Parts, after: Parts, reason: str, *, forced: bool) -> Iterator[tuple[str, str, str, str]]:
-    """The lines (part, before, after, reason) of one submission; none for its first grading."""
+    """Yield the lines (part, before, after, reason) of one submission; none for its first grading.
+
+    Where it was `forced` and no points changed, there is one line for all parts.
+    """
     if not before:
         return
     nothing = Part(0.0, "", "", "")

@@ -58,14 +58,14 @@ HOW = (
 
 
 def write(grades: Path, records: Iterable[Record]) -> Path:
-    """Make grades/report.html from these records."""
+    """Write grades/report.html from these records, and return its path."""
     file = grades / "report.html"
     record.replace_file(file, page(records))
     return file
 
 
 def page(records: Iterable[Record]) -> str:
-    """The report as one HTML document."""
+    """Return the report as one HTML document."""
     found = tally(records)
     body = "".join(_sections(found)) if found.submissions else "<p>Nothing has been graded yet.</p>"
     return document("Class report", STYLE + figures.BAR_STYLE, f"{_stamp(found)}<h1>Class report</h1>{body}")

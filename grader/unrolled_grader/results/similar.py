@@ -9,7 +9,7 @@ from unrolled.cli import CommandError, Subparsers, checkout
 
 
 def add(subparsers: Subparsers) -> None:
-    """The `unrolled similar` command."""
+    """Add the `unrolled similar` command."""
     parser = subparsers.add_parser(
         "similar", help="show near-copies across the class side by side, for a person to read"
     )
