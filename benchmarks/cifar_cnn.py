@@ -35,7 +35,7 @@ SOURCE_ACCURACY = {16: 0.7385, 64: 0.7592, 256: 0.7599}
 
 
 def source_b(channels: int = 16, widths: tuple[float | None, float | None] = (None, None)) -> nn.Sequential:
-    """Source B's network. widths: of the first weights, in the convolution and the dense layers."""
+    """Return source B's network. `widths`: of the first weights, in the convolution and the dense layers."""
     convolution, dense = widths
     return nn.Sequential(
         nn.Conv2d(channels, 5, weight_scale=convolution),
@@ -57,7 +57,7 @@ def peer(parameters: Any) -> torch.optim.Optimizer:
 
 
 def step_row(channels: int, chosen: Any) -> dict[str, Any]:
-    """One training step."""
+    """Measure one training step, and return its row."""
     case = twins.Case(partial(source_b, channels), ours, peer, IMAGE, BATCH, steps=max(1, 160 // channels))
     found = twins.row(f"cifar step, {channels} channels", case, chosen)
     steps = TRAIN // BATCH
@@ -66,7 +66,7 @@ def step_row(channels: int, chosen: Any) -> dict[str, Any]:
 
 
 def whitened() -> tuple[data.Dataset, data.Dataset, data.Dataset]:
-    """The images to train, to validate and to test."""
+    """Return the images to train, to validate and to test, ZCA-whitened."""
     train, test = data.cifar10()
     parts = train.images[:TRAIN], train.images[TRAIN:], test.images
     labels = train.labels[:TRAIN], train.labels[TRAIN:], test.labels
@@ -75,7 +75,7 @@ def whitened() -> tuple[data.Dataset, data.Dataset, data.Dataset]:
 
 
 def accuracy_row(channels: int, parts: tuple[data.Dataset, ...]) -> dict[str, Any]:
-    """Accuracy after 2 epochs, and their seconds."""
+    """Train for 2 epochs; return a row with accuracy and seconds."""
     train, validation, test = parts
     network = source_b(channels)
     start = time.perf_counter()
@@ -93,7 +93,7 @@ def accuracy_row(channels: int, parts: tuple[data.Dataset, ...]) -> dict[str, An
 
 
 def accuracy_rows(channels: tuple[int, ...]) -> list[dict[str, Any]]:
-    """A row for each number of channels; a word instead where the data is absent."""
+    """Return a row for each number of channels; a row that says so where the data is absent."""
     if not any(entry.ready() for entry in data.available() if entry.name == "cifar10"):
         return [{"name": f"cifar accuracy after {EPOCHS} epochs", "absent": "not here: unrolled data fetch cifar10"}]
     parts = whitened()
@@ -101,7 +101,7 @@ def accuracy_rows(channels: tuple[int, ...]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Steps, then accuracies."""
+    """Measure the steps, then the accuracies."""
     parser = common.parser(__doc__)
     parser.add_argument("--all-channels", action="store_true", help="accuracy with 64 and 256 channels, too: minutes")
     chosen = parser.parse_args()

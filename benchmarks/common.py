@@ -35,12 +35,12 @@ Times = dict[str, list[float]]
 
 
 def options(description: str | None, arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """--quick, --json FILE, --threads N."""
+    """Parse --quick, --json FILE, --threads N."""
     return parser(description).parse_args(arguments)
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """What reads these options; a benchmark may add its own."""
+    """Return what reads --quick, --json FILE and --threads N; a benchmark may add its own options."""
     reader = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     reader.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a record")
     reader.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
@@ -77,7 +77,7 @@ def apart(processes: Mapping[str, Apart], rounds: int, patience: float) -> tuple
 
 
 def quietest(one_round: Callable[[], Times], rounds: int, patience: float) -> tuple[Times, float]:
-    """The times of `rounds` rounds, and the largest share of the machine that other processes took during one of them.
+    """Return the times of `rounds` rounds, and the largest share of the machine that other processes took in one.
 
     Rounds that others disturbed are measured again for up to `patience` seconds; then the least disturbed ones count.
     """
@@ -94,14 +94,14 @@ def quietest(one_round: Callable[[], Times], rounds: int, patience: float) -> tu
 
 
 def seconds(step: Step) -> float:
-    """Wall seconds of one call."""
+    """Return the wall seconds of one call."""
     start = time.perf_counter()
     step()
     return time.perf_counter() - start
 
 
 def compared(times: Times, ours: str = "ours", peer: str = "peer") -> dict[str, float]:
-    """Medians of both sides and of their paired ratios: {"ours_s", "peer_s", "ratio"}."""
+    """Return the medians of both sides and of their paired ratios: {"ours_s", "peer_s", "ratio"}."""
     return {
         "ours_s": statistics.median(times[ours]),
         "peer_s": statistics.median(times[peer]),
@@ -124,7 +124,7 @@ class Apart:
         self.peak_mb: float | None = self._here.recv()
 
     def turn(self) -> float:
-        """Median seconds of `CALLS` calls over there, after one that does not count."""
+        """Return the median seconds of `CALLS` calls over there, after one that does not count."""
         self._here.send("turn")
         return float(self._here.recv())
 
@@ -143,7 +143,7 @@ def finish(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packag
 
 
 def save(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> None:
-    """With --json, write the record."""
+    """Write the record, if --json asks for it."""
     if chosen.json:
         record = {
             "command": command(),
@@ -157,7 +157,7 @@ def save(chosen: argparse.Namespace, rows: Sequence[Mapping[str, Any]], packages
 
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """One line a row, one column a key."""
+    """Print one line a row, one column a key."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     lines = [keys, *([_text(row.get(key)) for key in keys] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -167,7 +167,7 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory and system; nothing that names the machine itself."""
+    """Return processor, cores, memory in GB and system; nothing that names the machine itself."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None
     return {
         "processor": device.describe()["cpu"],
@@ -178,24 +178,27 @@ def machine() -> dict[str, Any]:
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Python's version and those of installed packages."""
+    """Return Python's version and those of installed packages."""
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
 
 
 def record_file(name: str) -> Path:
-    """Where the record NAME.json lies: with the library if lessons quote it, else in benchmarks/results/."""
+    """Return where the record NAME.json lies: with the library if lessons quote it, else in benchmarks/results/."""
     quoted = ROOT / "lib" / "unrolled" / "records" / f"{name}.json"
     return quoted if quoted.exists() else ROOT / "benchmarks" / "results" / f"{name}.json"
 
 
 def command() -> str:
-    """How this program was called, with paths from the root of the project; the record's own is where records lie."""
+    """Return how this program was called, with paths from the root of the project.
+
+    The record's own path is where records lie, whatever was given.
+    """
     words = [str(record_file(Path(word).stem)) if word.endswith(".json") else word for word in sys.argv[1:]]
     return " ".join(["python", _from_root(sys.argv[0]), *map(_from_root, words)])
 
 
 def commit() -> str | None:
-    """The commit that was measured, where git knows it."""
+    """Return the commit that was measured, None where git does not know it."""
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
 

@@ -45,7 +45,7 @@ class Case:
         return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel}{padded}"
 
     def arrays(self, images: int | None = None) -> tuple[Any, ...]:
-        """x, weight, bias, and a gradient to send back; fewer images if asked."""
+        """Return x, weight, bias, and a gradient to send back, all float32; fewer images if asked."""
         rng = np.random.default_rng(0)
         n, c, h, w = self.x_shape
         n = images or n
@@ -63,13 +63,13 @@ CASES = (
 
 
 def ours(x: Any, weight: Any, bias: Any, grad: Any, padding: int) -> tuple[Any, ...]:
-    """One step of the library."""
+    """Run one step of the library; return output and gradients."""
     y = ops.conv2d(x, weight, bias, padding=padding)
     return y, *ops.conv2d_backward(grad, x, weight, padding=padding)
 
 
 def peer(x: Any, weight: Any, bias: Any, grad: Any, padding: int) -> tuple[Any, ...]:
-    """One step of PyTorch."""
+    """Run one step of PyTorch; return output and gradients as NumPy arrays."""
     inputs: list[Any] = [torch.from_numpy(array).requires_grad_() for array in (x, weight, bias)]
     y = torch.nn.functional.conv2d(inputs[0], inputs[1], inputs[2], padding=padding)
     torch.autograd.backward(y, torch.from_numpy(grad))
@@ -80,20 +80,20 @@ SIDES: dict[str, Callable[..., tuple[Any, ...]]] = {"ours": ours, "peer": peer}
 
 
 def limit_threads(threads: int) -> None:
-    """NumPy's BLAS and PyTorch, from now on."""
+    """Limit the threads of NumPy's BLAS and of PyTorch, from now on."""
     threadpoolctl.threadpool_limits(threads)
     torch.set_num_threads(threads)
 
 
 def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
-    """The step of one side, and the same step on one image."""
+    """Return the step of one side, and the same step on one image."""
     limit_threads(threads)
     function, arrays, one_image = SIDES[side], case.arrays(), case.arrays(1)
     return lambda: function(*arrays, padding=case.padding), lambda: function(*one_image, padding=case.padding)
 
 
 def check(case: Case) -> None:
-    """Stop unless both sides compute the same."""
+    """Exit unless both sides compute the same."""
     names = ("y", "grad_x", "grad_weight", "grad_bias")
     x, weight, bias, grad = case.arrays()
     for name, a, b in zip(names, *(side(x, weight, bias, grad, case.padding) for side in SIDES.values()), strict=True):
@@ -102,7 +102,7 @@ def check(case: Case) -> None:
 
 
 def row(case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one case, in one process and apart."""
+    """Measure one case, in one process and apart; return its row."""
     rounds, patience = (3, 0.0) if chosen.quick else (15, 45.0)
     check(case)
     steps = {side: make(side, case, chosen.threads)[0] for side in SIDES}

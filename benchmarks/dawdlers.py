@@ -148,13 +148,13 @@ GROWING = 0.75
 
 
 def answer(seconds: float, stall: str, growing: float) -> str:
-    """The source of an answer whose calls take so many seconds of CPU time."""
+    """Return the source of an answer whose calls take so many seconds of CPU time."""
     names = f"import numpy as np\nWORK, MOVED, GROWING, FIRST = {seconds!r}, {growing!r}, {growing!r}, 8\n"
     return f"{names}{BASE}{stall}\n"
 
 
 def judged(source: str) -> tuple[str, float, list[str]]:
-    """Verdict and points for speed, and what each measurement said."""
+    """Judge an answer; return verdict and points for speed, and what each measurement said."""
     nb = new_notebook(cells=[_cell(source, CHECK), _cell(f"check.{CHECK}({CHECK})", f"check_{CHECK}")])
     specs = {CHECK: checks.lessons()[LESSON][CHECK]}
     right, speed = judge(Submission("benchmark", LESSON, nb, specs)).scores
@@ -170,7 +170,7 @@ def _cell(source: str, name: str) -> Any:
 
 
 def allowed_seconds() -> float:
-    """CPU seconds of a call that is just as fast as asked: the baseline's over the factor, in one thread."""
+    """Return the CPU seconds of a call as fast as asked, no faster: the baseline's over the factor, in one thread."""
     from threadpoolctl import threadpool_limits
 
     speed = checks.lessons()[LESSON][CHECK].speed
@@ -186,7 +186,7 @@ def allowed_seconds() -> float:
 
 
 def rows(beside: int, share: float, names: list[str]) -> Iterator[dict[str, Any]]:
-    """A row a way, the control first."""
+    """Yield a row a way, the control first."""
     allowed = allowed_seconds()
     where = "quiet" if beside == 0 else f"beside {beside} busy processes"
     with busy(beside):
@@ -197,7 +197,7 @@ def rows(beside: int, share: float, names: list[str]) -> Iterator[dict[str, Any]
 
 
 def row(name: str, source: str, share: float) -> dict[str, Any]:
-    """What one answer earned."""
+    """Judge one answer, print and return what it earned."""
     started = time.monotonic()
     verdict, points, outcomes = judged(source)
     seconds = round(time.monotonic() - started, 1)

@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def hand_in(root: Path, students: int) -> None:
-    """A course, in which every second student changed nothing."""
+    """Make a course in which every second student changed nothing."""
     make_course(root, LESSON, students)
     untouched = nbformat.read(root / "notebooks" / LESSON / f"{LESSON}.ipynb", as_version=4)
     for folder in sorted((root / "grader" / "submitted").iterdir())[::2]:
@@ -74,7 +74,10 @@ def command(jobs: int) -> list[str]:
 
 
 def graded_under_fire(root: Path, kills: int, jobs: int) -> tuple[Counter[str], float]:
-    """Grade until a run comes to its end; how many processes of each kind were killed meanwhile, and the seconds."""
+    """Grade until a run comes to its end, while processes are killed.
+
+    Returns how many of each kind were killed, and the seconds.
+    """
     victims: Counter[str] = Counter()
     started = time.perf_counter()
     while True:
@@ -94,7 +97,7 @@ def graded_under_fire(root: Path, kills: int, jobs: int) -> tuple[Counter[str], 
 
 
 def processes(coordinator: int) -> list[tuple[str, int]]:
-    """The processes below the coordinator, itself among them, by what they are."""
+    """Return the processes below the coordinator, itself among them, as (kind, process id)."""
     listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listed.splitlines() if len(line.split(None, 2)) == 3]
     below, found = {coordinator}, [("coordinator", coordinator)]
@@ -107,20 +110,23 @@ def processes(coordinator: int) -> list[tuple[str, int]]:
 
 
 def kind_of(arguments: str) -> str:
-    """What a process is, by its command line. A worker in a box has the warm process's, and the box's for a parent."""
+    """Return what a process is, by its command line: "pool", "warm" or "worker".
+
+    A worker in a box has the warm process's command line, and the box's for a parent.
+    """
     if "from multiprocessing" in arguments:
         return "pool"
     return "warm" if "zygote.main" in arguments and "bwrap" not in arguments else "worker"
 
 
 def scores(root: Path) -> set[tuple[Any, ...]]:
-    """Every row of scores.csv that there would be, without what names this machine."""
+    """Return every row of scores.csv that there would be, without what names this machine."""
     found = record.load_all(root / "grades")
     return {(kept.student, score.part, score.points, score.verdict) for kept in found for score in kept.scores}
 
 
 def graded_twice(root: Path) -> int:
-    """Submissions of which an earlier result was replaced."""
+    """Return the number of submissions of which an earlier result was replaced."""
     with closing(sqlite3.connect(root / "grades" / record.TABLE)) as table:
         (count,) = table.execute("SELECT count(*) FROM earlier").fetchone()
     return int(count)

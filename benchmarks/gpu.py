@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """--only, and what every benchmark takes."""
+    """Return what reads --only, and what every benchmark takes."""
     reader = common.parser(description)
     reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
     return reader
@@ -100,7 +100,7 @@ FOUND: list[Row] = []
 
 
 def guarded(name: str, section: Callable[[], list[Row]]) -> list[Row]:
-    """The rows of a section, or its error as one."""
+    """Return the rows of a section, or its error as one."""
     try:
         return section()
     except Exception as error:
@@ -109,7 +109,7 @@ def guarded(name: str, section: Callable[[], list[Row]]) -> list[Row]:
 
 
 def machine() -> dict[str, Any]:
-    """What ran: the GPU, its driver, CUDA, and the host."""
+    """Return what ran: the GPU, its driver, CUDA, and the host."""
     from unrolled import device
 
     facts = device.describe()
@@ -117,7 +117,7 @@ def machine() -> dict[str, Any]:
 
 
 def driver() -> str | None:
-    """The version of the driver as NVIDIA names it."""
+    """Return the version of the driver as NVIDIA names it, None where nvidia-smi does not tell."""
     import subprocess
 
     asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]

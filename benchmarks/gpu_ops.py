@@ -22,7 +22,7 @@ View = dict[str, Any]  # {"shape", "strides", "dtype"}
 
 
 class Recorder:
-    """A simulated GPU that writes down what it is asked to launch."""
+    """A simulated GPU that records what it is asked to launch."""
 
     def __init__(self, machine: Any) -> None:
         self._machine = machine
@@ -42,7 +42,10 @@ def _plain(x: Any) -> Any:
 
 
 def issued(case: Any) -> list[Row]:
-    """What one training step launches, after the first, which makes memory: with a look for the right answers."""
+    """Return what one training step launches: the second one, since the first makes memory.
+
+    The step counts the right answers, too.
+    """
     from unrolled import simgpu
     from unrolled.simgpu import current
 
@@ -64,7 +67,7 @@ def issued(case: Any) -> list[Row]:
 
 
 def rows(cases: Any) -> list[Row]:
-    """A row for each distinct launch of these steps."""
+    """Return a row for each distinct launch of these steps."""
     found: dict[str, Row] = {}
     for case in cases:
         for launch in issued(case):
@@ -92,7 +95,7 @@ def _word(x: Any) -> str:
 
 
 def measured(row: Row) -> Row:
-    """{"host_us", "device_us"}, or {"error"} where it cannot be replayed."""
+    """Return {"host_us", "device_us"}, in microseconds, or {"error"} where the launch cannot be replayed."""
     import gpu_timing as timing
 
     try:
@@ -102,7 +105,7 @@ def measured(row: Row) -> Row:
 
 
 def replay(row: Row) -> Callable[[], Any]:
-    """The same work as a call of CuPy."""
+    """Return a function that does a launch's work on CuPy."""
     import cupy as cp
 
     from unrolled import kernels
@@ -152,7 +155,7 @@ def _array(x: Any) -> Any:
 
 
 def main() -> None:
-    """Measure them all."""
+    """Measure all operations."""
     import gpu
     import gpu_steps
 

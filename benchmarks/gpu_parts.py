@@ -19,7 +19,10 @@ FILL_SOURCE = {"quadratic": "9,500 us", "mask": "16.3 us"}
 
 
 def pooling_rows() -> list[Row]:
-    """Source A's statement, its repair, and the source's: at batch 8, 15,680 windows of 4 places each."""
+    """Measure pooling's three fills at batch 8: source A's statement, its repair, and the source's mask.
+
+    There are 15,680 windows of 4 places each. Raises ArithmeticError if mask and index differ.
+    """
     n = 8 * 10 * 14 * 14
     rng = np.random.default_rng(0)
     places, grad = cp.asarray(rng.integers(0, 4, n)), cp.asarray(rng.random(n, dtype=np.float32))
@@ -57,7 +60,7 @@ def pooling_rows() -> list[Row]:
 
 
 def transfer_rows() -> list[Row]:
-    """Between host and device: pageable and pinned memory, until the copy is done."""
+    """Measure copies between host and device, in pageable and pinned memory, until the copy is done."""
     rows = []
     for size in SIZES:
         device = cp.empty(size, "uint8")
@@ -79,7 +82,7 @@ def transfer_rows() -> list[Row]:
 
 
 def ceiling_rows() -> list[Row]:
-    """The fastest copy and matrix product: what a roofline is made of."""
+    """Measure the fastest copy and matrix product: what a roofline is made of."""
     rows = []
     for size in (64_000_000, 2_000_000_000):
         a, b = cp.ones(size // 4, "float32"), cp.empty(size // 4, "float32")
@@ -98,7 +101,7 @@ def ceiling_rows() -> list[Row]:
 
 
 def launch_rows() -> list[Row]:
-    """Host and device microseconds of each kind of call on arrays so small that only the launch counts."""
+    """Measure each kind of call on arrays so small that only the launch counts: microseconds of host and device."""
     x, y, out = cp.ones((64, 64), "float32"), cp.ones((64, 64), "float32"), cp.empty((64, 64), "float32")
     index, mask, big = cp.arange(64), x > 0, cp.ones(1_000_000, "float32")
     mine = cp.ElementwiseKernel("T a, T b", "T c", "c = a * b + 1", "course_fused")

@@ -42,7 +42,7 @@ class Case:
     checked: Callable[[], nn.Sequential] | None = None  # the network without what is random
 
     def batches(self, module: Any) -> Any:
-        """Random images and labels on the device: a step takes as long as on real ones."""
+        """Return random images and labels on the device: a step takes as long as on real ones."""
         rng = np.random.default_rng(0)
         images = rng.random((BATCHES, self.batch, *self.image), dtype=np.float32)
         labels = rng.integers(0, 10, (BATCHES, self.batch))
@@ -76,7 +76,7 @@ SOURCE_B = (
 
 
 def ours(case: Case) -> Callable[[], Any]:
-    """A step of the library on CuPy."""
+    """Return a step of the library on CuPy."""
     network, optimizer = case.network().build(case.image, cp), case.ours()
     batches = itertools.cycle(case.batches(cp))
 
@@ -88,7 +88,7 @@ def ours(case: Case) -> Callable[[], Any]:
 
 
 def peer(case: Case) -> Callable[[], Any]:
-    """A step of PyTorch, eager, with its default optimizer for a GPU (several tensors a launch)."""
+    """Return a step of PyTorch, eager, with its default optimizer for a GPU (several tensors a launch)."""
     network = twins.twin(case.network().build(case.image)).cuda()
     optimizer = case.peer(network.parameters())
     batches = itertools.cycle([(torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()) for x, y in case.batches(np)])
@@ -103,7 +103,7 @@ def peer(case: Case) -> Callable[[], Any]:
 
 
 def check(case: Case) -> None:
-    """Raise unless loss and gradients on CuPy are those of PyTorch on the GPU."""
+    """Raise ArithmeticError unless loss and gradients on CuPy are those of PyTorch on the GPU."""
     make = case.checked or case.network
     images, labels = case.batches(np)[0]
     network = make().build(case.image, cp)
@@ -121,7 +121,10 @@ def check(case: Case) -> None:
 
 
 def row(case: Case, rounds: int) -> Row:
-    """Seconds of a step on both sides, the host's and the device's share of ours, launches and memory of ours."""
+    """Measure a step: seconds on both sides; the host's and the device's share, launches and memory of ours.
+
+    Returns one row; loss and gradients are compared first.
+    """
     check(case)
     steps = {"ours": ours(case), "peer": peer(case)}
     found = common.compared(timing.side_by_side(steps, calls=40, rounds=rounds))
@@ -134,7 +137,7 @@ def row(case: Case, rounds: int) -> Row:
 
 
 def peak_mb(case: Case) -> float:
-    """The most that two steps of a fresh network take from a memory pool of their own; their batches included."""
+    """Return the MB that two steps of a fresh network take from a memory pool of their own; their batches included."""
     pool = cp.cuda.MemoryPool()
     with cp.cuda.using_allocator(pool.malloc):
         step = ours(case)
@@ -145,7 +148,7 @@ def peak_mb(case: Case) -> float:
 
 
 def launches(step: Callable[[], Any]) -> int | None:
-    """Kernels that a step launches, as PyTorch's profiler sees them; None where it sees none."""
+    """Return the number of kernels that a step launches, as PyTorch's profiler sees them; None where it sees none."""
     try:
         names = traced(step)
     except Exception:  # the profiler is not the point of the row
@@ -154,7 +157,7 @@ def launches(step: Callable[[], Any]) -> int | None:
 
 
 def traced(step: Callable[[], Any]) -> list[str]:
-    """Names of what the device does in a step."""
+    """Return the names of what the device does in a step."""
     kinds = torch.profiler.ProfilerActivity
     timing.synchronize()
     with torch.profiler.profile(activities=[kinds.CUDA]) as profile:
@@ -164,7 +167,7 @@ def traced(step: Callable[[], Any]) -> list[str]:
 
 
 def layer_rows(case: Case) -> list[Row]:
-    """The step drilled down: forward and backward of each layer, loss, update; host and device microseconds."""
+    """Measure forward and backward of each layer, loss and update of a step: microseconds of host and device."""
     network, optimizer = case.network().build(case.image, cp), case.ours()
     x, labels = case.batches(cp)[0]
     network.loss_and_scores(x, labels)
@@ -187,7 +190,7 @@ def layer_rows(case: Case) -> list[Row]:
 
 
 def cpu_rows(gpu: list[Row]) -> list[Row]:
-    """Source B's channels on the CPU of the same machine, beside the GPU's time."""
+    """Measure source B's channels on the CPU of the same machine, and put the GPU's time beside it."""
     rows = []
     for case in SOURCE_B[:3]:
         network, optimizer = case.network().build(case.image), case.ours()

@@ -23,7 +23,7 @@ extern "C" __global__ void spin(long long cycles) {
 
 @cache
 def spinner() -> Any:
-    """A kernel that keeps the device busy, so that the host gets ahead of it."""
+    """Return a kernel that keeps the device busy, so that the host gets ahead of it."""
     return cp.RawKernel(SPIN, "spin")
 
 
@@ -37,7 +37,10 @@ def seconds_between(first: Any, last: Any) -> float:
 
 
 def block(step: Step, calls: int) -> float:
-    """Seconds of one call, from `calls` calls in a row: by events, so whatever is slower counts, host or device."""
+    """Return the seconds of one call, from `calls` calls in a row.
+
+    They are timed by events, so whatever is slower counts, host or device.
+    """
     synchronize()
     first, last = cp.cuda.Event(), cp.cuda.Event()
     first.record()
@@ -48,7 +51,7 @@ def block(step: Step, calls: int) -> float:
 
 
 def side_by_side(steps: Mapping[str, Step], calls: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds of a call of each side, `rounds` times: in turn, in random order."""
+    """Return the seconds of a call of each side, `rounds` times: in turn, in random order."""
     for step in steps.values():
         for _ in range(max(WARM_UP, calls // 4)):
             step()
@@ -60,7 +63,7 @@ def side_by_side(steps: Mapping[str, Step], calls: int, rounds: int) -> dict[str
 
 
 def host_seconds(step: Step, calls: int = 50, rounds: int = 7) -> float:
-    """What the host needs to issue a call: it never waits, as long as the queue has room."""
+    """Return the seconds that the host needs to issue a call: it never waits, as long as the queue has room."""
     for _ in range(WARM_UP):
         step()
     found = []
@@ -75,9 +78,9 @@ def host_seconds(step: Step, calls: int = 50, rounds: int = 7) -> float:
 
 
 def device_seconds(step: Step, host: float, calls: int = 40, rounds: int = 5) -> float:
-    """What the device needs for a call: the host issues all of them while a kernel keeps the device busy.
+    """Return the seconds that the device needs for a call, with the gap between two kernels.
 
-    `host` is `host_seconds(step)`. Includes the gap between two kernels.
+    The host issues all of them while a kernel keeps the device busy. `host` is `host_seconds(step)`.
     """
     cycles = int(2e9 * (2 * calls * host + 300e-6))
     found = []
@@ -94,6 +97,6 @@ def device_seconds(step: Step, host: float, calls: int = 40, rounds: int = 5) ->
 
 
 def costs(step: Step) -> dict[str, float]:
-    """{"host_us", "device_us"} of a call that does not wait."""
+    """Return {"host_us", "device_us"}, in microseconds, of a call that does not wait."""
     host = host_seconds(step)
     return {"host_us": 1e6 * host, "device_us": 1e6 * device_seconds(step, host)}

@@ -39,14 +39,14 @@ class Best:
 
 
 def trained(network: nn.Sequential, train: data.Dataset, epochs: int, batch: int, optimizer: Any, **more: Any) -> Row:
-    """Train; the seconds and the last loss of the epochs. The first also compiles the kernels."""
+    """Train; return the seconds and the last loss of the epochs. The first also compiles the kernels."""
     history = network.fit(train, epochs=epochs, batch_size=batch, optimizer=optimizer, progress=False, **more)
     seconds = {"ours_s": statistics.median(history.seconds), "total_s": sum(history.seconds)}
     return seconds | {"epochs": epochs, "train_loss": history.loss[-1]}
 
 
 def mnist_rows() -> list[Row]:
-    """Seconds of an epoch, and the accuracy after five."""
+    """Measure the seconds of an epoch, and the accuracy after five."""
     if not ready("mnist"):
         return [
             {"section": "training", "name": "mnist epoch", "absent": "MNIST is not here: unrolled data fetch mnist"}
@@ -63,7 +63,7 @@ def mnist_rows() -> list[Row]:
 
 
 def cifar_rows() -> list[Row]:
-    """Seconds of an epoch by channels, and the accuracy: the validation images choose among fifty epochs."""
+    """Measure an epoch's seconds by channels, and the accuracy: validation images choose among fifty epochs."""
     if not ready("cifar10"):
         return [{"section": "training", "name": "cifar epoch", "absent": "not here: unrolled data fetch cifar10"}]
     train, validation, test = map(on_gpu, cifar_cnn.whitened())

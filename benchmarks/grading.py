@@ -98,7 +98,7 @@ def main() -> int:
 
 
 def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -> dict[str, Any]:
-    """One row: both sides on a class of their own."""
+    """Grade a class on each side, of its own; return one row."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         root, plain = Path(folder, "ours"), Path(folder, "nbgrader")
         make_course(root, lesson, students, small)
@@ -122,13 +122,13 @@ def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -
 
 
 def row_name(what: str, lesson: str, students: int, small: bool) -> str:
-    """A stable name: a class of another size than usual says so."""
+    """Return a stable name; that of a class of another size than usual says so."""
     size = "" if students == CLASS else f", class of {students}"
     return f"grading, {what}, {lesson}{', exercises only' if small else ''}{size}"
 
 
 def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
-    """A row for a class of one with next to nothing to run, and a row for each of the parts."""
+    """Return a row for a class of one with next to nothing to run, and a row for each of the parts."""
     whole = compared(lesson, 1, False, jobs, small=True) | {"name": "grading, start-up"}
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         root = Path(folder, "ours")
@@ -143,7 +143,7 @@ def started_up(lesson: str, jobs: int) -> list[dict[str, Any]]:
 
 
 def part(root: Path, lesson: str, name: str, code: str) -> tuple[float, float]:
-    """Seconds of the clock and of the processor that one of the parts takes, in a process of its own."""
+    """Return the seconds of the clock and of the processor that one of the parts takes, in a process of its own."""
     if name == "a new gradebook":
         (root / "grader" / "gradebook.db").unlink(missing_ok=True)
     command = [sys.executable, "-c", TIMED + code, lesson]
@@ -153,13 +153,13 @@ def part(root: Path, lesson: str, name: str, code: str) -> tuple[float, float]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What every command is started with: Python keeps compiled modules, as it does by itself."""
+    """Return the environment of every command: Python keeps compiled modules, as it does by default."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, **more}
 
 
 def make_course(root: Path, lesson: str, students: int, small: bool = False) -> None:
-    """A course of one lesson, and what the class handed in; with `small`, of the exercises and what they need."""
+    """Make a course of one lesson, and what the class handed in; with `small`, of the exercises and what they need."""
     (root / "grader").mkdir(parents=True)
     for folder in ("solutions", "notebooks"):
         shutil.copytree(common.ROOT / folder / lesson, root / folder / lesson)
@@ -183,13 +183,13 @@ def make_course(root: Path, lesson: str, students: int, small: bool = False) -> 
 
 
 def reduced(notebook: NotebookNode, kept: set[str]) -> NotebookNode:
-    """The notebook with the cells that have these ids."""
+    """Return the notebook with the cells that have these ids, and no others."""
     notebook.cells = [cell for cell in notebook.cells if cell.id in kept]
     return notebook
 
 
 def nbgrader(root: Path, plain: Path, lesson: str, timing: bool) -> float:
-    """Seconds of nbgrader's own command on the same submissions, in a course of its own that knows the lesson."""
+    """Return the seconds of nbgrader's own command on the same submissions, in a course that knows the lesson."""
     shutil.copytree(root / "solutions", plain / "source")
     shutil.copytree(root / "grader" / "submitted", plain / "submitted")
     (plain / "nbgrader_config.py").write_text(NBGRADER, encoding="utf-8")
@@ -204,7 +204,7 @@ def nbgrader(root: Path, plain: Path, lesson: str, timing: bool) -> float:
 
 
 def unrolled(root: Path, lesson: str, timing: bool, jobs: int) -> float:
-    """Seconds of our command on a new gradebook."""
+    """Return the seconds of our command on a new gradebook."""
     return run(
         [str(SCRIPTS / "unrolled"), "grade", lesson, "--jobs", str(jobs), *([] if timing else ["--no-timing"])],
         root,
@@ -213,7 +213,7 @@ def unrolled(root: Path, lesson: str, timing: bool, jobs: int) -> float:
 
 
 def run(command: Sequence[str], folder: Path, own: dict[str, str]) -> float:
-    """Seconds of a command. Raises CalledProcessError, with what it said, if it fails."""
+    """Return the seconds of a command. Raises CalledProcessError, after printing what it said, if it fails."""
     started = time.perf_counter()
     done = subprocess.run(
         command,
@@ -230,14 +230,14 @@ def run(command: Sequence[str], folder: Path, own: dict[str, str]) -> float:
 
 
 def right_scores(root: Path, lesson: str, timing: bool) -> int:
-    """Students who have all points that could be had."""
+    """Return the number of students who have all points that could be had."""
     specs = checks.lessons()[lesson].values()
     most = sum(spec.total_points if timing else spec.points for spec in specs)
     return sum(kept.points == most for kept in record.load_all(root / "grades"))
 
 
 def graded_by_nbgrader(plain: Path, lesson: str) -> int:
-    """Students whose notebook nbgrader has run and scored, whatever it gave."""
+    """Return the number of students whose notebook nbgrader has run and scored, whatever it gave."""
     with Gradebook(f"sqlite:///{plain}/gradebook.db") as gradebook:
         scored = gradebook.assignment_submissions(lesson)
         return sum(

@@ -23,7 +23,7 @@ PACKAGES = ("unrolled", "numpy")
 
 
 def measured_rungs() -> list[dict[str, Any]]:
-    """The rungs that the solution notebook puts into a new journal, slowest first."""
+    """Return the rungs that the solution notebook puts into a new journal, slowest first."""
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal.json"
         notebook = common.ROOT / "solutions" / LESSON / f"{LESSON}.ipynb"
@@ -35,7 +35,7 @@ def measured_rungs() -> list[dict[str, Any]]:
 
 
 def rows(rungs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row a rung, as the record keeps it."""
+    """Return a row for each rung, as the record keeps it."""
     slowest = rungs[0]["seconds"]
     return [
         {

@@ -31,12 +31,12 @@ versions and command it comes from. Ratios were measured side by side in one run
 
 
 def page(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """The whole page; `records` by the name of the benchmark that made them."""
+    """Return the whole page; `records` by the name of the benchmark that made them."""
     return "\n".join([INTRODUCTION, *(section(name, records[name]) for name in sorted(records))])
 
 
 def section(name: str, record: Mapping[str, Any]) -> str:
-    """One record: what it measures, its table, where it comes from."""
+    """Return one record as Markdown: what it measures, its table, where it comes from."""
     lines = [f"## {title(HERE / f'{name}.py')}", "", *tables(record["rows"])]
     machine = ", ".join(f"{key} {text(value)}" for key, value in record["machine"].items() if value is not None)
     versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items() if value is not None)
@@ -45,13 +45,13 @@ def section(name: str, record: Mapping[str, Any]) -> str:
 
 
 def title(script: Path) -> str:
-    """The first sentence of the benchmark's docstring."""
+    """Return the first line of the benchmark's docstring, without the full stop."""
     docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or script.stem
     return docstring.partition("\n")[0].rstrip(".")
 
 
 def tables(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One table for each section that the rows name, in the order of the first; without sections, one for all."""
+    """Return a table for each section that the rows name, in their order; without sections, one for all."""
     sections: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
         sections.setdefault(row.get("section"), []).append({k: v for k, v in row.items() if k != "section"})
@@ -62,7 +62,7 @@ def tables(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A Markdown table with a column for every key whose values are plain."""
+    """Return a Markdown table with a column for every key whose values are plain."""
     rows = list(rows)
     keys = [
         key for key in dict.fromkeys(key for row in rows for key in row) if all(plain(row.get(key)) for row in rows)
@@ -77,7 +77,7 @@ def plain(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """A number with three digits that count; everything else as it is."""
+    """Return a number with three significant digits; everything else as it is."""
     if value is None:
         return ""
     if isinstance(value, float):

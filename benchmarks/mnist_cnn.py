@@ -39,7 +39,10 @@ AIMS = {8: 0.7, 128: 1.0}
 
 
 def recipe(seed: int = 0) -> nn.Sequential:
-    """The course's best: two convolutions, dropout; trained on images shifted by up to 2 pixels, by Adam with decay."""
+    """Return the course's best network: two convolutions, dropout.
+
+    It is trained on images shifted by up to 2 pixels, by Adam with a learning rate that decays.
+    """
     return nn.Sequential(
         nn.Conv2d(16, 3, padding=1),
         nn.MaxPool2d(2),  # before the ReLU: the same values, a quarter of them to compare with 0
@@ -58,7 +61,7 @@ def recipe(seed: int = 0) -> nn.Sequential:
 
 
 def step_row(batch: int, chosen: Any) -> dict[str, Any]:
-    """One training step of source A's network."""
+    """Measure one training step of source A's network, and return its row."""
     case = twins.Case(source_a, optim.Adam, torch.optim.Adam, IMAGE, batch, steps=1600 // batch)
     found = twins.row(f"mnist step, batch {batch}", case, chosen)
     epochs = {"epoch_s": found["ours_s"] * EPOCH / batch, "peer_epoch_s": found["peer_s"] * EPOCH / batch}
@@ -66,14 +69,14 @@ def step_row(batch: int, chosen: Any) -> dict[str, Any]:
 
 
 def train_source_a(train: data.Dataset) -> nn.Sequential:
-    """5 epochs of batch 8, as the source."""
+    """Return source A's network after 5 epochs of batch 8, as in the source."""
     network = source_a()
     network.fit(train, epochs=5, batch_size=8, optimizer=optim.Adam(), progress=False)
     return network
 
 
 def train_recipe(train: data.Dataset, epochs: int = 10, batch_size: int = 64, seed: int = 0) -> nn.Sequential:
-    """Every epoch sees each image shifted anew."""
+    """Return the best network, trained with each image shifted anew in every epoch."""
     rng = np.random.default_rng(seed)
     moved = data.Dataset(data.shifted(train.images, rng), train.labels)
 
@@ -97,7 +100,7 @@ def train_recipe(train: data.Dataset, epochs: int = 10, batch_size: int = 64, se
 def mnist_row(
     name: str, train: Callable[[data.Dataset], nn.Sequential], at_least: float, source: str
 ) -> dict[str, Any]:
-    """Accuracy on the 10,000 test images, and the seconds of the training; a word instead where the data is absent."""
+    """Return accuracy on the 10,000 test images and seconds of the training; a word instead without the data."""
     if not any(entry.ready() for entry in data.available() if entry.name == "mnist"):
         return {"name": name, "at_least": at_least, "absent": "MNIST is not here: unrolled data fetch mnist"}
     images, test = data.mnist()
@@ -109,7 +112,7 @@ def mnist_row(
 
 
 def digits_row() -> dict[str, Any]:
-    """Median accuracy of three seeds on the 297 digits kept apart, and the seconds of all three together."""
+    """Return the median accuracy of three seeds on the 297 digits kept apart, and the seconds of all three together."""
     train, test = data.digits().split()
     start = time.perf_counter()
     networks = [train_recipe(train, epochs=15, batch_size=32, seed=seed) for seed in range(3)]
@@ -119,7 +122,7 @@ def digits_row() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Steps, then accuracies."""
+    """Measure the steps, then the accuracies."""
     chosen = common.options(__doc__)
     twins.limit_threads(chosen.threads)
     rows = [step_row(batch, chosen) for batch in (8, 128)]

@@ -6,7 +6,7 @@ from unrolled import nn
 
 
 def source_a(seed: int = 0) -> nn.Sequential:
-    """Source A's network."""
+    """Return source A's network."""
     return nn.Sequential(
         nn.Conv2d(10, 3, padding=1, weight_scale=0.05),
         nn.ReLU(),
@@ -20,7 +20,7 @@ def source_a(seed: int = 0) -> nn.Sequential:
 
 
 def keras_example(dropout: float = 1.0) -> nn.Sequential:
-    """Keras's example for MNIST, as source A's peer; dropout 0 turns it off, so that results can be compared."""
+    """Return Keras's example for MNIST, as source A's peer; dropout 0 turns it off, to compare results."""
     return nn.Sequential(
         *(nn.Conv2d(32, 3), nn.ReLU(), nn.Conv2d(64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25 * dropout)),
         *(nn.Flatten(), nn.Linear(128), nn.ReLU(), nn.Dropout(0.5 * dropout), nn.Linear(10)),
@@ -28,7 +28,7 @@ def keras_example(dropout: float = 1.0) -> nn.Sequential:
 
 
 def source_b(channels: int, window: int = 4, stride: int | None = None, second: bool = False) -> nn.Sequential:
-    """Source B's network and what it tried: channels, windows, a second dense layer."""
+    """Return source B's network with what it tried: channels, windows, a second dense layer."""
     more = (nn.Linear(1000), nn.ReLU()) if second else ()
     return nn.Sequential(
         *(nn.Conv2d(channels, 5), nn.MaxPool2d(window, stride), nn.ReLU(), nn.Flatten()),

@@ -56,7 +56,7 @@ while os.getppid() == parent:
 
 
 def python_step(x: np.ndarray, grain: int) -> float:
-    """A plain loop."""
+    """Run a plain loop."""
     total = 0.0
     for i in range(12 * grain):
         total += i * 0.5
@@ -64,7 +64,7 @@ def python_step(x: np.ndarray, grain: int) -> float:
 
 
 def numpy_step(x: np.ndarray, grain: int) -> float:
-    """Elementwise work, one core's cache."""
+    """Do elementwise work within one core's cache."""
     for _ in range(grain):
         y = x * 1.5
         y += x
@@ -72,24 +72,24 @@ def numpy_step(x: np.ndarray, grain: int) -> float:
 
 
 def blas_step(x: np.ndarray, grain: int) -> float:
-    """Small matrix products."""
+    """Multiply small matrices."""
     for _ in range(grain):
         y = x @ x
     return float(y[0, 0])
 
 
 def mixed_step(x: np.ndarray, grain: int) -> float:
-    """All three."""
+    """Do all three of the other steps."""
     return python_step(x, grain) + numpy_step(x, grain) + blas_step(x, grain)
 
 
 def repeat(step: Callable[[np.ndarray, int], float], steps: int, grain: int, x: np.ndarray) -> float:
-    """`steps` steps."""
+    """Do `steps` steps, and return the sum of their results."""
     return sum(step(x, grain) for _ in range(steps))
 
 
 def make_input(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """48 x 48 float32."""
+    """Return {"x": 48 x 48 float32}."""
     return {"x": rng.random((48, 48), dtype=np.float32)}
 
 
@@ -110,7 +110,7 @@ class Workload:
 
 
 def workloads() -> list[Workload]:
-    """The four kinds, sized for this machine."""
+    """Return the four kinds of workload, sized for this machine."""
     x = make_input(np.random.default_rng(0))["x"]
     sized = []
     for step in (python_step, numpy_step, blas_step, mixed_step):
@@ -121,7 +121,7 @@ def workloads() -> list[Workload]:
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Beside so many busy processes."""
+    """Keep so many processes busy during the block."""
     started = [subprocess.Popen([sys.executable, "-c", BUSY_SOURCE]) for _ in range(processes)]
     try:
         time.sleep(1.0 if started else 0.0)  # until they have imported NumPy
@@ -134,7 +134,7 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def row(name: str, margin: Fraction, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Counts of outcomes, how far the measured ratio was off, and how long a verdict took."""
+    """Return counts of outcomes, how far the measured ratio was off, and how long a verdict took."""
     outcomes = [verdict.outcome for verdict in verdicts]
     off = [verdict.ratio / (verdict.at_least * float(margin)) for verdict in verdicts]
     seconds = [verdict.seconds for verdict in verdicts]
@@ -151,7 +151,7 @@ def row(name: str, margin: Fraction, verdicts: Sequence[Verdict]) -> dict[str, A
 
 
 def rows(runs: int, beside: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """One row for each margin and number of busy processes."""
+    """Yield one row for each margin and number of busy processes."""
     kinds = list(product(AT_LEAST, workloads()))
     for processes in beside:
         where = "idle" if processes == 0 else f"beside {processes} busy process{'es' * (processes > 1)}"
@@ -165,12 +165,15 @@ def rows(runs: int, beside: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def errors(row: dict[str, Any]) -> int:
-    """Verdicts that must not happen: a fail for an honest function, a pass for slow code."""
+    """Return the number of verdicts that must not be: a fail for an honest function, a pass for slow code."""
     return int(row["fail"] if row["name"].startswith("honest") else row["pass"])
 
 
 def record(rows: Sequence[dict[str, Any]], file: Path) -> dict[str, Any]:
-    """The rows with what made them, after those that `file` has from the same machine and versions."""
+    """Return the rows with what made them, after those that `file` has from the same machine and versions.
+
+    Exits if the file is of another machine or of other versions.
+    """
     facts = {
         "command": " ".join(["python", *sys.argv]),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -188,7 +191,7 @@ def record(rows: Sequence[dict[str, Any]], file: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table, write the record, answer 1 if a verdict was wrong."""
+    """Print the table and write the record; return 1 if a verdict was wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} verdicts of each instead of {RUNS}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the record goes")

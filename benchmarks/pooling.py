@@ -45,7 +45,7 @@ class Case:
         return self.kernel, self.stride
 
     def arrays(self, images: int | None = None) -> tuple[Any, Any]:
-        """x, as it leaves a ReLU, and a gradient to send back; fewer images if asked."""
+        """Return x, as it leaves a ReLU, and a gradient to send back, both float32; fewer images if asked."""
         rng = np.random.default_rng(0)
         x = rng.normal(size=(images or self.x_shape[0], *self.x_shape[1:])).astype(np.float32)
         x *= x > 0
@@ -62,13 +62,13 @@ CASES = (
 
 
 def ours(x: Any, grad: Any, kernel: int, stride: int) -> tuple[Any, Any]:
-    """One step of the library."""
+    """Run one step of the library; return output and gradient."""
     y, indices = ops.max_pool2d_with_indices(x, kernel, stride)
     return y, ops.max_unpool2d(grad, indices, x.shape[2:])
 
 
 def peer(x: Any, grad: Any, kernel: int, stride: int) -> tuple[Any, Any]:
-    """One step of PyTorch."""
+    """Run one step of PyTorch; return output and gradient as NumPy arrays."""
     inputs: Any = torch.from_numpy(x).requires_grad_()
     y = torch.nn.functional.max_pool2d(inputs, kernel, stride)
     torch.autograd.backward(y, torch.from_numpy(grad))
@@ -79,7 +79,7 @@ SIDES: dict[str, Callable[..., tuple[Any, Any]]] = {"ours": ours, "peer": peer}
 
 
 def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
-    """The step of one side, and the same step on one image."""
+    """Return the step of one side, and the same step on one image."""
     threadpoolctl.threadpool_limits(threads)
     torch.set_num_threads(threads)
     function, arrays, one_image = SIDES[side], case.arrays(), case.arrays(1)
@@ -87,7 +87,7 @@ def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]
 
 
 def check(case: Case) -> None:
-    """Stop unless both sides compute the same."""
+    """Exit unless both sides compute the same."""
     (y, grad_x), (expected, expected_grad_x) = (side(*case.arrays(), *case.window) for side in SIDES.values())
     if y.dtype != np.float32 or not np.array_equal(y, expected):
         sys.exit(f"{case.name}: y differs")
@@ -96,7 +96,7 @@ def check(case: Case) -> None:
 
 
 def row(case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one case, in one process and apart."""
+    """Measure one case, in one process and apart; return its row."""
     rounds, patience = (3, 0.0) if chosen.quick else (15, 45.0)
     check(case)
     steps = {side: make(side, case, chosen.threads)[0] for side in SIDES}

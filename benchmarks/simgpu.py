@@ -72,13 +72,13 @@ CASES = (
 
 
 def record(name: str) -> Record:
-    """A committed record."""
+    """Return a committed record."""
     found: Record = json.loads(common.record_file(name).read_text(encoding="utf-8"))
     return found
 
 
 def operations(measured: Record, calls: Record) -> list[Row]:
-    """Each operation: measured and modelled microseconds of device and host, ratios modelled / measured."""
+    """Return each operation's microseconds on device and host, measured and modelled, and modelled / measured."""
     draw = by_name(calls)["call: random"]  # dropout's draw, which gpu_ops.py could not replay
     view = {"shape": [64, 64], "strides": [256, 4], "dtype": "float32"}
     drawn = {"name": "random: float32(64, 64)", "op": "random", "inputs": [], "outputs": [view], "options": {}}
@@ -97,7 +97,7 @@ def operation(row: Mapping[str, Any]) -> Row:
 
 
 def call_us(kind: str) -> float:
-    """Modelled microseconds of the host for a call, with the allocation of its result where the measured one has it."""
+    """Return the modelled microseconds of the host for a call, with the result's allocation where that was measured."""
     return 1e6 * (H200.host[kind] + (H200.host["allocate"] if kind in ALLOCATE else 0))
 
 
@@ -110,7 +110,7 @@ def _operand(x: Any) -> Operand:
 
 
 def groups(ops: Sequence[Row], section: str) -> list[Row]:
-    """A row for all operations, and one for each sort of them ("product", "relu") with the operations themselves."""
+    """Return a row for all operations, and one for each sort ("product", "relu") with the operations themselves."""
     sorts: dict[str, list[Row]] = {}
     for op in ops:
         sorts.setdefault(op["name"].partition(":")[0], []).append(op)
@@ -119,7 +119,7 @@ def groups(ops: Sequence[Row], section: str) -> list[Row]:
 
 
 def group(name: str, ops: Sequence[Row]) -> Row:
-    """How many, the share within 2x, and how far off: on the device, then for the host's call."""
+    """Return how many, the share within 2x, and how far off: on the device, then for the host's call."""
     row: Row = {"name": name, "count": len(ops)}
     for key, words in (("ratio", ""), ("host_ratio", "host_")):
         ratios = [op[key] for op in ops if key in op]
@@ -131,17 +131,21 @@ def group(name: str, ops: Sequence[Row]) -> Row:
 
 
 def off(ratio: float) -> float:
-    """How many times too long or too short."""
+    """Return how many times too long or too short a modelled time is, at least 1."""
     return max(ratio, 1 / ratio)
 
 
 def steps(cases: Iterable[Case], measured: Record, section: str = "steps") -> list[Row]:
-    """Whole steps: measured and modelled microseconds, and what of them host and device are busy."""
+    """Return whole steps: measured and modelled microseconds, and how long host and device are busy in them."""
     return [{"section": section, **step(case, by_name(measured)[case.name])} for case in cases]
 
 
 def step(case: Case, measured: Mapping[str, Any]) -> Row:
-    """One step, after two that make memory: `repeats` in a row, timed until the device is done."""
+    """Return the row of one step, modelled and measured.
+
+    It is run on the simulated GPU: after two steps that make memory, `repeats` in a row, timed until the device is
+    done.
+    """
     repeats = 2
     simgpu.use("H200")
     rng = np.random.default_rng(0)
@@ -168,7 +172,7 @@ def step(case: Case, measured: Mapping[str, Any]) -> Row:
 
 
 def spread(ops: Sequence[Row], measured: Record, section: str) -> list[Row]:
-    """The host's time for the same thing in different runs, or parts of one, beside the model's."""
+    """Return the host's time for the same thing in different runs, or parts of one, beside the model's."""
     names = by_name(measured)
     rows = []
     for kind, call in CALLS.items():
@@ -183,7 +187,7 @@ def spread(ops: Sequence[Row], measured: Record, section: str) -> list[Row]:
 
 
 def origin(measured: Record) -> str:
-    """Which GPU a record is of, and when."""
+    """Return which GPU a record is of, and when it was made."""
     return f"{measured['machine']['gpu']}, {measured['date'][:16].replace('T', ' ')}"
 
 
@@ -192,7 +196,7 @@ def by_name(measured: Record) -> dict[str, Mapping[str, Any]]:
 
 
 def faults(rows: Iterable[Row]) -> list[str]:
-    """What breaks the law, in words; rows without section are fine."""
+    """Return in words which of the limits are missed; rows need no section."""
     found = []
     for row in rows:
         if row["name"] == "all" and row["within_2x"] < SHARE:

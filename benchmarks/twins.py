@@ -32,7 +32,7 @@ class Case:
     steps: int
 
     def batches(self) -> list[tuple[Any, Any]]:
-        """Random images and labels: a step takes as long as on real ones."""
+        """Return random images and labels: a step takes as long as on real ones."""
         rng = np.random.default_rng(0)
         images = rng.random((BATCHES * self.batch, *self.image), dtype=np.float32)
         labels = rng.integers(0, 10, len(images))
@@ -40,12 +40,12 @@ class Case:
 
 
 def twin(network: nn.Sequential) -> torch.nn.Sequential:
-    """The same network in PyTorch, with copies of the weights."""
+    """Return the same network in PyTorch, with copies of the weights."""
     return torch.nn.Sequential(*map(_twin, network.layers))
 
 
 def check(name: str, case: Case) -> None:
-    """Stop unless both sides find the same loss and the same gradients."""
+    """Exit unless both sides find the same loss and the same gradients."""
     images, labels = case.batches()[0]
     network = case.network().build(case.image)
     other = twin(network)
@@ -61,14 +61,14 @@ def check(name: str, case: Case) -> None:
 
 
 def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
-    """`case.steps` training steps of one side, and a single one."""
+    """Return a function that does `case.steps` training steps of one side, and one that does a single step."""
     limit_threads(threads)
     step = SIDES[side](case)
     return lambda: [step() for _ in range(case.steps)], step
 
 
 def row(name: str, case: Case, chosen: Any) -> dict[str, Any]:
-    """Seconds of one step on both sides: called in turn in one process, and, for a record, each in one of its own."""
+    """Measure one step on both sides: in turn in one process and, for a record, each in a process of its own."""
     rounds, patience = (2, 0.0) if chosen.quick else (15, 45.0)
     case = replace(case, steps=max(1, case.steps // 8)) if chosen.quick else case
     check(name, case)
@@ -91,7 +91,7 @@ def row(name: str, case: Case, chosen: Any) -> dict[str, Any]:
 
 
 def apart(case: Case, threads: int, rounds: int, patience: float) -> tuple[float, float]:
-    """The ratio with a process for each side, and the largest share of the machine that others took meanwhile."""
+    """Return the ratio with a process for each side, and the largest share of the machine that others took."""
     with common.Apart(make, "ours", case, threads) as us, common.Apart(make, "peer", case, threads) as it:
         times, others = common.apart({"ours": us, "peer": it}, rounds, patience)
     return common.compared(times)["ratio"], others

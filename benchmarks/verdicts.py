@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def small(lesson: str) -> NotebookNode:
-    """The solution of a lesson: its first cell, its exercises, the functions that they call, and the checks."""
+    """Return a lesson's solution: its first cell, its exercises, the functions that they call, and the checks."""
     nb = cells.read(common.ROOT / "solutions" / lesson / f"{lesson}.ipynb")
     code = [cell for cell in nb.cells if cell.cell_type == "code"]
     asked = {*checks.lessons()[lesson], *(f"check_{name}" for name in checks.lessons()[lesson])}
@@ -87,12 +87,12 @@ def small(lesson: str) -> NotebookNode:
 
 
 def names(source: str) -> set[str]:
-    """Every name in a cell."""
+    """Return every name in a cell."""
     return {node.id for node in ast.walk(parsed(source)) if isinstance(node, ast.Name)}
 
 
 def defined(source: str) -> set[str]:
-    """The functions that a cell defines."""
+    """Return the functions that a cell defines."""
     return {node.name for node in parsed(source).body if isinstance(node, ast.FunctionDef)}
 
 
@@ -101,7 +101,7 @@ def parsed(source: str) -> ast.Module:
 
 
 def slowed(lesson: str, repeats: dict[str, int]) -> NotebookNode:
-    """The same, with the exercises of which speed is asked made slow."""
+    """Return what `small` returns, with the exercises of which speed is asked made slow."""
     nb = small(lesson)
     nb.cells[0].source += "\nimport functools"
     for cell in nb.cells:
@@ -111,7 +111,7 @@ def slowed(lesson: str, repeats: dict[str, int]) -> NotebookNode:
 
 
 def judged(nb: NotebookNode, lesson: str, only: Sequence[str] | None = None) -> Any:
-    """The verdicts on a notebook. A process of its own imports this, so that its locks are its own."""
+    """Return the verdicts on a notebook. A process of its own imports the judge, so that its locks are its own."""
     from unrolled_grader.judge.verdicts import Submission, judge
 
     specs = {name: spec for name, spec in checks.lessons()[lesson].items() if only is None or name in only}
@@ -119,7 +119,7 @@ def judged(nb: NotebookNode, lesson: str, only: Sequence[str] | None = None) -> 
 
 
 def timed_lessons() -> dict[str, list[str]]:
-    """The checks with points for speed, by lesson."""
+    """Return the checks with points for speed, by lesson."""
     found = {
         lesson: [name for name, spec in specs.items() if spec.speed is not None and spec.speed.points]
         for lesson, specs in checks.lessons().items()
@@ -128,7 +128,7 @@ def timed_lessons() -> dict[str, list[str]]:
 
 
 def work_to_do(kind: str) -> dict[str, int]:
-    """How often each timed answer must do its work to keep to its margin of what is asked, as measured now.
+    """Return how often each timed answer must do its work to keep to its margin of what is asked, as measured now.
 
     Work that is done again finds its data in the cache and takes less time, so that one measurement does not tell. A
     slow answer does it as often as any measurement asked for, an honest one as seldom.
@@ -150,7 +150,7 @@ def work_to_do(kind: str) -> dict[str, int]:
 
 
 def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
-    """One grading: how often each part got each verdict."""
+    """Make one grading; return how often each part got each verdict."""
     found: Counter[tuple[str, str]] = Counter()
     lessons = list(checks.lessons()) if kind == "right" else list(timed_lessons())
     for lesson in lessons:
@@ -167,7 +167,7 @@ def grading(kind: str, repeats: dict[str, int]) -> Counter[tuple[str, str]]:
 
 
 def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tuple[Counter[tuple[str, str]], int]:
-    """Up to `count` gradings, on `sets` pairs of cores at a time; and how many they were."""
+    """Make up to `count` gradings, on `sets` pairs of cores at a time; return verdicts, and how many they were."""
     shares = [count // sets + (number < count % sets) for number in range(sets)]
     context = multiprocessing.get_context("spawn")
     with context.Pool(sets) as pool:
@@ -183,7 +183,7 @@ def tally(kind: str, count: int, beside: int, sets: int, deadline: float) -> tup
 def several(
     kind: str, count: int, beside: int, number: int, sets: int, deadline: float
 ) -> tuple[Counter[tuple[str, str]], int]:
-    """Gradings one after the other, on one pair of cores, and how many were started before the deadline."""
+    """Make gradings one after the other, on one pair of cores; return verdicts, and how many were made in time."""
     if sets > 1:
         os.sched_setaffinity(0, range(number * CORES, number * CORES + CORES))
     tempfile.tempdir = tempfile.mkdtemp(prefix="verdicts-")  # locks of its own: other cores are other machines here
@@ -201,7 +201,7 @@ def several(
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many busy processes."""
+    """Keep so many processes busy during the block."""
     processes = [subprocess.Popen([sys.executable, "-c", BUSY_SOURCE]) for _ in range(count)]
     try:
         yield

@@ -62,7 +62,7 @@ BAR_STYLE = "".join(
 
 @styled()
 def histogram(lesson: str, shares: Sequence[float]) -> Picture:
-    """How many students reached which share of a lesson's points. The bar on the right is those with all points."""
+    """Draw how many students reached which share of a lesson's points. The bar on the right is all points."""
     figure = new_figure(2.0, 2.75, layout="constrained")
     ax = figure.subplots()
     counts = Counter(min(int(share * BINS), BINS - 1) for share in shares if share < 1)

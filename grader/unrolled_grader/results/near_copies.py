@@ -83,7 +83,7 @@ class Pair:
 
     @property
     def letters(self) -> float:
-        """The same, of lines that are the same to the letter."""
+        """What part of the lines of one, 0 to 1, is in the other to the letter: of the one with the larger part."""
         return max(side.same_lines / max(len(side.work.lines), 1) for side in (self.first, self.second))
 
 
@@ -111,7 +111,7 @@ def of_class(course: Course, lesson: str) -> Found:
 
 
 def works(course: Course, lesson: str) -> tuple[list[Work], list[tuple[str, str]]]:
-    """The students' answers to a lesson, and who is passed over with the reason. Nothing of a submission raises."""
+    """Return the students' answers to a lesson, and who is passed over with the reason. Nothing handed in raises."""
     from unrolled import checks
     from unrolled.notebook import cells
     from unrolled_grader.classroom import gradebook
@@ -201,7 +201,7 @@ def source_of(spec: Spec) -> str:
 def compare(
     lesson: str, found: Iterable[Work], passed_over: Iterable[tuple[str, str]], others: Iterable[Work]
 ) -> Found:
-    """Every student's work with every other's and with the references. Answers that are too short are set aside."""
+    """Compare every student's work with all others and with the references; answers that are too short are left out."""
     prints, broken = [], []
     for work in found:
         try:

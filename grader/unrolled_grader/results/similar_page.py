@@ -51,7 +51,10 @@ mark { color: inherit; background: #fff0c2; border-bottom: 1px solid #8a6d00; }
 
 
 def write(folder: Path, found: Found) -> Path:
-    """Make LESSON.html, and LESSON/001.html … for the pairs, in `folder`. Pages of an earlier run are replaced."""
+    """Write LESSON.html, and LESSON/001.html … for the pairs, in `folder`; return the former's path.
+
+    Pages of an earlier run are replaced.
+    """
     pages = folder / found.lesson
     pages.mkdir(parents=True, exist_ok=True)
     nearest = [pair for references in by_student(found.references).values() for pair in references.values()]
@@ -68,14 +71,14 @@ def write(folder: Path, found: Found) -> Path:
 
 
 def lesson_page(found: Found, links: dict[int, str]) -> str:
-    """The pairs of a lesson; `links` leads from a pair's id to its page."""
+    """Return the page with the pairs of a lesson; `links` leads from a pair's id to its page."""
     body = "".join(_sections(found, links))
     title = f"Similar answers: {one_line(found.lesson)}"
     return document(title, STYLE, f"<h1>{html.escape(title)}</h1>{body}")
 
 
 def pair_page(found: Found, pair: Pair) -> str:
-    """Two works side by side, exercise by exercise."""
+    """Return the page with two works side by side, exercise by exercise."""
     first, second = pair.first, pair.second
     heads = "".join(f"<h2>{_text(side.work.who)}</h2>" for side in (first, second))
     notes = "".join(f'<p class="quiet">{_share(side)}</p>' for side in (first, second))
@@ -164,7 +167,7 @@ def _both(nearest: Mapping[str, Pair]) -> Iterable[Pair]:
 
 @styled()
 def ranking(found: Found) -> Picture:
-    """The nearest pairs as bars; a line at the pair in the middle, a diamond at what is the same to the letter."""
+    """Draw the nearest pairs as bars, a line at the pair in the middle, a diamond at what is the same to the letter."""
     pairs = found.pairs[:SHOWN]
     names = [
         f"{_short(pair.first.work.who)}, {_short(pair.second.work.who)}  {number}"

@@ -38,7 +38,7 @@ class _Submission:
 
 
 def records(directory: CourseDirectory, grades: Path) -> Iterator[Record]:
-    """Every record by student and lesson, without the measured pairs, with the gradebook's rows after the judge's."""
+    """Yield each record by student and lesson, without measured pairs, with the gradebook's rows after the judge's."""
     known = _submissions(directory)
     for kept in record.load_all(grades):
         found = known.get((kept.student, kept.lesson))
@@ -46,7 +46,7 @@ def records(directory: CourseDirectory, grades: Path) -> Iterator[Record]:
 
 
 def of_class(course: Course) -> list[Record]:
-    """Read every record with what a person gave and what lateness took, by student and lesson."""
+    """Return every record with what a person gave and what lateness took, by student and lesson."""
     with gradebook.quiet():
         return list(records(course.directory, course.grades))
 
@@ -54,7 +54,7 @@ def of_class(course: Course) -> list[Record]:
 def write_scores(
     directory: CourseDirectory, grades: Path, reason: str = "", forced: Collection[tuple[str, str]] = ()
 ) -> set[tuple[str, str]]:
-    """Bring lateness up to date, make scores.csv, and log the points that changed, for this reason where one is given.
+    """Bring lateness up to date, write scores.csv, and log the points that changed, for this reason where one is given.
 
     `forced` are the submissions (student, lesson) that were graded again although nothing about them had changed.
     Returns the submissions that stand otherwise than before.

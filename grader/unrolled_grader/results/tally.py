@@ -75,7 +75,7 @@ class Tally:
 
     @property
     def unsafe(self) -> int:
-        """How many submissions ran with nothing to hold them."""
+        """How many submissions ran without a sandbox."""
         return sum(count for how, count in self.sandboxes.items() if how.startswith(NO_SANDBOX))
 
     def slowest(self) -> list[tuple[float, str, str]]:
@@ -83,7 +83,7 @@ class Tally:
 
 
 def tally(records: Iterable[Record]) -> Tally:
-    """Gather the class. Each record is looked at once and then let go."""
+    """Gather what the report needs of a class. Each record is read once and not kept."""
     found = Tally()
     for kept in records:
         found.students.add(kept.student)

@@ -30,7 +30,7 @@ PROGRESS = "{n} of {total} graded in {elapsed}, about {remaining} left"
 
 
 def told(outcomes: Iterable[tuple[Handed, Record | Exception]], count: int) -> Iterator[Handed]:
-    """Say what came of each of `count` submissions, and on a terminal how long the rest will take.
+    """Print what came of each of `count` submissions, and on a terminal how long the rest will take.
 
     Yields those that could be graded, as they come.
     """
@@ -53,7 +53,7 @@ def _in_words(outcome: Record | Exception) -> str:
 
 
 def table(records: Iterable[Record]) -> str:
-    """The class in `WIDTH` columns: a line a student with the points of each lesson, and a legend.
+    """Return the class in `WIDTH` columns: a line a student with the points of each lesson, and a legend.
 
     Lessons stand there by their number. Where there is room, a line ends with the parts that cost points.
     """

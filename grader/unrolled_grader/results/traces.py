@@ -41,12 +41,12 @@ class Trace(NamedTuple):
 
 
 def find(root: Path, wanted: re.Pattern[str]) -> list[Trace]:
-    """Every place under `root` where this stands, in names and in contents."""
+    """Return every place under `root` where this pattern is found, in names and in contents."""
     return [trace for file in files(root) for trace in of_file(file, str(file.relative_to(root)), wanted)]
 
 
 def files(root: Path) -> Iterator[Path]:
-    """What is searched: everything but the course's own files."""
+    """Yield the files that are searched: all but the course's own."""
     for folder, folders, names in os.walk(root):
         here = Path(folder)
         own = [name for name in folders if (here == root and name in COURSES_OWN) or _own(here / name, root)]
@@ -55,7 +55,7 @@ def files(root: Path) -> Iterator[Path]:
 
 
 def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[Trace]:
-    """The traces in a file's name and content."""
+    """Yield the traces in a file's name and content."""
     if hit := wanted.search(_text(name)):
         yield Trace(name, "its name", hit[0])
     try:
