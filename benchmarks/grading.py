@@ -98,7 +98,7 @@ def main() -> int:
 
 
 def compared(lesson: str, students: int, timing: bool, jobs: int, small: bool) -> dict[str, Any]:
-    """Grade a class on each side, of its own; return one row."""
+    """Grade a class with both sides, each in a course of its own; return one row."""
     with tempfile.TemporaryDirectory(prefix="grading-") as folder:
         root, plain = Path(folder, "ours"), Path(folder, "nbgrader")
         make_course(root, lesson, students, small)

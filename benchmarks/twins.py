@@ -40,7 +40,7 @@ class Case:
 
 
 def twin(network: nn.Sequential) -> torch.nn.Sequential:
-    """Return the same network in PyTorch, with copies of the weights."""
+    """Return this network in PyTorch, with copies of the weights."""
     return torch.nn.Sequential(*map(_twin, network.layers))
 
 

@@ -92,9 +92,6 @@ class Grading(Course):
 
         Where there is a problem, that is 0 points. A submission that was not judged is judged on the way. Raises
         CourseError for what is not the submission's fault, such as a gradebook that cannot be written.
-
-        A submission that was not judged is judged on the way. Raises CourseError for what is not the submission's
-        fault, such as a gradebook that cannot be written.
         """
         if handed.problem or problem:
             return self._refuse(handed, handed.problem or problem)

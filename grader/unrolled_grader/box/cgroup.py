@@ -36,7 +36,7 @@ class Group:
         return f"cgroup ({', '.join(['cpu time', *limits])})"
 
     def limit(self, memory: int, processes: int) -> None:
-        """Limit memory to so many bytes, without swap, and processes with threads to so many, where controllers can."""
+        """Limit memory to so many bytes, without swap, and the number of processes and threads, if controllers can."""
         if self.limits_memory:
             self._write("memory", "memory.max", "memory.limit_in_bytes", memory)
             with suppress(OSError):  # no swap on this system

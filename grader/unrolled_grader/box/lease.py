@@ -114,8 +114,6 @@ def core_sets() -> list[Place]:
     """Return this machine's cores in sets of `CORES`, or in as many sets as the variable UNROLLED_CORE_SETS says.
 
     Raises ValueError if the variable is no number from 1 to that of the cores.
-
-    Raises ValueError if it does not say a number from 1 to that of the cores.
     """
     if not hasattr(os, "sched_getaffinity"):
         return [Place("machine")]

@@ -155,7 +155,10 @@ class Process:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Freeze everything in the box during the block, but for blocks of `released`; without a group, the worker."""
+        """Freeze everything in the box during the block, but for blocks of `released`.
+
+        Without a group, only the worker is frozen.
+        """
         self._freeze(True)
         try:
             yield

@@ -3,7 +3,7 @@
 The kernel's keys have no namespace. A file that a process was started from, or was handed, belongs to a mount outside
 of the box: whoever owns it may change its mode, times and attributes from inside. A lease on a file makes others wait
 who open it. A file that is sent along a socket is closed by whoever receives it, which takes as long as its sender
-likes. And some calls, which no notebook needs, are doors into the kernel through which others have got out of a box.
+likes. And some calls, which no notebook needs, reach parts of the kernel through which code has broken out of a box.
 
 The filter is a program of the kernel's small machine, classic BPF, which looks at the number of a call and its second
 argument: see seccomp(2) and Documentation/userspace-api/seccomp_filter.rst of Linux. It stays with every process that

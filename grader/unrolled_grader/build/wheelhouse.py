@@ -108,9 +108,6 @@ def build_wheel(root: Path, into: Path, *, isolated: bool = True) -> Path:
 
     No earlier build is in it. The time stamps are those of the last commit: the same tree gives the same bytes. Without
     `isolated`, the setuptools of this environment build it. Raises CommandError with what pip says.
-
-    The time stamps are those of the last commit: the same tree gives the same bytes. Without `isolated`, the setuptools
-    of this environment build it. Raises CommandError with what pip says.
     """
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="unrolled-wheel-") as scratch:

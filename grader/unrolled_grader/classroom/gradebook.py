@@ -186,9 +186,9 @@ def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str
 
 
 def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
-    """Remove a submission's time from the gradebook: nothing says when it came.
+    """Remove a submission's time from the gradebook, where nothing says when it came.
 
-    nbgrader keeps the time of the submission before it, and so how late that was.
+    nbgrader would keep the time of the submission before it, and count its lateness.
     """
     with opened(directory) as gradebook:
         submission = gradebook.find_submission(lesson, student)

@@ -162,7 +162,10 @@ class _Process:
 
 
 def warm(module: str) -> None:
-    """Start the process from which those that perform what is in this module are forked, and do not wait for it."""
+    """Start the process from which those that perform what is in this module are forked, and do not wait for it.
+
+    Where processes are not forked, as on macOS, it does nothing.
+    """
     if isinstance(_context(module), ForkServerContext):
         forkserver.ensure_running()
 

@@ -261,8 +261,6 @@ def alone(grades: Path) -> Iterator[None]:
     """Let no other process grade this class during the block. Raises RecordError if one does.
 
     This is SQLite's own lock, as it works on every system, and ends with its process.
-
-    SQLite's own lock, as it works on every system.
     """
     grades.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(sqlite3.connect(grades / LOCK, timeout=0, isolation_level=None)) as lock:

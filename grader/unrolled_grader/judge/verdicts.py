@@ -128,9 +128,10 @@ def settle(outcomes: Sequence[str]) -> str | None:
 
 
 def said(outcome: str, timing: Mapping[str, Any]) -> str:
-    """Return what a measurement says to `settle`: its outcome; UNDECIDED where that is open, and not because of noise.
+    """Return what a measurement says to `settle`: its outcome, or UNDECIDED.
 
-    Raises ValueError and the like where `timing` is no verdict.
+    UNDECIDED is an inconclusive outcome that is not the machine's fault. Raises ValueError and the like where `timing`
+    is no verdict.
     """
     return UNDECIDED if outcome == "inconclusive" and not Verdict.from_dict(timing).excused else outcome
 

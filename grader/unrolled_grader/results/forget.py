@@ -75,10 +75,6 @@ def without_rows(text: str, person: Person) -> tuple[str, int]:
     says so; in a list without such columns, if a cell is the id, the e-mail, the number or the name, and nothing else.
     In other rows a reason or remark that names the student loses the name. A header stays, and so does a point, a part
     or a word that happens to be somebody's id.
-
-    A row is the student's if a column that says whose it is says so; in a list without such columns, if a cell is the
-    id, the e-mail, the number or the name, and nothing else. In other rows a reason or remark that names the student
-    loses the name. A header stays, and so does a point, a part or a word that happens to be somebody's id.
     """
     lines = text.splitlines(keepends=True)
     delimiter = max(",;\t|", key=(lines[0] if lines else "").count)

@@ -263,7 +263,7 @@ def _side(work: Work, other: Work, share: float, slices: Any) -> Side:
 def marked(side: Side, other: Work) -> Iterator[tuple[str, list[tuple[bool, list[tuple[bool, str]]]]]]:
     """Yield each exercise of a side with its lines, each in pieces.
 
-    Of a line it says whether it is in the other work to the letter, of a piece whether it is in both.
+    A line comes with whether it is in the other work to the letter, a piece with whether it is in both.
     """
     inside = bytearray(len(side.work.text))
     for begin, end in side.passages:
