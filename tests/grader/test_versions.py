@@ -31,11 +31,10 @@ from unrolled_grader.judge.verdicts import Options
 
 OLDER = "0.0.9"
 TRIPLES = "def double(number):\n    return 3 * number"
-SPEC = f'''
+SPEC = '''
 """Declared in the older release alone: there, `double` triples, and there is no `total`."""
-from .spec import Spec, case
+from unrolled.checks.spec import Spec, case
 
-LESSON = "{LESSON}"
 double = Spec(lambda number: 3 * number, [case("two", number=2)], 3, ("a", "b", "c"))
 extra = Spec(lambda number: number, [case("two", number=2)], 1, ("a", "b", "c"))
 '''
@@ -51,7 +50,10 @@ def older_course(root: Path, made: Path) -> Path:
     package = made / "lib" / "unrolled" / "__init__.py"
     text = package.read_text(encoding="utf-8")
     package.write_text(releases.VERSION.sub(f'__version__ = "{OLDER}"', text), encoding="utf-8")
-    (made / "lib" / "unrolled" / "checks" / "lesson99.py").write_text(SPEC, encoding="utf-8")
+    specs = made / "lib" / "unrolled" / "checks" / "exercises" / f"l{LESSON}"
+    specs.mkdir()
+    (specs / "__init__.py").touch()
+    (specs / "exercises.py").write_text(SPEC, encoding="utf-8")
     notebook = made / "notebooks" / LESSON / f"{LESSON}.ipynb"
     notebook.parent.mkdir(parents=True)
     nbformat.write(of_version(OLDER, older_notebook(root)), notebook)

@@ -209,7 +209,7 @@ def test_entries_of_another_version_do_not_stop_the_command():
 
 
 def test_a_journal_of_a_newer_version_is_kept_for_it(home, capsys):
-    newer = {"format": journal.FORMAT, "version": 2, "checks": {"im2col": DONE}}
+    newer = {"format": journal.file.FORMAT, "version": 2, "checks": {"im2col": DONE}}
     (home / "work" / "journal.json").write_text(json.dumps(newer), encoding="utf-8")
     assert cli.main(["progress"]) == 0
     assert "is a journal of version 2, expected 1" in capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_a_run_leaves_the_loggers_of_others_alone(tmp_path, capfd):
 
 
 def test_errors_do_not_end_the_run_and_verdicts_are_gathered_with_their_cells(tmp_path):
-    executed = run(
+    executed = executed_with(
         tmp_path,
         new_markdown_cell("# A title"),
         "1 / 0",
@@ -123,7 +123,7 @@ def test_outputs_that_the_notebook_brings_along_count_for_nothing(tmp_path):
 
 def test_skipped_cells_are_not_run_and_each_other_code_cell_is_told(tmp_path):
     told = []
-    executed = run(
+    executed = executed_with(
         tmp_path,
         "print('a')",
         new_markdown_cell("text"),

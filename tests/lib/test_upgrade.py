@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from unrolled import cli
-from unrolled.notebook import upgrade
+from unrolled.notebook import cells, upgrade
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = "02_convolution"
@@ -24,7 +24,7 @@ def released() -> dict:
 
 
 def name_of(cell: dict) -> str:
-    return upgrade.grade_id(cell)
+    return cells.grade_id(cell) or ""
 
 
 def cell_of(notebook: dict, name: str) -> dict:

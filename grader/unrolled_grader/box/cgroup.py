@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from pathlib import Path
 
 OWN, MOUNTS = "/proc/self/cgroup", "/proc/self/mounts"
 _numbers = itertools.count()
+_sweeping = threading.Lock()
 PATIENCE = 5.0
 """Seconds that a killed group may take to empty."""
 
@@ -101,7 +103,8 @@ def new() -> Group | None:
 def _made(home: Path | None) -> Path | None:
     if home is None:
         return None
-    _sweep(home)
+    with _sweeping:  # else one thread would remove what another has just made
+        _sweep(home)
     folder = home / f"unrolled-{os.getpid()}-{next(_numbers)}"
     try:
         folder.mkdir()

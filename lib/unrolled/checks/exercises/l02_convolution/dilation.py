@@ -70,9 +70,8 @@ def padded_back(
     stride: int,
     padding: int,
     dilation: int,
-    overwrite: bool = False,
 ) -> Array:
-    """The image with its padding, window by window; with `overwrite`, the last window to come stays."""
+    """Return the image with its padding, window by window."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
     x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
     oh, ow = output_size((h, w), kernel_size, stride, padding, dilation)
@@ -80,7 +79,7 @@ def padded_back(
         top, left = row * stride, column * stride
         pixels = x[image, :, top : top + dilation * kh : dilation, left : left + dilation * kw : dilation]
         window = columns[:, at].reshape(c, kh, kw)
-        pixels[...] = window if overwrite else pixels + window
+        pixels += window
     return x
 
 
