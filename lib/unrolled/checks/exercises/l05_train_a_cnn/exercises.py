@@ -11,12 +11,12 @@ from unrolled import data, nn
 from unrolled.checks.exercises.l05_train_a_cnn.batches import (
     EVALUATE_MISTAKES,
     any_batches,
-    any_evaluation,
     each_once_and_shuffled,
     evaluated,
     graded,
     in_bounded_memory,
     numbered,
+    of_any_size,
     shuffled_batches,
     three_epochs,
 )
@@ -27,38 +27,41 @@ from unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps import (
     any_adam,
     any_momentum,
     momentum_update,
-    numbers,
 )
 from unrolled.checks.exercises.l05_train_a_cnn.training import (
     Bend,
     Matrix,
-    after_forward,
     disguised_digits,
+    drawn_layers,
     median_accuracy,
     nearest_neighbour,
-    random_layers,
     train_with_each_seed,
 )
-from unrolled.checks.spec import Draw, Function, Inputs, Mistake, Spec, case, normal, random_case
+from unrolled.checks.mistakes import given
+from unrolled.checks.spec import Case, Draw, Function, Inputs, Spec, case, normal, random_case
 from unrolled.device import Array
+
+
+def by_hand(name: str, /, **arguments: Any) -> Case:
+    """Make a case in which lists stand for float32 arrays."""
+    return case(name, **{key: np.array(v, np.float32) if isinstance(v, list) else v for key, v in arguments.items()})
+
 
 # sequential_forward and sequential_backward
 
 
-def _forward(layers: Sequence[Any], x: Array, training: bool = False) -> Array:
+def forward(layers: Sequence[Any], x: Array, training: bool = False) -> Array:
+    """Return what the layers, one after the other, make of x (N, …)."""
     for layer in layers:
         x = layer.forward(x, training)
     return x
 
 
-def _backward(layers: Sequence[Any], grad: Array) -> Array:
+def backward(layers: Sequence[Any], grad: Array) -> Array:
+    """Return the gradient by what came into the first layer, from that by what left the last one."""
     for layer in reversed(layers):
         grad = layer.backward(grad)
     return grad
-
-
-def _each_alone(layers: Sequence[Any], grad: Array) -> Array:
-    return [layer.backward(grad) for layer in reversed(layers)][-1]
 
 
 STEPS = ([[2, 0], [0, 3]], [[1, 1], [0, 1]], [[0, 1], [1, 0]])
@@ -67,39 +70,45 @@ BY_HAND = "three layers: times (2, 3), add the first to the second, exchange"
 
 
 def small_layers(rng: np.random.Generator) -> tuple[Any, ...]:
+    """Make new layers of STEPS."""
     return tuple(Matrix(weight) for weight in STEPS)
 
 
 def ready_layers(count: int) -> Function:
-    """Draws layers that have been through a forward pass, and a gradient of the right shape."""
+    """Return what draws layers that have been through a forward pass, and a gradient of the right shape."""
 
     def draw(rng: np.random.Generator) -> Inputs:
-        n, size = (int(value) for value in rng.integers(2, 6, 2))
-        layers = random_layers(rng, size, count)
-        after_forward(layers, rng.standard_normal((n, size)).astype(np.float32))
-        return {"layers": layers, "grad": rng.standard_normal((n, size)).astype(np.float32)}
+        layers, x = drawn_layers(rng, count)
+        forward(layers, x, training=True)
+        return {"layers": layers, "grad": rng.standard_normal(x.shape).astype(np.float32)}
 
     return draw
 
 
 def layers_and_x(count: int, training: bool | None) -> Function:
+    """Return what draws layers and a batch for them; `training` is an argument unless it is None."""
+
     def draw(rng: np.random.Generator) -> Inputs:
-        n, size = (int(value) for value in rng.integers(2, 6, 2))
-        inputs = {"layers": random_layers(rng, size, count), "x": rng.standard_normal((n, size)).astype(np.float32)}
-        return inputs if training is None else {**inputs, "training": training}
+        layers, x = drawn_layers(rng, count)
+        return {"layers": layers, "x": x} | ({} if training is None else {"training": training})
 
     return draw
 
 
+SAME_X = "each layer got the same x: it must get what the layer before it gave"
+
+FORWARD_MISTAKES = (
+    given("you went through the layers from last to first", layers=lambda layers: layers[::-1]),
+    given("`training` does not reach the layers", training=False),
+    given("`training` is always True: pass on what you were given", training=True),
+)
+"""Those that a variant has as well."""
+
 sequential_forward = Spec(
-    reference=_forward,
+    reference=forward,
     answers=(nn.Sequential.forward,),
     cases=[
-        case(
-            BY_HAND,
-            layers=Draw(small_layers),
-            x=np.array([[1, 1]], np.float32),
-        ),
+        by_hand(BY_HAND, layers=Draw(small_layers), x=[[1, 1]]),
         random_case("matrix, tanh, matrix", layers_and_x(2, None)),
         random_case("matrix, tanh, matrix; in training", layers_and_x(2, True)),
         case("one layer", layers=(Bend(),), x=normal(3, 4), training=False),
@@ -112,35 +121,35 @@ sequential_forward = Spec(
         "know the shapes. Dropout must know whether this is training, so pass that on.",
         "for layer in layers:\n    x = (what this layer makes of x, told whether this is training)\nreturn x",
     ),
-    mistakes=[
-        Mistake(
-            "you went through the layers from last to first", lambda layers, x, **g: _forward(layers[::-1], x, **g)
+    mistakes=(
+        *FORWARD_MISTAKES,
+        given(
+            "only the first layer's result comes back: is the return inside the loop?", layers=lambda layers: layers[:1]
         ),
-        Mistake("`training` does not reach the layers", lambda layers, x, training=False: _forward(layers, x)),
-        Mistake(
-            "`training` is always True: pass on what you were given",
-            lambda layers, x, training=False: _forward(layers, x, True),
-        ),
-        Mistake(
-            "only the first layer's result comes back: is the return inside the loop?",
-            lambda layers, x, **g: _forward(layers[:1], x, **g),
-        ),
-        Mistake(
-            "each layer got the same x: it must get what the layer before it gave",
-            lambda layers, x, **g: _forward(layers[-1:], x, **g),
-        ),
-    ],
+        given(SAME_X, layers=lambda layers: layers[-1:]),
+    ),
 )
 
+BACKWARD_MISTAKES = (
+    given(
+        "you went through the layers from first to last: the gradient comes from the loss, so the last layer is the "
+        "first to get it",
+        layers=lambda layers: layers[::-1],
+    ),
+    given(
+        "each layer got the gradient of the loss: pass on what the layer after it returned",
+        layers=lambda layers: layers[:1],
+    ),
+    given("only the last layer is asked: is the return inside the loop?", layers=lambda layers: layers[-1:]),
+    given("you return the gradient that came in: put what each layer returns in its place", layers=()),
+)
+"""Those that a variant has as well."""
+
 sequential_backward = Spec(
-    reference=_backward,
+    reference=backward,
     answers=(nn.Sequential.backward,),
     cases=[
-        case(
-            BY_HAND,
-            layers=Draw(small_layers),
-            grad=np.array([[3, 1]], np.float32),
-        ),
+        by_hand(BY_HAND, layers=Draw(small_layers), grad=[[3, 1]]),
         random_case("matrix, tanh, matrix", ready_layers(2)),
         random_case("one layer", ready_layers(1)),
         random_case("nine layers", ready_layers(5)),
@@ -152,23 +161,11 @@ sequential_backward = Spec(
         "thing that the layer before it needs.",
         "for layer in (the layers, the last one first):\n    grad = layer.backward(grad)\nreturn grad",
     ),
-    mistakes=[
-        Mistake(
-            "you went through the layers from first to last: the gradient comes from the loss, so the last layer is "
-            "the first to get it",
-            lambda layers, grad: _backward(layers[::-1], grad),
-        ),
-        Mistake("each layer got the gradient of the loss: pass on what the layer after it returned", _each_alone),
-        Mistake("the first layer is left out", lambda layers, grad: _backward(layers[1:], grad)),
-        Mistake("the last layer is left out", lambda layers, grad: _backward(layers[:-1], grad)),
-        Mistake(
-            "only the last layer is asked: is the return inside the loop?",
-            lambda layers, grad: _backward(layers[-1:], grad),
-        ),
-        Mistake(
-            "you return the gradient that came in: put what each layer returns in its place", lambda layers, grad: grad
-        ),
-    ],
+    mistakes=(
+        *BACKWARD_MISTAKES,
+        given("the first layer is left out", layers=lambda layers: layers[1:]),
+        given("the last layer is left out", layers=lambda layers: layers[:-1]),
+    ),
 )
 
 
@@ -207,25 +204,13 @@ momentum_step = Spec(
     reference=momentum_update,
     answers=(nn.SGD.step, nn.SGD._move),
     cases=[
-        case(
-            "the first step: velocity 0",
-            parameters=numbers(1, 2),
-            gradient=numbers(2, -4),
-            velocity=numbers(0, 0),
-            learning_rate=0.1,
-        ),
-        case(
-            "the second step",
-            parameters=numbers(0.8, 2.4),
-            gradient=numbers(1, 1),
-            velocity=numbers(2, -4),
-            learning_rate=0.1,
-        ),
-        case(
+        by_hand("the first step: velocity 0", parameters=[1, 2], gradient=[2, -4], velocity=[0, 0], learning_rate=0.1),
+        by_hand("the second step", parameters=[0.8, 2.4], gradient=[1, 1], velocity=[2, -4], learning_rate=0.1),
+        by_hand(
             "with weight decay",
-            parameters=numbers(10, -20, 5),
-            gradient=numbers(1, 1, 0),
-            velocity=numbers(1, -1, 2),
+            parameters=[10, -20, 5],
+            gradient=[1, 1, 0],
+            velocity=[1, -1, 2],
             learning_rate=0.5,
             momentum=0.5,
             weight_decay=0.1,
@@ -247,34 +232,40 @@ momentum_step = Spec(
 
 # adam_step
 
+NEW_MEANS = (
+    "m = beta1 * m + (1 - beta1) * gradient\n"
+    "v = (the same with beta2 and the square)\n"
+    "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
+)
+
 adam_step = Spec(
     reference=adam_update,
     answers=(nn.Adam.step, nn.Adam._move),
     cases=[
-        case(
+        by_hand(
             "the first step: t = 1, m and v are 0",
-            parameters=numbers(1, 2, 3),
-            gradient=numbers(2, -0.5, 100),
-            m=numbers(0, 0, 0),
-            v=numbers(0, 0, 0),
+            parameters=[1, 2, 3],
+            gradient=[2, -0.5, 100],
+            m=[0, 0, 0],
+            v=[0, 0, 0],
             t=1,
             learning_rate=0.1,
         ),
-        case(
+        by_hand(
             "the second step",
-            parameters=numbers(0.9, 2.1),
-            gradient=numbers(1, 1),
-            m=numbers(0.2, -0.05),
-            v=numbers(0.004, 0.00025),
+            parameters=[0.9, 2.1],
+            gradient=[1, 1],
+            m=[0.2, -0.05],
+            v=[0.004, 0.00025],
             t=2,
             learning_rate=0.1,
         ),
-        case(
+        by_hand(
             "step 1000, the default rate",
             parameters=normal(5),
             gradient=normal(5),
             m=normal(5),
-            v=numbers(0.5, 1, 2, 3, 4),
+            v=[0.5, 1, 2, 3, 4],
             t=1000,
         ),
         random_case("as it comes", any_adam),
@@ -285,10 +276,7 @@ adam_step = Spec(
         "however large the gradient. Both begin at 0, so early on they are too small; a correction makes up for it.",
         "m becomes beta1 * m + (1 - beta1) * gradient, and v the same with beta2 and gradient**2. For the step alone "
         "divide them by 1 - beta1**t and 1 - beta2**t; what you return is m and v without that.",
-        "m = beta1 * m + (1 - beta1) * gradient\n"
-        "v = (the same with beta2 and the square)\n"
-        "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
-        "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
+        NEW_MEANS + "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
     ),
     mistakes=ADAM_MISTAKES,
 )
@@ -296,6 +284,10 @@ adam_step = Spec(
 
 # evaluate
 
+SCORES_BY_BATCH = (
+    "for start in range(0, len(images), batch_size):\n"
+    "    scores, known = forward(images[start : start + batch_size]), labels[start : start + batch_size]\n"
+)
 
 evaluate = Spec(
     reference=evaluated,
@@ -304,7 +296,7 @@ evaluate = Spec(
         random_case("40 images, 8 at a time", graded(40, 8)),
         random_case("50 images, 16 at a time", graded(50, 16)),
         random_case("10 images, room for 64", graded(10, 64)),
-        random_case("any number", any_evaluation),
+        random_case("any number", of_any_size(graded)),
     ],
     points=3,
     hints=(
@@ -312,9 +304,7 @@ evaluate = Spec(
         "answers. Divide by the number of images at the end.",
         "ops.softmax_cross_entropy(scores, labels) returns the MEAN loss of its images and a gradient. The last batch "
         "may be smaller, so turn each mean back into a sum: times the number of images in that batch.",
-        "for start in range(0, len(images), batch_size):\n"
-        "    scores, known = forward(images[start : start + batch_size]), labels[start : start + batch_size]\n"
-        "    loss += float(ops.softmax_cross_entropy(scores, known)[0]) * len(known)\n"
+        SCORES_BY_BATCH + "    loss += float(ops.softmax_cross_entropy(scores, known)[0]) * len(known)\n"
         "    correct += int((scores.argmax(axis=1) == known).sum())",
     ),
     mistakes=EVALUATE_MISTAKES,
@@ -325,6 +315,20 @@ evaluate = Spec(
 # train
 
 AT_LEAST = 0.93
+
+
+def training_loop(epochs: int) -> str:
+    """Return the last hint: a training that is nearly complete."""
+    return (
+        "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
+        "network.build(images.shape[1:])\n"
+        f"for epoch in range({epochs}):\n"
+        "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
+        "        scores = network.forward(x, training=True)\n"
+        "        ... loss and gradient, backward, step\n"
+        "return network.predict(test_images)"
+    )
+
 
 # `network.fit` is not among the answers: the lesson does not forbid it, and it has to learn the disguised digits, too.
 train = Spec(
@@ -337,13 +341,7 @@ train = Spec(
         "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",
         "Before the loops: network and optimizer, once. Give `data.minibatches` another seed in each epoch, such as "
         "(seed, epoch). After the loops: network.predict(test_images). Twelve epochs with nn.Adam(0.002) do.",
-        "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
-        "network.build(images.shape[1:])\n"
-        "for epoch in range(12):\n"
-        "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
-        "        scores = network.forward(x, training=True)\n"
-        "        ... loss and gradient, backward, step\n"
-        "return network.predict(test_images)",
+        training_loop(epochs=12),
     ),
     compare=median_accuracy(AT_LEAST),
     call=train_with_each_seed,

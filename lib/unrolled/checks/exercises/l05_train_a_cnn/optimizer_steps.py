@@ -1,16 +1,27 @@
-"""One step of an optimizer as a pure function, and the usual mistakes in it."""
+"""One step of an optimizer as a pure function, and the usual mistakes in it: of the exercises and of their variants."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from unrolled.checks.spec import Function, Inputs, Mistake
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
 State = tuple[Array, ...]
+
+UPHILL = given("the step goes uphill: subtract it", learning_rate=lambda learning_rate: -learning_rate)
+NO_DECAY = given("the weight decay is missing", weight_decay=0)
+GROWTH = given(
+    "the weight decay has the wrong sign: it pulls the parameters towards 0",
+    weight_decay=lambda weight_decay: -weight_decay,
+)
+
+
+# momentum_step and momentum_step_nesterov
 
 
 def momentum_update(
@@ -21,82 +32,131 @@ def momentum_update(
     momentum: float = 0.9,
     weight_decay: float = 0.0,
 ) -> State:
-    """As PyTorch's SGD: the velocity gathers gradients; weight decay is a gradient, too."""
+    """Step as PyTorch's SGD: the velocity gathers gradients; weight decay is a gradient, too."""
     velocity = momentum * velocity + gradient + weight_decay * parameters
     return parameters - learning_rate * velocity, velocity
 
 
-def wrong_momentum(step: Function) -> Function:
-    """A mistake as a function of (p, g, v, rate, momentum, decay)."""
+def nesterov_update(
+    parameters: Array,
+    gradient: Array,
+    velocity: Array,
+    learning_rate: float,
+    momentum: float = 0.9,
+    weight_decay: float = 0.0,
+) -> State:
+    """Step as PyTorch's SGD with nesterov=True.
 
-    def wrong(
-        parameters: Array,
-        gradient: Array,
-        velocity: Array,
-        learning_rate: float,
-        momentum: float = 0.9,
-        weight_decay: float = 0.0,
-    ) -> Any:
-        return step(parameters, gradient, velocity, learning_rate, momentum, weight_decay)
-
-    return wrong
+    I. Sutskever and others, 2013: On the importance of initialization and momentum in deep learning, in the form that
+    needs the gradient at the parameters themselves.
+    """
+    gradient = gradient + weight_decay * parameters
+    velocity = momentum * velocity + gradient
+    return parameters - learning_rate * (gradient + momentum * velocity), velocity
 
 
 def any_momentum(rng: np.random.Generator) -> Inputs:
+    """Draw 3 to 8 parameters and all that a step needs."""
     size = int(rng.integers(3, 9))
     arrays = {name: rng.standard_normal(size).astype(np.float32) for name in ("parameters", "gradient", "velocity")}
     rate, momentum, decay = (float(value) for value in rng.uniform(0.1, 0.9, 3))
     return {**arrays, "learning_rate": rate, "momentum": momentum, "weight_decay": decay}
 
 
-def numbers(*values: float) -> Array:
-    return np.array(values, np.float32)
+def _weighed(says: str, factor: Callable[[float, float], float], **arguments: Any) -> Mistake:
+    """Return the mistake of a gradient, with its weight decay, times `factor(learning_rate, momentum)`."""
+    return given(
+        says,
+        gradient=lambda gradient, learning_rate, momentum: factor(learning_rate, momentum) * gradient,
+        weight_decay=lambda weight_decay, learning_rate, momentum: factor(learning_rate, momentum) * weight_decay,
+        **arguments,
+    )
 
 
-MOMENTUM_MISTAKES: Sequence[Mistake] = [
-    Mistake(
-        "the step goes uphill: subtract it",
-        wrong_momentum(lambda p, g, v, r, m, d: (p + r * (m * v + g + d * p), m * v + g + d * p)),
-    ),
-    Mistake(
-        "the velocity points downhill already, so two signs cancel: gather gradients with +, step with -",
-        wrong_momentum(lambda p, g, v, r, m, d: (p - r * (m * v - g - d * p), m * v - g - d * p)),
-    ),
-    Mistake(
-        "the learning rate is inside your velocity. Some books have it there; here the velocity gathers gradients, "
-        "and the rate counts in the step",
-        wrong_momentum(lambda p, g, v, r, m, d: (p - (m * v + r * (g + d * p)), m * v + r * (g + d * p))),
-    ),
-    Mistake(
-        "the learning rate is inside your velocity (with a minus): here it counts in the step only",
-        wrong_momentum(lambda p, g, v, r, m, d: (p + m * v - r * (g + d * p), m * v - r * (g + d * p))),
-    ),
-    Mistake(
-        "the step takes the old velocity: first the velocity, then the step",
-        wrong_momentum(lambda p, g, v, r, m, d: (p - r * v, m * v + g + d * p)),
-    ),
-    Mistake(
-        "you return the old velocity: the next step needs the new one",
-        wrong_momentum(lambda p, g, v, r, m, d: (p - r * (m * v + g + d * p), v)),
-    ),
-    Mistake(
-        "the gradient is weighed with 1 - momentum: here it counts in full",
-        wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, (1 - m) * (g + d * p), v, r, m)),
-    ),
-    Mistake(
-        "momentum multiplies the gradient as well: it is for the old velocity",
-        wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, m * (g + d * p), v, r, m)),
-    ),
-    Mistake("the weight decay is missing", wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, g, v, r, m))),
-    Mistake(
-        "the weight decay has the wrong sign: it pulls the parameters towards 0",
-        wrong_momentum(lambda p, g, v, r, m, d: momentum_update(p, g, v, r, m, -d)),
-    ),
+VELOCITY_MISTAKES = (
+    UPHILL,
+    result("you return the old velocity: the next step needs the new one", lambda y, velocity: (y[0], velocity)),
+    NO_DECAY,
     Mistake(
         "you shrink the parameters beside the step; here weight decay is part of the gradient, and so of the velocity",
-        wrong_momentum(lambda p, g, v, r, m, d: (p * (1 - r * d) - r * (m * v + g), m * v + g)),
+        given={"weight_decay": 0},
+        result=lambda y, parameters, learning_rate, weight_decay: (
+            y[0] - learning_rate * weight_decay * parameters,
+            y[1],
+        ),
     ),
-]
+)
+
+MOMENTUM_MISTAKES = (
+    *VELOCITY_MISTAKES,
+    _weighed(
+        "the velocity points downhill already, so two signs cancel: gather gradients with +, step with -",
+        lambda rate, momentum: -1,
+    ),
+    _weighed(
+        "the learning rate is inside your velocity. Some books have it there; here the velocity gathers gradients, "
+        "and the rate counts in the step",
+        lambda rate, momentum: rate,
+        learning_rate=1,
+    ),
+    _weighed(
+        "the learning rate is inside your velocity (with a minus): here it counts in the step only",
+        lambda rate, momentum: -rate,
+        learning_rate=-1,
+    ),
+    result(
+        "the step takes the old velocity: first the velocity, then the step",
+        lambda y, parameters, velocity, learning_rate: (parameters - learning_rate * velocity, y[1]),
+    ),
+    _weighed("the gradient is weighed with 1 - momentum: here it counts in full", lambda rate, momentum: 1 - momentum),
+    _weighed("momentum multiplies the gradient as well: it is for the old velocity", lambda rate, momentum: momentum),
+    GROWTH,
+)
+
+NESTEROV_MISTAKES = (
+    Mistake(
+        "this is momentum without the look ahead: step along the gradient plus momentum times the new velocity",
+        momentum_update,
+    ),
+    result(
+        "the look ahead takes the old velocity, which makes it plain momentum: take the new one",
+        lambda y, velocity: (y[0], velocity),
+        momentum_update,
+    ),
+    given(
+        "the step is along velocity plus momentum times velocity: its first part is the gradient",
+        momentum_update,
+        learning_rate=lambda learning_rate, momentum: learning_rate * (1 + momentum),
+    ),
+    result(
+        "the step is along gradient plus velocity: the velocity counts `momentum` times in it",
+        lambda y, learning_rate, momentum: (y[0] - learning_rate * (1 - momentum) * y[1], y[1]),
+    ),
+    given(
+        "the step leaves the gradient out: it is the gradient plus momentum times the new velocity",
+        momentum_update,
+        learning_rate=lambda learning_rate, momentum: learning_rate * momentum,
+    ),
+    result(
+        "you return the look ahead as velocity: keep momentum * velocity + gradient",
+        lambda y, parameters, learning_rate: (y[0], (parameters - y[0]) / learning_rate),
+    ),
+    result("the order is parameters, velocity", lambda y: y[::-1]),
+    _weighed(
+        "the learning rate is inside your velocity: here the velocity gathers gradients, and the rate counts in the "
+        "step",
+        lambda rate, momentum: rate,
+        learning_rate=1,
+    ),
+    result(
+        "the weight decay is in the velocity and not in the gradient of the step: add it to the gradient first",
+        lambda y, parameters, learning_rate, weight_decay: (y[0] + learning_rate * weight_decay * parameters, y[1]),
+    ),
+    *VELOCITY_MISTAKES,
+)
+
+
+# adam_step and adam_step_decoupled
 
 
 def adam_update(
@@ -110,104 +170,138 @@ def adam_update(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
 ) -> State:
-    """D. Kingma and J. Ba, 2015: Adam, arXiv:1412.6980, algorithm 1."""
+    """Step as D. Kingma and J. Ba, 2015: Adam, arXiv:1412.6980, algorithm 1."""
     m = beta1 * m + (1 - beta1) * gradient
     v = beta2 * v + (1 - beta2) * gradient**2
     m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
     return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v
 
 
-def wrong_adam(step: Function) -> Function:
-    """A mistake as a function of (p, g, m, v, t, rate, beta1, beta2, epsilon), m and v new and not yet corrected."""
+def decoupled_update(
+    parameters: Array,
+    gradient: Array,
+    m: Array,
+    v: Array,
+    t: int,
+    learning_rate: float = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.01,
+) -> State:
+    """Step as AdamW, with the learning rate on the decay as well, as in PyTorch.
 
-    def wrong(
-        parameters: Array,
-        gradient: Array,
-        m: Array,
-        v: Array,
-        t: int,
-        learning_rate: float = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-    ) -> Any:
-        new_m = beta1 * m + (1 - beta1) * gradient
-        new_v = beta2 * v + (1 - beta2) * gradient**2
-        return step(parameters, gradient, new_m, new_v, t, learning_rate, beta1, beta2, epsilon)
-
-    return wrong
-
-
-def _adam_counting(shift: int) -> Function:
-    def wrong(t: int, **given: Any) -> State:
-        return adam_update(t=t + shift, **given)
-
-    return wrong
-
-
-def _adam_with_swapped_betas(beta1: float = 0.9, beta2: float = 0.999, **given: Any) -> State:
-    return adam_update(beta1=beta2, beta2=beta1, **given)
-
-
-def _adam_without_square(parameters: Array, gradient: Array, m: Array, v: Array, t: int, **given: Any) -> State:
-    beta2 = given.get("beta2", 0.999)
-    return adam_update(parameters, gradient, m, v + (1 - beta2) / beta2 * (gradient - gradient**2), t, **given)
+    I. Loshchilov and F. Hutter, 2019: Decoupled Weight Decay Regularization, algorithm 2.
+    """
+    stepped, m, v = adam_update(parameters, gradient, m, v, t, learning_rate, beta1, beta2, epsilon)
+    return stepped - learning_rate * weight_decay * parameters, m, v
 
 
 def any_adam(rng: np.random.Generator) -> Inputs:
+    """Draw 3 to 8 parameters and all that a step needs."""
     size = int(rng.integers(3, 9))
     parameters, gradient, m = (rng.standard_normal(size).astype(np.float32) for _ in range(3))
     rate, beta1, beta2, epsilon = (float(value) for value in rng.uniform(0.1, 0.9, 4))
-    return {
-        "parameters": parameters,
-        "gradient": gradient,
-        "m": m,
-        "v": rng.random(size, np.float32) + 0.1,
-        "t": int(rng.integers(2, 6)),
-        "learning_rate": rate,
-        "beta1": beta1,
-        "beta2": beta2,
-        "epsilon": epsilon,
-    }
+    means = {"m": m, "v": rng.random(size, np.float32) + 0.1, "t": int(rng.integers(2, 6))}
+    options = {"learning_rate": rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+    return {"parameters": parameters, "gradient": gradient, **means, **options}
 
 
-ADAM_MISTAKES: Sequence[Mistake] = [
-    Mistake(
-        "the bias correction is missing: divide by 1 - beta1**t and 1 - beta2**t",
-        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * m / (np.sqrt(v) + e), m, v)),
-    ),
-    Mistake("you count t one too high: it is 1 in the first step already", _adam_counting(1)),
-    Mistake("you count t from 0: in the first step it is 1", _adam_counting(-1)),
-    Mistake(
+def any_decoupled(rng: np.random.Generator) -> Inputs:
+    """Draw what `any_adam` draws, and a weight decay."""
+    return {**any_adam(rng), "weight_decay": float(rng.uniform(0.05, 0.9))}
+
+
+def _along(says: str, direction: Callable[[Array, Array, float, Array, Array], Array]) -> Mistake:
+    """Return the mistake of a step along `direction(m_hat, v_hat, epsilon, v, gradient)`."""
+
+    def stepped(
+        y: State, gradient: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
+    ) -> State:
+        parameters, m, v = y
+        m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+        right = m_hat / (np.sqrt(v_hat) + epsilon)
+        return parameters + learning_rate * (right - direction(m_hat, v_hat, epsilon, v, gradient)), m, v
+
+    return result(says, stepped)
+
+
+def _decay_in_means(
+    y: State, parameters: Array, gradient: Array, beta1: float, beta2: float, weight_decay: float
+) -> State:
+    stepped, m, v = y
+    decayed = gradient + weight_decay * parameters
+    return stepped, m + (1 - beta1) * (decayed - gradient), v + (1 - beta2) * (decayed**2 - gradient**2)
+
+
+MEANS_MISTAKES = (
+    given("the bias correction is missing: divide by 1 - beta1**t and 1 - beta2**t", t=np.inf),  # beta**inf is 0
+    given("you count t one too high: it is 1 in the first step already", t=lambda t: t + 1),
+    given("you count t from 0: in the first step it is 1", t=lambda t: t - 1),
+    result(
         "you return the corrected means: the correction is for this step only, the next needs m and v themselves",
-        wrong_adam(
-            lambda p, g, m, v, t, r, b, c, e: (
-                p - r * (m / (1 - b**t)) / (np.sqrt(v / (1 - c**t)) + e),
-                m / (1 - b**t),
-                v / (1 - c**t),
-            )
-        ),
+        lambda y, t, beta1, beta2: (y[0], y[1] / (1 - beta1**t), y[2] / (1 - beta2**t)),
     ),
-    Mistake(
+)
+
+ADAM_MISTAKES = (
+    *MEANS_MISTAKES,
+    _along(
         "only m is corrected; v begins at 0, too",
-        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * m / (1 - b**t) / (np.sqrt(v) + e), m, v)),
+        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / (np.sqrt(v) + epsilon),
     ),
-    Mistake(
-        "the square root is missing",
-        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * (m / (1 - b**t)) / (v / (1 - c**t) + e), m, v)),
-    ),
-    Mistake(
+    _along("the square root is missing", lambda m_hat, v_hat, epsilon, v, gradient: m_hat / (v_hat + epsilon)),
+    _along(
         "epsilon is inside the square root: add it after",
-        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * (m / (1 - b**t)) / np.sqrt(v / (1 - c**t) + e), m, v)),
+        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / np.sqrt(v_hat + epsilon),
     ),
-    Mistake(
-        "the step goes uphill: subtract it",
-        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p + r * (m / (1 - b**t)) / (np.sqrt(v / (1 - c**t)) + e), m, v)),
+    UPHILL,
+    given(
+        "beta1 belongs to m and beta2 to v: yours are exchanged",
+        beta1=lambda beta2: beta2,
+        beta2=lambda beta1: beta1,
     ),
-    Mistake("beta1 belongs to m and beta2 to v: yours are exchanged", _adam_with_swapped_betas),
-    Mistake("v is the mean of the gradient's square", _adam_without_square),
-    Mistake(
+    given(  # in the new v, (1 - beta2) * gradient takes the place of the square
+        "v is the mean of the gradient's square",
+        v=lambda v, gradient, beta2: v + (1 - beta2) / beta2 * (gradient - gradient**2),
+    ),
+    _along(
         "the step takes the gradient itself: m, its mean, belongs there",
-        wrong_adam(lambda p, g, m, v, t, r, b, c, e: (p - r * g / (np.sqrt(v / (1 - c**t)) + e), m, v)),
+        lambda m_hat, v_hat, epsilon, v, gradient: gradient / (np.sqrt(v_hat) + epsilon),
     ),
-]
+)
+
+DECOUPLED_MISTAKES = (
+    given(
+        "the weight decay is part of the gradient, as in Adam with L2: there it is divided by sqrt(v) as well. Keep it "
+        "out of m and v, and subtract it from the parameters",
+        gradient=lambda gradient, parameters, weight_decay: gradient + weight_decay * parameters,
+        weight_decay=0,
+    ),
+    NO_DECAY,
+    given(
+        "the decay takes weight_decay of the parameters: here it is learning_rate * weight_decay",
+        weight_decay=lambda weight_decay, learning_rate: weight_decay / learning_rate,
+    ),
+    Mistake(
+        "you shrink the parameters after the step, and so the step as well: the decay is of those that came in",
+        given={"weight_decay": 0},
+        result=lambda y, learning_rate, weight_decay: (y[0] * (1 - learning_rate * weight_decay), *y[1:]),
+    ),
+    result("m and v have the weight decay in them: they are means of the gradient alone", _decay_in_means),
+    GROWTH,
+    *MEANS_MISTAKES,
+    _along(
+        "the square root is missing: the step is along m / sqrt(v)",
+        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / (v_hat + epsilon),
+    ),
+    _along(
+        "epsilon is under the root: it is added to sqrt(v)",
+        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / np.sqrt(v_hat + epsilon),
+    ),
+    given(
+        UPHILL.says,
+        learning_rate=lambda learning_rate: -learning_rate,
+        weight_decay=lambda weight_decay: -weight_decay,
+    ),
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,18 +40,13 @@ class Bend:
         return 2 * grad * (1 - self.y**2)
 
 
-def random_layers(rng: np.random.Generator, size: int, count: int) -> tuple[Any, ...]:
-    """`count` matrices (size, size), which can be multiplied in any order, with bends in between."""
+def drawn_layers(rng: np.random.Generator, count: int) -> tuple[tuple[Any, ...], Array]:
+    """Draw `count` square matrices with bends in between, and a batch for them (2 to 5 rows)."""
+    n, size = (int(value) for value in rng.integers(2, 6, 2))
     layers: list[Any] = []
     for _ in range(count):
         layers += [Matrix(rng.standard_normal((size, size)) / size**0.5), Bend()]
-    return tuple(layers[:-1])
-
-
-def after_forward(layers: Sequence[Any], x: Array) -> None:
-    """Run a forward pass in training, so that the layers know what `backward` needs."""
-    for layer in layers:
-        x = layer.forward(x, training=True)
+    return tuple(layers[:-1]), rng.standard_normal((n, size)).astype(np.float32)
 
 
 CLASSES = 10
@@ -60,7 +54,7 @@ MOST_SHIFT = 2
 
 
 def disguised_digits(rng: np.random.Generator, train: int, test: int) -> Inputs:
-    """The digits in disguise: all shifted alike, perhaps with negative ink, and every label exchanged for another.
+    """Draw digits in disguise: all shifted alike, perhaps with negative ink, and every label exchanged for another.
 
     A network that was trained elsewhere fails on them, and so do labels known by heart. `seeds` are three to train
     with; `test_labels` and `usual_labels` (those before the exchange) are for the judge alone.
@@ -86,18 +80,15 @@ def disguised_digits(rng: np.random.Generator, train: int, test: int) -> Inputs:
 
 
 def moved(images: Array, down: int, right: int) -> Array:
-    """Images (N, C, H, W) moved by so many pixels, zeros where nothing comes in; a copy."""
+    """Return images (N, C, H, W) moved by so many pixels, zeros where nothing comes in; a copy."""
     height, width = images.shape[2:]
-    result = np.zeros_like(images)
-    rows, columns = slice(max(down, 0), height + min(down, 0)), slice(max(right, 0), width + min(right, 0))
-    from_rows = slice(max(-down, 0), height + min(-down, 0))
-    from_columns = slice(max(-right, 0), width + min(-right, 0))
-    result[:, :, rows, columns] = images[:, :, from_rows, from_columns]
-    return result
+    framed = np.pad(images, ((0, 0), (0, 0), (abs(down),) * 2, (abs(right),) * 2))
+    top, left = abs(down) - down, abs(right) - right
+    return framed[:, :, top : top + height, left : left + width].copy()
 
 
 def train_with_each_seed(function: Function, inputs: Inputs) -> list[Any]:
-    """The predictions after training with each seed. The function never sees the labels of the test images.
+    """Return the predictions after training with each seed. The function never sees the labels of the test images.
 
     On one BLAS thread: on a busy machine, many threads on small matrices take ten times as long.
     """
@@ -106,11 +97,15 @@ def train_with_each_seed(function: Function, inputs: Inputs) -> list[Any]:
         return [function(*given, seed) for seed in inputs["seeds"]]
 
 
-def nearest_neighbour(images: Array, labels: Array, test_images: Array, seed: int) -> Array:
-    """The label of the most similar image: no network, quick, and right for the digits; stands in as the reference."""
+def distances(images: Array, test_images: Array) -> Array:
+    """Return how far each test image (row) is from each image (column): squared, less what a row has in common."""
     known, asked = images.reshape(len(images), -1), test_images.reshape(len(test_images), -1)
-    distances = (known**2).sum(axis=1) - 2 * asked @ known.T
-    return np.asarray(labels[distances.argmin(axis=1)])
+    return np.asarray((known**2).sum(axis=1) - 2 * asked @ known.T)
+
+
+def nearest_neighbour(images: Array, labels: Array, test_images: Array, seed: int) -> Array:
+    """Name the most similar image's label: no network, quick, right for the digits; stands in as the reference."""
+    return np.asarray(labels[distances(images, test_images).argmin(axis=1)])
 
 
 TOO_LITTLE = (
@@ -120,13 +115,12 @@ TOO_LITTLE = (
 
 
 def median_accuracy(at_least: float, advice: str = TOO_LITTLE) -> Function:
-    """Judge predictions by the median of their accuracies: `compare` of a Spec. `advice` is for what learned a bit."""
+    """Return a judge of predictions by the median of their accuracies. `advice` is for what learned a bit."""
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         truth = inputs["test_labels"]
         for predictions in got:
-            lines = _no_labels(predictions, len(truth))
-            if lines:
+            if lines := _no_labels(predictions, len(truth)):
                 return Mismatch(lines)
         accuracies = [float((predictions == truth).mean()) for predictions in got]
         median = float(np.median(accuracies))
@@ -140,7 +134,7 @@ def median_accuracy(at_least: float, advice: str = TOO_LITTLE) -> Function:
 
 
 def _no_labels(predictions: Any, count: int) -> tuple[str, ...]:
-    """Why these are not `count` labels, in words."""
+    """Say why these are not `count` labels."""
     if predictions is None:
         return ("expected labels, got None: is the return statement missing?",)
     if not isinstance(predictions, np.ndarray):
@@ -156,7 +150,7 @@ def _no_labels(predictions: Any, count: int) -> tuple[str, ...]:
 
 
 def _seen(predictions: Array, median: float, inputs: Inputs) -> str | None:
-    """What the predictions look like, if they look like something known."""
+    """Say what the predictions look like, if they look like something known."""
     if (predictions == predictions[0]).all():
         return f"every image is called {predictions[0]}: is the step taken, does the loss fall, or did it become NaN?"
     if (predictions == inputs["usual_labels"]).mean() > 0.5:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from unrolled import nn
-from unrolled.checks.exercises.l05_train_a_cnn.batches import in_bounded_memory, three_epochs
-from unrolled.checks.exercises.l05_train_a_cnn.exercises import BY_HAND, STEPS, layers_and_x, small_layers
-from unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps import any_momentum, numbers
-from unrolled.checks.exercises.l05_train_a_cnn.optimizer_variants import (
+from unrolled.checks.exercises.l05_train_a_cnn.batches import three_epochs
+from unrolled.checks.exercises.l05_train_a_cnn.exercises import (
+    NEW_MEANS,
+    SCORES_BY_BATCH,
+    STEPS,
+    adam_step,
+    by_hand,
+    evaluate,
+    momentum_step,
+    sequential_backward,
+    sequential_forward,
+    train,
+    training_loop,
+)
+from unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps import (
     DECOUPLED_MISTAKES,
     NESTEROV_MISTAKES,
     any_decoupled,
     decoupled_update,
     nesterov_update,
 )
-from unrolled.checks.exercises.l05_train_a_cnn.training import Bend, Matrix, median_accuracy, train_with_each_seed
+from unrolled.checks.exercises.l05_train_a_cnn.training import Matrix, median_accuracy
 from unrolled.checks.exercises.l05_train_a_cnn.training_variants import (
     ACTIVATIONS_MISTAKES,
     CONFUSION_MISTAKES,
@@ -35,7 +45,7 @@ from unrolled.checks.exercises.l05_train_a_cnn.training_variants import (
     noisy_digits,
     unbalanced,
 )
-from unrolled.checks.spec import Draw, Spec, case, normal, random_case
+from unrolled.checks.spec import Draw, Spec, case, normal, random_case, variant
 
 OF = {
     "sequential_forward_activations": "sequential_forward",
@@ -49,18 +59,12 @@ OF = {
 """The exercise that each of these can stand for."""
 
 
-sequential_forward_activations = Spec(
+*_shorter, _longest = sequential_forward.cases
+
+sequential_forward_activations = variant(
+    sequential_forward,
     reference=activations,
-    answers=(nn.Sequential.forward,),
-    cases=[
-        case(BY_HAND, layers=Draw(small_layers), x=np.array([[1, 1]], np.float32)),
-        random_case("matrix, tanh, matrix", layers_and_x(2, None)),
-        random_case("matrix, tanh, matrix; in training", layers_and_x(2, True)),
-        case("one layer", layers=(Bend(),), x=normal(3, 4), training=False),
-        case("no layer at all", layers=(), x=normal(2, 3), training=False),
-        random_case("nine layers; in training", layers_and_x(5, True)),
-    ],
-    points=1,
+    cases=[*_shorter, case("no layer at all", layers=(), x=normal(2, 3), training=False), _longest],
     hints=(
         "What leaves one layer enters the next, as ever. But keep what came before: a list that grows by one item a "
         "layer.",
@@ -76,21 +80,20 @@ sequential_forward_activations = Spec(
 
 
 def watched(rng: np.random.Generator) -> tuple[Watched, ...]:
-    """Four matrices: any part of them, in any order, gives another result."""
+    """Make four matrices, any part of which gives another result in any other order."""
     return tuple(Watched(Matrix(weight)) for weight in (*STEPS, [[1, 0], [2, 1]]))
 
 
-sequential_backward_frozen = Spec(
+sequential_backward_frozen = variant(
+    sequential_backward,
     reference=frozen_backward,
-    answers=(nn.Sequential.backward,),
     cases=[
-        case("four layers, the first is frozen", layers=Draw(watched), grad=np.array([[3, 1]], np.float32), frozen=1),
+        by_hand("four layers, the first is frozen", layers=Draw(watched), grad=[[3, 1]], frozen=1),
         random_case("matrix, tanh, matrix; none is frozen", frozen_layers(2, lambda count: 0)),
         random_case("nine layers, four are frozen", frozen_layers(5, lambda count: 4)),
         random_case("all but the last are frozen", frozen_layers(3, lambda count: count - 1)),
         random_case("all are frozen: nothing to do", frozen_layers(2, lambda count: count)),
     ],
-    points=2,
     hints=(
         "The last layer was closest to the loss, so it is the first to be asked. Each gets what the layer after it "
         "returned. Who needs a gradient from a frozen layer? Nobody: all layers before it are frozen as well.",
@@ -133,36 +136,16 @@ minibatches_balanced = Spec(
 )
 
 
-momentum_step_nesterov = Spec(
+_first, _second, *_more = momentum_step.cases
+
+momentum_step_nesterov = variant(
+    momentum_step,
     reference=nesterov_update,
-    answers=(nn.SGD.step, nn.SGD._move),
     cases=[
-        case(
-            "the first step: velocity 0",
-            parameters=numbers(1, 2),
-            gradient=numbers(2, -4),
-            velocity=numbers(0, 0),
-            learning_rate=0.1,
-        ),
-        case(
-            "the second step",
-            parameters=numbers(0.62, 2.76),
-            gradient=numbers(1, 1),
-            velocity=numbers(2, -4),
-            learning_rate=0.1,
-        ),
-        case(
-            "with weight decay",
-            parameters=numbers(10, -20, 5),
-            gradient=numbers(1, 1, 0),
-            velocity=numbers(1, -1, 2),
-            learning_rate=0.5,
-            momentum=0.5,
-            weight_decay=0.1,
-        ),
-        random_case("as it comes", any_momentum),
+        _first,
+        by_hand(_second.name, **{**_second.arguments, "parameters": [0.62, 2.76]}),
+        *_more,
     ],
-    points=2,
     hints=(
         "The ball looks where its velocity will carry it next, and already takes that into account. Only the step is "
         "new; the velocity is that of plain momentum.",
@@ -178,70 +161,43 @@ momentum_step_nesterov = Spec(
 )
 
 
-adam_step_decoupled = Spec(
+_first, _second, _late, _ = adam_step.cases
+
+adam_step_decoupled = variant(
+    adam_step,
     reference=decoupled_update,
-    answers=(nn.Adam.step, nn.Adam._move),
     cases=[
-        case(
-            "the first step: t = 1, m and v are 0",
-            parameters=numbers(1, 2, 3),
-            gradient=numbers(2, -0.5, 100),
-            m=numbers(0, 0, 0),
-            v=numbers(0, 0, 0),
-            t=1,
-            learning_rate=0.1,
-            weight_decay=0.5,
-        ),
-        case(
-            "the second step",
-            parameters=numbers(0.85, 2.0),
-            gradient=numbers(1, 1),
-            m=numbers(0.2, -0.05),
-            v=numbers(0.004, 0.00025),
-            t=2,
-            learning_rate=0.1,
-            weight_decay=0.5,
-        ),
-        case(
+        case(_first.name, **_first.arguments, weight_decay=0.5),
+        by_hand(_second.name, **{**_second.arguments, "parameters": [0.85, 2.0], "weight_decay": 0.5}),
+        by_hand(
             "no gradient, only decay",
-            parameters=numbers(4, -2, 1),
-            gradient=numbers(0, 0, 0),
-            m=numbers(0, 0, 0),
-            v=numbers(1, 1, 1),
+            parameters=[4, -2, 1],
+            gradient=[0, 0, 0],
+            m=[0, 0, 0],
+            v=[1, 1, 1],
             t=3,
             learning_rate=0.5,
             weight_decay=0.1,
         ),
-        case(
-            "step 1000, the default rate and decay",
-            parameters=normal(5),
-            gradient=normal(5),
-            m=normal(5),
-            v=numbers(0.5, 1, 2, 3, 4),
-            t=1000,
-        ),
+        case("step 1000, the default rate and decay", **_late.arguments),
         random_case("as it comes", any_decoupled),
     ],
-    points=2,
     hints=(
         "Two things happen to a weight, side by side: Adam's step along m / sqrt(v), and a pull towards 0. The pull "
         "never goes into the means, so a weight with large gradients is pulled as much as one with small ones.",
         "m becomes beta1 * m + (1 - beta1) * gradient, and v the same with beta2 and gradient**2. For the step alone "
         "divide them by 1 - beta1**t and 1 - beta2**t. Then the parameters lose learning_rate times (the step plus "
         "weight_decay times the parameters). Return m and v without the correction.",
-        "m = beta1 * m + (1 - beta1) * gradient\n"
-        "v = (the same with beta2 and the square)\n"
-        "m_hat, v_hat = m / (1 - beta1**t), (v, corrected in the same way)\n"
-        "step = m_hat / (np.sqrt(v_hat) + epsilon)\n"
+        NEW_MEANS + "step = m_hat / (np.sqrt(v_hat) + epsilon)\n"
         "return (the parameters, less the rate times step and decay), m, v",
     ),
     mistakes=DECOUPLED_MISTAKES,
 )
 
 
-evaluate_confusion = Spec(
+evaluate_confusion = variant(
+    evaluate,
     reference=confusion,
-    answers=(nn.Sequential.evaluate, nn.training.evaluate),
     cases=[
         random_case("40 images, 8 at a time", mistaken(40, 8)),
         random_case("50 images, 16 at a time", mistaken(50, 16)),
@@ -249,21 +205,17 @@ evaluate_confusion = Spec(
         random_case("a class that no image has", mistaken(30, 7, absent=True)),
         random_case("any number", any_mistaken),
     ],
-    points=3,
     hints=(
         "Make a table of zeros, go through the images a batch at a time, and add each image to the field that its row "
         "and column name. A pair may come many times in one batch.",
         "The first scores (n, classes) say how large the table is; it holds whole numbers, np.zeros((classes, "
         "classes), np.int64). np.add.at(counts, (rows, columns), 1) adds 1 for every pair, also for one that comes "
         "twice; counts[rows, columns] += 1 would not.",
-        "for start in range(0, len(images), batch_size):\n"
-        "    scores, known = forward(images[start : start + batch_size]), labels[start : start + batch_size]\n"
-        "    if start == 0:\n"
+        SCORES_BY_BATCH + "    if start == 0:\n"
         "        counts = np.zeros((scores.shape[1], scores.shape[1]), np.int64)\n"
         "    np.add.at(counts, (known, scores.argmax(axis=1)), 1)",
     ),
     mistakes=CONFUSION_MISTAKES,
-    compare=in_bounded_memory,
 )
 
 
@@ -274,7 +226,8 @@ BY_HEART = (
 )
 
 # `network.fit` is not among the answers, as in `train`.
-train_noisy = Spec(
+train_noisy = variant(
+    train,
     reference=neighbours_vote,
     cases=[
         random_case(
@@ -282,21 +235,12 @@ train_noisy = Spec(
             lambda rng: noisy_digits(rng, 1300, 497),
         ),
     ],
-    points=4,
     hints=(
         "The loop is the usual one: epochs, mini-batches in them, four lines inside. What is new is when to stop. The "
         "right labels agree with each other, so they are learned first; the wrong ones have to be learned one by one.",
         "Eight epochs with new_network(seed), nn.Adam(0.002) and batches of 32 will do. A network with nn.Dropout(0.5) "
         "before each nn.Linear learns more slowly, and may go on for 16 or more.",
-        "network, optimizer = new_network(seed), nn.Adam(0.002)\n"
-        "network.build(images.shape[1:])\n"
-        "for epoch in range(8):\n"
-        "    for x, y in data.minibatches((images, labels), 32, (seed, epoch)):\n"
-        "        scores = network.forward(x, training=True)\n"
-        "        ... loss and gradient, backward, step\n"
-        "return network.predict(test_images)",
+        training_loop(epochs=8),
     ),
     compare=median_accuracy(AT_LEAST, BY_HEART),
-    call=train_with_each_seed,
-    limit=60.0,
 )
