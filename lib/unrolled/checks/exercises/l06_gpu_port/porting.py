@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.spec import Inputs, Mistake
+from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Inputs
 from unrolled.device import Array, array_module
 
 KINDS = ("step", "relu", "leaky_relu", "sigmoid")
@@ -16,17 +18,17 @@ FEW = 12
 
 
 def activate(kind: str, x: Array) -> Array:
-    """The activation of this name."""
+    """Return the activation of this name."""
     return {"step": ops.step, "relu": ops.relu, "leaky_relu": ops.leaky_relu, "sigmoid": ops.sigmoid}[kind](x)
 
 
 def convolution(x: Array, weight: Array, bias: Array, padding: int = 0) -> Array:
-    """`ops.conv2d` with stride 1."""
+    """Return `ops.conv2d` with stride 1."""
     return ops.conv2d(x, weight, bias, 1, padding)
 
 
 def image_by_image(x: Array, weight: Array, bias: Array, padding: int = 0) -> Array:
-    """A convolution with a product for each image: right, and many small launches. A baseline for speed.
+    """Convolve with a product for each image: right, and many small launches. A baseline for speed.
 
     A few images are taken together: so it keeps to the budget of the cases, as a baseline must.
     """
@@ -40,7 +42,7 @@ def image_by_image(x: Array, weight: Array, bias: Array, padding: int = 0) -> Ar
 
 
 def pooling(x: Array, kernel_size: int) -> tuple[Array, Array]:
-    """(the largest pixels, where they lie): `ops.max_pool2d_with_indices`."""
+    """Return (the largest pixels, where they lie): `ops.max_pool2d_with_indices`."""
     y, indices = ops.max_pool2d_with_indices(x, kernel_size)
     return y, indices
 
@@ -48,7 +50,7 @@ def pooling(x: Array, kernel_size: int) -> tuple[Array, Array]:
 def epoch(
     images: Array, labels: Array, weight: Array, bias: Array, batch_size: int, rate: float
 ) -> tuple[Array, Array, Array]:
-    """(weight, bias, loss of each step) after an epoch of softmax regression."""
+    """Return (weight, bias, loss of each step) after an epoch of softmax regression."""
     starts = range(0, len(images), batch_size)
     losses = array_module(images).zeros(len(starts), dtype=weight.dtype)
     for step, start in enumerate(starts):
@@ -61,13 +63,13 @@ def epoch(
 
 
 def any_epoch(rng: np.random.Generator) -> Inputs:
-    """Six steps or so, the last one smaller."""
+    """Draw an epoch of six steps, the last one smaller."""
     batch_size = int(rng.integers(5, 9))
     return epoch_of(rng, 5 * batch_size + int(rng.integers(1, batch_size)), batch_size)
 
 
 def epoch_of(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
-    """An epoch of `count` images of 1 x 4 x 4 and three classes."""
+    """Draw an epoch of `count` images of 1 x 4 x 4 and three classes."""
     return {
         "images": rng.standard_normal((count, 1, 4, 4)).astype(np.float32),
         "labels": rng.integers(0, 3, count),
@@ -78,44 +80,30 @@ def epoch_of(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
     }
 
 
-def _leaky(slope: float) -> Any:
-    return lambda kind, x: np.maximum(x, slope * x) if kind == "leaky_relu" else activate(kind, x)
-
-
 ACTIVATION_MISTAKES = (
-    Mistake("the slope below zero is 0.01", _leaky(0.1)),
-    Mistake(
+    result("the slope below zero is 0.01", lambda y, kind, x: np.maximum(x, 0.1 * x) if kind == "leaky_relu" else y),
+    given(
         "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))",
-        lambda kind, x: ops.sigmoid(-x) if kind == "sigmoid" else activate(kind, x),
+        x=lambda kind, x: -x if kind == "sigmoid" else x,
     ),
-    Mistake(
+    result(
         "your step is 1 at 0, too: it is 1 where x > 0",
-        lambda kind, x: (x >= 0).astype(x.dtype) if kind == "step" else activate(kind, x),
+        lambda y, kind, x: (x >= 0).astype(x.dtype) if kind == "step" else y,
     ),
 )
 
 CONVOLUTION_MISTAKES = (
-    Mistake("the bias is missing", lambda x, weight, bias, padding=0: convolution(x, weight, 0 * bias, padding)),
-    Mistake("the padding is missing", lambda x, weight, bias, padding=0: convolution(x, weight, bias)),
-    Mistake(
+    given("the bias is missing", bias=lambda bias: 0 * bias),
+    given("the padding is missing", padding=0),
+    given(
         "your kernels are flipped, as in the mathematical convolution: deep learning leaves them as they are",
-        lambda x, weight, bias, padding=0: convolution(x, weight[:, :, ::-1, ::-1], bias, padding),
+        weight=lambda weight: weight[:, :, ::-1, ::-1],
     ),
 )
 
 
-def _with_indices(change: Any) -> Any:
-    """A mistake in the indices alone: change(indices, x, kernel_size)."""
-
-    def wrong(x: Array, kernel_size: int) -> tuple[Array, Array]:
-        y, indices = pooling(x, kernel_size)
-        return y, change(indices, x, kernel_size)
-
-    return wrong
-
-
 def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
-    """Of equal maxima the last one."""
+    """Return as `pooling` does, but of equal maxima the last one."""
     h, w = x.shape[2:]
     k, oh, ow = kernel_size, h // kernel_size, w // kernel_size
     cut = x[:, :, : oh * k, : ow * k]
@@ -124,51 +112,35 @@ def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
     return y[:, :, ::-1, ::-1], turned // (ow * k) * w + turned % (ow * k)
 
 
+def _index(says: str, index: Callable[[Array, Array, int, int, int], Array]) -> Mistake:
+    """Return the mistake of `index(row, column, height, width, kernel_size)` in place of row * width + column."""
+
+    def changed(y: tuple[Array, Array], x: Array, kernel_size: int) -> tuple[Array, Array]:
+        height, width = x.shape[2:]
+        return y[0], index(y[1] // width, y[1] % width, height, width, kernel_size)
+
+    return result(says, changed)
+
+
 POOLING_PORT_MISTAKES = (
     Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", _last_maximum),
-    Mistake(
+    _index(
         "your index is the place inside the window: in the image it is row * W + column",
-        _with_indices(
-            lambda indices, x, k: indices // x.shape[3] % k * k + indices % x.shape[3] % k,
-        ),
+        lambda row, column, height, width, k: row % k * k + column % k,
     ),
-    Mistake(
+    _index(
         "your index is column * H + row: it is row * W + column",
-        _with_indices(lambda indices, x, k: indices % x.shape[3] * x.shape[2] + indices // x.shape[3]),
+        lambda row, column, height, width, k: column * height + row,
     ),
-    Mistake(
+    _index(
         "your index says where the window begins: add the place of the winner inside it",
-        _with_indices(
-            lambda indices, x, k: indices // x.shape[3] // k * k * x.shape[3] + indices % x.shape[3] // k * k
-        ),
+        lambda row, column, height, width, k: row // k * k * width + column // k * k,
     ),
 )
 
-
-def _steps(change: Any) -> Any:
-    """An epoch on other arguments."""
-
-    def wrong(**inputs: Any) -> tuple[Array, Array, Array]:
-        return epoch(**change(dict(inputs)))
-
-    return wrong
-
-
-def _without_the_last(inputs: Inputs) -> Inputs:
-    whole = len(inputs["images"]) // inputs["batch_size"] * inputs["batch_size"]
-    return {**inputs, "images": inputs["images"][:whole], "labels": inputs["labels"][:whole]}
-
-
-def _bias_stays(**inputs: Any) -> tuple[Array, Array, Array]:
-    weight, _, losses = epoch(**inputs)
-    return weight, inputs["bias"], losses
-
-
 EPOCH_MISTAKES = (
-    Mistake(
-        "the step goes uphill: go against the gradient", _steps(lambda inputs: {**inputs, "rate": -inputs["rate"]})
-    ),
-    Mistake("the last, smaller batch is left out", _steps(_without_the_last)),
-    Mistake("the weights did not move", _steps(lambda inputs: {**inputs, "rate": 0.0})),
-    Mistake("you return the bias that came in", _bias_stays),
+    given("the step goes uphill: go against the gradient", rate=lambda rate: -rate),
+    LAST_LEFT_OUT,
+    given("the weights did not move", rate=0.0),
+    result("you return the bias that came in", lambda y, bias: (y[0], bias, y[2])),
 )

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.exercises.l07_profiling.repairs import large, repaired, same_and_faster, small, traced_call
 from unrolled.checks.exercises.l07_profiling.toy_device import TIMING_MISTAKES, on_toy, same_times, timed
 from unrolled.checks.exercises.l07_profiling.traces import BY_HAND, TRACE_MISTAKES, costliest, drawn_trace, same_line
-from unrolled.checks.spec import Inputs, Mistake, Spec, case, gpu_case, random_case
+from unrolled.checks.mistakes import given, result
+from unrolled.checks.spec import Inputs, Spec, case, gpu_case, random_case
+
+Bound = tuple[float, str]
 
 TWO_LAYERS = [(0.001, 0.002), (0.003, 0.006)]
 
@@ -90,52 +95,44 @@ repaired_step = Spec(
 )
 
 
-def _bound(flops: float, nbytes: float, peak: float, bandwidth: float) -> tuple[float, str]:
-    """(flop/s that can be reached, what limits them): the roofline of Williams, Waterman and Patterson, 2009."""
+def _bound(flops: float, nbytes: float, peak: float, bandwidth: float) -> Bound:
+    """Return (flop/s that can be reached, what limits them): the roofline of Williams, Waterman and Patterson, 2009."""
     from_memory = flops / nbytes * bandwidth
     return (float(peak), "arithmetic") if from_memory >= peak else (float(from_memory), "memory")
 
 
-def _same_bound(got: Any, expected: tuple[float, str], inputs: Inputs) -> Mismatch | None:
+BOUND_MISTAKES = (
+    result(
+        "this is the higher of the two ceilings: the lower one holds",
+        lambda y, flops, nbytes, peak, bandwidth: (max(peak, flops / nbytes * bandwidth), y[1]),
+    ),
+    given(
+        "the intensity is flops divided by bytes, not the other way round",
+        flops=lambda nbytes: nbytes,
+        nbytes=lambda flops: flops,
+    ),
+    result("these are seconds; flop/s are asked", lambda y, flops: (flops / y[0], y[1])),
+    result("this is the intensity; times the bandwidth it is flop/s", lambda y, flops, nbytes: (flops / nbytes, y[1])),
+)
+
+
+def _same_bound(got: Any, expected: Bound, inputs: Inputs) -> Mismatch | None:
+    """Judge whether flop/s and what limits them are right; the first usual mistake is told."""
     if not (isinstance(got, (tuple, list)) and len(got) == 2 and isinstance(got[1], str)):
         advice = ": is the return statement missing?" if got is None else ""
         return Mismatch((f"expected a pair such as {expected}, got {type(got).__name__}{advice}",))
     if found := mismatch(got[0], expected[0], 1e-6):
-        known = [m.says for m in BOUND_MISTAKES if mismatch(got[0], m.function(**inputs)[0], 1e-6) is None]
+        known = [m.says for m in BOUND_MISTAKES if mismatch(got[0], m.of(_bound)(**inputs)[0], 1e-6) is None]
         return Mismatch(("flop/s: " + found.lines[0], *found.lines[1:], *known[:1]))
     if got[1] != expected[1]:
         return Mismatch((f"flop/s are right, but what limits them is {expected[1]!r}, not {got[1]!r:.40}",))
     return None
 
 
-def _seconds(flops: float, nbytes: float, peak: float, bandwidth: float) -> tuple[float, str]:
-    return max(flops / peak, nbytes / bandwidth), ""
-
-
-BOUND_MISTAKES = (
-    Mistake(
-        "this is the higher of the two ceilings: the lower one holds",
-        lambda flops, nbytes, peak, bandwidth: (max(peak, flops / nbytes * bandwidth), ""),
-    ),
-    Mistake(
-        "the intensity is flops divided by bytes, not the other way round",
-        lambda flops, nbytes, peak, bandwidth: (min(peak, nbytes / flops * bandwidth), ""),
-    ),
-    Mistake("these are seconds; flop/s are asked", _seconds),
-    Mistake(
-        "this is the intensity; times the bandwidth it is flop/s",
-        lambda flops, nbytes, peak, bandwidth: (flops / nbytes, ""),
-    ),
-)
-
-
-def _any_kernel(rng: Any) -> Inputs:
-    return {
-        "flops": float(10 ** rng.uniform(6, 10)),
-        "nbytes": float(10 ** rng.uniform(5, 8)),
-        "peak": float(10 ** rng.uniform(12, 14)),
-        "bandwidth": float(10 ** rng.uniform(11, 12.6)),
-    }
+def _any_kernel(rng: np.random.Generator) -> Inputs:
+    """Draw a kernel (flop, bytes) and a GPU (flop/s, bytes/s), by their powers of ten."""
+    powers = {"flops": (6, 10), "nbytes": (5, 8), "peak": (12, 14), "bandwidth": (11, 12.6)}
+    return {name: float(10 ** rng.uniform(*between)) for name, between in powers.items()}
 
 
 roofline_bound = Spec(

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, as_numbers
-from unrolled.checks.spec import Function, Inputs, Mistake
+from unrolled.checks.mistakes import given, result
+from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 
 ISSUE = 20e-6
@@ -31,7 +32,7 @@ class ToyDevice:
     done: float = 0.0
 
     def work(self, seconds: float) -> None:
-        """What a layer does when it is called."""
+        """Do what a layer does when it is called."""
         self.host += ISSUE if self.queued else seconds
         if self.queued:
             self.done = max(self.done, self.host) + seconds
@@ -100,14 +101,14 @@ def _equal(got: Any, owed: Array) -> bool:
 
 
 def _told(got: Any, owed: Array, output: Array | None = None) -> str:
-    """What a layer was given in place of what it is owed."""
+    """Say what a layer was given in place of what it is owed."""
     if output is not None and _equal(got, output):
         return "its own output"
     return "other values" if np.shape(got) == owed.shape else f"{np.shape(got)}"
 
 
 def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: float = 0.0) -> Function:
-    """Draws the arguments of `time_layers`: layers that take these seconds, or random ones, for a batch of 4 rows.
+    """Return what draws arguments of `time_layers`: layers that take these seconds, or any, for a batch of 4 rows.
 
     waiting: seconds of work that the device still has from before.
     """
@@ -133,7 +134,7 @@ def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: f
 
 
 def timed(layers: Sequence[Any], x: Array, grad: Array, clock: Function, synchronize: Function) -> Times:
-    """Seconds (forward, backward) of each layer: what `time_layers` must give."""
+    """Return seconds (forward, backward) of each layer: what `time_layers` must give."""
     return timed_with(layers, x, grad, clock, synchronize)
 
 
@@ -149,7 +150,7 @@ def timed_with(
     each: bool = True,
     before: bool = False,
 ) -> Times:
-    """The same with parts left out or changed.
+    """Return what `timed` does, with parts left out or changed.
 
     Waits: `first` before all, `after` each call, or `before` it with the clock running already. `each`: the start is
     read anew.
@@ -158,78 +159,68 @@ def timed_with(
         synchronize()
     start = clock()
 
-    def begin() -> None:
+    def clocked(call: Function, *arguments: Any) -> tuple[Array, float]:
+        """Return what the call gives, and its seconds."""
+        nonlocal start
         if before:
             synchronize()
-
-    def since() -> float:
-        nonlocal start
+        y = call(*arguments)
         if after:
             synchronize()
         now = clock()
-        took: float = now - start
-        start = now if each else start
-        return took
+        seconds = now - start
+        if each:
+            start = now
+        return y, seconds
 
     forward, backward = [], []
     for layer in layers:
-        begin()
-        x = layer.forward(x, True)
-        forward.append(since())
+        x, seconds = clocked(layer.forward, x, True)
+        forward.append(seconds)
     for layer in reversed(layers):
-        begin()
-        grad = layer.backward(grad)
-        backward.append(since())
+        grad, seconds = clocked(layer.backward, grad)
+        backward.append(seconds)
     return list(zip(forward, reversed(backward), strict=True))
 
 
-def _without(**parts: Any) -> Function:
-    return lambda **given: timed_with(**given, **parts)
-
-
-def _backward_as_it_came(**given: Any) -> Times:
-    times = timed(**given)
-    return [(forward, backward) for (forward, _), (_, backward) in zip(times, reversed(times), strict=True)]
-
-
-def _changed(change: Function) -> Function:
-    return lambda **given: [change(*pair) for pair in timed(**given)]
-
+TIMING_MISTAKES = (
+    given(
+        "the clock was read without a wait: this is how long the host took to give the orders, not how long the GPU "
+        "took. Call synchronize() after each layer's work, before the clock is read again",
+        timed_with,
+        after=False,
+    ),
+    given(
+        "each layer pays for the one before it: you wait when the clock runs already, before the layer works. Call "
+        "synchronize() after its work, before the clock is read again",
+        timed_with,
+        after=False,
+        before=True,
+    ),
+    given(
+        "the first layer pays for work that was still going on before: call synchronize() before the first reading, "
+        "too",
+        timed_with,
+        first=False,
+    ),
+    given("each time counts from the very beginning: read the clock anew before each layer", timed_with, each=False),
+    result(
+        "the backward times are in the order in which they were measured: the last layer came first, so turn them "
+        "round",
+        lambda y: [(forward, backward) for (forward, _), (_, backward) in zip(y, reversed(y), strict=True)],
+    ),
+    result("forward and backward are exchanged", lambda y: [(backward, forward) for forward, backward in y]),
+    result(
+        "these are milliseconds; seconds are asked",
+        lambda y: [(1000 * forward, 1000 * backward) for forward, backward in y],
+    ),
+)
 
 UNREAD = "clock() was never called: the time is told by the clock that you are given, not by the time module's"
 
-TIMING_MISTAKES = (
-    Mistake(
-        "the clock was read without a wait: this is how long the host took to give the orders, not how long the GPU "
-        "took. Call synchronize() after each layer's work, before the clock is read again",
-        _without(after=False),
-    ),
-    Mistake(
-        "each layer pays for the one before it: you wait when the clock runs already, before the layer works. Call "
-        "synchronize() after its work, before the clock is read again",
-        _without(after=False, before=True),
-    ),
-    Mistake(
-        "the first layer pays for work that was still going on before: call synchronize() before the first reading, "
-        "too",
-        _without(first=False),
-    ),
-    Mistake(
-        "each time counts from the very beginning: read the clock anew before each layer",
-        _without(each=False),
-    ),
-    Mistake(
-        "the backward times are in the order in which they were measured: the last layer came first, so turn them "
-        "round",
-        _backward_as_it_came,
-    ),
-    Mistake("forward and backward are exchanged", _changed(lambda forward, backward: (backward, forward))),
-    Mistake("these are milliseconds; seconds are asked", _changed(lambda a, b: (1000 * a, 1000 * b))),
-)
-
 
 def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """A pair of seconds for each layer, within a thousandth of the whole."""
+    """Judge whether there is a pair of seconds for each layer, right within a thousandth of the whole."""
     count = len(expected)
     found = as_numbers(got, 1000)
     times = np.empty(0) if found is None else found.astype(np.float64)

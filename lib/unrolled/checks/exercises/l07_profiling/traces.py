@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch
-from unrolled.checks.spec import Function, Inputs, Mistake
+from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.spec import Function, Inputs
 
 Event = dict[str, Any]
 Answer = tuple[int, float]
@@ -18,7 +19,7 @@ TRIES = 1000
 
 
 def event(line: int, what: str, issued: float, start: float, end: float, stream: int = 0) -> Event:
-    """One piece of work: which line of the program asked for what, and when the GPU did it; seconds."""
+    """Describe one piece of work: which line of the program asked for what, and when the GPU did it; seconds."""
     return {"line": line, "what": what, "stream": stream, "issued": issued, "start": start, "end": end}
 
 
@@ -34,68 +35,74 @@ BY_HAND = [
 
 
 def costliest(trace: Sequence[Event]) -> Answer:
-    """The line with most seconds of work, all its events together: what `find_bottleneck` must give."""
-    return _largest(trace, lambda events: sum(e["end"] - e["start"] for e in events))
+    """Return the line with most seconds of work, all its events together: what `find_bottleneck` must give."""
+    return _largest(trace, lambda events: sum(map(_seconds, events)))
 
 
-def _largest(trace: Sequence[Event], cost: Callable[[list[Event]], float], by: str = "line") -> Answer:
-    """(line, cost) of the group of events that costs most."""
-    groups: dict[Any, list[Event]] = {}
+def _seconds(event: Event) -> float:
+    return float(event["end"] - event["start"])
+
+
+def _largest(trace: Sequence[Event], cost: Callable[[list[Event]], float]) -> Answer:
+    """Return (line, cost) of the line whose events cost most."""
+    groups: dict[int, list[Event]] = {}
     for e in trace:
-        groups.setdefault(e[by], []).append(e)
-    costs = {key: cost(events) for key, events in groups.items()}
-    key = max(costs, key=lambda name: costs[name])
-    return (key if by == "line" else groups[key][0]["line"]), costs[key]
+        groups.setdefault(e["line"], []).append(e)
+    costs = {line: cost(events) for line, events in groups.items()}
+    line = max(costs, key=lambda line: costs[line])
+    return line, costs[line]
 
 
-def _longest(trace: Sequence[Event]) -> Answer:
-    return _largest(trace, lambda events: max(e["end"] - e["start"] for e in events))
+def _line_of_what(trace: Sequence[Event]) -> list[Event]:
+    """Return the events as if all those with the same `what` came from one line, that of the first."""
+    lines = {e["what"]: e["line"] for e in reversed(trace)}
+    return [e | {"line": lines[e["what"]]} for e in trace]
 
 
-def _per_call(trace: Sequence[Event]) -> Answer:
-    return _largest(trace, lambda events: sum(e["end"] - e["start"] for e in events) / len(events))
-
-
-def _most_calls(trace: Sequence[Event]) -> Answer:
+def _line_with_most(trace: Sequence[Event]) -> list[Event]:
     line = _largest(trace, len)[0]
-    return line, sum(e["end"] - e["start"] for e in trace if e["line"] == line)
+    return [e for e in trace if e["line"] == line]
 
 
-def _since_issued(trace: Sequence[Event]) -> Answer:
-    return _largest(trace, lambda events: sum(e["end"] - e["issued"] for e in events))
-
-
-def _first_to_last(trace: Sequence[Event]) -> Answer:
-    return _largest(trace, lambda events: max(e["end"] for e in events) - min(e["start"] for e in events))
-
-
-def _by_op(trace: Sequence[Event]) -> Answer:
-    return _largest(trace, lambda events: sum(e["end"] - e["start"] for e in events), by="what")
-
-
-def _on_one_stream(trace: Sequence[Event]) -> Answer:
-    return costliest([e for e in trace if e["stream"] == 0])
-
+ONE_STREAM = given(
+    "only stream 0 is counted: take the events of all streams",
+    trace=lambda trace: [e for e in trace if e["stream"] == 0],
+)
 
 TRACE_MISTAKES = (
-    Mistake("that is the longest single event: add up all events of a line", _longest),
-    Mistake("that is the cost of one call: what counts is the total of all calls", _per_call),
-    Mistake("you count from `issued`: then it waited in the queue. The work began at `start`", _since_issued),
-    Mistake("from the first start to the last end there is other work, too: add up end - start", _first_to_last),
-    Mistake("you added up by `what`: the same kernel may come from several lines", _by_op),
-    Mistake("only stream 0 is counted: take the events of all streams", _on_one_stream),
-    Mistake("that line has most events, but short ones: add up their seconds", _most_calls),
+    given(
+        "that is the longest single event: add up all events of a line",
+        trace=lambda trace: [max(trace, key=_seconds)],
+    ),
+    Mistake(
+        "that is the cost of one call: what counts is the total of all calls",
+        lambda trace: _largest(trace, lambda events: sum(map(_seconds, events)) / len(events)),
+    ),
+    given(
+        "you count from `issued`: then it waited in the queue. The work began at `start`",
+        trace=lambda trace: [e | {"start": e["issued"]} for e in trace],
+    ),
+    Mistake(
+        "from the first start to the last end there is other work, too: add up end - start",
+        lambda trace: _largest(trace, lambda events: max(e["end"] for e in events) - min(e["start"] for e in events)),
+    ),
+    given("you added up by `what`: the same kernel may come from several lines", trace=_line_of_what),
+    ONE_STREAM,
+    given("that line has most events, but short ones: add up their seconds", trace=_line_with_most),
 )
 
 
 def drawn_trace(streams: int) -> Function:
-    """Draws a trace of 40 to 80 events in 6 lines, on so many streams, in which each usual mistake shows."""
+    """Return what draws a trace of 40 to 80 events in 6 lines, on so many streams, in which each usual mistake shows.
+
+    If a thousand tries find none, the last one is taken.
+    """
+    shown = [mistake.of(costliest) for mistake in TRACE_MISTAKES if streams > 1 or mistake is not ONE_STREAM]
 
     def draw(rng: np.random.Generator) -> Inputs:
-        misread = [m.function for m in TRACE_MISTAKES if streams > 1 or m.function is not _on_one_stream]
         for _ in range(TRIES):
             trace = _any_trace(rng, streams)
-            if all(wrong(trace)[0] != costliest(trace)[0] for wrong in misread):
+            if all(wrong(trace)[0] != costliest(trace)[0] for wrong in shown):
                 break
         return {"trace": trace}
 
@@ -103,6 +110,7 @@ def drawn_trace(streams: int) -> Function:
 
 
 def _any_trace(rng: np.random.Generator, streams: int) -> list[Event]:
+    """Draw a trace in which each line has its own kernel, seconds and share of the events."""
     lines = sorted(int(line) for line in rng.permutation(np.arange(3, 40))[:6])
     kinds = {
         line: (str(rng.choice(OPS)), float(10 ** rng.uniform(-5, -3)), float(rng.uniform(0.2, 2))) for line in lines
@@ -120,7 +128,7 @@ def _any_trace(rng: np.random.Generator, streams: int) -> list[Event]:
 
 
 def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
-    """The line, and its seconds within a millionth."""
+    """Judge whether the line is right, and its seconds within a millionth."""
     if not (isinstance(got, (tuple, list)) and len(got) == 2):
         advice = ": is the return statement missing?" if got is None else ""
         return Mismatch((f"expected a pair (line, seconds), got {type(got).__name__}{advice}",))
@@ -131,13 +139,10 @@ def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
         return Mismatch(
             (f"expected a pair (line, seconds) of numbers, got {type(line).__name__} and {type(seconds).__name__}",)
         )
-    if same and near:
-        return None
+    takes = f"{expected[1] * 1e3:.3f} ms"
     if not same:
-        return Mismatch((f"got line {int(line)}; expected line {expected[0]}, which takes {expected[1] * 1e3:.3f} ms",))
-    return Mismatch(
-        (
-            f"line {expected[0]} is right, but you give it {float(seconds) * 1e3:.3f} ms: it takes "
-            f"{expected[1] * 1e3:.3f} ms",
-        )
-    )
+        return Mismatch((f"got line {int(line)}; expected line {expected[0]}, which takes {takes}",))
+    if not near:
+        told = f"{float(seconds) * 1e3:.3f} ms"
+        return Mismatch((f"line {expected[0]} is right, but you give it {told}: it takes {takes}",))
+    return None
