@@ -147,16 +147,15 @@ def numbered_images(rng: np.random.Generator, count: int) -> Inputs:
     return {"images": images, "labels": rng.permutation(count) + 100}
 
 
-def numbered(count: int, batch_size: int) -> Function:
-    """Return what draws so many numbered images, for batches of this size."""
-    return lambda rng: {**numbered_images(rng, count), "batch_size": batch_size, "seed": int(rng.integers(1000))}
+def numbered(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
+    """Draw so many numbered images, for batches of this size."""
+    return {**numbered_images(rng, count), "batch_size": batch_size, "seed": int(rng.integers(1000))}
 
 
 def any_batches(rng: np.random.Generator) -> Inputs:
     """Draw 20 to 59 numbered images, for batches of 3 to 11."""
     count, batch_size = int(rng.integers(20, 60)), int(rng.integers(3, 12))
-    drawn: Inputs = numbered(count, batch_size)(rng)
-    return drawn
+    return numbered(rng, count, batch_size)
 
 
 # evaluate
@@ -212,28 +211,19 @@ def answered(rng: np.random.Generator, count: int, right: float) -> Inputs:
     return {"forward": SpyNetwork(weight), "images": images, "labels": labels}
 
 
-def graded(count: int, batch_size: int) -> Function:
-    """Return what draws images of which the network gets most right, of the last few none: a mean of means shows."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        inputs = answered(rng, count, 0.8)
-        last = count % batch_size or 1
-        scores = inputs["images"].reshape(count, -1) @ inputs["forward"].weight
-        inputs["labels"][-last:] = scores[-last:].argmin(axis=1)
-        return {**inputs, "batch_size": batch_size}
-
-    return draw
+def graded(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
+    """Draw images of which the network gets most right, but of the last few none: a mean of means shows."""
+    inputs = answered(rng, count, 0.8)
+    last = count % batch_size or 1
+    scores = inputs["images"].reshape(count, -1) @ inputs["forward"].weight
+    inputs["labels"][-last:] = scores[-last:].argmin(axis=1)
+    return {**inputs, "batch_size": batch_size}
 
 
-def of_any_size(cases: Callable[[int, int], Function]) -> Function:
-    """Return what draws as `cases(count, batch_size)` does, in 3 to 5 batches of which the last is smaller."""
-
-    def draw(rng: np.random.Generator) -> Any:
-        batch_size = int(rng.integers(4, 20))
-        count = batch_size * int(rng.integers(2, 5)) + int(rng.integers(1, batch_size))
-        return cases(count, batch_size)(rng)
-
-    return draw
+def any_size(rng: np.random.Generator) -> tuple[int, int]:
+    """Draw (count, batch_size): 3 to 5 batches, of which the last is smaller."""
+    batch_size = int(rng.integers(4, 20))
+    return batch_size * int(rng.integers(2, 5)) + int(rng.integers(1, batch_size)), batch_size
 
 
 def only(says: str, chosen: Callable[[int, int], slice]) -> Mistake:

@@ -8,26 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import data, nn
-from unrolled.checks.exercises.l05_train_a_cnn.batches import (
-    EVALUATE_MISTAKES,
-    any_batches,
-    each_once_and_shuffled,
-    evaluated,
-    graded,
-    in_bounded_memory,
-    numbered,
-    of_any_size,
-    shuffled_batches,
-    three_epochs,
-)
-from unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps import (
-    ADAM_MISTAKES,
-    MOMENTUM_MISTAKES,
-    adam_update,
-    any_adam,
-    any_momentum,
-    momentum_update,
-)
+from unrolled.checks.exercises.l05_train_a_cnn import batches, optimizer_steps
 from unrolled.checks.exercises.l05_train_a_cnn.training import (
     Bend,
     Matrix,
@@ -38,7 +19,7 @@ from unrolled.checks.exercises.l05_train_a_cnn.training import (
     train_with_each_seed,
 )
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Case, Draw, Function, Inputs, Spec, case, normal, random_case
+from unrolled.checks.spec import Case, Draw, Inputs, Spec, case, normal, random_case
 from unrolled.device import Array
 
 
@@ -74,25 +55,17 @@ def small_layers(rng: np.random.Generator) -> tuple[Any, ...]:
     return tuple(Matrix(weight) for weight in STEPS)
 
 
-def ready_layers(count: int) -> Function:
-    """Return what draws layers that have been through a forward pass, and a gradient of the right shape."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        layers, x = drawn_layers(rng, count)
-        forward(layers, x, training=True)
-        return {"layers": layers, "grad": rng.standard_normal(x.shape).astype(np.float32)}
-
-    return draw
+def ready_layers(rng: np.random.Generator, count: int) -> Inputs:
+    """Draw layers that have been through a forward pass, and a gradient of the right shape."""
+    layers, x = drawn_layers(rng, count)
+    forward(layers, x, training=True)
+    return {"layers": layers, "grad": rng.standard_normal(x.shape).astype(np.float32)}
 
 
-def layers_and_x(count: int, training: bool | None) -> Function:
-    """Return what draws layers and a batch for them; `training` is an argument unless it is None."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        layers, x = drawn_layers(rng, count)
-        return {"layers": layers, "x": x} | ({} if training is None else {"training": training})
-
-    return draw
+def layers_and_x(rng: np.random.Generator, count: int, **training: bool) -> Inputs:
+    """Draw layers and a batch for them, beside `training` if it is given."""
+    layers, x = drawn_layers(rng, count)
+    return {"layers": layers, "x": x, **training}
 
 
 SAME_X = "each layer got the same x: it must get what the layer before it gave"
@@ -109,10 +82,10 @@ sequential_forward = Spec(
     answers=(nn.Sequential.forward,),
     cases=[
         by_hand(BY_HAND, layers=Draw(small_layers), x=[[1, 1]]),
-        random_case("matrix, tanh, matrix", layers_and_x(2, None)),
-        random_case("matrix, tanh, matrix; in training", layers_and_x(2, True)),
+        random_case("matrix, tanh, matrix", lambda rng: layers_and_x(rng, 2)),
+        random_case("matrix, tanh, matrix; in training", lambda rng: layers_and_x(rng, 2, training=True)),
         case("one layer", layers=(Bend(),), x=normal(3, 4), training=False),
-        random_case("nine layers; in training", layers_and_x(5, True)),
+        random_case("nine layers; in training", lambda rng: layers_and_x(rng, 5, training=True)),
     ],
     points=1,
     hints=(
@@ -150,9 +123,9 @@ sequential_backward = Spec(
     answers=(nn.Sequential.backward,),
     cases=[
         by_hand(BY_HAND, layers=Draw(small_layers), grad=[[3, 1]]),
-        random_case("matrix, tanh, matrix", ready_layers(2)),
-        random_case("one layer", ready_layers(1)),
-        random_case("nine layers", ready_layers(5)),
+        random_case("matrix, tanh, matrix", lambda rng: ready_layers(rng, 2)),
+        random_case("one layer", lambda rng: ready_layers(rng, 1)),
+        random_case("nine layers", lambda rng: ready_layers(rng, 5)),
     ],
     points=2,
     hints=(
@@ -173,14 +146,14 @@ sequential_backward = Spec(
 
 
 minibatches = Spec(
-    reference=shuffled_batches,
+    reference=batches.shuffled_batches,
     answers=(data.minibatches,),
     cases=[
-        random_case("24 images, 8 at a time", numbered(24, 8)),
-        random_case("23 images, 8 at a time", numbered(23, 8)),
-        random_case("100 images, 1 at a time", numbered(100, 1)),
-        random_case("12 images, 20 at a time", numbered(12, 20)),
-        random_case("any number", any_batches),
+        random_case("24 images, 8 at a time", lambda rng: batches.numbered(rng, 24, 8)),
+        random_case("23 images, 8 at a time", lambda rng: batches.numbered(rng, 23, 8)),
+        random_case("100 images, 1 at a time", lambda rng: batches.numbered(rng, 100, 1)),
+        random_case("12 images, 20 at a time", lambda rng: batches.numbered(rng, 12, 20)),
+        random_case("any number", batches.any_batches),
     ],
     points=2,
     hints=(
@@ -192,8 +165,8 @@ minibatches = Spec(
         "    chosen = (the slice of order that begins at start)\n"
         "    yield images[chosen], (their labels)",
     ),
-    compare=each_once_and_shuffled,
-    call=three_epochs,
+    compare=batches.each_once_and_shuffled,
+    call=batches.three_epochs,
 )
 
 
@@ -201,7 +174,7 @@ minibatches = Spec(
 
 
 momentum_step = Spec(
-    reference=momentum_update,
+    reference=optimizer_steps.momentum_update,
     answers=(nn.SGD.step, nn.SGD._move),
     cases=[
         by_hand("the first step: velocity 0", parameters=[1, 2], gradient=[2, -4], velocity=[0, 0], learning_rate=0.1),
@@ -215,7 +188,7 @@ momentum_step = Spec(
             momentum=0.5,
             weight_decay=0.1,
         ),
-        random_case("as it comes", any_momentum),
+        random_case("as it comes", optimizer_steps.any_momentum),
     ],
     points=2,
     hints=(
@@ -226,7 +199,7 @@ momentum_step = Spec(
         "velocity = momentum * velocity + gradient\n"
         "return (the parameters after a step against the new velocity), velocity",
     ),
-    mistakes=MOMENTUM_MISTAKES,
+    mistakes=optimizer_steps.MOMENTUM_MISTAKES,
 )
 
 
@@ -239,7 +212,7 @@ NEW_MEANS = (
 )
 
 adam_step = Spec(
-    reference=adam_update,
+    reference=optimizer_steps.adam_update,
     answers=(nn.Adam.step, nn.Adam._move),
     cases=[
         by_hand(
@@ -268,7 +241,7 @@ adam_step = Spec(
             v=[0.5, 1, 2, 3, 4],
             t=1000,
         ),
-        random_case("as it comes", any_adam),
+        random_case("as it comes", optimizer_steps.any_adam),
     ],
     points=2,
     hints=(
@@ -278,7 +251,7 @@ adam_step = Spec(
         "divide them by 1 - beta1**t and 1 - beta2**t; what you return is m and v without that.",
         NEW_MEANS + "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
     ),
-    mistakes=ADAM_MISTAKES,
+    mistakes=optimizer_steps.ADAM_MISTAKES,
 )
 
 
@@ -290,13 +263,13 @@ SCORES_BY_BATCH = (
 )
 
 evaluate = Spec(
-    reference=evaluated,
+    reference=batches.evaluated,
     answers=(nn.Sequential.evaluate, nn.training.evaluate),
     cases=[
-        random_case("40 images, 8 at a time", graded(40, 8)),
-        random_case("50 images, 16 at a time", graded(50, 16)),
-        random_case("10 images, room for 64", graded(10, 64)),
-        random_case("any number", of_any_size(graded)),
+        random_case("40 images, 8 at a time", lambda rng: batches.graded(rng, 40, 8)),
+        random_case("50 images, 16 at a time", lambda rng: batches.graded(rng, 50, 16)),
+        random_case("10 images, room for 64", lambda rng: batches.graded(rng, 10, 64)),
+        random_case("any number", lambda rng: batches.graded(rng, *batches.any_size(rng))),
     ],
     points=3,
     hints=(
@@ -307,8 +280,8 @@ evaluate = Spec(
         SCORES_BY_BATCH + "    loss += float(ops.softmax_cross_entropy(scores, known)[0]) * len(known)\n"
         "    correct += int((scores.argmax(axis=1) == known).sum())",
     ),
-    mistakes=EVALUATE_MISTAKES,
-    compare=in_bounded_memory,
+    mistakes=batches.EVALUATE_MISTAKES,
+    compare=batches.in_bounded_memory,
 )
 
 

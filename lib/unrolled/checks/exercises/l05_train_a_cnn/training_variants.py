@@ -8,25 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.exercises.l05_train_a_cnn.batches import (
-    FIRST_ONLY,
-    LAST_LEFT_OUT,
-    Lines,
-    answered,
-    judge_of_epochs,
-    last_only,
-    numbered_images,
-    numbers_of,
-    of_any_size,
-    strange_labels,
-    strangers,
-)
-from unrolled.checks.exercises.l05_train_a_cnn.exercises import (
-    BACKWARD_MISTAKES,
-    FORWARD_MISTAKES,
-    SAME_X,
-    ready_layers,
-)
+from unrolled.checks.exercises.l05_train_a_cnn import batches, exercises
 from unrolled.checks.exercises.l05_train_a_cnn.exercises import backward as _back
 from unrolled.checks.exercises.l05_train_a_cnn.training import CLASSES, disguised_digits, distances
 from unrolled.checks.mistakes import converted, given, result
@@ -49,11 +31,8 @@ ACTIVATIONS_MISTAKES = (
     result("the last layer's result is missing: append what each layer gives, not what it gets", lambda y: y[:-1]),
     result("this is only what the last layer gives: keep all of them", lambda y: y[-1]),
     result("the list is in reverse: x first, the last layer's result last", lambda y: y[::-1]),
-    *FORWARD_MISTAKES,
-    result(
-        SAME_X,
-        lambda y, layers, x, training: [x, *(layer.forward(x, training) for layer in layers)],
-    ),
+    *exercises.FORWARD_MISTAKES,
+    result(exercises.SAME_X, lambda y, layers, x, training: [x, *(each.forward(x, training) for each in layers)]),
     result("every item is the last layer's result: append in the loop", lambda y: y[-1:] * len(y)),
 )
 
@@ -85,7 +64,7 @@ def frozen_layers(count: int, frozen: Callable[[int], int]) -> Function:
     """Return what draws as `ready_layers` does; the first frozen(how many) of the layers are frozen."""
 
     def draw(rng: np.random.Generator) -> Inputs:
-        inputs = ready_layers(count)(rng)
+        inputs = exercises.ready_layers(rng, count)
         layers = tuple(Watched(layer) for layer in inputs["layers"])
         return {**inputs, "layers": layers, "frozen": frozen(len(layers))}
 
@@ -109,15 +88,9 @@ FROZEN_MISTAKES = (
         layers=lambda layers, frozen: layers[: len(layers) - frozen],
         frozen=0,
     ),
-    given(
-        "one layer too few: layer number `frozen` learns, so it is asked, too",
-        frozen=lambda frozen: frozen + 1,
-    ),
-    given(
-        "one layer too many: layers 0 to frozen - 1 are frozen",
-        frozen=lambda frozen: max(frozen - 1, 0),
-    ),
-    *(converted(mistake, _back, layers=lambda layers, frozen: layers[frozen:]) for mistake in BACKWARD_MISTAKES),
+    given("one layer too few: layer number `frozen` learns, so it is asked, too", frozen=lambda frozen: frozen + 1),
+    given("one layer too many: layers 0 to frozen - 1 are frozen", frozen=lambda frozen: max(frozen - 1, 0)),
+    *(converted(m, _back, layers=lambda layers, frozen: layers[frozen:]) for m in exercises.BACKWARD_MISTAKES),
     given(
         "only the frozen layers are asked: it is the others that learn",
         layers=lambda layers, frozen: layers[:frozen],
@@ -142,7 +115,7 @@ def unbalanced(counts: tuple[int, ...], per_class: int) -> Function:
     """Return what draws numbered images of classes that are so frequent; the classes have any numbers."""
 
     def draw(rng: np.random.Generator) -> Inputs:
-        images = numbered_images(rng, sum(counts))["images"]
+        images = batches.numbered_images(rng, sum(counts))["images"]
         classes = rng.choice(100, len(counts), replace=False)
         labels = rng.permutation(np.repeat(classes, counts))
         return {"images": images, "labels": labels, "per_class": per_class, "seed": int(rng.integers(1000))}
@@ -157,26 +130,26 @@ def any_unbalanced(rng: np.random.Generator) -> Inputs:
     return drawn
 
 
-def _balance(batches: Any, inputs: Inputs) -> Lines:
+def _balance(epoch: Any, inputs: Inputs) -> batches.Lines:
     """Say what is wrong with the numbers of batches and of images in them."""
     classes, counts = np.unique(inputs["labels"], return_counts=True)
     each, rarest = inputs["per_class"], int(counts.min())
-    for place, (_, labels) in enumerate(batches):
+    for place, (_, labels) in enumerate(epoch):
         for label in classes:
             found = int((labels == label).sum())
             if found != each:
                 return (
                     f"batch {place} holds {found} images of class {label}; expected per_class = {each} of every class",
                 )
-    if len(batches) != rarest // each:
-        many = f"{len(batches)} batches; expected {rarest // each}"
+    if len(epoch) != rarest // each:
+        many = f"{len(epoch)} batches; expected {rarest // each}"
         return (f"{many}: the rarest class has {rarest} images, and each batch takes {each} of them",)
     return ()
 
 
-def _choice(batches: Any, inputs: Inputs) -> Lines:
+def _choice(epoch: Any, inputs: Inputs) -> batches.Lines:
     """Say what is wrong with the order in which images were chosen."""
-    numbers = numbers_of(batches)
+    numbers = batches.numbers_of(epoch)
     labels = inputs["labels"][numbers]
     often = int((np.bincount(numbers) > 1).sum())
     if often:
@@ -186,7 +159,7 @@ def _choice(batches: Any, inputs: Inputs) -> Lines:
     return ()
 
 
-balanced_and_shuffled = judge_of_epochs(_balance, strangers, strange_labels, _choice)
+balanced_and_shuffled = batches.judge_of_epochs(_balance, batches.strangers, batches.strange_labels, _choice)
 
 
 # train_noisy
@@ -224,19 +197,17 @@ def confusion(forward: Function, images: Array, labels: Array, batch_size: int) 
     return counts
 
 
-def mistaken(count: int, batch_size: int, absent: bool = False) -> Function:
-    """Return what draws images of which the network gets half right; with `absent`, none is of the last class."""
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        inputs = answered(rng, count, 0.5)
-        if absent:
-            inputs["labels"][inputs["labels"] == 4] = 0
-        return {**inputs, "batch_size": batch_size}
-
-    return draw
+def mistaken(rng: np.random.Generator, count: int, batch_size: int, absent: bool = False) -> Inputs:
+    """Draw images of which the network gets about half right; with `absent`, none is of the last class."""
+    inputs = batches.answered(rng, count, 0.5)
+    if absent:
+        inputs["labels"][inputs["labels"] == 4] = 0
+    return {**inputs, "batch_size": batch_size}
 
 
-any_mistaken = of_any_size(mistaken)
+def any_mistaken(rng: np.random.Generator) -> Inputs:
+    """Draw as `mistaken` does, 3 to 5 batches."""
+    return mistaken(rng, *batches.any_size(rng))
 
 
 def _lost(y: Array, forward: Function, images: Array, labels: Array, batch_size: int) -> Array:
@@ -256,9 +227,9 @@ CONFUSION_MISTAKES = (
         "rows and columns are exchanged: a row is what the image is, a column what the network took it for",
         lambda y: y.T,
     ),
-    LAST_LEFT_OUT,
-    last_only("only the last batch counts: make the table before the loop, and add to it"),
-    FIRST_ONLY,
+    batches.LAST_LEFT_OUT,
+    batches.last_only("only the last batch counts: make the table before the loop, and add to it"),
+    batches.FIRST_ONLY,
     result("these are shares: whole numbers of images are asked", lambda y: y / y.sum()),
     result(
         "these are shares of each row: whole numbers of images are asked", lambda y: y / y.sum(axis=1, keepdims=True)

@@ -4,47 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unrolled.checks.exercises.l05_train_a_cnn.batches import three_epochs
-from unrolled.checks.exercises.l05_train_a_cnn.exercises import (
-    NEW_MEANS,
-    SCORES_BY_BATCH,
-    STEPS,
-    adam_step,
-    by_hand,
-    evaluate,
-    momentum_step,
-    sequential_backward,
-    sequential_forward,
-    train,
-    training_loop,
-)
-from unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps import (
-    DECOUPLED_MISTAKES,
-    NESTEROV_MISTAKES,
-    any_decoupled,
-    decoupled_update,
-    nesterov_update,
-)
+from unrolled.checks.exercises.l05_train_a_cnn import batches, exercises, optimizer_steps, training_variants
+from unrolled.checks.exercises.l05_train_a_cnn.exercises import by_hand
 from unrolled.checks.exercises.l05_train_a_cnn.training import Matrix, median_accuracy
-from unrolled.checks.exercises.l05_train_a_cnn.training_variants import (
-    ACTIVATIONS_MISTAKES,
-    CONFUSION_MISTAKES,
-    FROZEN_MISTAKES,
-    Watched,
-    activations,
-    any_mistaken,
-    any_unbalanced,
-    balanced_and_shuffled,
-    balanced_batches,
-    confusion,
-    frozen_backward,
-    frozen_layers,
-    frozen_left_alone,
-    mistaken,
-    neighbours_vote,
-    noisy_digits,
-    unbalanced,
-)
 from unrolled.checks.spec import Draw, Spec, case, normal, random_case, variant
 
 OF = {
@@ -59,11 +21,11 @@ OF = {
 """The exercise that each of these can stand for."""
 
 
-*_shorter, _longest = sequential_forward.cases
+*_shorter, _longest = exercises.sequential_forward.cases
 
 sequential_forward_activations = variant(
-    sequential_forward,
-    reference=activations,
+    exercises.sequential_forward,
+    reference=training_variants.activations,
     cases=[*_shorter, case("no layer at all", layers=(), x=normal(2, 3), training=False), _longest],
     hints=(
         "What leaves one layer enters the next, as ever. But keep what came before: a list that grows by one item a "
@@ -75,24 +37,24 @@ sequential_forward_activations = variant(
         "    kept.append(what this layer makes of the last item, told whether this is training)\n"
         "return kept",
     ),
-    mistakes=ACTIVATIONS_MISTAKES,
+    mistakes=training_variants.ACTIVATIONS_MISTAKES,
 )
 
 
-def watched(rng: np.random.Generator) -> tuple[Watched, ...]:
+def watched(rng: np.random.Generator) -> tuple[training_variants.Watched, ...]:
     """Make four matrices, any part of which gives another result in any other order."""
-    return tuple(Watched(Matrix(weight)) for weight in (*STEPS, [[1, 0], [2, 1]]))
+    return tuple(training_variants.Watched(Matrix(weight)) for weight in (*exercises.STEPS, [[1, 0], [2, 1]]))
 
 
 sequential_backward_frozen = variant(
-    sequential_backward,
-    reference=frozen_backward,
+    exercises.sequential_backward,
+    reference=training_variants.frozen_backward,
     cases=[
         by_hand("four layers, the first is frozen", layers=Draw(watched), grad=[[3, 1]], frozen=1),
-        random_case("matrix, tanh, matrix; none is frozen", frozen_layers(2, lambda count: 0)),
-        random_case("nine layers, four are frozen", frozen_layers(5, lambda count: 4)),
-        random_case("all but the last are frozen", frozen_layers(3, lambda count: count - 1)),
-        random_case("all are frozen: nothing to do", frozen_layers(2, lambda count: count)),
+        random_case("matrix, tanh, matrix; none is frozen", training_variants.frozen_layers(2, lambda count: 0)),
+        random_case("nine layers, four are frozen", training_variants.frozen_layers(5, lambda count: 4)),
+        random_case("all but the last are frozen", training_variants.frozen_layers(3, lambda count: count - 1)),
+        random_case("all are frozen: nothing to do", training_variants.frozen_layers(2, lambda count: count)),
     ],
     hints=(
         "The last layer was closest to the loss, so it is the first to be asked. Each gets what the layer after it "
@@ -101,21 +63,23 @@ sequential_backward_frozen = variant(
         "returns is the gradient by what comes into layer number `frozen`. If none learns, that is grad itself.",
         "for layer in (the layers that learn, the last one first):\n    grad = layer.backward(grad)\nreturn grad",
     ),
-    mistakes=FROZEN_MISTAKES,
-    compare=frozen_left_alone,
+    mistakes=training_variants.FROZEN_MISTAKES,
+    compare=training_variants.frozen_left_alone,
 )
 
 
 # `data.minibatches` is no answer: class by class it is a good way to begin.
 minibatches_balanced = Spec(
-    reference=balanced_batches,
+    reference=training_variants.balanced_batches,
     cases=[
-        random_case("12, 12 and 12 images, 3 of each class at a time", unbalanced((12, 12, 12), 3)),
-        random_case("30, 9 and 21 images, 3 of each class at a time", unbalanced((30, 9, 21), 3)),
-        random_case("25 and 14 images, 4 of each class at a time", unbalanced((25, 14), 4)),
-        random_case("ten classes, 1 of each at a time", unbalanced((9, 8, 7, 9, 8, 7, 9, 8, 7, 9), 1)),
-        random_case("the rarest class is used up by one batch", unbalanced((40, 6, 40), 6)),
-        random_case("any numbers", any_unbalanced),
+        random_case("12, 12 and 12 images, 3 of each class at a time", training_variants.unbalanced((12, 12, 12), 3)),
+        random_case("30, 9 and 21 images, 3 of each class at a time", training_variants.unbalanced((30, 9, 21), 3)),
+        random_case("25 and 14 images, 4 of each class at a time", training_variants.unbalanced((25, 14), 4)),
+        random_case(
+            "ten classes, 1 of each at a time", training_variants.unbalanced((9, 8, 7, 9, 8, 7, 9, 8, 7, 9), 1)
+        ),
+        random_case("the rarest class is used up by one batch", training_variants.unbalanced((40, 6, 40), 6)),
+        random_case("any numbers", training_variants.any_unbalanced),
     ],
     points=2,
     hints=(
@@ -131,16 +95,16 @@ minibatches_balanced = Spec(
         "    chosen = np.concatenate([order[piece] for order in orders])\n"
         "    yield images[chosen], (their labels)",
     ),
-    compare=balanced_and_shuffled,
-    call=three_epochs,
+    compare=training_variants.balanced_and_shuffled,
+    call=batches.three_epochs,
 )
 
 
-_first, _second, *_more = momentum_step.cases
+_first, _second, *_more = exercises.momentum_step.cases
 
 momentum_step_nesterov = variant(
-    momentum_step,
-    reference=nesterov_update,
+    exercises.momentum_step,
+    reference=optimizer_steps.nesterov_update,
     cases=[
         _first,
         by_hand(_second.name, **{**_second.arguments, "parameters": [0.62, 2.76]}),
@@ -157,15 +121,15 @@ momentum_step_nesterov = variant(
         "ahead = gradient + (what the new velocity will add next time)\n"
         "return parameters - learning_rate * ahead, velocity",
     ),
-    mistakes=NESTEROV_MISTAKES,
+    mistakes=optimizer_steps.NESTEROV_MISTAKES,
 )
 
 
-_first, _second, _late, _ = adam_step.cases
+_first, _second, _late, _ = exercises.adam_step.cases
 
 adam_step_decoupled = variant(
-    adam_step,
-    reference=decoupled_update,
+    exercises.adam_step,
+    reference=optimizer_steps.decoupled_update,
     cases=[
         case(_first.name, **_first.arguments, weight_decay=0.5),
         by_hand(_second.name, **{**_second.arguments, "parameters": [0.85, 2.0], "weight_decay": 0.5}),
@@ -180,7 +144,7 @@ adam_step_decoupled = variant(
             weight_decay=0.1,
         ),
         case("step 1000, the default rate and decay", **_late.arguments),
-        random_case("as it comes", any_decoupled),
+        random_case("as it comes", optimizer_steps.any_decoupled),
     ],
     hints=(
         "Two things happen to a weight, side by side: Adam's step along m / sqrt(v), and a pull towards 0. The pull "
@@ -188,22 +152,22 @@ adam_step_decoupled = variant(
         "m becomes beta1 * m + (1 - beta1) * gradient, and v the same with beta2 and gradient**2. For the step alone "
         "divide them by 1 - beta1**t and 1 - beta2**t. Then the parameters lose learning_rate times (the step plus "
         "weight_decay times the parameters). Return m and v without the correction.",
-        NEW_MEANS + "step = m_hat / (np.sqrt(v_hat) + epsilon)\n"
+        exercises.NEW_MEANS + "step = m_hat / (np.sqrt(v_hat) + epsilon)\n"
         "return (the parameters, less the rate times step and decay), m, v",
     ),
-    mistakes=DECOUPLED_MISTAKES,
+    mistakes=optimizer_steps.DECOUPLED_MISTAKES,
 )
 
 
 evaluate_confusion = variant(
-    evaluate,
-    reference=confusion,
+    exercises.evaluate,
+    reference=training_variants.confusion,
     cases=[
-        random_case("40 images, 8 at a time", mistaken(40, 8)),
-        random_case("50 images, 16 at a time", mistaken(50, 16)),
-        random_case("10 images, room for 64", mistaken(10, 64)),
-        random_case("a class that no image has", mistaken(30, 7, absent=True)),
-        random_case("any number", any_mistaken),
+        random_case("40 images, 8 at a time", lambda rng: training_variants.mistaken(rng, 40, 8)),
+        random_case("50 images, 16 at a time", lambda rng: training_variants.mistaken(rng, 50, 16)),
+        random_case("10 images, room for 64", lambda rng: training_variants.mistaken(rng, 10, 64)),
+        random_case("a class that no image has", lambda rng: training_variants.mistaken(rng, 30, 7, absent=True)),
+        random_case("any number", training_variants.any_mistaken),
     ],
     hints=(
         "Make a table of zeros, go through the images a batch at a time, and add each image to the field that its row "
@@ -211,11 +175,11 @@ evaluate_confusion = variant(
         "The first scores (n, classes) say how large the table is; it holds whole numbers, np.zeros((classes, "
         "classes), np.int64). np.add.at(counts, (rows, columns), 1) adds 1 for every pair, also for one that comes "
         "twice; counts[rows, columns] += 1 would not.",
-        SCORES_BY_BATCH + "    if start == 0:\n"
+        exercises.SCORES_BY_BATCH + "    if start == 0:\n"
         "        counts = np.zeros((scores.shape[1], scores.shape[1]), np.int64)\n"
         "    np.add.at(counts, (known, scores.argmax(axis=1)), 1)",
     ),
-    mistakes=CONFUSION_MISTAKES,
+    mistakes=training_variants.CONFUSION_MISTAKES,
 )
 
 
@@ -227,12 +191,12 @@ BY_HEART = (
 
 # `network.fit` is not among the answers, as in `train`.
 train_noisy = variant(
-    train,
-    reference=neighbours_vote,
+    exercises.train,
+    reference=training_variants.neighbours_vote,
     cases=[
         random_case(
             "disguised digits, 30 % wrong labels, three seeds, median accuracy",
-            lambda rng: noisy_digits(rng, 1300, 497),
+            lambda rng: training_variants.noisy_digits(rng, 1300, 497),
         ),
     ],
     hints=(
@@ -240,7 +204,7 @@ train_noisy = variant(
         "right labels agree with each other, so they are learned first; the wrong ones have to be learned one by one.",
         "Eight epochs with new_network(seed), nn.Adam(0.002) and batches of 32 will do. A network with nn.Dropout(0.5) "
         "before each nn.Linear learns more slowly, and may go on for 16 or more.",
-        training_loop(epochs=8),
+        exercises.training_loop(epochs=8),
     ),
     compare=median_accuracy(AT_LEAST, BY_HEART),
 )
