@@ -7,22 +7,7 @@ import numpy as np
 from unrolled import ops, timing
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS
-from unrolled.checks.exercises.l06_gpu_port import gpu_work
-from unrolled.checks.exercises.l06_gpu_port.porting import (
-    ACTIVATION_MISTAKES,
-    CONVOLUTION_MISTAKES,
-    EPOCH_MISTAKES,
-    FEW,
-    KINDS,
-    POOLING_PORT_MISTAKES,
-    activate,
-    any_epoch,
-    convolution,
-    epoch,
-    epoch_of,
-    image_by_image,
-    pooling,
-)
+from unrolled.checks.exercises.l06_gpu_port import gpu_work, porting
 from unrolled.checks.spec import (
     Budget,
     Draw,
@@ -43,7 +28,7 @@ NEAR_ZERO = np.array([[-200, -2, -0.5], [0, 0.5, 3]], np.float32)
 
 
 def _small_integers(*shape: int) -> Draw:
-    """Images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
+    """Draw images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
     return Draw(lambda rng: rng.integers(-1, 3, shape).astype(np.float32))
 
 
@@ -52,11 +37,11 @@ def _small_integers(*shape: int) -> Draw:
 ACTIVATION_BUDGET = Budget(launches=6, float64=0)
 
 activation = Spec(
-    reference=activate,
+    reference=porting.activate,
     answers=(ops.step, ops.relu, ops.leaky_relu, ops.sigmoid),
     cases=[
-        *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in KINDS),
-        *(gpu_case(f"{kind}, GPU", ACTIVATION_BUDGET, kind=kind, x=images(4, 3, 5, 5)) for kind in KINDS),
+        *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in porting.KINDS),
+        *(gpu_case(f"{kind}, GPU", ACTIVATION_BUDGET, kind=kind, x=images(4, 3, 5, 5)) for kind in porting.KINDS),
         gpu_case("sigmoid, GPU, float64", Budget(launches=6), kind="sigmoid", x=normal(7, dtype=float)),
     ],
     points=2,
@@ -71,7 +56,7 @@ activation = Spec(
         "    return xp.maximum(x, 0)\n"
         "... and two more",
     ),
-    mistakes=ACTIVATION_MISTAKES,
+    mistakes=porting.ACTIVATION_MISTAKES,
 )
 
 
@@ -79,8 +64,8 @@ activation = Spec(
 
 
 def _any_convolution(rng: np.random.Generator) -> Inputs:
-    """Eight to twelve images: a loop over them shows in the launches."""
-    n, c, o = int(rng.integers(8, FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    """Draw eight to twelve images: a loop over them shows in the launches."""
+    n, c, o = int(rng.integers(8, porting.FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
     h, w = (int(value) for value in rng.integers(5, 9, 2))
     return {
         "x": rng.standard_normal((n, c, h, w)).astype(np.float32),
@@ -91,12 +76,12 @@ def _any_convolution(rng: np.random.Generator) -> Inputs:
 
 
 def _convolution_budget(places: int) -> Budget:
-    """One copy for each place inside the kernel, and a dozen launches besides."""
+    """Allow one copy for each place inside the kernel, and a dozen launches besides."""
     return Budget(launches=places + 12, float64=0)
 
 
 conv2d_port = Spec(
-    reference=convolution,
+    reference=porting.convolution,
     answers=(ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.im2col, blocks.forward),
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, weight=filters(1, 1, 3, 3), bias=vector(1)),
@@ -114,7 +99,7 @@ conv2d_port = Spec(
         gpu_case(
             "twelve images, padding 1, GPU",
             _convolution_budget(9),
-            x=images(FEW, 1, 8, 8),
+            x=images(porting.FEW, 1, 8, 8),
             weight=filters(2, 1, 3, 3),
             bias=vector(2),
             padding=1,
@@ -132,10 +117,10 @@ conv2d_port = Spec(
         "columns = xp.zeros((c, kh, kw, n, oh, ow), dtype=x.dtype)\n"
         "... then as in NumPy",
     ),
-    mistakes=CONVOLUTION_MISTAKES,
+    mistakes=porting.CONVOLUTION_MISTAKES,
     # Many small images: much to launch and little to copy, since the judge's blocks hold the way there and back.
     speed=Speed(
-        baseline=image_by_image,
+        baseline=porting.image_by_image,
         inputs={"x": images(1024, 1, 8, 8), "weight": filters(10, 1, 3, 3), "bias": vector(10)},
         at_least=6,
         points=1,
@@ -149,6 +134,7 @@ conv2d_port = Spec(
 
 
 def _any_pooling(rng: np.random.Generator) -> Inputs:
+    """Draw 1 to 3 images and channels, every other time of whole numbers, so that there are ties."""
     n, c = (int(value) for value in rng.integers(1, 4, 2))
     h, w = (int(value) for value in rng.integers(14, 20, 2))
     x = rng.standard_normal((n, c, h, w)).astype(np.float32)
@@ -156,12 +142,12 @@ def _any_pooling(rng: np.random.Generator) -> Inputs:
 
 
 def _pooling_budget(kernel_size: int) -> Budget:
-    """Eight launches for each place inside the window, and a dozen besides."""
+    """Allow eight launches for each place inside the window, and a dozen besides."""
     return Budget(launches=8 * kernel_size**2 + 12, float64=0)
 
 
 max_pool2d_port = Spec(
-    reference=pooling,
+    reference=porting.pooling,
     answers=POOLINGS,
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, kernel_size=2),
@@ -185,7 +171,7 @@ max_pool2d_port = Spec(
         "    indices = xp.where(leads, corner + (i * w + j), indices)\n"
         "    largest = xp.where(leads, pixel, largest)",
     ),
-    mistakes=POOLING_PORT_MISTAKES,
+    mistakes=porting.POOLING_PORT_MISTAKES,
 )
 
 
@@ -195,8 +181,8 @@ gpu_time = Spec(
     reference=gpu_work.honest_seconds,
     answers=(timing.measure,),
     cases=[
-        random_gpu_case("one kernel", gpu_work.work(1)),
-        random_gpu_case("three kernels", gpu_work.work(3)),
+        random_gpu_case("one kernel", lambda rng: gpu_work.work(rng, 1)),
+        random_gpu_case("three kernels", lambda rng: gpu_work.work(rng, 3)),
     ],
     points=3,
     hints=(
@@ -217,11 +203,11 @@ gpu_time = Spec(
 # train_epoch
 
 train_epoch = Spec(
-    reference=epoch,
+    reference=porting.epoch,
     cases=[
-        case("two steps, NumPy", **epoch_of(np.random.default_rng(0), 8, 4)),
-        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epoch_of(np.random.default_rng(0), 8, 4)),
-        random_gpu_case("six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
+        case("two steps, NumPy", **porting.epoch_of(np.random.default_rng(0), 8, 4)),
+        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **porting.epoch_of(np.random.default_rng(0), 8, 4)),
+        random_gpu_case("six steps, GPU", porting.any_epoch, Budget(launches=180, float64=0)),
     ],
     points=3,
     hints=(
@@ -234,5 +220,5 @@ train_epoch = Spec(
         "return weight, bias, xp.stack(losses)\n"
         "Or an array from the beginning, xp.zeros(steps, dtype=weight.dtype), and losses[step] = loss.",
     ),
-    mistakes=EPOCH_MISTAKES,
+    mistakes=porting.EPOCH_MISTAKES,
 )

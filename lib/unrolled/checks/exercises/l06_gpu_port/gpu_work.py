@@ -57,19 +57,19 @@ class Work:
             x.T @ x
 
     def seconds(self) -> float | None:
-        """What one call costs the device; None before a second call, and for NumPy."""
+        """Return the seconds that one call costs the device; None before a second call, and for NumPy."""
         if not self._events:
             return None
         device.synchronize(self._module)
         return statistics.median(float(self._module.cuda.get_elapsed_time(*pair)) / 1000 for pair in self._events)
 
     def tolerance(self) -> float:
-        """How exactly this device's time can be told."""
+        """Return how exactly this device's time can be told."""
         return MODELLED if device.is_simulated(self._module) else MEASURED
 
 
 def honest_seconds(function: Function, x: Array, calls: int = 20) -> float:
-    """Seconds of one call of function(x) on the device: the mean of many, between two waits."""
+    """Return the seconds of one call of function(x) on the device: the mean of many, between two waits."""
     function(x)
     device.synchronize(x)
     start = device.clock(x)
@@ -79,32 +79,24 @@ def honest_seconds(function: Function, x: Array, calls: int = 20) -> float:
     return float(device.clock(x) - start) / calls
 
 
-def work(products: int) -> Function:
-    """Draws work and the matrix for it.
+def work(rng: np.random.Generator, products: int) -> Inputs:
+    """Draw work and the matrix for it.
 
     It takes the modelled T4 a millisecond and a CPU less: float64, and a result of a single tile, so that one of forty
     multiprocessors works and the others do not.
     """
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        return {"function": Work(products), "x": rng.standard_normal((int(rng.integers(400, 513)), 64))}
-
-    return draw
+    return {"function": Work(products), "x": rng.standard_normal((int(rng.integers(400, 513)), 64))}
 
 
 def honest(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """Whether `got` are the seconds of a call, by the events of the work itself."""
+    """Judge whether `got` are the seconds of a call, by the events of the work itself."""
     task: Work = inputs["function"]
     if found := mismatch(got, 1.0, float("inf")):
         return found
     if task.calls < 2:
         calls = "never called" if not task.calls else "called once"
-        return Mismatch(
-            (
-                f"your function was given work, and it was {calls}: call it once before the clock starts, and "
-                "again while it runs",
-            )
-        )
+        advice = "call it once before the clock starts, and again while it runs"
+        return Mismatch((f"your function was given work, and it was {calls}: {advice}",))
     true = task.seconds()
     if true is None or abs(got - true) <= task.tolerance() * true:
         return None
@@ -117,7 +109,7 @@ def _micro(seconds: float) -> str:
 
 
 def _why(got: float, true: float, calls: int) -> str:
-    """The likeliest reason, by the ratio of what was told and what is true."""
+    """Say the likeliest reason, by the ratio of what was told and what is true."""
     if got <= 0:
         return "seconds are positive: the clock's end minus its start"
     reasons = {

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.exercises.l07_profiling.repairs import large, repaired, same_and_faster, small, traced_call
-from unrolled.checks.exercises.l07_profiling.toy_device import TIMING_MISTAKES, on_toy, same_times, timed
-from unrolled.checks.exercises.l07_profiling.traces import BY_HAND, TRACE_MISTAKES, costliest, drawn_trace, same_line
+from unrolled.checks.exercises.l07_profiling import repairs, toy_device, traces
+from unrolled.checks.exercises.l07_profiling.toy_device import on_toy
 from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Inputs, Spec, case, gpu_case, random_case
 
@@ -18,7 +17,7 @@ Bound = tuple[float, str]
 TWO_LAYERS = [(0.001, 0.002), (0.003, 0.006)]
 
 time_layers = Spec(
-    reference=timed,
+    reference=toy_device.timed,
     cases=[
         random_case("two layers on a CPU: 1 and 3 ms forward, 2 and 6 ms backward", on_toy(False, TWO_LAYERS)),
         random_case("the same on a GPU, which works on while the host goes ahead", on_toy(True, TWO_LAYERS)),
@@ -43,16 +42,16 @@ time_layers = Spec(
         "... the same for layer in reversed(layers), with grad = layer.backward(grad)\n"
         "return list(zip(forward, reversed(backward)))",
     ),
-    mistakes=TIMING_MISTAKES,
-    compare=same_times,
+    mistakes=toy_device.TIMING_MISTAKES,
+    compare=toy_device.same_times,
 )
 
 find_bottleneck = Spec(
-    reference=costliest,
+    reference=traces.costliest,
     cases=[
-        case("six events, by hand", trace=BY_HAND),
-        random_case("one stream, six lines", drawn_trace(1)),
-        random_case("two streams side by side", drawn_trace(2)),
+        case("six events, by hand", trace=traces.BY_HAND),
+        random_case("one stream, six lines", lambda rng: traces.drawn_trace(rng, 1)),
+        random_case("two streams side by side", lambda rng: traces.drawn_trace(rng, 2)),
     ],
     points=2,
     hints=(
@@ -66,15 +65,15 @@ find_bottleneck = Spec(
         "line = max(seconds, key=seconds.get)\n"
         "return line, seconds[line]",
     ),
-    mistakes=TRACE_MISTAKES,
-    compare=same_line,
+    mistakes=traces.TRACE_MISTAKES,
+    compare=traces.same_line,
 )
 
 repaired_step = Spec(
-    reference=repaired,
+    reference=repairs.repaired,
     cases=[
-        case("six small maps, on the CPU", **small()),
-        gpu_case("192 maps on the simulated GPU, without transfer and wait, 5 times as fast", **large()),
+        case("six small maps, on the CPU", **repairs.SMALL),
+        gpu_case("192 maps on the simulated GPU, without transfer and wait, 5 times as fast", **repairs.LARGE),
     ],
     points=4,
     hints=(
@@ -90,8 +89,8 @@ repaired_step = Spec(
         "x = x / x.std(axis=(0, 2, 3), keepdims=True)\n"
         "Everything in float32; the rest of the step stands in your source.",
     ),
-    compare=same_and_faster,
-    call=traced_call,
+    compare=repairs.same_and_faster,
+    call=repairs.traced_call,
 )
 
 
@@ -118,9 +117,8 @@ BOUND_MISTAKES = (
 
 def _same_bound(got: Any, expected: Bound, inputs: Inputs) -> Mismatch | None:
     """Judge whether flop/s and what limits them are right; the first usual mistake is told."""
-    if not (isinstance(got, (tuple, list)) and len(got) == 2 and isinstance(got[1], str)):
-        advice = ": is the return statement missing?" if got is None else ""
-        return Mismatch((f"expected a pair such as {expected}, got {type(got).__name__}{advice}",))
+    if lines := traces.no_pair(got, f"such as {expected}", str):
+        return Mismatch(lines)
     if found := mismatch(got[0], expected[0], 1e-6):
         known = [m.says for m in BOUND_MISTAKES if mismatch(got[0], m.of(_bound)(**inputs)[0], 1e-6) is None]
         return Mismatch(("flop/s: " + found.lines[0], *found.lines[1:], *known[:1]))

@@ -131,13 +131,13 @@ class Step:
         return f"The step of {self.learner or 'nobody yet'}:\n{self.source}"
 
     def inputs(self, module: Module, seed: int = 0) -> tuple[Array, Array]:
-        """Feature maps and a weight to run it on, in the module's memory."""
+        """Return feature maps and a weight to run it on, in the module's memory."""
         images, weight = drawn(np.random.default_rng(seed), *SHAPES)
         return device.to_device(images, module), device.to_device(weight, module)
 
 
 def assign(learner: Any = ...) -> Step:
-    """The step of the learner with this id, a text or a number. Until there is one, `...` gives a step as well."""
+    """Return the step of the learner with this id, a text or a number; until there is one, that of `...`."""
     name = "" if learner is ... else str(learner).strip().lower()
     kind, factor = kind_of(number_of(name)), factor_of(number_of(name))
     source = source_of(PLANTED[kind], factor)
@@ -145,28 +145,28 @@ def assign(learner: Any = ...) -> Step:
 
 
 def number_of(name: str) -> int:
-    """The number of this learner's step, from 0 to 999; of whoever has no name, 0."""
+    """Return the number of this learner's step, from 0 to 999; of whoever has no name, 0."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") % FACTORS if name else 0
 
 
 def kind_of(number: int) -> str:
-    """What is planted in the step with this number, from 0 to 999."""
+    """Return what is planted in the step with this number, from 0 to 999."""
     return KINDS[number % len(KINDS)]
 
 
 def factor_of(number: int) -> float:
-    """The factor of the step with this number: 1.001 to 2.000."""
+    """Return the factor of the step with this number: 1.001 to 2.000."""
     return round(1 + (number + 1) / FACTORS, 3)
 
 
 def source_of(planted: dict[str, str], factor: float) -> str:
-    """The step's source with these stages in place of the clean ones; a stage that is empty is left out."""
+    """Return the step's source with these stages in place of the clean ones; a stage that is empty is left out."""
     stages = {**CLEAN, **planted}
     return "".join(stages.values()).strip().replace("FACTOR", f"{factor:.3f}") + "\n"
 
 
 def made(source: str, name: str) -> Function:
-    """The function that the source defines. Tracebacks and profilers find its lines under the name."""
+    """Return the function that the source defines. Tracebacks and profilers find its lines under the name."""
     space: dict[str, Any] = {"__name__": __name__, "np": np, "device": device}
     exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -177,7 +177,7 @@ def made(source: str, name: str) -> Function:
 def drawn(
     rng: np.random.Generator, images: tuple[int, ...], weight: tuple[int, ...]
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Feature maps and a weight of these shapes, float32."""
+    """Draw feature maps and a weight of these shapes, float32."""
     return (
         (0.5 + rng.standard_normal(images)).astype(np.float32),
         (rng.standard_normal(weight) / weight[0] ** 0.5).astype(np.float32),

@@ -12,18 +12,8 @@ import numpy as np
 from unrolled import device
 from unrolled.checks import gpu
 from unrolled.checks.compare import Mismatch, agree, mismatch
-from unrolled.checks.exercises.l07_profiling.planted import (
-    FACTORS,
-    GROUP,
-    PLANTED,
-    SHAPES,
-    SIZE,
-    drawn,
-    factor_of,
-    kind_of,
-    made,
-    source_of,
-)
+from unrolled.checks.exercises.l07_profiling import planted
+from unrolled.checks.exercises.l07_profiling.planted import FACTORS, factor_of, made, source_of
 from unrolled.checks.spec import Budget, Draw, Function, Inputs
 from unrolled.device import Array
 
@@ -36,15 +26,15 @@ STAGES = {
     "norm": "each channel should get mean 0 and width 1",
     "largest": "of each 32 neighbouring scores the largest should stay",
 }
-WITHOUT = {"largest": "    largest = scores.reshape(-1, 32)[:, 0]\n"}
-"""What stands for a stage that is left out; else nothing does."""
+WITHOUT = {"fade": "    x = images.copy()\n", "largest": "    largest = scores.reshape(-1, 32)[:, 0]\n"}
+"""What stands for a stage that is left out; else an empty line does."""
 
 repaired = made(source_of({}, factor_of(0)), "<the repaired step>")
 """The step without any bottleneck, of whoever has no id."""
 
 
 def traced_call(function: Function, inputs: Inputs) -> tuple[Any, Any, Function]:
-    """The result, the trace on the simulated GPU (elsewhere None), and the function."""
+    """Return the result, the trace on the simulated GPU (elsewhere None), and the function."""
     if not _simulated(inputs["images"]):
         return function(**inputs), None, function
     from unrolled.simgpu.current import trace
@@ -59,21 +49,20 @@ def _simulated(x: Array) -> bool:
     return module is not np and device.is_simulated(module)
 
 
-def large() -> Inputs:
-    """Draws for the shapes on which the step is timed."""
+def maps_and_weight(*shapes: tuple[int, ...]) -> Inputs:
+    """Return draws for feature maps and a weight of these shapes."""
     return {
-        "images": Draw(lambda rng: drawn(rng, *SHAPES)[0]),
-        "weight": Draw(lambda rng: drawn(rng, *SHAPES)[1]),
+        "images": Draw(lambda rng: planted.drawn(rng, *shapes)[0]),
+        "weight": Draw(lambda rng: planted.drawn(rng, *shapes)[1]),
     }
 
 
-def small() -> Inputs:
-    shapes = (6, 3, SIZE, SIZE), (3 * SIZE * SIZE, 2 * GROUP)
-    return {"images": Draw(lambda rng: drawn(rng, *shapes)[0]), "weight": Draw(lambda rng: drawn(rng, *shapes)[1])}
+SMALL = maps_and_weight((6, 3, planted.SIZE, planted.SIZE), (3 * planted.SIZE**2, 2 * planted.GROUP))
+LARGE = maps_and_weight(*planted.SHAPES)
 
 
 def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """The result is that of a learner's step; on the simulated GPU nothing left it, and it took a fifth of the time."""
+    """Judge the result of a learner's step, and on the simulated GPU that nothing left it and it took a fifth."""
     result, trace, function = got
     clean = expected[0] / np.float32(factor_of(0))
     number = step_number(result, clean)
@@ -91,7 +80,7 @@ def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
 
 
 def step_number(result: Any, clean: Array) -> int | None:
-    """Which of the factors a result carries; None if it is not that of any learner's step."""
+    """Return which of the factors a result carries; None if it is not that of any learner's step."""
     if not isinstance(result, np.ndarray) or result.shape != clean.shape or result.dtype.kind != "f":
         return None
     large_enough = np.abs(clean) > 0.1 * np.abs(clean).max()
@@ -102,23 +91,19 @@ def step_number(result: Any, clean: Array) -> int | None:
 
 
 def _advice(result: Any, inputs: Inputs) -> tuple[str, ...]:
-    """The stage that was left out, if that is all that is wrong."""
+    """Say which stage was left out, if that is all that is wrong."""
     if result is None or isinstance(result, tuple):
         return ()
     for stage, says in STAGES.items():
-        step = made(source_of({stage: WITHOUT.get(stage) or _nothing(stage)}, 1.0), "<a step that lacks a stage>")
+        step = made(source_of({stage: WITHOUT.get(stage, "\n")}, 1.0), "<a step that lacks a stage>")
         if step_number(result, step(**inputs)) is not None:
             return (f"{says}: that stage is missing",)
     return ("compare, stage by stage, with the step that was planted for you: `mine.step`",)
 
 
-def _nothing(stage: str) -> str:
-    return "    x = images.copy()\n" if stage == "fade" else "\n"
-
-
 def _too_slow(trace: Any, number: int) -> Mismatch | None:
-    """Why this step is not fast enough; None if it is."""
-    slow, seconds = planted_seconds(kind_of(number)), warm_seconds(trace)
+    """Say why this step is not fast enough; None if it is."""
+    slow, seconds = planted_seconds(planted.kind_of(number)), warm_seconds(trace)
     if slow >= AT_LEAST * seconds:
         return None
     lines = [
@@ -130,7 +115,7 @@ def _too_slow(trace: Any, number: int) -> Mismatch | None:
 
 
 def _longest(launches: Sequence[Any]) -> Iterator[str]:
-    """What keeps the GPU busy longest, in words."""
+    """Say what keeps the GPU busy longest."""
     calls: dict[tuple[str, str], list[float]] = defaultdict(list)
     for launch in launches:
         calls[launch.op, launch.dtype].append(launch.seconds)
@@ -141,7 +126,7 @@ def _longest(launches: Sequence[Any]) -> Iterator[str]:
 
 
 def warm_seconds(trace: Any) -> float:
-    """Seconds of a trace without waits and transfers, as if the pool had had all memory before.
+    """Return the seconds of a trace without waits and transfers, as if the pool had had all memory before.
 
     What the host spent on reserving memory is taken out, and the launches move up, one after the other.
     """
@@ -158,9 +143,9 @@ def warm_seconds(trace: Any) -> float:
 
 @functools.cache
 def planted_seconds(kind: str) -> float:
-    """Modelled seconds of the step with this bottleneck planted, on a T4. They depend on shapes only."""
-    step = made(source_of(PLANTED[kind], 1.0), f"<the step with {kind}>")
+    """Return modelled seconds of the step with this bottleneck planted, on a T4. They depend on shapes only."""
+    step = made(source_of(planted.PLANTED[kind], 1.0), f"<the step with {kind}>")
     with gpu.connected() as module:
-        images, weight = (module.asarray(x) for x in drawn(np.random.default_rng(0), *SHAPES))
+        images, weight = (module.asarray(x) for x in planted.drawn(np.random.default_rng(0), *planted.SHAPES))
         step(images, weight)  # so that the pool has its memory
         return float(traced_call(step, {"images": images, "weight": weight})[1].seconds)

@@ -9,7 +9,7 @@ import numpy as np
 
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.mistakes import Mistake, given
-from unrolled.checks.spec import Function, Inputs
+from unrolled.checks.spec import Inputs
 
 Event = dict[str, Any]
 Answer = tuple[int, float]
@@ -36,11 +36,7 @@ BY_HAND = [
 
 def costliest(trace: Sequence[Event]) -> Answer:
     """Return the line with most seconds of work, all its events together: what `find_bottleneck` must give."""
-    return _largest(trace, lambda events: sum(map(_seconds, events)))
-
-
-def _seconds(event: Event) -> float:
-    return float(event["end"] - event["start"])
+    return _largest(trace, _seconds)
 
 
 def _largest(trace: Sequence[Event], cost: Callable[[list[Event]], float]) -> Answer:
@@ -48,9 +44,12 @@ def _largest(trace: Sequence[Event], cost: Callable[[list[Event]], float]) -> An
     groups: dict[int, list[Event]] = {}
     for e in trace:
         groups.setdefault(e["line"], []).append(e)
-    costs = {line: cost(events) for line, events in groups.items()}
-    line = max(costs, key=lambda line: costs[line])
-    return line, costs[line]
+    line = max(groups, key=lambda line: cost(groups[line]))
+    return line, cost(groups[line])
+
+
+def _seconds(events: Sequence[Event]) -> float:
+    return float(sum(e["end"] - e["start"] for e in events))
 
 
 def _line_of_what(trace: Sequence[Event]) -> list[Event]:
@@ -60,6 +59,7 @@ def _line_of_what(trace: Sequence[Event]) -> list[Event]:
 
 
 def _line_with_most(trace: Sequence[Event]) -> list[Event]:
+    """Return the events of the line that has most of them."""
     line = _largest(trace, len)[0]
     return [e for e in trace if e["line"] == line]
 
@@ -70,13 +70,13 @@ ONE_STREAM = given(
 )
 
 TRACE_MISTAKES = (
-    given(
+    Mistake(
         "that is the longest single event: add up all events of a line",
-        trace=lambda trace: [max(trace, key=_seconds)],
+        lambda trace: _largest(trace, lambda events: max(_seconds([e]) for e in events)),
     ),
     Mistake(
         "that is the cost of one call: what counts is the total of all calls",
-        lambda trace: _largest(trace, lambda events: sum(map(_seconds, events)) / len(events)),
+        lambda trace: _largest(trace, lambda events: _seconds(events) / len(events)),
     ),
     given(
         "you count from `issued`: then it waited in the queue. The work began at `start`",
@@ -92,21 +92,14 @@ TRACE_MISTAKES = (
 )
 
 
-def drawn_trace(streams: int) -> Function:
-    """Return what draws a trace of 40 to 80 events in 6 lines, on so many streams, in which each usual mistake shows.
-
-    If a thousand tries find none, the last one is taken.
-    """
-    shown = [mistake.of(costliest) for mistake in TRACE_MISTAKES if streams > 1 or mistake is not ONE_STREAM]
-
-    def draw(rng: np.random.Generator) -> Inputs:
-        for _ in range(TRIES):
-            trace = _any_trace(rng, streams)
-            if all(wrong(trace)[0] != costliest(trace)[0] for wrong in shown):
-                break
-        return {"trace": trace}
-
-    return draw
+def drawn_trace(rng: np.random.Generator, streams: int) -> Inputs:
+    """Draw a trace of 40 to 80 events in 6 lines, on so many streams, in which each usual mistake shows."""
+    misread = [mistake.of(costliest) for mistake in TRACE_MISTAKES if streams > 1 or mistake is not ONE_STREAM]
+    for _ in range(TRIES):
+        trace = _any_trace(rng, streams)
+        if all(wrong(trace)[0] != costliest(trace)[0] for wrong in misread):
+            break
+    return {"trace": trace}
 
 
 def _any_trace(rng: np.random.Generator, streams: int) -> list[Event]:
@@ -127,18 +120,24 @@ def _any_trace(rng: np.random.Generator, streams: int) -> list[Event]:
     return trace
 
 
+def no_pair(got: Any, expected: str, second: type = object) -> tuple[str, ...]:
+    """Say why this is no pair as it is expected, with something of type `second` in it."""
+    if isinstance(got, (tuple, list)) and len(got) == 2 and isinstance(got[1], second):
+        return ()
+    advice = ": is the return statement missing?" if got is None else ""
+    return (f"expected a pair {expected}, got {type(got).__name__}{advice}",)
+
+
 def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
     """Judge whether the line is right, and its seconds within a millionth."""
-    if not (isinstance(got, (tuple, list)) and len(got) == 2):
-        advice = ": is the return statement missing?" if got is None else ""
-        return Mismatch((f"expected a pair (line, seconds), got {type(got).__name__}{advice}",))
+    if lines := no_pair(got, "(line, seconds)"):
+        return Mismatch(lines)
     line, seconds = got
     try:
         same, near = int(line) == expected[0], abs(float(seconds) - expected[1]) <= 1e-6 * expected[1]
     except (TypeError, ValueError):
-        return Mismatch(
-            (f"expected a pair (line, seconds) of numbers, got {type(line).__name__} and {type(seconds).__name__}",)
-        )
+        kinds = f"{type(line).__name__} and {type(seconds).__name__}"
+        return Mismatch((f"expected a pair (line, seconds) of numbers, got {kinds}",))
     takes = f"{expected[1] * 1e3:.3f} ms"
     if not same:
         return Mismatch((f"got line {int(line)}; expected line {expected[0]}, which takes {takes}",))
