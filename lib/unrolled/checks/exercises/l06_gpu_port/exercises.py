@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from unrolled import ops, timing
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
-from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS
-from unrolled.checks.exercises.l06_gpu_port import gpu_work, porting
+from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
+from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
+from unrolled.checks.exercises.l06_gpu_port import gpu_work
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import (
     Budget,
-    Draw,
     Inputs,
     Spec,
     Speed,
@@ -22,26 +25,28 @@ from unrolled.checks.spec import (
     random_gpu_case,
     vector,
 )
+from unrolled.device import Array, array_module
 from unrolled.ops import blocks
 
+# activation
+
+KINDS = ("step", "relu", "leaky_relu", "sigmoid")
 NEAR_ZERO = np.array([[-200, -2, -0.5], [0, 0.5, 3]], np.float32)
 
 
-def _small_integers(*shape: int) -> Draw:
-    """Draw images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
-    return Draw(lambda rng: rng.integers(-1, 3, shape).astype(np.float32))
+def activate(kind: str, x: Array) -> Array:
+    """Return the activation of this name."""
+    return {"step": ops.step, "relu": ops.relu, "leaky_relu": ops.leaky_relu, "sigmoid": ops.sigmoid}[kind](x)
 
-
-# activation
 
 ACTIVATION_BUDGET = Budget(launches=6, float64=0)
 
 activation = Spec(
-    reference=porting.activate,
+    reference=activate,
     answers=(ops.step, ops.relu, ops.leaky_relu, ops.sigmoid),
     cases=[
-        *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in porting.KINDS),
-        *(gpu_case(f"{kind}, GPU", ACTIVATION_BUDGET, kind=kind, x=images(4, 3, 5, 5)) for kind in porting.KINDS),
+        *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in KINDS),
+        *(gpu_case(f"{kind}, GPU", ACTIVATION_BUDGET, kind=kind, x=images(4, 3, 5, 5)) for kind in KINDS),
         gpu_case("sigmoid, GPU, float64", Budget(launches=6), kind="sigmoid", x=normal(7, dtype=float)),
     ],
     points=2,
@@ -56,16 +61,50 @@ activation = Spec(
         "    return xp.maximum(x, 0)\n"
         "... and two more",
     ),
-    mistakes=porting.ACTIVATION_MISTAKES,
+    mistakes=(
+        result(
+            "the slope below zero is 0.01", lambda y, kind, x: np.maximum(x, 0.1 * x) if kind == "leaky_relu" else y
+        ),
+        given(
+            "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))",
+            x=lambda kind, x: -x if kind == "sigmoid" else x,
+        ),
+        result(
+            "your step is 1 at 0, too: it is 1 where x > 0",
+            lambda y, kind, x: (x >= 0).astype(x.dtype) if kind == "step" else y,
+        ),
+    ),
 )
 
 
 # conv2d_port
 
+FEW = 12
+"""Images in the largest case of a convolution."""
+
+
+def convolution(x: Array, weight: Array, bias: Array, padding: int = 0) -> Array:
+    """Return `ops.conv2d` with stride 1."""
+    return ops.conv2d(x, weight, bias, 1, padding)
+
+
+def image_by_image(x: Array, weight: Array, bias: Array, padding: int = 0) -> Array:
+    """Convolve with a product for each image: right, and many small launches. A baseline for speed.
+
+    A few images are taken together: so it keeps to the budget of the cases, as a baseline must.
+    """
+    if len(x) <= FEW:
+        return convolution(x, weight, bias, padding)
+    oh, ow = ops.conv2d_output_size(x.shape[2:], weight.shape[2:], 1, padding)
+    y = array_module(x).empty((len(x), len(weight), oh, ow), dtype=x.dtype)
+    for i in range(len(x)):
+        y[i : i + 1] = ops.conv2d(x[i : i + 1], weight, bias, 1, padding)
+    return y
+
 
 def _any_convolution(rng: np.random.Generator) -> Inputs:
     """Draw eight to twelve images: a loop over them shows in the launches."""
-    n, c, o = int(rng.integers(8, porting.FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    n, c, o = int(rng.integers(8, FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
     h, w = (int(value) for value in rng.integers(5, 9, 2))
     return {
         "x": rng.standard_normal((n, c, h, w)).astype(np.float32),
@@ -81,7 +120,7 @@ def _convolution_budget(places: int) -> Budget:
 
 
 conv2d_port = Spec(
-    reference=porting.convolution,
+    reference=convolution,
     answers=(ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.im2col, blocks.forward),
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, weight=filters(1, 1, 3, 3), bias=vector(1)),
@@ -99,7 +138,7 @@ conv2d_port = Spec(
         gpu_case(
             "twelve images, padding 1, GPU",
             _convolution_budget(9),
-            x=images(porting.FEW, 1, 8, 8),
+            x=images(FEW, 1, 8, 8),
             weight=filters(2, 1, 3, 3),
             bias=vector(2),
             padding=1,
@@ -117,10 +156,17 @@ conv2d_port = Spec(
         "columns = xp.zeros((c, kh, kw, n, oh, ow), dtype=x.dtype)\n"
         "... then as in NumPy",
     ),
-    mistakes=porting.CONVOLUTION_MISTAKES,
+    mistakes=(
+        given("the bias is missing", bias=lambda bias: 0 * bias),
+        given("the padding is missing", padding=0),
+        given(
+            "your kernels are flipped, as in the mathematical convolution: deep learning leaves them as they are",
+            weight=lambda weight: weight[:, :, ::-1, ::-1],
+        ),
+    ),
     # Many small images: much to launch and little to copy, since the judge's blocks hold the way there and back.
     speed=Speed(
-        baseline=porting.image_by_image,
+        baseline=image_by_image,
         inputs={"x": images(1024, 1, 8, 8), "weight": filters(10, 1, 3, 3), "bias": vector(10)},
         at_least=6,
         points=1,
@@ -131,6 +177,11 @@ conv2d_port = Spec(
 
 
 # max_pool2d_port
+
+
+def pooling(x: Array, kernel_size: int) -> tuple[Array, Array]:
+    """Return (the largest pixels, where they lie): `ops.max_pool2d_with_indices`."""
+    return ops.max_pool2d_with_indices(x, kernel_size)
 
 
 def _any_pooling(rng: np.random.Generator) -> Inputs:
@@ -146,15 +197,35 @@ def _pooling_budget(kernel_size: int) -> Budget:
     return Budget(launches=8 * kernel_size**2 + 12, float64=0)
 
 
+def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
+    """Return as `pooling` does, but of equal maxima the last one."""
+    h, w = x.shape[2:]
+    k, oh, ow = kernel_size, h // kernel_size, w // kernel_size
+    cut = x[:, :, : oh * k, : ow * k]
+    y, indices = pooling(cut[:, :, ::-1, ::-1], k)
+    turned = cut.shape[2] * cut.shape[3] - 1 - indices[:, :, ::-1, ::-1]
+    return y[:, :, ::-1, ::-1], turned // (ow * k) * w + turned % (ow * k)
+
+
+def _index(says: str, index: Callable[[Array, Array, int, int, int], Array]) -> Mistake:
+    """Return the mistake of `index(row, column, height, width, kernel_size)` in place of row * width + column."""
+
+    def changed(y: tuple[Array, Array], x: Array, kernel_size: int) -> tuple[Array, Array]:
+        height, width = x.shape[2:]
+        return y[0], index(y[1] // width, y[1] % width, height, width, kernel_size)
+
+    return result(says, changed)
+
+
 max_pool2d_port = Spec(
-    reference=porting.pooling,
+    reference=pooling,
     answers=POOLINGS,
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, kernel_size=2),
-        case("ties, NumPy", x=_small_integers(2, 3, 6, 4), kernel_size=2),
+        case("ties, NumPy", x=small_integers(2, 3, 6, 4), kernel_size=2),
         gpu_case("the seminar's image, GPU", _pooling_budget(2), x=SEMINAR_X, kernel_size=2),
         gpu_case("14 x 14 windows of 2, GPU", _pooling_budget(2), x=images(2, 3, 28, 28), kernel_size=2),
-        gpu_case("ties, GPU", _pooling_budget(2), x=_small_integers(2, 3, 20, 24), kernel_size=2),
+        gpu_case("ties, GPU", _pooling_budget(2), x=small_integers(2, 3, 20, 24), kernel_size=2),
         gpu_case("windows of 3, an edge is left over, GPU", _pooling_budget(3), x=images(2, 1, 26, 31), kernel_size=3),
         random_gpu_case("sizes as they come, GPU", _any_pooling, _pooling_budget(2)),
     ],
@@ -171,7 +242,21 @@ max_pool2d_port = Spec(
         "    indices = xp.where(leads, corner + (i * w + j), indices)\n"
         "    largest = xp.where(leads, pixel, largest)",
     ),
-    mistakes=porting.POOLING_PORT_MISTAKES,
+    mistakes=(
+        Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", _last_maximum),
+        _index(
+            "your index is the place inside the window: in the image it is row * W + column",
+            lambda row, column, height, width, k: row % k * k + column % k,
+        ),
+        _index(
+            "your index is column * H + row: it is row * W + column",
+            lambda row, column, height, width, k: column * height + row,
+        ),
+        _index(
+            "your index says where the window begins: add the place of the winner inside it",
+            lambda row, column, height, width, k: row // k * k * width + column // k * k,
+        ),
+    ),
 )
 
 
@@ -202,12 +287,46 @@ gpu_time = Spec(
 
 # train_epoch
 
+
+def epoch(
+    images: Array, labels: Array, weight: Array, bias: Array, batch_size: int, rate: float
+) -> tuple[Array, Array, Array]:
+    """Return (weight, bias, loss of each step) after an epoch of softmax regression."""
+    starts = range(0, len(images), batch_size)
+    losses = array_module(images).zeros(len(starts), dtype=weight.dtype)
+    for step, start in enumerate(starts):
+        x = images[start : start + batch_size].reshape(-1, weight.shape[1])
+        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels[start : start + batch_size])
+        weight = weight - rate * (grad.T @ x)
+        bias = bias - rate * grad.sum(axis=0)
+        losses[step] = loss
+    return weight, bias, losses
+
+
+def any_epoch(rng: np.random.Generator) -> Inputs:
+    """Draw an epoch of six steps, the last one smaller."""
+    batch_size = int(rng.integers(5, 9))
+    return epoch_of(rng, 5 * batch_size + int(rng.integers(1, batch_size)), batch_size)
+
+
+def epoch_of(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
+    """Draw an epoch of `count` images of 1 x 4 x 4 and three classes."""
+    return {
+        "images": rng.standard_normal((count, 1, 4, 4)).astype(np.float32),
+        "labels": rng.integers(0, 3, count),
+        "weight": (0.1 * rng.standard_normal((3, 16))).astype(np.float32),
+        "bias": (0.1 * rng.standard_normal(3)).astype(np.float32),
+        "batch_size": batch_size,
+        "rate": 0.5,
+    }
+
+
 train_epoch = Spec(
-    reference=porting.epoch,
+    reference=epoch,
     cases=[
-        case("two steps, NumPy", **porting.epoch_of(np.random.default_rng(0), 8, 4)),
-        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **porting.epoch_of(np.random.default_rng(0), 8, 4)),
-        random_gpu_case("six steps, GPU", porting.any_epoch, Budget(launches=180, float64=0)),
+        case("two steps, NumPy", **epoch_of(np.random.default_rng(0), 8, 4)),
+        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epoch_of(np.random.default_rng(0), 8, 4)),
+        random_gpu_case("six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
     ],
     points=3,
     hints=(
@@ -220,5 +339,10 @@ train_epoch = Spec(
         "return weight, bias, xp.stack(losses)\n"
         "Or an array from the beginning, xp.zeros(steps, dtype=weight.dtype), and losses[step] = loss.",
     ),
-    mistakes=porting.EPOCH_MISTAKES,
+    mistakes=(
+        given("the step goes uphill: go against the gradient", rate=lambda rate: -rate),
+        LAST_LEFT_OUT,
+        given("the weights did not move", rate=0.0),
+        result("you return the bias that came in", lambda y, bias: (y[0], bias, y[2])),
+    ),
 )
