@@ -137,7 +137,7 @@ class Step:
 
 
 def assign(learner: Any = ...) -> Step:
-    """Return the step of the learner with this id, a text or a number; until there is one, that of `...`."""
+    """Return the step of the learner with this id, a text or a number. There is one for `...`, too."""
     name = "" if learner is ... else str(learner).strip().lower()
     kind, factor = kind_of(number_of(name)), factor_of(number_of(name))
     source = source_of(PLANTED[kind], factor)

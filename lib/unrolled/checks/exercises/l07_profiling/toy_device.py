@@ -68,7 +68,7 @@ class ToyLayer:
     """
 
     def __init__(self, device: ToyDevice, ways: Sequence[tuple[Array, Array]], seconds: tuple[float, float]) -> None:
-        """ways: what it takes and gives, forward and then backward."""
+        """Make a layer of what it takes and gives, forward and then backward, in `seconds` each way."""
         self._device, self._ways, self._seconds = device, ways, seconds
         self._trained = False
 
