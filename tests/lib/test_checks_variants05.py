@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
-from unrolled.checks.batches import three_epochs
-from unrolled.checks.optimizer_variants import decoupled_update, nesterov_update
-from unrolled.checks.training_variants import (
+
+from unrolled.checks.exercises.l05_train_a_cnn.batches import three_epochs
+from unrolled.checks.exercises.l05_train_a_cnn.optimizer_steps import decoupled_update, nesterov_update
+from unrolled.checks.exercises.l05_train_a_cnn.training import disguised_digits
+from unrolled.checks.exercises.l05_train_a_cnn.training_variants import (
     WRONG,
     any_mistaken,
     any_unbalanced,
@@ -19,8 +21,6 @@ from unrolled.checks.training_variants import (
     noisy_digits,
     unbalanced,
 )
-
-from unrolled.checks.exercises.l05_train_a_cnn.training import disguised_digits
 
 torch = pytest.importorskip("torch")
 

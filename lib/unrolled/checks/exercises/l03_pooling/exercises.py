@@ -35,7 +35,7 @@ PEAK = np.array([[0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0]], np.flo
 FOUR_OTHERS = np.array([[1, 2], [3, 5]], np.float32)[None, None]
 
 
-def _small_integers(*shape: int) -> Draw:
+def small_integers(*shape: int) -> Draw:
     """Draw images (N, C, H, W) of -1, 0, 1 and 2: ties in nearly every window."""
     return Draw(lambda rng: rng.integers(-1, 3, shape).astype(np.float32))
 
@@ -184,7 +184,7 @@ max_unpool2d_mask = Spec(
         case("ties, as after a ReLU", values=FOUR_VALUES, x=TIED, kernel_size=2),
         case("4 rows of 6", values=normal(1, 1, 2, 3), x=images(1, 1, 4, 6), kernel_size=2),
         case("all pixels equal", values=_positive(1, 1, 2, 2), x=np.ones((1, 1, 6, 6), np.float32), kernel_size=3),
-        case("many ties", values=normal(2, 1, 4, 6), x=_small_integers(2, 1, 8, 12), kernel_size=2),
+        case("many ties", values=normal(2, 1, 4, 6), x=small_integers(2, 1, 8, 12), kernel_size=2),
         case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
         case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
         case("float64", values=normal(1, 2, 2, 2, dtype=float), x=normal(1, 2, 4, 4, dtype=float), kernel_size=2),
@@ -261,7 +261,7 @@ max_unpool2d_overlapping = Spec(
     answers=UNPOOLINGS,
     cases=[
         case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
-        case("many ties", values=normal(2, 1, 4, 7), x=_small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
+        case("many ties", values=normal(2, 1, 4, 7), x=small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
         case("the seminar's 4 x 4 image, window 3, stride 1", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=3, stride=1),
         case(
             "all pixels equal",
