@@ -21,10 +21,11 @@ Figures = Mapping[str, tuple[float, float]]
 
 @styled()
 def agreement(groups: Mapping[str, Figures], within: float = 2.0, title: str = "") -> Picture:
-    """Modelled against measured times, on log axes; on the line they are equal, in the band they are near.
+    """Draw modelled against measured times on log axes, with the line where they are equal and a band around it.
 
-    groups: group -> name -> (measured, modelled), in seconds. within: how many times too long or too short still counts
-    as near. ValueError for times not above 0, for nothing at all, and for `within` not above 1.
+    groups: group -> name -> (measured, modelled), in seconds. within: the factor by which a modelled time may be too
+    long or too short and still lie in the band. ValueError for times not above 0, for no times at all, and for `within`
+    not above 1.
     """
     pairs = [pair for figures in groups.values() for pair in figures.values()]
     if not pairs or min(chain.from_iterable(pairs)) <= 0:
@@ -44,7 +45,7 @@ def agreement(groups: Mapping[str, Figures], within: float = 2.0, title: str = "
 
 
 def off(pair: tuple[float, float]) -> float:
-    """How many times too long or too short the modelled time is: 1 or more."""
+    """Return how many times too long or too short the modelled time of (measured, modelled) is: 1 or more."""
     measured, modelled = pair
     return max(modelled / measured, measured / modelled)
 

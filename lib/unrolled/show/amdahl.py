@@ -22,9 +22,9 @@ BARS, BAR_STEP, BAR_WIDTH = 4.75, 0.35, 2.6
 
 
 def amdahl(fraction: float = 0.9) -> Explorer:
-    """The speedup of a whole whose `fraction` (of its time, from 0 to 1) is made faster, and the time that is left.
+    """Draw the speedup of a whole of which `fraction` of the time (0 to 1) is made faster, and the time that is left.
 
-    Source: G. Amdahl, 1967: speedup = 1 / ((1 - fraction) + fraction / factor). ValueError outside 0 to 1.
+    Source: G. Amdahl, 1967: speedup = 1 / ((1 - fraction) + fraction / factor). ValueError for another fraction.
     """
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must be from 0 to 1, got {fraction}")

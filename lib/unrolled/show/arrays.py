@@ -11,7 +11,7 @@ from unrolled.device import to_host
 
 
 def on_host(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """Nested lists, numbers or an array of any library as a NumPy array; from a GPU it is fetched, as asked for here.
+    """Return nested lists, a number or an array of any library as a NumPy array; one on a GPU is copied to the host.
 
     Raises TypeError for what is no array.
     """

@@ -16,10 +16,10 @@ LETTER = 0.085  # inches that a letter of a label takes
 
 @styled()
 def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str = "") -> Picture:
-    """A horizontal bar a name, its value in words beside it.
+    """Draw a horizontal bar for each name, its value in words beside it.
 
-    unit: the unit of the values; "s" reads as a duration and "B" and units with a slash get prefixes (MB, Gflop/s).
-    log: a dot on a log scale instead of a bar (a bar needs a zero, which a log scale has not).
+    unit: the unit of the values; "s" is written as a duration; "B" and units with a slash get prefixes (MB, Gflop/s).
+    log: draw dots on a log scale instead of bars (a bar needs a zero, which a log scale has not).
     ValueError for no values, negative ones, or a zero on a log scale.
     """
     if not values or min(values.values()) < 0 or (log and min(values.values()) == 0):
@@ -52,7 +52,7 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
 
 
 def in_unit(unit: str) -> Callable[[float], str]:
-    """How a value in this unit reads."""
+    """Return the function that writes a value in this unit."""
     if unit == "s":
         return seconds
     if unit == "B" or "/" in unit:

@@ -28,7 +28,7 @@ class Cells:
 
     @classmethod
     def fitting(cls, shape: Sequence[int], width: float, height: float, largest: float) -> Cells:
-        """Square cells for a matrix of this shape, as large as width x height inches and `largest` allow."""
+        """Return square cells for a matrix of this shape, as large as width x height inches and `largest` allow."""
         rows, columns = shape
         size = min(width / columns, height / rows, largest)
         return cls(0.0, 0.0, rows, columns, size, size)
@@ -57,24 +57,24 @@ class Cells:
         return self.box(0, 0, self.rows, self.columns)
 
     def at(self, left: float, top: float) -> Cells:
-        """The same grid with its upper left corner elsewhere."""
+        """Return the same grid with its upper left corner at (left, top), in inches."""
         return replace(self, left=left, top=top)
 
     def centre(self, row: int, column: int) -> tuple[float, float]:
-        """The point in the middle of a cell."""
+        """Return the middle of a cell as (x, y), in inches."""
         return self.left + (column + 0.5) * self.width, self.top + (row + 0.5) * self.height
 
     def centres(self) -> list[tuple[float, float]]:
-        """The middle of every cell, row by row."""
+        """Return the middle of every cell as (x, y), row by row."""
         return [self.centre(row, column) for row in range(self.rows) for column in range(self.columns)]
 
     def box(self, row: int, column: int, rows: int = 1, columns: int = 1) -> Box:
-        """The box of a block of cells."""
+        """Return the box around a block of cells whose upper left one is at (row, column)."""
         left, top = self.left + column * self.width, self.top + row * self.height
         return left, top, columns * self.width, rows * self.height
 
     def runs(self, mask: NDArray[np.bool_]) -> list[Box]:
-        """The boxes of the cells where mask is true, neighbours in a row joined."""
+        """Return the boxes of the cells where mask (rows, columns) is true, neighbours in a row joined."""
         edges = np.diff(np.pad(mask.astype(np.int8), ((0, 0), (1, 1))), axis=1)
         boxes = []
         for row, steps in enumerate(edges):
@@ -85,27 +85,30 @@ class Cells:
 
 @dataclass(frozen=True)
 class Scale:
-    """A colour scale: ink on paper for values from 0 on, purple and orange around 0 where some are negative."""
+    """A colour scale: greys for values from 0 on, purple and orange around 0 where some are negative."""
 
     limit: float
     signed: bool
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Scale:
-        """The scale on which all finite values fit."""
+        """Return the colour scale that covers all finite values."""
         finite = values[np.isfinite(values)]
         limit = float(np.abs(finite).max()) if finite.size else 0.0
         return cls(limit or 1.0, bool((finite < 0).any()))
 
     def colours(self, values: NDArray[Any], lightness: float = 1.0) -> NDArray[np.float64]:
-        """RGBA (..., 4) of the values; lightness above 1 keeps them pale enough for numbers. NaN is clear."""
+        """Return the colours of the values as RGBA (..., 4). What is not finite is transparent.
+
+        lightness: above 1 it makes the colours pale enough to write numbers on.
+        """
         limit = self.limit * lightness
         share = (values + limit) / (2 * limit) if self.signed else values / limit
         return np.asarray(colormaps[SIGNED if self.signed else PIXELS](np.ma.masked_invalid(share)), dtype=np.float64)
 
 
 def cell_text(value: float) -> str:
-    """A number short enough for a cell: integers as they are, else at most two decimals; nothing for NaN."""
+    """Return a number as text for a cell: no decimals for integers or from 100 on, else at most two; "" for NaN."""
     if value != value:
         return ""
     whole = abs(value) >= 100 or float(value).is_integer()

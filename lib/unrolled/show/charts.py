@@ -13,14 +13,18 @@ from unrolled.show.style import WIDTH, new_figure
 
 
 def chart(height: float, left: float, right: float, top: float = 0.35, bottom: float = 0.55) -> tuple[Figure, Axes]:
-    """A figure as wide as the page with one axes; the margins are in inches."""
+    """Return a figure as wide as the page, and its one axes; the height and the margins are in inches."""
     figure = new_figure(height)
     box = (left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, (height - bottom - top) / height)
     return figure, figure.add_axes(box)
 
 
 def word_ticks(axes: Axes, which: str, words: Callable[[float], str], log: bool = True) -> None:
-    """Tick labels in words on the "x" or "y" axis; on a log scale at powers of ten, or of a thousand where many."""
+    """Label the ticks of the "x" or "y" axis with `words(value)`.
+
+    On a log scale they stand at powers of ten, not at each where there would be more than nine, and also at 2 and 5
+    times those where the axis spans less than a factor of 20.
+    """
     axis = axes.xaxis if which == "x" else axes.yaxis
     if log:
         low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
@@ -31,7 +35,7 @@ def word_ticks(axes: Axes, which: str, words: Callable[[float], str], log: bool 
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:
-    """The positions, in their order, moved apart until neighbours are at least `gap` apart."""
+    """Return the positions, in the order given, moved until neighbours are `gap` or more apart (up to 100 rounds)."""
     order = np.argsort(positions, kind="stable")
     placed = np.asarray(positions, dtype=np.float64)[order]
     for _ in range(100):

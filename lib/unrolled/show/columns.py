@@ -23,7 +23,7 @@ HEADING = 3.2  # the width of the words over the matrix
 
 
 def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, padding: int | Pair = 0) -> Explorer:
-    """Patch and column: the window in the image (H, W) or (C, H, W) and its column in the patch matrix.
+    """Draw a window of the image (H, W) or (C, H, W) and its column of the patch matrix; a slider chooses which.
 
     The matrix is that of `ops.im2col` for one image: (C·KH·KW, OH·OW), a row for each place in the window.
     ValueError where no window fits.
@@ -37,7 +37,7 @@ def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, pa
 
 
 def patch_matrix(seen: Windows) -> NDArray[np.float64]:
-    """(C·KH·KW, OH·OW): column j is the j-th window, flattened channel by channel, row by row."""
+    """Return the patch matrix (C·KH·KW, OH·OW): column j is the j-th window, flattened by channels, then rows."""
     rows, columns = seen.output_size
     matrix: NDArray[np.float64] = seen.patches.reshape(rows * columns, -1).T
     return matrix

@@ -21,10 +21,10 @@ SIDE, LEFT, TOP = 3.6, 0.95, 0.6  # inches
 
 
 def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | None = None) -> Picture:
-    """How often each class (a row) was predicted as each class (a column), and the usual mix-ups in words.
+    """Draw how often each class (a row) was predicted as each class (a column), and list the usual mix-ups in words.
 
-    labels, predictions: integers (N,) from 0 on; names: of the classes, their numbers unless given.
-    ValueError for shapes that differ, no labels, negative ones, or more than 12 classes.
+    labels, predictions: integers (N,) from 0 on; names: those of the classes, by default their numbers. ValueError for
+    shapes that differ, no labels, labels or predictions without a class, or more than 12 classes.
     """
     truth, guess = on_host(labels), on_host(predictions)
     if truth.shape != guess.shape or truth.ndim != 1 or not truth.size:
@@ -39,7 +39,7 @@ def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | 
 
 
 def mix_ups(counts: NDArray[Any]) -> list[tuple[int, int, int]]:
-    """(true class, predicted class, how often) of every wrong pair that occurs, the most frequent first."""
+    """Return (true class, predicted class, how often) of every wrong pair that occurs, the most frequent first."""
     rows, columns = np.nonzero(counts * (1 - np.eye(len(counts), dtype=np.int64)))
     found = [(int(row), int(column), int(counts[row, column])) for row, column in zip(rows, columns, strict=True)]
     return sorted(found, key=lambda pair: -pair[2])

@@ -29,7 +29,7 @@ def convolution(
     padding: int | Pair = 0,
     bias: float = 0.0,
 ) -> Explorer:
-    """Step a kernel over an image, one output position at a time.
+    """Draw how a kernel steps over an image; a slider chooses the output position.
 
     image (H, W) or (C, H, W); kernel (KH, KW) or (C, KH, KW); stride and padding: int or pair, as in `ops.conv2d`.
     As everywhere in deep learning the kernel is not flipped. ValueError where the shapes do not fit.
@@ -65,27 +65,27 @@ class Steps:
         return cls(seen, weight, bias, np.einsum("ijchw,chw->ij", seen.patches, weight) + bias)
 
     def patch(self, position: int) -> NDArray[np.float64]:
-        """What the window sees there: (C, KH, KW)."""
+        """Return what the window covers at this position: (C, KH, KW)."""
         row, column = self.seen.position(position)
         patch: NDArray[np.float64] = self.seen.patches[row, column]
         return patch
 
     def channel_sums(self, position: int) -> list[float]:
-        """What each channel adds to this output."""
+        """Return what each channel adds to the output at this position."""
         return [float(value) for value in (self.patch(position) * self.weight).sum(axis=(1, 2))]
 
     def filled(self, position: int) -> NDArray[np.float64]:
-        """The output up to and with this position, row by row; NaN after it."""
+        """Return the output (OH, OW) up to and with this position, row by row; NaN after it."""
         return np.where(np.arange(self.output.size).reshape(self.output.shape) <= position, self.output, np.nan)
 
     def telling(self) -> int:
-        """The position in the middle row with the largest output, away from zero."""
+        """Return the position in the middle row of outputs whose output is farthest from zero."""
         rows, columns = self.seen.output_size
         middle = (rows - 1) // 2
         return middle * columns + int(np.abs(self.output[middle]).argmax())
 
     def sum_in_words(self, position: int) -> str:
-        """The sum that makes this output: 14 + 9 + 16 = 39."""
+        """Return the sum that makes this output, as in "14 + 9 + 16 = 39"; only the output if it has a single term."""
         terms = [number(value) for value in self.channel_sums(position)]
         if self.bias:
             terms.append(f"{number(self.bias)} (bias)")

@@ -68,24 +68,24 @@ class Explorer:
         return self._alt(**self.start)
 
     def at(self, **values: Any) -> Picture:
-        """The still picture at these values; sliders that are not named stand at their start."""
+        """Return the still picture at these values; sliders that are not named stand at their start."""
         values = {**self.start, **values}
         with styled():
             return Picture(self._draw(**values), self._alt(**values))
 
     def still(self) -> Picture:
-        """The picture at the start values."""
+        """Return the picture at the start values."""
         if self._still is None:
             self._still = self.at()
         return self._still
 
     def frame(self, **values: Any) -> str:
-        """The HTML image at these values, as the widget shows it."""
+        """Return the HTML image at these values, as the widget shows it."""
         picture = self.at(**values)
         return image_tag(render(picture.figure, FRAME_DPI), picture.alt, css_size(picture.figure)[0])
 
     def widget(self) -> Any:
-        """The ipywidgets box: sliders over the image. Needs ipywidgets and a kernel."""
+        """Return the ipywidgets box with the sliders over the image. Needs ipywidgets and a kernel."""
         if self._widget is None:
             self._widget = _build(self)
         return self._widget
@@ -107,7 +107,7 @@ class Explorer:
 
 
 def widgets_work() -> bool:
-    """Whether this process is a notebook kernel with ipywidgets."""
+    """Return whether this process is a notebook kernel with ipywidgets."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if getattr(shell, "kernel", None) is None:

@@ -20,7 +20,7 @@ EDGE, GAP, ROW_GAP = 0.1, 0.08, 0.16  # inches
 
 
 def filters(weight: ArrayLike, image: ArrayLike | None = None, padding: int = 0, title: str = "") -> Picture:
-    """The filters of weight (O, C, KH, KW), and below each its response to an image (C, H, W), after a ReLU.
+    """Draw the filters of weight (O, C, KH, KW), and below each its response to an image (C, H, W), after a ReLU.
 
     Filters of one channel are drawn in purple (below 0) and orange (above), each on its own scale; filters of three
     channels as colours. ValueError for other shapes, more than 64 filters, or an image with other channels.
@@ -48,7 +48,7 @@ def filters(weight: ArrayLike, image: ArrayLike | None = None, padding: int = 0,
 
 
 def filter_colours(kernel: NDArray[Any]) -> NDArray[np.float64]:
-    """A filter (C, KH, KW) as colours (KH, KW, 4): signed for one channel, red, green and blue for three."""
+    """Return a filter (C, KH, KW) as RGBA (KH, KW, 4): one channel on a signed scale, three as red, green and blue."""
     limit = float(np.abs(kernel).max()) or 1.0
     if len(kernel) == 1:
         return Scale(limit, signed=True).colours(kernel[0].astype(np.float64))

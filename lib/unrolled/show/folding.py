@@ -25,9 +25,9 @@ CELL = 0.38
 def col2im(
     columns: ArrayLike, size: Pair, kernel_size: int | Pair, stride: int | Pair = 1, padding: int | Pair = 0
 ) -> Explorer:
-    """Add columns (KH·KW, OH·OW) back into an image of `size` (H, W), one at a time, as `ops.col2im` does for all.
+    """Draw how columns (KH·KW, OH·OW) are added into an image of `size` (H, W), one at a time.
 
-    ValueError where no window fits, or columns are not those of such an image.
+    `ops.col2im` does so for all at once. ValueError where no window fits, or columns are not those of such an image.
     """
     seen = windows(np.zeros(size), kernel_size, stride, padding)
     matrix = on_host(columns, dtype=np.float64)
@@ -43,7 +43,7 @@ def col2im(
 
 
 def added(seen: Windows, matrix: Values, last: int) -> Values:
-    """The padded image when the columns 0 to `last` have been added."""
+    """Return the padded image (H + 2 PH, W + 2 PW) once the columns 0 to `last` have been added."""
     image = np.zeros(seen.padded.shape[1:])
     for column in range(last + 1):
         top, left = seen.corner(column)

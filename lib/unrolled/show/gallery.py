@@ -25,7 +25,7 @@ Point = tuple[str, float]
 
 @styled()
 def gallery(ladders: Sequence[Ladder]) -> Picture:
-    """Ladders as rows of points on a log scale: a panel for each kind of work, the fastest on top.
+    """Draw ladders as rows of points on a log scale: a panel for each kind of work, the fastest on top.
 
     A ladder is a mapping with "name" and "rungs"; a rung has "label", "what" and "seconds" (above 0). A way of doing
     the work has the same marker in every row of its panel. ValueError if there is nothing to draw.
@@ -49,7 +49,7 @@ def gallery(ladders: Sequence[Ladder]) -> Picture:
 
 
 def panels(ladders: Sequence[Ladder]) -> dict[str, list[tuple[str, list[Point]]]]:
-    """By what was measured, each learner's (label, seconds) from slow to fast; the fastest learner first."""
+    """Return by what was measured each learner's name and (label, seconds), slow to fast; the fastest learner first."""
     works: dict[str, list[tuple[str, list[Point]]]] = {}
     for one in ladders:
         for what, rungs in grouped(one["rungs"]).items():

@@ -28,7 +28,7 @@ ONE_STEP = ("softmax",)  # softmax and loss go backward in one step
 
 @dataclass(frozen=True)
 class Step:
-    """One node, forward or backward: what it computes, and in which words."""
+    """One step, forward or backward: the names of the values or gradients that it `makes`, and how, in words."""
 
     name: str
     makes: tuple[str, ...]
@@ -69,7 +69,7 @@ def computation_graph(
     step: int = FIRST_BACK,
     broken: int = 0,
 ) -> Explorer:
-    """Step through a small network, forward and then backward; break a gradient, and see how training takes it.
+    """Draw a small network step by step, forward and then backward, and how training goes when a gradient is broken.
 
     The network is x (N, D) -> affine -> ReLU -> affine -> softmax and cross entropy; labels (N,) are integers; weights
     are two arrays (M, D), biases two arrays (M,), as in `ops.affine`. The curves below the graph are the losses of
@@ -102,17 +102,17 @@ class Graph:
         self.losses = lru_cache(maxsize=None)(lambda broken: losses(network, broken, TRAINING, LEARNING_RATE))
 
     def shape(self, name: str) -> tuple[int, int]:
-        """Rows and columns on paper; a bias stands as a column, beside the rows of its weight."""
+        """Return rows and columns of these values in the picture; a bias is a column, beside the rows of its weight."""
         rows, *columns = {**self.values, **self.network.parameters}[name].shape
         return rows, columns[0] if columns else 1
 
     def wrong(self, name: str, broken: Break | None) -> NDArray[np.bool_]:
-        """Which gradient values are not the right ones."""
+        """Return a mask, in the shape of the picture, of the values of this gradient that `broken` makes wrong."""
         right = self.right[name]
         return np.asarray(np.abs(self.grads(broken)[name] - right) > 1e-9).reshape(self.shape(name))
 
     def wrong_count(self, broken: Break | None) -> tuple[int, int]:
-        """How many gradient values are wrong, and how many there are."""
+        """Return how many gradient values `broken` makes wrong, and how many there are."""
         return sum(int(self.wrong(name, broken).sum()) for name in self.right), sum(g.size for g in self.right.values())
 
 
@@ -217,7 +217,7 @@ def _sentence(sheet: Sheet, graph: Graph, at: int, broken: Break | None) -> None
 
 
 def worked(graph: Graph, at: int) -> str:
-    """The first number that a step makes, computed in words."""
+    """Return how the first number that a step makes is computed, in words; "" for a step without such words."""
     values, grads, at_first = graph.values, graph.right, (0, 0)
     parameters, samples = graph.network.parameters, len(graph.network.x)
     first = int(graph.network.labels[0])

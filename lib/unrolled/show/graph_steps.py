@@ -80,7 +80,7 @@ class Network:
 
 
 def forward(network: Network) -> Named:
-    """All values on the way to the loss, which is (1, 1)."""
+    """Return all values on the way to the loss by name; the loss is (1, 1)."""
     at = network.parameters
     values = {"x": network.x, "affine 1": ops.affine(network.x, at["weight 1"], at["bias 1"])}
     values["ReLU"] = ops.relu(values["affine 1"])
@@ -91,7 +91,10 @@ def forward(network: Network) -> Named:
 
 
 def backward(network: Network, values: Named, broken: Break | None = None) -> Named:
-    """The gradient of the loss by every value and parameter, in the order in which they are computed."""
+    """Return the gradient of the loss with respect to the values and parameters, by name, in the order of computation.
+
+    Softmax and loss go backward in one step, so "softmax" has none. `broken` replaces one gradient by a wrong one.
+    """
     grads: Named = {"loss": np.ones((1, 1))}
 
     def keep(name: str, right: Values, passed: Values) -> None:
@@ -109,7 +112,7 @@ def backward(network: Network, values: Named, broken: Break | None = None) -> Na
 
 
 def losses(network: Network, broken: Break | None, steps: int, learning_rate: float) -> list[float]:
-    """The loss before each step of gradient descent and after the last one, with the right or a broken gradient."""
+    """Return the loss before each step of gradient descent and after the last, with the right or a broken gradient."""
     parameters = dict(network.parameters)
     curve = []
     for _ in range(steps + 1):

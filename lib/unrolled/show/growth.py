@@ -17,10 +17,10 @@ LABELS = 2.35  # inches beside the chart
 
 @styled()
 def growth(sizes: Sequence[int], times: Mapping[str, Sequence[float]], what: str = "numbers") -> Picture:
-    """Seconds over size on log axes, one line a name, with the slope in words: what doubling the size costs.
+    """Draw seconds over size on log axes, a line for each name, with its slope in words: what doubling the size costs.
 
-    times: name -> seconds, one a size, all above 0; what: the unit of the sizes.
-    ValueError for fewer than two sizes or counts that do not fit.
+    times: name -> seconds, one for each size; what: the unit of the sizes. ValueError for fewer than two sizes, counts
+    that do not fit, or sizes or times not above 0.
     """
     n = np.asarray(sizes, dtype=np.float64)
     if len(n) < 2 or (n <= 0).any():
@@ -54,7 +54,7 @@ def growth(sizes: Sequence[int], times: Mapping[str, Sequence[float]], what: str
 
 
 def slope(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The exponent p of the best fit time = c · size^p (least squares on logarithms)."""
+    """Return the exponent p of the best fit time = c · size^p (least squares on logarithms)."""
     return float(np.polyfit(np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(times)), 1)[0])
 
 

@@ -19,7 +19,7 @@ CLOSE = 2.0  # a guess within this factor is close
 
 @styled()
 def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
-    """What was guessed and what was measured, both as a number of times, on log axes with the line of perfect guesses.
+    """Draw guesses against measurements, both as a number of times, on log axes with the line of perfect guesses.
 
     rows: mappings with "name", "guess" and "measured", all above 0. ValueError for no rows or values not above 0.
     """
@@ -51,7 +51,7 @@ def _points(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def verdict(row: Mapping[str, Any]) -> str:
-    """How far off a guess was: guessed 40, measured 9: 4.4 times too high."""
+    """Return how far off a guess was, as in "guessed 40, measured 9: 4.4 times too high"."""
     guess, measured = float(row["guess"]), float(row["measured"])
     factor = max(guess, measured) / min(guess, measured)
     off = "just right" if factor < 1.1 else f"{times(factor)} too {'high' if guess > measured else 'low'}"

@@ -27,10 +27,10 @@ def images(
     columns: int = 10,
     title: str = "",
 ) -> Picture:
-    """A grid of images (N, H, W) or (N, 1, H, W), or one image, each over its label.
+    """Draw a grid of images (N, H, W) or (N, 1, H, W), or one image, each over its label.
 
-    With predictions the label is the prediction, and a wrong one is marked ✗ with the truth beside it.
-    ValueError where counts differ or there are more than 200.
+    With predictions, these are the labels; a wrong one is marked ✗, with the true label beside it. ValueError where
+    counts differ or there are more than 200.
     """
     pixels = as_images(images)
     labels, predictions = (None if given is None else on_host(given) for given in (labels, predictions))
@@ -55,7 +55,10 @@ def images(
 
 
 def as_images(images: ArrayLike) -> NDArray[np.float64]:
-    """Images as (N, H, W) float64, from (N, H, W), (N, 1, H, W), (1, H, W) or (H, W)."""
+    """Return images as float64 (N, H, W), from (N, H, W), (N, 1, H, W), (1, H, W) or (H, W).
+
+    ValueError for another shape, no pixels, or more than 200 images.
+    """
     pixels = on_host(images, dtype=np.float64)
     if pixels.ndim == 4 and pixels.shape[1] == 1:
         pixels = pixels[:, 0]
@@ -69,7 +72,10 @@ def as_images(images: ArrayLike) -> NDArray[np.float64]:
 
 
 def captions(count: int, labels: Any, predictions: Any) -> tuple[list[str], list[bool]]:
-    """What stands under each image, and whether its prediction is wrong. Empty names: nothing stands there."""
+    """Return the text under each image, and whether its prediction is wrong.
+
+    Without labels and predictions there are no texts. ValueError where there is not one value for each image.
+    """
     for name, given in (("labels", labels), ("predictions", predictions)):
         if given is not None and len(given) != count:
             raise ValueError(f"{name} must hold one value an image: got {len(given)} for {count} images")
@@ -99,11 +105,11 @@ def _alt(pixels: NDArray[np.float64], labels: Any, predictions: Any, wrong: list
 def difference(
     got: ArrayLike, expected: ArrayLike, differs: ArrayLike | None = None, rtol: float = 1e-4, atol: float = 1e-6
 ) -> Picture:
-    """Two results of one shape, and where they differ: a small picture for the findings of a check.
+    """Draw two results of one shape, and where they differ: a small picture for the findings of a check.
 
-    Of arrays with more than two axes it shows the first image that differs. differs: a mask of that shape, where the
-    caller has a tolerance of its own; else `numpy.isclose` with rtol and atol (NaN equals NaN) decides.
-    ValueError where shapes differ or there is nothing two-dimensional to show.
+    Of arrays with more than two axes, the first image that differs is drawn. differs: a mask of that shape, where the
+    caller has a tolerance of its own; else `numpy.isclose` with rtol and atol (NaN equals NaN) decides. ValueError
+    where shapes differ or there is nothing two-dimensional to show.
     """
     left, right = on_host(got, dtype=np.float64), on_host(expected, dtype=np.float64)
     if left.shape != right.shape or left.ndim < 2 or not left.size:
@@ -129,7 +135,7 @@ def difference(
 
 
 def first_difference(mask: NDArray[np.bool_]) -> tuple[int, ...]:
-    """The leading indices of the first image of mask (..., H, W) with a true value; of the first image if none has."""
+    """Return the leading indices of the first image of mask (..., H, W) with a true value; of the first if none has."""
     images = mask.reshape(-1, *mask.shape[-2:]).any(axis=(1, 2))
     return tuple(int(i) for i in np.unravel_index(int(images.argmax()), mask.shape[:-2])) if mask.ndim > 2 else ()
 

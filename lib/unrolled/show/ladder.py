@@ -28,7 +28,7 @@ Rung = Mapping[str, Any]
 
 @styled()
 def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credit: str = CREDIT) -> Picture:
-    """Seconds per MNIST epoch on a log scale, a row a rung, in the order given, grouped by what was measured.
+    """Draw seconds per MNIST epoch on a log scale, a row for each rung, in the order given, by what was measured.
 
     A rung is a mapping with "label" and "seconds" (above 0), and where known "what" (what was measured), "hardware",
     "batch", "precision", "accuracy" (from 0 to 1). references: rungs of others, drawn hollow under their own heading,
@@ -68,7 +68,7 @@ BESIDE: dict[str, Any] = {
 
 
 def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
-    """The rungs by what was measured, in the order in which each first appears."""
+    """Return the rungs by what was measured, in the order in which each first appears."""
     groups: dict[str, list[Rung]] = {}
     for rung in rungs:
         groups.setdefault(str(rung.get("what") or "an epoch of training"), []).append(rung)
@@ -76,7 +76,7 @@ def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
 
 
 def details(rung: Rung) -> str:
-    """What is known of a rung besides its time: batch, precision, hardware, accuracy."""
+    """Return what is known of a rung besides its time, in words: batch, precision, hardware, accuracy."""
     parts = [f"batch {rung['batch']}"] if rung.get("batch") else []
     parts += [str(rung[key]) for key in ("precision", "hardware") if rung.get(key)]
     parts += [f"{100 * float(rung['accuracy']):.2f} % right"] if rung.get("accuracy") is not None else []
@@ -97,7 +97,7 @@ def _axis(axes: Axes, values: list[float], height: float) -> None:
 
 
 def tick_words(tick: float) -> str:
-    """A tick of the axis of times: 1 s, 10 min, 1 h."""
+    """Return a tick of the axis of times, in seconds, as text: "1 s", "10 min", "1 h"."""
     if tick < 60:
         return seconds(tick)
     return f"{tick / 60:.0f} min" if tick < 3600 else f"{tick / 3600:.0f} h"

@@ -21,7 +21,7 @@ LATER = 0.22  # how strong the curves are after the epoch where training would h
 
 
 class Curves(Protocol):
-    """What `fit` returns: lists by epoch. The two of validation may be empty."""
+    """What `fit` returns: lists by epoch. Those of validation may be empty."""
 
     @property
     def loss(self) -> Sequence[float]: ...
@@ -44,10 +44,10 @@ class Line:
 
 
 def learning_curves(history: Curves, epochs: Sequence[int] | None = None, title: str = "") -> Explorer:
-    """Loss and accuracy of training and validation; the slider says after which epoch training would have stopped.
+    """Draw loss and accuracy of training and validation; the slider says after which epoch training would have stopped.
 
-    history: lists of losses and accuracies (0 to 1), one value an epoch, as `fit` returns them.
-    epochs: the numbers of these epochs, where they are not 1, 2, 3 ... An epoch that was interrupted before its
+    history: lists of losses and accuracies (0 to 1), one value for each epoch, as `fit` returns them. epochs: the
+    numbers of these epochs, where they are not 1, 2, 3 ...; without them, an epoch that was interrupted before its
     validation is left out. ValueError for no epochs at all, or lists that do not fit `epochs`.
     """
     lists = [history.loss, history.validation_loss, history.accuracy, history.validation_accuracy]

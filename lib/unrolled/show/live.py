@@ -31,7 +31,7 @@ class Live:
 
 
 def live(title: str = "") -> Live:
-    """A callback that draws loss and accuracy while a network trains: `fit(..., callbacks=[show.live()])`."""
+    """Return a callback that draws loss and accuracy while a network trains: `fit(..., callbacks=[show.live()])`."""
     return Live(title)
 
 

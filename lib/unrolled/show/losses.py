@@ -35,7 +35,7 @@ class Curve:
 
     @property
     def smooth(self) -> NDArray[np.float64]:
-        """At each step, the mean over the last ten, itself included."""
+        """The mean of the last ten losses at each step, its own included."""
         sums = np.cumsum(np.concatenate([[0.0], self.losses]))
         last = np.arange(1, len(sums))
         first = np.maximum(last - SMOOTH, 0)
@@ -43,7 +43,7 @@ class Curve:
 
     @property
     def fate(self) -> str:
-        """How it ends, in words."""
+        """How the curve ends, in words."""
         if len(self.losses) < self.steps:
             return f"no number from step {len(self.losses)} on"
         return f"ends at {_short(self.smooth[-1])}"
@@ -51,9 +51,9 @@ class Curve:
 
 @styled()
 def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = True) -> Picture:
-    """Loss against step, a curve each, named at its end; infinite and NaN losses end a curve with a cross.
+    """Draw loss against step, a curve for each name, named at its end; an infinite or NaN loss ends it with a cross.
 
-    curves: name -> losses, one a step, the first being step 0. The bold line is the mean of the last ten steps.
+    curves: name -> losses, one for each step, the first being step 0. The bold line is the mean of the last ten steps.
     ValueError where there is no curve, or one does not start with a number.
     """
     drawn = [_curve(name, values, i) for i, (name, values) in enumerate(curves.items())]

@@ -37,7 +37,10 @@ class Walk:
 
 
 def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> Walk:
-    """Visit every cell once; the cache holds `lines` lines of `line` numbers and drops the least recently used."""
+    """Return a walk that visits every cell of a (rows, columns) matrix once.
+
+    The cache holds `lines` lines of `line` numbers and drops the least recently used.
+    """
     addresses = np.arange(shape[0] * shape[1]).reshape(shape)
     visits = (addresses if order == "row" else addresses.T).ravel().tolist()
     cache: list[int] = []
@@ -60,9 +63,9 @@ def memory_walk(
     line: int = 8,
     lines: int = 4,
 ) -> Explorer:
-    """A matrix in row-major memory, walked row by row and column by column (or in one `order`), step by step.
+    """Draw a matrix in row-major memory, walked row by row and column by column (or in one `order`), step by step.
 
-    line: numbers in a cache line (8 float64 are the usual 64 bytes); lines: how many the toy cache holds.
+    line: numbers in a cache line (8 float64 are the usual 64 bytes); lines: how many of them the small cache holds.
     ValueError for more than 256 cells, an unknown order, or sizes below 1.
     """
     if min(*shape, line, lines) < 1 or shape[0] * shape[1] > MOST_CELLS:

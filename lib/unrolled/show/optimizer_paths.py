@@ -27,11 +27,11 @@ Box = tuple[float, float, float, float]
 
 
 def optimizer_paths(surface: Surface, paths: Mapping[str, Mapping[float, ArrayLike]], box: Box) -> Explorer:
-    """The way of each optimizer down a surface; sliders choose the optimizer and its learning rate.
+    """Draw the path of an optimizer down a surface; sliders choose the optimizer and its learning rate.
 
     surface: `surface(x, y)` is the loss, for arrays. paths: optimizer -> learning rate -> points (steps + 1, 2), the
-    start first; every optimizer with the same rates. box: what of the plane is seen, (x from, to, y from, to).
-    ValueError for no paths, other shapes or rates that differ.
+    start first; every optimizer with the same rates. box: the part of the plane that is drawn, (x from, to, y from,
+    to). ValueError for no paths, other shapes or rates that differ.
     """
     names = list(paths)
     rates = list(paths[names[0]]) if names else []
@@ -57,7 +57,7 @@ def optimizer_paths(surface: Surface, paths: Mapping[str, Mapping[float, ArrayLi
 
 
 def losses(surface: Surface, path: Path) -> Path:
-    """The loss at each point of a path; infinity where it has left all bounds."""
+    """Return the loss at each point of a path; infinity where it is not finite."""
     with np.errstate(all="ignore"):
         values = np.asarray(surface(path[:, 0], path[:, 1]), dtype=np.float64)
     return np.where(np.isfinite(values), values, np.inf)

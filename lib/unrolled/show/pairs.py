@@ -11,7 +11,7 @@ from unrolled.timing import Verdict
 
 @styled()
 def pairs(verdict: Verdict) -> Picture:
-    """Every measured pair of a verdict, the interval of the median, and what was asked."""
+    """Draw every measured pair of a verdict, the interval of the median, and what was asked."""
     figure = new_figure(3.0, layout="constrained")
     axes = figure.subplots()
     verdict.draw(axes)

@@ -20,7 +20,7 @@ Bundle = tuple[dict[str, Any], dict[str, Any]]
 
 
 def render(figure: Figure, dpi: int = STILL_DPI) -> bytes:
-    """The figure as PNG bytes, drawn in the course's style."""
+    """Return the figure as PNG bytes, drawn in the course's style."""
     buffer = io.BytesIO()
     with styled():
         # Fast compression: four times quicker than the default for a file a third larger.
@@ -29,13 +29,13 @@ def render(figure: Figure, dpi: int = STILL_DPI) -> bytes:
 
 
 def css_size(figure: Figure) -> tuple[int, int]:
-    """Width and height of the figure in a browser's pixels."""
+    """Return the width and height of the figure in a browser's pixels, 96 an inch."""
     width, height = figure.get_size_inches()
     return round(width * CSS_DPI), round(height * CSS_DPI)
 
 
 def image_tag(png: bytes, alt: str, width: int) -> str:
-    """An HTML image that carries its own data and its text alternative; narrower where the page is."""
+    """Return an HTML image with its own data and text alternative: `width` pixels wide, narrower where the page is."""
     data = base64.b64encode(png).decode("ascii")
     return (
         f'<img src="data:image/png;base64,{data}" alt="{html.escape(alt)}" width="{width}" '
@@ -56,13 +56,13 @@ class Picture:
         self._png: bytes | None = None
 
     def png(self) -> bytes:
-        """The picture as PNG bytes."""
+        """Return the picture as PNG bytes."""
         if self._png is None:
             self._png = render(self.figure, GRADED_DPI if is_graded() else STILL_DPI)
         return self._png
 
     def html(self) -> str:
-        """The picture as an HTML image with its text alternative."""
+        """Return the picture as an HTML image with its text alternative."""
         return image_tag(self.png(), self.alt, css_size(self.figure)[0])
 
     def __str__(self) -> str:

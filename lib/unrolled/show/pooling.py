@@ -31,11 +31,12 @@ Place = tuple[int, int]
 def max_pool2d(
     image: ArrayLike, kernel_size: int | Pair, stride: int | Pair | None = None, values: ArrayLike | None = None
 ) -> Explorer:
-    """Step a window over an image: the pixels it sees, the one that wins, and the output filled so far.
+    """Draw how a window steps over an image: the pixels that it covers, the largest, and the output filled so far.
 
-    image (H, W) or (C, H, W); kernel_size and stride: int or pair, as in `ops.max_pool2d`, without padding. With
-    values, one an output, (OH, OW) or (C, OH, OW), it also puts them back where the winners are: of tied maxima the
-    first gets the value, the others are crossed; what meets on one pixel adds up. ValueError where shapes do not fit.
+    image (H, W) or (C, H, W); kernel_size and stride: int or pair, as in `ops.max_pool2d`, without padding. values: one
+    for each output, (OH, OW) or (C, OH, OW); they are put back where the largest pixels are: of tied ones the first
+    gets the value and the others are crossed, and values that meet on one pixel add up. ValueError where shapes do not
+    fit.
     """
     pooling = Pooling.of(image, kernel_size, stride, values)
 
@@ -50,7 +51,7 @@ def max_pool2d(
 
 @dataclass(frozen=True)
 class Pooling:
-    """A max-pooling, position by position: largest (C, OH, OW), values the same or None."""
+    """A max-pooling, position by position: largest (C, OH, OW), values (C, OH, OW) or None."""
 
     seen: Windows
     largest: NDArray[np.float64]
@@ -73,18 +74,18 @@ class Pooling:
         return int(self.largest[0].size)
 
     def ties(self, channel: int, position: int) -> list[Place]:
-        """Row and column of the window's largest pixels, in row-major order: the first is the winner."""
+        """Return row and column of the window's largest pixels, in row-major order: the first is the winner."""
         row, column = self.seen.position(position)
         top, left = self.seen.corner(position)
         equal = np.argwhere(self.seen.patches[row, column, channel] == self.largest[channel, row, column])
         return [(top + int(i), left + int(j)) for i, j in equal]
 
     def filled(self, array: NDArray[np.float64], position: int) -> NDArray[np.float64]:
-        """array (C, OH, OW) up to and with this position; NaN after it."""
+        """Return array (C, OH, OW) up to and with this position; NaN after it."""
         return np.where(np.arange(self.count).reshape(array.shape[1:]) <= position, array, np.nan)
 
     def put_back(self, position: int) -> NDArray[np.float64]:
-        """The image (C, H, W) when the values up to and with this position are back."""
+        """Return the image (C, H, W) once the values up to and with this position are back."""
         assert self.values is not None
         so_far = np.nan_to_num(self.filled(self.values, position))
         back: NDArray[np.float64] = ops.max_unpool2d_mask(
@@ -93,7 +94,11 @@ class Pooling:
         return back
 
     def telling(self) -> int:
-        """Where values are put back, the last position that adds up or has a tie; else one in the middle."""
+        """Return the position to start at.
+
+        With values, it is the last one whose value meets another on a pixel, else the last with a tie. Where there is
+        neither, it is one in the middle row.
+        """
         places = [[self.ties(channel, p) for channel in range(len(self.largest))] for p in range(self.count)]
         tied = [p for p, channels in enumerate(places) if any(len(ties) > 1 for ties in channels)]
         winners = [channels[0][0] for channels in places]

@@ -26,14 +26,14 @@ WAITING = 0.2  # ink of a digit whose turn has not come
 
 @dataclass(frozen=True)
 class Contestant:
-    """name; seconds for one image; its prediction for each image."""
+    """A contestant: a name, seconds for one image, and a prediction for each image (N,)."""
 
     name: str
     seconds_per_image: float
     predictions: NDArray[Any]
 
     def done(self, elapsed: float) -> int:
-        """How many images it has finished."""
+        """Return how many images the contestant has finished after `elapsed` seconds."""
         return min(len(self.predictions), int(elapsed / self.seconds_per_image + 1e-9))
 
     @property
@@ -43,11 +43,11 @@ class Contestant:
 
 
 def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[float, ArrayLike]]) -> Explorer:
-    """A race of two on the same digits.
+    """Draw a race of two on the same digits; the slider chooses the time since the start.
 
     images (N, H, W) or (N, 1, H, W) and labels (N,), N at most 60; contestants: name -> (measured seconds for one
-    image, predictions (N,)). The slider's steps grow with time, so that a contestant a thousand times faster is
-    still seen running. ValueError where counts do not fit.
+    image, predictions (N,)). The slider's steps grow with time, so that a contestant a thousand times faster is still
+    seen running. ValueError where counts do not fit, or seconds are not above 0.
     """
     pixels, truth = as_images(images), on_host(labels)
     if len(pixels) > MOST:
@@ -77,7 +77,10 @@ def _contestant(name: str, per_image: float, predictions: ArrayLike, count: int)
 
 
 def moments(runners: list[Contestant]) -> tuple[list[float], int]:
-    """Times from 0 to the end, each a fixed factor after the one before, and the index at which the first is done."""
+    """Return the slider's times in seconds, and the index of the one at which the first contestant is done.
+
+    They run from 0 to the end, each but that one a fixed factor after the one before.
+    """
     first, last = min(r.seconds_per_image for r in runners), max(r.total for r in runners)
     finish = min(r.total for r in runners)
     grid = [0.0, *np.geomspace(first, last, MOMENTS - 2).tolist()]
@@ -111,7 +114,7 @@ def _draw(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contes
 
 
 def mosaic(tiles: NDArray[np.float64], columns: int, below: float) -> NDArray[np.float64]:
-    """Images (N, H, W, 4) in rows of `columns`, each over clear room of `below` times its height."""
+    """Return images (N, H, W, 4) as one, in rows of `columns`, each over clear room of `below` times its height."""
     count, height, width, depth = tiles.shape
     rows = -(-count // columns)
     room = round(height * below)

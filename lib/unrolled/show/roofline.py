@@ -30,12 +30,13 @@ def roofline(
     kernels: Kernels | Any = None,
     where: str = "",
 ) -> Picture:
-    """The roof min(peak, intensity · bandwidth) and what was measured under it.
+    """Draw the roof min(peak, intensity · bandwidth) and what was measured under it.
 
     peak_flops: flop/s; bandwidth: bytes/s; points: name -> (flops a byte, flop/s). kernels, besides or instead: name ->
-    (flops, bytes, seconds), or a trace of the simulated GPU, of which the longest operations are shown; those that
+    (flops, bytes, seconds), or a trace of the simulated GPU. Of either, the six that take longest are shown; those that
     compute nothing stand below the chart. where: whose roof it is and what gave the times, as in "modelled, T4".
-    Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0.
+    Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0; the flops of kernels may
+    be 0.
     """
     longest = _longest(kernels)
     points = {**(points or {}), **as_points(longest)}
@@ -64,12 +65,12 @@ def roofline(
 
 
 def kernels_of(trace: Any) -> dict[str, tuple[float, float, float]]:
-    """The operations of a trace, the longest first: name -> (flops, bytes, seconds), all its launches together."""
+    """Return the operations of a trace, the longest first: name -> (flops, bytes, seconds), summed over launches."""
     return {name: (sums.flops, sums.bytes, sums.seconds) for name, sums in trace.by_op().items()}
 
 
 def as_points(kernels: Kernels) -> dict[str, tuple[float, float]]:
-    """Where kernels that compute stand under the roof: name -> (flops a byte, flop/s)."""
+    """Return where kernels that compute stand under the roof: name -> (flops a byte, flop/s)."""
     return {name: (flops / moved, flops / lasts) for name, (flops, moved, lasts) in kernels.items() if flops}
 
 
@@ -116,7 +117,7 @@ def _labels(axes: Axes, points: Points, peak: float, bandwidth: float) -> None:
 
 
 def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -> tuple[float, str]:
-    """The share of the roof that a point reaches, and what the roof is made of there."""
+    """Return the share of the roof that a point reaches, and what limits it there: "memory" or "arithmetic"."""
     limit = "memory" if intensity * bandwidth < peak_flops else "arithmetic"
     return speed / min(peak_flops, intensity * bandwidth), limit
 

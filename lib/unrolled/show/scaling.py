@@ -21,10 +21,11 @@ Line = tuple[Sequence[float], Sequence[float], str]
 
 @styled()
 def scaling(lines: Mapping[str, Line], what: str = "channels", title: str = "") -> Picture:
-    """Time against size, on log axes, a line a machine; beside each line what the largest costs against the smallest.
+    """Draw time against size on log axes, a line a machine, each with what the largest costs against the smallest.
 
     lines: name -> (sizes, seconds, how), all above 0. how begins with "measured", "recorded", "modelled" or "published"
-    and says more after that: "recorded: H200, 2026-11-21". what: the unit of the sizes. ValueError for anything else.
+    and says more after that: "recorded: H200, 2026-11-21". what: the unit of the sizes. ValueError for anything else,
+    and for no lines.
     """
     for name, line in lines.items():
         _check(name, *line)
@@ -48,7 +49,7 @@ def scaling(lines: Mapping[str, Line], what: str = "channels", title: str = "") 
 
 
 def growth_in_words(sizes: Sequence[float], values: Sequence[float]) -> str:
-    """What the largest costs against the smallest: 16 × the size, 2.1 × the time."""
+    """Return what the largest size costs against the smallest: "16 × the size, 2.1 × the time"; of one, its time."""
     first, last = min(range(len(sizes)), key=sizes.__getitem__), max(range(len(sizes)), key=sizes.__getitem__)
     if first == last:
         return seconds(values[first])

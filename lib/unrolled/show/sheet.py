@@ -37,7 +37,7 @@ RGBA = tuple[float, float, float, float]
 
 
 class Sheet:
-    """Gathers boxes, lines, hatches, outlines, images and texts; `figure()` draws them, the later ones on top."""
+    """Gathers images, boxes, hatches, lines, outlines and texts; `figure()` draws them in this order, texts on top."""
 
     def __init__(self, height: float, width: float = WIDTH) -> None:
         self.height, self.width = height, width
@@ -61,17 +61,17 @@ class Sheet:
             self._fills.extend(zip(boxes, colours.reshape(-1, 4).tolist(), strict=True))
 
     def image(self, box: Box, colours: NDArray[np.float64]) -> None:
-        """An RGBA image (H, W, 4) in a box."""
+        """Draw an RGBA image (H, W, 4) in a box."""
         self._images.append((box, colours))
 
     def line(
         self, *points: tuple[float, float], colour: str = GREY, width: float = 0.6, style: Literal["-", "--", ":"] = "-"
     ) -> None:
-        """A line through points, `width` in points of type."""
+        """Draw a line through points, `width` in points of type."""
         self._lines.append((list(points), to_rgba(colour), width, style))
 
     def rule(self, cells: Cells, colour: str = GREY, width: float = 0.6) -> None:
-        """The lines between cells, or only their frame where cells are too small for lines."""
+        """Draw the lines between cells, or only their frame where cells are too small for lines."""
         (left, top), (right, bottom) = (cells.left, cells.top), (cells.right, cells.bottom)
         for i in range(cells.columns + 1) if cells.width >= FINE else (0, cells.columns):
             x = left + i * cells.width
@@ -85,7 +85,7 @@ class Sheet:
         self._hatches[pattern, colour].extend(boxes)
 
     def outline(self, box: Box, colour: str, width: float = 2.2) -> None:
-        """Frame a box: the colour, with a paper edge that keeps it visible on dark shades."""
+        """Frame a box in a colour, with a white edge that keeps the frame visible on dark shades."""
         self._outlines += [(box, to_rgba(PAPER), width + 1.8), (box, to_rgba(colour), width)]
 
     def text(
@@ -115,7 +115,7 @@ class Sheet:
         self.text((cells.left, cells.top - gap - lines), text, **options)
 
     def numbers(self, cells: Cells, texts: Sequence[str], colour: str = INK) -> bool:
-        """Write a text into every cell, row by row. False: they would be too small to read and are left out."""
+        """Write a text into every cell, row by row; if they would be too small to read, write none and return False."""
         size = font_size(cells, texts)
         if size is None:
             return False
@@ -126,7 +126,7 @@ class Sheet:
     def matrix(self, cells: Cells, values: NDArray[Any], scale: Scale) -> bool:
         """Draw a matrix: shades, lines, and its numbers where they can be read; NaN is an empty cell.
 
-        Returns whether the numbers stand there.
+        Return whether the numbers were written.
         """
         texts = [cell_text(value) for value in values.ravel().tolist()]
         written = self.numbers(cells, texts)
@@ -135,7 +135,7 @@ class Sheet:
         return written
 
     def figure(self) -> Figure:
-        """The sheet as a figure."""
+        """Return the sheet as a figure."""
         figure = new_figure(self.height, self.width)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
@@ -167,7 +167,7 @@ class Sheet:
 
 
 def font_size(cells: Cells, texts: Iterable[str]) -> float | None:
-    """Points at which the longest of the texts fits its cell, or None where nobody could read it."""
+    """Return the points at which the longest of the texts fits its cell, or None where nobody could read it."""
     longest = max((len(text) for text in texts), default=1)
     room = min(0.62 * cells.height, 0.86 * cells.width / (0.62 * max(longest, 1)))
     size = min(FONT_SIZE, room / POINT)

@@ -72,13 +72,13 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(height: float, width: float = WIDTH, layout: str | None = None) -> Figure:
-    """A figure of width x height inches that pyplot does not know of, so nothing needs closing."""
+    """Return a figure of width x height inches that pyplot does not know of, so nothing needs closing."""
     figure = Figure(figsize=(width, height), layout=layout)  # type: ignore[arg-type]
     FigureCanvasAgg(figure)
     return figure
 
 
 def tint(colour: str, amount: float) -> tuple[float, float, float, float]:
-    """The colour mixed with paper, pale enough to write on."""
+    """Return the colour mixed with white, pale enough to write on, as RGBA; `amount` is its share, from 0 to 1."""
     red, green, blue = (1 - amount * (1 - channel) for channel in to_rgb(colour))
     return red, green, blue, 1.0

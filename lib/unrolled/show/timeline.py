@@ -70,10 +70,10 @@ class Course:
 
 
 def timeline(trace: Any, title: str = "") -> Explorer:
-    """What host and GPU did, and what a clock reads that stops at a place of the program, with or without waiting.
+    """Draw what host and GPU did, and what a clock reads that stops at a place in the program, with or without waiting.
 
-    trace: of the simulated GPU (`with simgpu.trace() as t:`). Slide the clock's stop from call to call, and choose
-    whether the host synchronizes first. ValueError for a trace in which nothing was launched or copied.
+    trace: of the simulated GPU (`with simgpu.trace() as t:`). Sliders move the clock's stop from call to call, and
+    choose whether the host synchronizes first. ValueError for a trace in which nothing was launched or copied.
     """
     course = course_of(trace)
     place = Slider("the clock stops", range(len(course.stops)), len(course.stops) - 1, lambda i: course.stops[i].words)
@@ -87,7 +87,7 @@ def timeline(trace: Any, title: str = "") -> Explorer:
 
 
 def course_of(trace: Any) -> Course:
-    """What is drawn of a trace, its times counted from its start."""
+    """Return what is drawn of a trace, in seconds from its start. ValueError if it holds no launch and no copy."""
     work = sorted([*trace.launches, *trace.transfers], key=lambda event: event.issued)
     if not work:
         raise ValueError("the trace is empty: nothing was launched or copied in it")
@@ -114,7 +114,7 @@ def course_of(trace: Any) -> Course:
 
 
 def reading(course: Course, place: int, wait: bool) -> tuple[float, float]:
-    """What the clock reads there, and how long the work that it should have timed takes: from its start to its end."""
+    """Return the seconds that the clock reads at a stop, and those until the work given so far is really done."""
     stop = course.stops[place]
     true = max(stop.time, stop.done)
     return (true if wait else stop.time), true

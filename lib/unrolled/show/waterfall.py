@@ -44,16 +44,16 @@ class Level:
 
     @property
     def remainder(self) -> float:
-        """What the parts do not account for; below 0 if they add up to more than the whole."""
+        """Seconds that the parts do not account for; below 0 if they add up to more than the whole."""
         return self.seconds - sum(bar.seconds for bar in self.bars if bar.kind != "remainder")
 
 
 def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
-    """The parts of a whole, each bar beginning where the one above ends, and the remainder. Slide to drill down.
+    """Draw the parts of a whole, each bar beginning where the one above ends, and the remainder.
 
-    profile: of `unrolled.profile`, or a tree of plain data: {"name", "seconds", "parts": [the same again]}, its root
-    with "where" (what gave the times). path: where to start, as in ("backward",). ValueError for a tree whose root has
-    no parts, and for a path that leads nowhere.
+    A slider chooses the whole. profile: of `unrolled.profile`, or a tree of plain data: {"name", "seconds", "parts":
+    [such trees]}, its root with "where" (what gave the times). path: where to start, as in ("backward",).
+    ValueError for a tree whose root has no parts, and for a path that leads nowhere.
     """
     tree: Tree = profile if isinstance(profile, Mapping) else profile.tree
     levels = list(levels_of(tree))
@@ -68,7 +68,7 @@ def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
 
 
 def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
-    """Every node that has parts, those of larger parts first."""
+    """Yield every node that has parts, each before the nodes below it, those of larger parts first."""
     parts = tree.get("parts", ())
     if not parts:
         return
@@ -136,7 +136,7 @@ def _top(row: int) -> float:
 
 
 def percent(share: float) -> str:
-    """With one digit behind the point, so that a column of them can be added up."""
+    """Return a share of 1 in percent with one decimal, so that a column of them can be added up."""
     return f"{100 * share:.1f} %"
 
 

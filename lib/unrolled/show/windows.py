@@ -18,7 +18,7 @@ Pair = tuple[int, int]
 
 
 def pair(value: int | tuple[int, int], name: str, least: int) -> Pair:
-    """An int or a pair of ints as a pair. ValueError below `least`."""
+    """Return an int or a pair of ints as a pair. ValueError for one below `least`."""
     first, second = (value, value) if isinstance(value, int) else value
     if min(first, second) < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
@@ -26,7 +26,10 @@ def pair(value: int | tuple[int, int], name: str, least: int) -> Pair:
 
 
 def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
-    """One image or kernel as (C, H, W) float64, from (H, W), (C, H, W) or (1, C, H, W)."""
+    """Return one image or kernel as float64 (C, H, W), from (H, W), (C, H, W) or (1, C, H, W).
+
+    ValueError for another shape, no values, or more than four channels.
+    """
     values = on_host(array, dtype=np.float64)
     if values.ndim == 4 and len(values) == 1:
         values = values[0]
@@ -43,7 +46,8 @@ def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
 class Windows:
     """The windows of one image.
 
-    padded: (C, H + 2 PH, W + 2 PW), NaN never; `inside` is true where a pixel of the image is, not padding.
+    padded: (C, H + 2 PH, W + 2 PW), with zeros around the image.
+    inside: (H + 2 PH, W + 2 PW), true where there is a pixel of the image, not padding.
     patches: (OH, OW, C, KH, KW), a view.
     """
 
@@ -60,23 +64,23 @@ class Windows:
         return self.patches.shape[0], self.patches.shape[1]
 
     def position(self, index: int) -> Pair:
-        """Row and column of the index-th output, row by row."""
+        """Return row and column of the index-th output, counted row by row."""
         return divmod(index, self.output_size[1])
 
     def corner(self, index: int) -> Pair:
-        """Row and column of the window's upper left cell in the padded image."""
+        """Return row and column, in the padded image, of the upper left cell of the index-th window."""
         row, column = self.position(index)
         return row * self.stride[0], column * self.stride[1]
 
     def in_words(self, index: int) -> str:
-        """Which rows and columns the window covers, counted in the padded image."""
+        """Return in words which rows and columns the index-th window covers, counted in the padded image."""
         (row, column), (height, width) = self.corner(index), self.kernel_size
         of = " of the padded image" if any(self.padding) else ""
         return f"{span('row', row, height)} and {span('column', column, width)}{of}"
 
 
 def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> Windows:
-    """All windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
+    """Return all windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
     channels = as_channels(image, "image")
     (kh, kw), (sh, sw) = pair(kernel_size, "kernel_size", 1), pair(stride, "stride", 1)
     ph, pw = pair(padding, "padding", 0)

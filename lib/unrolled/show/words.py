@@ -10,7 +10,11 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def number(value: float) -> str:
-    """Three significant digits, thousands separated, no exponent between 0.001 and 10^15: 1,797 or 0.0123."""
+    """Return a number as text, thousands separated: "1,797" or "0.0123".
+
+    From 0.001 to 10^15 there is no exponent; integers are written in full, other numbers to three significant digits or
+    to the whole number, whichever is more.
+    """
     if not math.isfinite(value):
         return "infinity" if value > 0 else "-infinity" if value < 0 else "not a number"
     if float(value).is_integer() and abs(value) < 1e15:
@@ -23,7 +27,7 @@ def number(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: 3.2 ms, 24 s, 30 min, 2.5 h."""
+    """Return a duration in seconds as text: "3.2 ms", "24 s", "30 min", "2.5 h"."""
     if value >= 7200:
         return f"{number(value / 3600)} h"
     if value >= 600:
@@ -35,31 +39,31 @@ def seconds(value: float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A quantity with an SI prefix: amount(2.5e9, "flop/s") is 2.5 Gflop/s. Prefixes count in thousands."""
+    """Return a quantity with an SI prefix, which counts in thousands: amount(2.5e9, "flop/s") is "2.5 Gflop/s"."""
     size, prefix = next(((size, prefix) for size, prefix in _PREFIXES if abs(value) >= 0.9995 * size), _PREFIXES[-1])
     return f"{number(float(f'{value / size:.3g}'))} {prefix}{unit}"
 
 
 def times(ratio: float) -> str:
-    """A factor: 412 times, 1.7 times."""
+    """Return a factor as text: "412 times", "1.7 times"."""
     return f"{number(float(f'{ratio:.3g}' if ratio >= 10 else f'{ratio:.2g}'))} times"
 
 
 def percent(share: float) -> str:
-    """A share of 1: 90 %, 99.9 %."""
+    """Return a share of 1 as a percentage: "90 %", "99.9 %"."""
     return f"{number(float(f'{share * 100:.3g}'))} %"
 
 
 def count_of(count: int, noun: str) -> str:
-    """A count with its noun: 1 cell, 12 cells."""
+    """Return a count with its noun: "1 cell", "12 cells"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def listing(items: Sequence[str]) -> str:
-    """Items in a sentence: a, b and c."""
+    """Return items as they stand in a sentence: "a, b and c"; "none" if there are none."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else "none"
 
 
 def span(noun: str, first: int, count: int) -> str:
-    """Neighbours by their indices: row 3, rows 3 to 5."""
+    """Return neighbours by their indices: "row 3", "rows 3 to 5"."""
     return f"{noun} {first}" if count == 1 else f"{noun}s {first} to {first + count - 1}"

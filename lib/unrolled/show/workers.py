@@ -19,7 +19,7 @@ CELL, HATCH = 0.4, 0.6  # how strong the colour of a cell is, and that of its ha
 
 
 def matmul_workers(rows: int = 6, inner: int = 5, columns: int = 8, workers: int = 4) -> Explorer:
-    """A (rows, inner) times B (inner, columns): which worker computes which cell, and what a cell needs.
+    """Draw A (rows, inner) times B (inner, columns): which worker computes which cell, and what a cell needs.
 
     Sliders: the number of workers (1 to 8, first `workers`) and the cell that is looked at.
     ValueError for sizes outside 1 to 24 or more than 8 workers.
@@ -46,7 +46,7 @@ def matmul_workers(rows: int = 6, inner: int = 5, columns: int = 8, workers: int
 
 
 def shares(rows: int, columns: int, workers: int) -> NDArray[np.int64]:
-    """(rows, columns): the worker, from 0, of each cell; neighbouring cells, and shares as equal as can be."""
+    """Return the worker, from 0, of each cell, (rows, columns): neighbouring cells, in shares as equal as can be."""
     parts = np.array_split(np.arange(rows * columns), workers)
     return np.concatenate([np.full(len(part), i) for i, part in enumerate(parts)]).reshape(rows, columns)
 
@@ -102,7 +102,7 @@ def _legend(sheet: Sheet, c: Cells, share: NDArray[np.int64], workers: int) -> N
 
 
 def speedup(rows: int, columns: int, workers: int) -> tuple[int, float]:
-    """Cells of the busiest worker, and how many times sooner all are done than with one worker."""
+    """Return the number of cells of the busiest worker, and how many times as fast all workers together are as one."""
     rounds = -(-rows * columns // workers)
     return rounds, rows * columns / rounds
 
