@@ -72,7 +72,7 @@ def restore(file: str | Path) -> None:
 
 
 def student(name: str | None = None) -> str:
-    """The learner's id, as the course gave it; "" if none is known. A `name` that is given is remembered from now on.
+    """Return the learner's id, as the course gave it; "" if none is known. If `name` is given, it is kept from now on.
 
     Raises ValueError for a name that cannot be an id.
     """
@@ -88,7 +88,7 @@ def submit(student: str | None = None, notebook: str | Path | None = None, to: s
     """Make the file to hand in from the notebook that is running: on Colab, in JupyterLab and in VS Code.
 
     `student` is your id in the course, asked for once. `notebook` names the file where it is not found by itself, `to`
-    the folder for the new file. It says what is missing and what the journal knows of the checks, and never raises.
+    the folder for the new file. What is missing and what the journal knows of the checks is printed; nothing is raised.
     """
     from unrolled.notebook import submission
 
@@ -173,14 +173,14 @@ def _add_rung(record: Record, entry: Record) -> None:
 
 
 def ladder() -> Picture:
-    """The learner's seconds per MNIST epoch, rung by rung, on a log scale."""
+    """Draw the learner's seconds per MNIST epoch, rung by rung, on a log scale."""
     from unrolled import show
 
     return show.ladder(sorted(read()["rungs"].values(), key=lambda rung: -rung["seconds"]))
 
 
 def guesses() -> Picture | None:
-    """Every prediction against what was measured; None, and a word, while there is none."""
+    """Draw every prediction against what was measured; while there is none, print so and return None."""
     from unrolled import show
 
     record = read()
@@ -200,8 +200,8 @@ def give(file: str | Path, name: str) -> None:
     """Put your ladder into a gallery's file, under a name of your choice, beside those of others.
 
     Only this call gives anything, and it gives the rungs alone: what, how long, batch, precision, hardware. What you
-    gave before is replaced by what you have now. Raises ValueError for a name that is taken or none, or a file that is
-    no gallery; the file is then as it was.
+    gave before is replaced by what you have now. Raises ValueError for a ladder without rungs, a name that is taken or
+    not valid, or a file that is no gallery; the file is then as it was.
     """
     record = read()
     if not record["rungs"]:
@@ -217,7 +217,7 @@ def give(file: str | Path, name: str) -> None:
 
 
 def gallery(*files: str | Path) -> Picture:
-    """The ladders in one or several galleries' files, side by side.
+    """Draw the ladders in one or several galleries' files, side by side.
 
     Raises ValueError if a file is no gallery, FileNotFoundError if it is not there.
     """

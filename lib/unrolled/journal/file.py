@@ -1,8 +1,8 @@
 """The journal's file: one JSON document, read afresh before each change and replaced as a whole.
 
 It is `$UNROLLED_JOURNAL`, or `journal.json` in the folder where the notebook runs. A crash never leaves half a file. A
-broken or foreign file is put aside under another name and said so; nothing is lost. Where the folder cannot be written
-the record lives as long as the kernel.
+broken or foreign file is put aside under another name, and a message says so; nothing is lost. Where the folder cannot
+be written the record lives as long as the kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _memory: Record | None = None
 
 
 def path() -> Path:
-    """Where the journal is kept."""
+    """Return where the journal is kept."""
     return _chosen or Path(os.environ.get("UNROLLED_JOURNAL", "journal.json")).expanduser().absolute()
 
 
@@ -37,7 +37,10 @@ def choose(file: Path) -> None:
 
 
 def read() -> Record:
-    """The whole record. A file that is not a journal is put aside, with a message, and an empty record returned."""
+    """Return the whole record, an empty one if there is no file.
+
+    A file that is not a journal is put aside, with a message, and an empty record returned.
+    """
     if _memory is not None:
         return _memory
     file = path()
@@ -51,7 +54,10 @@ def read() -> Record:
 
 
 def load(file: Path) -> Record:
-    """The record in a file, which stays as it is. Raises OSError, and ValueError, naming it, if it is no journal."""
+    """Return the record in a file, which stays as it is.
+
+    Raises OSError, and ValueError, naming the file, if it is no journal.
+    """
     return parse(file.read_text(encoding="utf-8"), str(file))
 
 

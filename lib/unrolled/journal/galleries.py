@@ -27,7 +27,7 @@ Ladder = dict[str, Any]
 
 
 def pseudonym(name: str) -> str:
-    """A name for a ladder, trimmed. Raises ValueError unless it is 1 to 40 printable characters."""
+    """Return a name for a ladder, trimmed. Raises ValueError unless it is 1 to 40 printable characters."""
     trimmed = name.strip()
     if not 1 <= len(trimmed) <= NAME or not trimmed.isprintable():
         raise ValueError(f"name must be 1 to {NAME} printable characters, got {name!r}")
@@ -35,12 +35,12 @@ def pseudonym(name: str) -> str:
 
 
 def ladder(name: str, key: str, rungs: Iterable[Ladder]) -> Ladder:
-    """What is given: the rungs without anything that is not about the measurement."""
+    """Return a ladder as it is given: the rungs without anything that is not about the measurement."""
     return {"name": name, "key": key, "rungs": [{part: rung[part] for part in KEPT if part in rung} for rung in rungs]}
 
 
 def added(ladders: list[Ladder], mine: Ladder) -> list[Ladder]:
-    """The ladders with `mine` among them, in place of one that was given from the same journal before.
+    """Return the ladders with `mine` among them, in place of one that was given from the same journal before.
 
     Raises ValueError if somebody else has the name.
     """
@@ -51,7 +51,7 @@ def added(ladders: list[Ladder], mine: Ladder) -> list[Ladder]:
 
 
 def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
-    """All ladders of several files. Of one journal's the one with more rungs counts, else the later file's.
+    """Return all ladders of several files. Of one journal's the one with more rungs counts, else the later file's.
 
     Where two people took the same name, the second is called "name (2)".
     """
@@ -74,7 +74,7 @@ def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
 
 
 def read(file: Path) -> list[Ladder]:
-    """The ladders in a file. Raises FileNotFoundError, or ValueError, naming the file, if it is no gallery."""
+    """Return the ladders in a file. Raises FileNotFoundError, or ValueError, naming the file, if it is no gallery."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -90,7 +90,7 @@ def read(file: Path) -> list[Ladder]:
 
 
 def document(ladders: list[Ladder]) -> dict[str, Any]:
-    """What a gallery's file holds."""
+    """Return what a gallery's file holds."""
     return {"format": FORMAT, "version": VERSION, "ladders": ladders}
 
 

@@ -50,7 +50,7 @@ def source(cell: Mapping[str, Any]) -> str:
 
 
 def mark(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what nbgrader keeps in a cell's metadata; nothing if it keeps none."""
+    """Return what nbgrader keeps in a cell's metadata; an empty dictionary if it keeps nothing."""
     metadata = cell.get("metadata")
     found = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     return found if isinstance(found, dict) else {}

@@ -16,12 +16,12 @@ DRIVE = Path("/content/drive/MyDrive")
 
 
 def on_colab() -> bool:
-    """Whether this kernel is Colab's, which imports its own package before anything else."""
+    """Return whether this kernel is Colab's, which imports its own package before anything else."""
     return "google.colab" in sys.modules
 
 
 def colab_notebook() -> dict[str, Any] | None:
-    """The notebook as it stands in Colab's page, saved or not; None if the page does not send it."""
+    """Return the notebook as it stands in Colab's page, saved or not; None if the page does not send it."""
     try:
         from google.colab import _message  # type: ignore[import-not-found]  # there is no public way
 
@@ -33,9 +33,10 @@ def colab_notebook() -> dict[str, Any] | None:
 
 
 def notebook_file() -> Path | None:
-    """The file of the running notebook: as VS Code or Jupyter's server says, else the started lesson's, in this folder.
+    """Return the file of the running notebook, or None if it is not found.
 
-    Jupyter's word is of the moment when the kernel started, so a renamed notebook is not found by it.
+    VS Code and Jupyter's server name it; if they do not, it is the started lesson's, in this folder. Jupyter's name is
+    from the moment when the kernel started, so a notebook that was renamed since is not found by it.
     """
     here = Path.cwd()
     told = [_namespace().get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")]
@@ -49,7 +50,7 @@ def notebook_file() -> Path | None:
 
 
 def inputs() -> list[str]:
-    """The cells that this kernel has run, in order; the last is the one that is running."""
+    """Return the cells that this kernel has run, in order; the last is the one that is running."""
     history = getattr(_shell(), "history_manager", None)
     return [str(text) for text in getattr(history, "input_hist_raw", [])]
 

@@ -74,9 +74,9 @@ class HandIn:
 
 
 def student_id(text: str) -> str:
-    """`text` as a student's id, in Unicode's composed form. It becomes the name of a folder.
+    """Return `text` as a student's id, in Unicode's composed form. It becomes the name of a folder.
 
-    Raises ValueError unless it is 1 to 64 letters, digits, and . @ - _ between them.
+    Raises ValueError unless it is 1 to 64 letters, digits, and . @ - _ between them, or if Windows reserves the name.
     """
     name = unicodedata.normalize("NFC", text).strip()
     if not STUDENT.fullmatch(name) or RESERVED.fullmatch(name):
@@ -88,10 +88,10 @@ def student_id(text: str) -> str:
 
 
 def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -> bytes:
-    """The file to hand in. `notebook` is an .ipynb's bytes or its JSON; bytes without large outputs stay as they are.
+    """Return the bytes of the file to hand in.
 
-    Raises ValueError for an impossible id or lesson, for a notebook that is none or is too large, and for a
-    journal that `read` would refuse.
+    `notebook` is an .ipynb's bytes or its JSON; bytes without large outputs stay as they are. Raises ValueError for an
+    impossible id or lesson, for a notebook that is none or is too large, and for a journal that `read` would refuse.
     """
     student = student_id(student)
     if not LESSON.fullmatch(lesson):
@@ -125,7 +125,7 @@ def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -
 
 
 def read(data: bytes) -> HandIn:
-    """What the file holds. Raises ValueError, saying why, if it is no hand-in, damaged, changed, or too large."""
+    """Return what a hand-in holds. Raises ValueError, saying why, if `data` is none, damaged, changed, or too large."""
     files = _unzip(data)
     if ABOUT not in files:
         raise ValueError(f"it is no hand-in of this course: {ABOUT} is missing")
@@ -150,7 +150,7 @@ def read(data: bytes) -> HandIn:
 
 
 def large_outputs(nb: Record) -> list[tuple[int, int, int]]:
-    """(cell, output, bytes) of every output over 1 MB."""
+    """Return (cell, output, bytes) of every output over 1 MB: two indices and the size."""
     found = []
     for index, cell in enumerate(nb["cells"]):
         outputs = cell.get("outputs")
@@ -162,7 +162,7 @@ def large_outputs(nb: Record) -> list[tuple[int, int, int]]:
 
 
 def without(nb: Record, dropped: list[tuple[int, int, int]]) -> Record:
-    """The notebook with a line of text in place of each of these outputs."""
+    """Return the notebook with a line of text in place of each of these outputs."""
     cells = list(nb["cells"])
     for index, number, size in dropped:
         note = {"output_type": "stream", "name": "stdout", "text": f"[an output of {size / 1e6:.1f} MB was left out]\n"}

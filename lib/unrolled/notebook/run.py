@@ -57,7 +57,7 @@ class CellReport:
     """The verdict as `checks.Report.to_dict` wrote it. It comes from the notebook's own kernel: do not trust it."""
 
     def report(self) -> Report:
-        """The verdict as a `checks.Report`. Raises ValueError if the notebook displayed something of another form."""
+        """Return the verdict as a `checks.Report`. Raises ValueError if the notebook displayed data of another form."""
         try:
             return Report.from_dict(self.data)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -141,7 +141,7 @@ def execute(
 
 
 def reports(nb: NotebookNode) -> dict[str, CellReport]:
-    """The verdicts among the outputs of `nb`, keyed by check.
+    """Return the verdicts among the outputs of `nb`, keyed by check.
 
     Of several by one check the last counts, but a cell with a grade_id beats one without.
     """

@@ -42,7 +42,7 @@ class Outcome:
 
 
 def claims(nb: Record) -> tuple[str, str]:
-    """(lesson, version) that a notebook says it is of; "" where it does not say."""
+    """Return the lesson and the version that a notebook says it is of; "" where it does not say."""
     lesson, version = cells.claimed(nb)
     if lesson:
         return lesson, version
@@ -52,7 +52,10 @@ def claims(nb: Record) -> tuple[str, str]:
 
 
 def lesson_of(nb: Record, wanted: str | None = None) -> str:
-    """The lesson whose notebook this is. Raises NotReadyError unless it is the `wanted` one, or any of the course's."""
+    """Return the lesson whose notebook this is. Raises NotReadyError unless it is `wanted`, or any of the course's.
+
+    A notebook that does not name its lesson counts as one of `wanted` if it has a cell for one of the exercises.
+    """
     lessons = checks.lessons()
     lesson, _ = claims(nb)
     if not lesson and wanted and any(cell for name in lessons[wanted] for cell in cells_of(nb, name)):
@@ -66,7 +69,7 @@ def lesson_of(nb: Record, wanted: str | None = None) -> str:
 
 
 def problems(nb: Record, exercises: Iterable[str]) -> dict[str, str]:
-    """What is missing or untouched, by exercise, in words; the answer in words stands under `WORDS`.
+    """Return what is missing or untouched, by exercise, in words; the answer in words stands under `WORDS`.
 
     A cell is found as the grader finds it: by its grade_id, or because it defines the function.
     """
@@ -97,26 +100,26 @@ def _is_answer(cell: Record) -> bool:
 
 
 def cells_of(nb: Record, name: str) -> list[str]:
-    """The text of the code cells that carry an exercise's grade_id or define its function."""
+    """Return the text of the code cells that carry an exercise's grade_id or define its function."""
     texts = [(cell, source(cell)) for cell in nb["cells"] if cell.get("cell_type") == "code"]
     return [text for cell, text in texts if mark(cell).get("grade_id") == name or defines(text, name)]
 
 
 def defines(text: str, name: str) -> bool:
-    """Whether a cell binds a name at its top level. By its look: a cell with magics is no valid Python."""
+    """Return whether a cell binds a name at its top level, judged by its text: with magics it is no valid Python."""
     bound = rf"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(name)}\b|{re.escape(name)}[ \t]*(?::[^=\n]+)?=(?!=))"
     return bool(re.search(bound, text, re.MULTILINE))
 
 
 def unsaved(nb: Record, inputs: list[str], exercises: Iterable[str]) -> list[str]:
-    """The exercises whose last version that ran in the kernel is not in the notebook's file."""
+    """Return the exercises whose last version that ran in the kernel is not in the notebook's file."""
     texts = {source(cell).strip() for cell in nb["cells"]}
     last = {name: text.strip() for text in inputs for name in exercises if defines(text, name)}
     return [name for name, text in last.items() if text not in texts]
 
 
 def outcome(report: Report) -> Outcome:
-    """What a check found, in a line: the first case that did not pass, and why."""
+    """Return what a check found, with the first case that did not pass, and why, in a line."""
     stopped = next(
         (f for f in report.findings if f.verdict not in ("pass", "inconclusive", "deferred", "not run")), None
     )
@@ -125,7 +128,7 @@ def outcome(report: Report) -> Outcome:
 
 
 def remembered(record: Record, exercises: Collection[str], found: Collection[str] = ()) -> dict[str, Outcome]:
-    """What the journal knows of these exercises' last checks, but for those that are `found` missing or not written."""
+    """Return what the journal knows of these exercises' last checks, except those `found` missing or not written."""
     entries = {name: record["checks"][name] for name in exercises if name in record["checks"] and name not in found}
     return {
         name: Outcome(bool(entry.get("passed")), entry.get("points", 0), entry.get("max_points", 0))
@@ -134,7 +137,7 @@ def remembered(record: Record, exercises: Collection[str], found: Collection[str
 
 
 def table(exercises: Collection[str], found: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> str:
-    """A line for each exercise and for the answer in words, then the sum."""
+    """Return a line for each exercise and for the answer in words, then how many checks pass."""
     names = [*exercises, WORDS]
     width = max(map(len, names))
     lines = [f"  {_line(name, width, found.get(name, ''), outcomes.get(name))}" for name in names]
@@ -158,7 +161,10 @@ def _line(name: str, width: int, problem: str, result: Outcome | None) -> str:
 
 
 def pack(nb: bytes | Record, record: Record, student: str, lesson: str, folder: Path) -> Path:
-    """Make the hand-in in `folder` under a name that is free. Raises NotReadyError where that is impossible."""
+    """Make the hand-in in `folder` under a name that is free, and return its path.
+
+    Raises NotReadyError where that is impossible.
+    """
     try:
         data = handin.make(nb, record, student, lesson)
         folder.mkdir(parents=True, exist_ok=True)
@@ -187,7 +193,7 @@ def _write(data: bytes, folder: Path, stem: str) -> Path:
 
 
 def made(file: Path) -> str:
-    """What was made, in words."""
+    """Return in words what was made: the file, for whom, and what was left out of it."""
     hand_in = handin.read(file.read_bytes())
     lines = [
         f"Made {file} ({file.stat().st_size / 1000:.0f} kB): the notebook and your journal, for {hand_in.student}."
@@ -197,7 +203,7 @@ def made(file: Path) -> str:
 
 
 def note_on_version(nb: Record) -> str:
-    """A word about a notebook of another version of the course, or ""."""
+    """Return a note on a notebook of another version of the course than the one installed, or ""."""
     _, version = claims(nb)
     if not version or version == unrolled.__version__:
         return ""
@@ -208,7 +214,10 @@ def note_on_version(nb: Record) -> str:
 
 
 def submit_here(record: Record, student: str, notebook: Path | None, to: Path | None, beside: Path) -> None:
-    """Hand in the notebook that is running. `beside` is the journal's file. Raises NotReadyError."""
+    """Make the file to hand in from the notebook that is running. `beside` is the journal's file.
+
+    What is missing is printed. Where the notebook is only checked, no file is made. Raises NotReadyError.
+    """
     if REHEARSAL in os.environ or "NBGRADER_EXECUTION" in os.environ:
         print("Nothing is handed in here: this run is a check of the notebook.")
         return

@@ -56,7 +56,7 @@ class Upgrade:
 
 
 def merged(older: Notebook, newer: Notebook) -> Upgrade:
-    """`newer` with what the learner did in `older`. Neither is changed. ValueError for what is no notebook."""
+    """Return `newer` with what the learner did in `older`. Neither is changed. ValueError for what is no notebook."""
     old, nb = _cells(older), copy.deepcopy(newer)
     new = _cells(nb)
     upgrade = Upgrade(nb, claimed(older)[1], claimed(newer)[1])

@@ -16,7 +16,10 @@ HOST, DEVICE = 1, 2  # process numbers: a block of rows each
 
 
 def write(path: Path, spans: Sequence[Span], where: str, on_device: bool, trace: Any = None) -> Path:
-    """Write the spans, and the events of a simulated GPU's trace if there is one: then times count from its start."""
+    """Write the spans, and the events of a simulated GPU's trace if there is one, to `path`, and return it.
+
+    Times count from the start of the trace, or else from that of the first span.
+    """
     origin = spans[0].host_start if trace is None else trace.start
     events = [_named(HOST, f"spans, host ({where})")]
     events += [_box(HOST, span.name, span.host_start - origin, span.host_seconds) for span in _all(spans)]

@@ -1,10 +1,10 @@
 """The clock of a recording: the host's, and on a GPU an event in the stream besides.
 
-To wait for the GPU at every border of a span would change what is measured: the GPU would run empty at each of them.
-A CUDA event waits for nothing. It is work like any other: the stream notes the time when it comes to it. So the seconds
-of a span on a GPU are those between two events of the current stream, the parts of a span add up to it, and the host
-hurries on. How long the host took to issue the span stands beside. Where it took as long as the GPU, the GPU waited for
-the host: the code is launch-bound.
+To wait for the GPU at the start and the end of every span would change what is measured: each time, the GPU would run
+out of work. A CUDA event waits for nothing. It is queued like any other work, and the stream notes the time when it
+reaches the event. So the seconds of a span on a GPU are those between two events of the current stream, the parts of a
+span add up to it, and the host does not stop. How long the host took to issue the span is noted as well. Where that was
+as long as the GPU took, the GPU waited for the host: the code is launch-bound.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from unrolled import device
 
 
 class HostClock:
-    """A mark is a reading of the wall clock."""
+    """The clock of work on the host: a mark is a reading of `time.perf_counter`, in seconds."""
 
     on_device = False
 
     def begin(self, name: str) -> float:
-        """The first border of a span."""
+        """Return a mark for the start of a span."""
         return time.perf_counter()
 
     def end(self) -> float:
-        """The last border of the span that began last and is not over."""
+        """Return a mark for the end of the span that began last and is not over."""
         return time.perf_counter()
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
     def host(self, mark: float) -> float:
-        """The host's clock at a mark."""
+        """Return the host's clock at a mark, in seconds."""
         return mark
 
     def between(self, first: float, last: float) -> float:
-        """Seconds from one mark to another."""
+        """Return the seconds from one mark to another."""
         return last - first
 
     def where(self) -> str:
-        """What gives the times."""
+        """Return what gives the times, in words."""
         return "measured, CPU"
 
 
@@ -54,7 +54,7 @@ class Mark(NamedTuple):
 
 
 class DeviceClock:
-    """The same where a module drives a device: CuPy and the simulated GPU, whose two clocks are both modelled.
+    """The clock of work on a module's GPU: CuPy's, or the simulated one, whose times on host and GPU are both modelled.
 
     With CuPy every span is an NVTX range as well, so that Nsight Systems shows it by name.
     """
@@ -103,5 +103,5 @@ Clock = HostClock | DeviceClock
 
 
 def clock_of(module: device.Module) -> Clock:
-    """The clock for work that runs where this module's arrays lie."""
+    """Return the clock for work that runs where this module's arrays lie."""
     return HostClock() if module is np else DeviceClock(module)

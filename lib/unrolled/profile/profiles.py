@@ -20,7 +20,7 @@ class Profile:
 
     `where`: what gave the times, as "measured, CPU" or "modelled, T4". `on_device`: whether seconds are a GPU's.
     `spans`: what was recorded, one root for each repeat; all figures are for one repeat. `bare`: seconds of the same
-    without spans inside, where that was measured. `cost_of_a_span()`: seconds that recording an empty span takes.
+    work without spans inside, where that was measured. `cost_of_a_span()`: seconds that recording an empty span takes.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Profile:
 
     @property
     def tree(self) -> dict[str, Any]:
-        """The same as plain data: name, calls, seconds, self_seconds, host_seconds, share (of the whole), parts.
+        """`root` as plain data: name, calls, seconds, self_seconds, host_seconds, share (of the whole), parts.
 
         The root also says `where` the times come from.
         """
@@ -53,7 +53,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The whole."""
+        """Seconds of the whole."""
         return self.root.seconds
 
     @property
@@ -81,7 +81,10 @@ class Profile:
         return inner * self._cost_of_a_span()
 
     def at(self, *path: str) -> Node:
-        """The node there, as in `at("backward", "2: MaxPool2d(2)")`. ValueError, with the names there are, if not."""
+        """Return the node at a path, as in `at("backward", "2: MaxPool2d(2)")`.
+
+        ValueError, with the names there are, if there is none.
+        """
         node = self.root
         for name in path:
             parts = {part.name: part for part in node.parts}
@@ -91,7 +94,7 @@ class Profile:
         return node
 
     def table(self, depth: int | None = None) -> str:
-        """The tree as text; levels below `depth` are left out."""
+        """Return the tree as text; levels below `depth` are left out."""
         root = self.root
         unit, factor, digits = _unit(root.seconds)
         head = ["", "calls", unit, "share", "self", "host"]
@@ -107,9 +110,10 @@ class Profile:
         return "\n".join([self._title(), *_aligned(lines), *self._remarks()])
 
     def chrome_trace(self, path: str | Path, trace: Any = None) -> Path:
-        """Write the spans as Chrome's trace JSON, which ui.perfetto.dev and chrome://tracing open.
+        """Write the spans as Chrome's trace JSON, which ui.perfetto.dev and chrome://tracing open, and return the path.
 
-        `trace`: of the simulated GPU, recorded around the same work; its launches become further rows.
+        `trace`: of the simulated GPU, recorded around the same work; its launches become further rows. RuntimeError
+        while the recording still runs.
         """
         self.root  # noqa: B018 (raises while the recording runs)
         return chrome.write(Path(path), self.spans, self.where, self.on_device, trace)

@@ -45,7 +45,7 @@ class _Timed:
 
 
 class Recording(Profile):
-    """The profile of a `with recording(...)` block. While the block runs, `span` adds parts; then it is a `Profile`.
+    """The profile of a `with recording(...)` block. While it runs, `span` adds parts; afterwards there are figures.
 
     For one thread.
     """
@@ -74,7 +74,10 @@ class Recording(Profile):
 
     @contextmanager
     def running(self) -> Iterator[Recording]:
-        """From the first border to the last, with nothing left to do on the device at either."""
+        """Record the block as a span of its own, which all others lie inside, and yield this recording.
+
+        The device is synchronized before and after.
+        """
         self._clock.synchronize()
         self.begin(self._name)
         whole = self._stack[0]
@@ -113,14 +116,17 @@ def recording(module: Module = np, name: str = "whole", threads: int | None = 1)
 
 
 def span(name: str) -> AbstractContextManager[None]:
-    """A span of the recording that is running; without one it does nothing. For use inside layers and functions."""
+    """Return a context manager that times its block as a span of the recording that runs; without one it does nothing.
+
+    For use inside layers and functions.
+    """
     recorder = _active[-1] if _active else None
     return nullcontext() if recorder is None else recorder.span(name)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside the block `span` does nothing."""
+    """Let `span` do nothing inside the block."""
     _active.append(None)
     try:
         yield

@@ -36,11 +36,12 @@ def step(
     repeats: int | None = None,
     threads: int | None = 1,
 ) -> Profile:
-    """A training step on one batch: forward, loss, backward and update, by layer.
+    """Measure a training step on one batch: forward, loss, backward and update, by layer.
 
-    It runs what `fit` runs for a batch. Steps with and without spans inside take turns, so that the profile can say
-    what the spans cost. Reported is the middle half of the repeats (20; 3 on the simulated GPU) after a warm-up.
-    Afterwards the network has its parameters back; `optimizer` (Adam by default) is only looked at.
+    The step is the one that `fit` takes for a batch. Steps with and without spans inside take turns, so that the
+    profile can say what the spans cost. Reported is the middle half of the repeats (20; 3 on the simulated GPU) after a
+    warm-up. Afterwards the network has its parameters back; `optimizer` (Adam by default) stays as it is: a copy is
+    used. ValueError for fewer than 1 repeat.
     """
     mine = copy.copy(Adam() if optimizer is None else optimizer)
     mine.reset()
@@ -61,7 +62,7 @@ def step(
 
 
 def layers(network: Sequential, images: Array, *, repeats: int | None = None, threads: int | None = 1) -> Profile:
-    """A forward pass on one batch, as in `predict`, by layer."""
+    """Measure a forward pass on one batch, as in `predict`, by layer."""
     network.build(images.shape[1:], array_module(images))
     module = array_module(network.parameters)
 
@@ -79,11 +80,11 @@ def statements(
     threads: int | None = 1,
     **kwargs: Any,
 ) -> Profile:
-    """A call of `function` with these arguments, by statement; those of loops and branches lie inside them.
+    """Measure a call of `function` with these arguments, by statement; those of loops and branches lie inside them.
 
-    It runs on a copy of the function's globals, and does not look into what the function calls. `module`: whose device
-    does the work; by default that of the first array among the arguments. ValueError unless it is written in Python
-    with `def`.
+    The call runs on a copy of the function's globals, and what it calls in turn is not divided. `module`: whose device
+    does the work; by default that of the first device array among the arguments, else NumPy. ValueError unless
+    `function` is written in Python with `def`.
     """
     timed, current = spanned(function, span), [function]
 
@@ -101,9 +102,9 @@ def statements(
 
 @contextmanager
 def by_layer(network: Sequential, optimizer: Optimizer | None = None) -> Iterator[None]:
-    """Inside the block each pass and each layer of `network` is a span of the recording that runs, whoever calls it.
+    """Record each pass and layer of `network` inside the block as a span of the recording that runs, whoever calls it.
 
-    So is `update`, each step of `optimizer`, if it is given.
+    If `optimizer` is given, each of its steps is a span `update`.
     """
     names: list[tuple[Any, str, str]] = [(network, way, way) for way in ("forward", "loss", "backward")]
     for number, layer in enumerate(network.layers):

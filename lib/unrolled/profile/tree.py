@@ -33,11 +33,11 @@ class Node:
 
     @property
     def self_seconds(self) -> float:
-        """What lies in none of its parts; for a node without parts, all of it."""
+        """Seconds that lie in none of the node's parts; for a node without parts, all of them."""
         return self.seconds - sum(part.seconds for part in self.parts)
 
     def divided(self, by: float) -> Node:
-        """The same for one of `by` repeats."""
+        """Return the node for one of `by` repeats: its calls and times, and those of its parts, divided."""
         return replace(
             self,
             calls=self.calls / by,
@@ -47,7 +47,7 @@ class Node:
         )
 
     def to_dict(self, whole: float) -> dict[str, Any]:
-        """Plain data, with each node's share of `whole` seconds."""
+        """Return the node and its parts as plain data, each with its share of `whole` seconds."""
         return {
             "name": self.name,
             "calls": self.calls,
@@ -72,7 +72,7 @@ class Row:
 
 
 def merged(name: str, spans: Sequence[Span]) -> Node:
-    """One node of spans in the same place; their parts are merged by name, in the order in which they came."""
+    """Return one node of spans in the same place; their parts are merged by name, in the order in which they came."""
     return Node(
         name,
         len(spans),
@@ -83,7 +83,7 @@ def merged(name: str, spans: Sequence[Span]) -> Node:
 
 
 def rows(node: Node, depth: int = 0) -> Iterator[Row]:
-    """The node, its parts, theirs, and after the parts of each what none of them accounts for."""
+    """Yield the node, its parts, theirs, and after the parts of each what none of them accounts for."""
     own = node.self_seconds if node.parts else None
     yield Row(depth, node.name, node.calls, node.seconds, own, node.host_seconds)
     for part in node.parts:
@@ -93,12 +93,12 @@ def rows(node: Node, depth: int = 0) -> Iterator[Row]:
 
 
 def count(span: Span) -> int:
-    """How many spans it is, with all its parts."""
+    """Return the number of spans in this one, itself and all parts of parts included."""
     return 1 + sum(count(part) for part in span.parts)
 
 
 def middle_half(spans: Iterable[Span]) -> list[Span]:
-    """The spans without the fastest and the slowest quarter: steady as a median, but parts still add up."""
+    """Return the spans without the fastest and the slowest quarter: as steady as a median, but parts still add up."""
     ordered = sorted(spans, key=lambda span: span.seconds)
     quarter = len(ordered) // 4
     return ordered[quarter : len(ordered) - quarter]
