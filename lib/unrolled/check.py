@@ -87,7 +87,7 @@ class _Display:
 
 
 def start(lesson: str, version: str) -> None:
-    """The first cell of a lesson: greet, and warn if notebook and library are of different versions."""
+    """Greet the learner in the first cell of a lesson, and warn if notebook and library are of different versions."""
     print(f"Unrolled {unrolled.__version__}, lesson {lesson}. The journal is {journal.path()}.")
     if version != unrolled.__version__:
         print(
@@ -97,7 +97,7 @@ def start(lesson: str, version: str) -> None:
 
 
 def to_html(report: Report) -> str:
-    """The report as a small table. Everything that came from a learner's code is escaped."""
+    """Return the report as a small HTML table. Everything that came from a learner's code is escaped."""
     rows = "".join(_row(finding) for finding in report.findings)
     return f"<div><b>{html.escape(report.check)}</b><table>{rows}</table>{_pairs(report)}</div>"
 

@@ -34,10 +34,10 @@ Specs = MappingProxyType[str, Spec]
 
 @functools.cache
 def lessons() -> MappingProxyType[str, Specs]:
-    """The course's lessons and their specs, in the order they are declared: {"02_convolution": {"conv2d_gemm": …}, …}.
+    """Return the course's lessons and their specs, in the order they are declared.
 
-    Where the class has a `course.json`, its lessons, variants and thresholds are in force. Raises ValueError if it
-    names something that the course does not have.
+    Form: {"02_convolution": {"conv2d_gemm": …}, …}. Where the class has a `course.json`, its lessons, variants and
+    thresholds are in force. Raises ValueError if it names something that the course does not have.
     """
     chosen = choices.read()
     declared, exist = _declared(), variants()
@@ -56,7 +56,7 @@ def lessons() -> MappingProxyType[str, Specs]:
 
 @functools.cache
 def variants() -> MappingProxyType[str, Specs]:
-    """Every variant of every exercise, by exercise and suffix: {"im2col": {"nhwc": Spec(…)}, …}.
+    """Return every variant of every exercise, by exercise and suffix: {"im2col": {"nhwc": Spec(…)}, …}.
 
     Raises ValueError where a variant is not named after its exercise.
     """
@@ -71,7 +71,7 @@ def variants() -> MappingProxyType[str, Specs]:
 
 @functools.cache
 def all_specs() -> Specs:
-    """Every spec by its name, chosen or not, variants included. Raises ValueError if one name is used twice."""
+    """Return every spec by its name, chosen or not, variants included. Raises ValueError if one name is used twice."""
     return MappingProxyType(choices.with_thresholds(_specs(), choices.read().thresholds))
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 @contextmanager
 def set_aside() -> Iterator[None]:
-    """Call under the same state of NumPy and Python everywhere, whatever the notebook has set: nothing warns or raises.
+    """Run the block with NumPy's errors and Python's warnings silenced, whatever the notebook has set.
 
     `np.seterr` and the filters of `warnings` are the process's own: a learner's check and a judge of the same function
-    would else find different things. Usual mistakes divide by zero, too. Takes microseconds; all is as it was after.
+    would else find different things. Usual mistakes divide by zero, too. Takes microseconds; afterwards all is as it
+    was.
     """
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

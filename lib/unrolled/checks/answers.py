@@ -32,13 +32,13 @@ class AnswerUsedError(Exception):
 
 
 def answers_of(spec: Spec) -> tuple[Function, ...]:
-    """Every function that is an answer to the exercise: the reference, the speed's baseline, and `spec.answers`."""
+    """Return every function that is an answer to the exercise: reference, the speed's baseline, and `spec.answers`."""
     timed = (spec.speed.baseline,) if spec.speed else ()
     return tuple(dict.fromkeys((spec.reference, *timed, *spec.answers)))
 
 
 def withheld_from(spec: Spec, inputs: Inputs) -> withheld:
-    """Withhold all that a function must not call on these inputs: not what the inputs, or `spec.call`, are made of."""
+    """Return a `withheld` block for all that a function must not call: not what inputs or `spec.call` are made of."""
     return _withheld(answers_of(spec), frozenset(functions_in([inputs, spec.call], by_name=True)))
 
 
@@ -49,7 +49,10 @@ def _withheld(answers: tuple[Function, ...], needed: frozenset[FunctionType]) ->
 
 @functools.cache
 def checks_functions() -> frozenset[FunctionType]:
-    """Every function that the specs consist of. The framework holds no answer, and runs while a function is judged."""
+    """Return every function that the specs consist of.
+
+    Those of the framework are left out: they hold no answer, and run while a function is judged.
+    """
     for name in ("exercises", "variants"):
         exercises.declared(name)
     found = functions_in([vars(module) for name, module in sys.modules.items() if name.startswith(SPECS)])
@@ -57,7 +60,7 @@ def checks_functions() -> frozenset[FunctionType]:
 
 
 def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[FunctionType]:
-    """Functions that can be reached from the roots through data, partials, closures, and classes of the library.
+    """Return the functions that can be reached from the roots: in data, partials, closures and the library's classes.
 
     With `by_name`, also those of `unrolled.checks` whose names stand in the code of one that was reached.
     """
@@ -135,7 +138,7 @@ class withheld:  # noqa: N801  used as a function is
 
 
 def exchangeable(function: Any) -> TypeGuard[FunctionType]:
-    """Whether `withheld` can exchange the code of this function."""
+    """Return whether `withheld` can exchange the code of this function."""
     return isinstance(function, FunctionType)
 
 
@@ -199,7 +202,10 @@ def refuse() -> NoReturn:
 
 
 def known_as(function: FunctionType) -> str:
-    """The name by which a learner reaches a function: `ops.conv2d`, `nn.Sequential.forward`, `ops.blocks.forward`."""
+    """Return the name by which a learner reaches a function, such as `ops.conv2d` or `nn.Sequential.forward`.
+
+    What its package does not export has the name of its module: `ops.blocks.forward`.
+    """
     module = function.__module__.removeprefix("unrolled.")
     package = module.partition(".")[0]
     try:

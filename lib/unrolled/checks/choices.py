@@ -31,9 +31,9 @@ class Choices:
 
 
 def read(file: Path | None = None) -> Choices:
-    """The choices in this file, by default the library's; none where it is absent.
+    """Return the choices in this file, by default the library's; empty ones if there is no file.
 
-    Raises ValueError, with the file's name, for what is none.
+    Raises ValueError, with the file's name, if it holds no choices.
     """
     file = file or FILE
     if not file.exists():
@@ -60,7 +60,7 @@ def _is(value: Any, kinds: Any) -> bool:
 
 
 def with_variants(declared: Specs, variants: Variants, chosen: Mapping[str, str]) -> dict[str, Spec]:
-    """A lesson's specs with the chosen variants in place of their exercises, under names of their own."""
+    """Return a lesson's specs with the chosen variants in place of their exercises, under names of their own."""
     specs = {}
     for name, spec in declared.items():
         suffix = chosen.get(name)
@@ -69,7 +69,7 @@ def with_variants(declared: Specs, variants: Variants, chosen: Mapping[str, str]
 
 
 def with_thresholds(specs: Specs, thresholds: Mapping[str, float]) -> dict[str, Spec]:
-    """The specs, with these T for their speed parts."""
+    """Return the specs with these thresholds, by the check's name, for their speed parts."""
     return {name: _at_least(spec, thresholds.get(name)) for name, spec in specs.items()}
 
 
@@ -80,7 +80,7 @@ def _at_least(spec: Spec, threshold: float | None) -> Spec:
 
 
 def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: Variants) -> list[str]:
-    """What the choices name that the course does not have, in words."""
+    """Return in words what the choices name that the course does not have, and thresholds that are not positive."""
     found = [f"there is no lesson {name!r}" for name in choices.lessons or () if name not in set(lessons)]
     for exercise, suffix in choices.variants.items():
         known = variants.get(exercise, {})

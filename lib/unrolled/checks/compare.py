@@ -35,10 +35,11 @@ class Mismatch:
 
 
 def mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
-    """None if `got` is right, else what is wrong with it.
+    """Return None if `got` is right, else what is wrong with it.
 
     Arrays must agree in type, shape and dtype, values within `tolerance` times the largest expected magnitude (exact
-    for integers and booleans). A Python number accepts any real number; tuples and lists are compared item by item.
+    for integers and booleans). For a Python float any real number is accepted, for an int any integer, within
+    `tolerance` times the expected one; tuples and lists are compared item by item.
     """
     if isinstance(expected, np.ndarray):
         return _array_mismatch(got, expected, tolerance)
@@ -48,7 +49,7 @@ def mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
 
 
 def agree(got: Any, expected: Any, tolerance: float) -> bool:
-    """Whether two results hold the same values, whatever their types; None agrees with None, else numbers only."""
+    """Return whether two results hold the same values, whatever their types: numbers, or None in both."""
     if expected is None:
         return got is None
     if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)):
@@ -63,16 +64,16 @@ def agree(got: Any, expected: Any, tolerance: float) -> bool:
 
 
 def changed(now: Any, before: Any) -> bool:
-    """Whether data is no longer what it was. Of what is not made of numbers, such as a function, nothing is known."""
+    """Return whether data is no longer what it was; False for what is not made of numbers, such as a function."""
     if as_numbers(before) is None and isinstance(before, (tuple, list)):
         return len(now) != len(before) or any(changed(n, b) for n, b in zip(now, before, strict=True))
     return as_numbers(before) is not None and not agree(now, before, 0.0)
 
 
 def as_numbers(value: Any, most: float = math.inf) -> Array | None:
-    """A number, an array or nested lists of numbers as an array; None for anything else.
+    """Return a number, an array or nested lists of numbers as an array; None for anything else.
 
-    Also for lists that hold more than `most` numbers and lists together.
+    None also for lists that hold more than `most` numbers and lists together.
     """
     if isinstance(value, str) or (isinstance(value, (list, tuple)) and not _holds_numbers(value, most)):
         return None
@@ -295,9 +296,9 @@ def _text(value: Any) -> str:
 
 
 def shortened(value: Any, length: int) -> str:
-    """`str(value)` on one line, cut to `length` characters. Never raises, whatever the value's own __str__ does.
+    """Return `str(value)` on one line, cut to `length` characters. Never raises, whatever the value's __str__ does.
 
-    Of a long list no more is looked at than is shown; large arrays in it are shown by their shapes.
+    No more of a long list is looked at than is shown; large arrays in it are shown by their shapes.
     """
     try:
         text = " ".join(_beginning(value, 50 * length).split())

@@ -1,4 +1,4 @@
-"""Cases on the GPU: inputs are put there, what happened there is judged, results are fetched. All in words.
+"""Cases on the GPU: inputs are put there, what happened there is judged, results are fetched. Findings are in words.
 
 Nothing here runs a learner's code. The simulated GPU of a case is one of its own, in this process or elsewhere.
 """
@@ -45,12 +45,15 @@ COPIES = "float(), int(), .item(), .get(), asnumpy and an `if` copy from the GPU
 
 
 class Stray:
-    """Stands for an array on a GPU that cannot be reached from here."""
+    """A stand-in for an array on a GPU that cannot be reached from here."""
 
 
 @contextmanager
 def connected(machine: Machine | None = None) -> Iterator[device.Module]:
-    """The simulated GPU's module, on this machine for the block; by default on a fresh one in this process."""
+    """Connect the simulated GPU to this machine for the block, and yield its module.
+
+    By default it is a fresh machine in this process.
+    """
     from unrolled import simgpu
 
     if machine is None:
@@ -65,13 +68,13 @@ def connected(machine: Machine | None = None) -> Iterator[device.Module]:
 
 
 def real() -> device.Module | None:
-    """CuPy, where it finds a working GPU."""
+    """Return CuPy if it finds a working GPU, else None."""
     module = device.gpu()
     return None if device.is_simulated(module) else module
 
 
 def ported(function: Function, module: device.Module | None) -> Function | None:
-    """The function, run on the module's GPU, as one of NumPy arrays; None without a module."""
+    """Return the function as one of NumPy arrays that runs on the module's GPU; None without a module."""
     if module is None:
         return None
 
@@ -84,23 +87,23 @@ def ported(function: Function, module: device.Module | None) -> Function | None:
 
 
 def placed(value: Any, module: device.Module) -> Any:
-    """The same with its NumPy arrays on the module's GPU; lists, tuples and dictionaries are new ones."""
+    """Return the value with its NumPy arrays on the module's GPU; lists, tuples and dictionaries are new ones."""
     return _changed(value, lambda leaf: module.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf)
 
 
 def fetched(value: Any) -> Any:
-    """The same with its GPU arrays as NumPy arrays."""
+    """Return the value with its GPU arrays as NumPy arrays."""
     return _changed(value, lambda leaf: device.to_host(leaf) if _on_device(leaf) else leaf)
 
 
 def functions_in(value: Any) -> bool:
-    """Whether there is something to be called in nested lists, tuples and dictionaries."""
+    """Return whether there is something to be called in nested lists, tuples and dictionaries."""
     return any(map(callable, _leaves(value)))
 
 
 @contextmanager
 def traced(module: device.Module) -> Iterator[Trace | None]:
-    """What the simulated GPU does in the block; None for NumPy. It is complete when the block is left."""
+    """Yield the trace of what the simulated GPU does in the block, complete at its end; None for NumPy."""
     if module is np:
         yield None
         return
@@ -109,7 +112,7 @@ def traced(module: device.Module) -> Iterator[Trace | None]:
 
 
 def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
-    """Why a result does not lie where it belongs, or nothing: on the host for NumPy, else on the connected GPU."""
+    """Return why a result does not lie where it belongs (NumPy: the host; else the connected GPU), or nothing."""
     leaves = list(_leaves(got))
     if module is np:
         if any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in leaves):
@@ -126,12 +129,12 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
 
 
 def advice(lines: Sequence[str]) -> tuple[str, ...]:
-    """What helps against an error that comes of a GPU array, from the lines that tell of the error."""
+    """Return what helps against an error caused by a GPU array, found in its lines; nothing for other errors."""
     return next(((helps,) for says, helps in ADVICE.items() if says in lines[0]), ())
 
 
 def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:
-    """What a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
+    """Return what a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
     lines: list[str] = []
     for name, most, events, kinds, helps in (

@@ -28,10 +28,11 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Mistake:
-    """A usual mistake: if the learner's result is the same as its, the check says `says`.
+    """A usual mistake: if the learner's result is the same as the mistake's, the check says `says`.
 
-    The result is that of `function`, or of the exercise's reference where there is none. `given` are arguments that
-    take the place of the case's, by name: values, or functions of the case's own. `result` makes another result of it.
+    The mistake's result is that of `function`, or of the exercise's reference where there is none. `given` are
+    arguments that take the place of the case's, by name: values, or functions of the case's own. `result` makes the
+    mistake's result from that result.
     """
 
     says: str
@@ -63,15 +64,15 @@ def given(says: str, /, function: Function | None = None, **arguments: Any) -> M
 
 
 def result(says: str, change: Function, function: Function | None = None) -> Mistake:
-    """Return the mistake of making `change(result, …)` of the result of the reference, or of `function`."""
+    """Return the mistake of giving `change(result, …)` for the result of the reference, or of `function`."""
     return Mistake(says, function, result=change)
 
 
 def converted(mistake: Mistake, reference: Function, back: Function | None = None, /, **arguments: Function) -> Mistake:
     """Return a mistake in `reference` as a mistake in another function, such as one with its axes in another order.
 
-    `arguments` make those of `reference` of the other's, by name; what it has no parameter for is left out. `back`
-    makes the other's result of that of `reference`.
+    `arguments` compute arguments of `reference` from those of the other function, by name; what `reference` has no
+    parameter for is left out. `back` turns the result of `reference` into that of the other function.
     """
     own = _signature(reference).parameters
 

@@ -87,7 +87,7 @@ class Report:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; pictures stay behind."""
+        """Return the report as plain data for JSON, without what only pictures need."""
         return {
             "check": self.check,
             "version": self.version,
@@ -99,7 +99,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Report:
-        """The inverse of `to_dict`. Raises KeyError or TypeError for data of another form."""
+        """Return the report that `to_dict` wrote. Raises KeyError or TypeError for data of another form."""
         return cls(
             check=data["check"],
             version=data["version"],

@@ -283,7 +283,7 @@ def _agrees(spec: Spec, mistake: Mistake, case: Case, seed: int, result: Any) ->
 
 
 def crash_lines(error: BaseException, function: Function) -> list[str]:
-    """The error and the line of the learner's function that raised it."""
+    """Return the error, and the line of the learner's function that raised it, in words."""
     if isinstance(error, ReportedError):
         return list(error.lines)
     says = shortened(error, TEXT_LIMIT)

@@ -53,9 +53,10 @@ class Draw:
 
 
 def normal(*shape: int, dtype: type = np.float32) -> Draw:
-    """An array of the given shape from the standard normal distribution (float32 unless told otherwise).
+    """Return a draw of an array of this shape from the standard normal distribution (float32 unless told otherwise).
 
-    Where it is timed, evenly from -2 to 2 in steps of 2^-14: a seventh of the time, which was most of a measurement's.
+    Where calls are timed, its values are drawn evenly from -2 to 2 in steps of 2^-14. That takes a seventh of the time,
+    which was most of a measurement's.
     """
 
     def quick(rng: np.random.Generator) -> Any:
@@ -65,22 +66,22 @@ def normal(*shape: int, dtype: type = np.float32) -> Draw:
 
 
 def images(n: int, c: int, h: int, w: int) -> Draw:
-    """A batch of images (N, C, H, W). Normal, not 0..1: a lost sign must show."""
+    """Return a draw of a batch of images (N, C, H, W). Normal, not 0..1: a lost sign must show."""
     return normal(n, c, h, w)
 
 
 def filters(o: int, c: int, kh: int, kw: int) -> Draw:
-    """Convolution weights (O, C, KH, KW)."""
+    """Return a draw of convolution weights (O, C, KH, KW)."""
     return normal(o, c, kh, kw)
 
 
 def vector(n: int) -> Draw:
-    """A vector (N,), for instance a bias."""
+    """Return a draw of a vector (N,), for instance a bias."""
     return normal(n)
 
 
 def sorted_integers(n: int, top: int = 1000) -> Draw:
-    """A sorted list of n Python integers from 0 to top - 1; repeats are likely."""
+    """Return a draw of a sorted list of n Python integers from 0 to top - 1; repeats are likely."""
     return Draw(lambda rng: sorted(rng.integers(0, top, n).tolist()))
 
 
@@ -116,27 +117,27 @@ class Case:
     budget: Budget | None = None
 
     def inputs(self, seed: int) -> Inputs:
-        """The keyword arguments for this seed: new objects each time, so that nobody can spoil them for the next."""
+        """Return the keyword arguments for this seed: new objects each time, so that no call changes another's."""
         return _drawn(self.arguments, self.draw, np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
 
 
 def case(name: str, /, **arguments: Any) -> Case:
-    """A case with these keyword arguments; each may be a value or a `Draw`."""
+    """Return a case with these keyword arguments; each may be a value or a `Draw`."""
     return Case(name, arguments)
 
 
 def random_case(name: str, draw: Callable[[np.random.Generator], Inputs]) -> Case:
-    """A case whose shapes are drawn too: `draw(rng)` returns all keyword arguments."""
+    """Return a case whose shapes are drawn too: `draw(rng)` returns all keyword arguments."""
     return Case(name, {}, draw)
 
 
 def gpu_case(name: str, /, budget: Budget | None = None, **arguments: Any) -> Case:
-    """A case on the GPU: arrays are device arrays, the budget is kept. `budget` cannot be an argument's name."""
+    """Return a case on the GPU: arrays are device arrays, the budget is kept. `budget` cannot be an argument's name."""
     return Case(name, arguments, on_gpu=True, budget=budget)
 
 
 def random_gpu_case(name: str, draw: Callable[[np.random.Generator], Inputs], budget: Budget | None = None) -> Case:
-    """A case on the GPU whose shapes are drawn too. `draw` gives NumPy arrays."""
+    """Return a case on the GPU whose shapes are drawn too. `draw` gives NumPy arrays."""
     return Case(name, {}, draw, on_gpu=True, budget=budget)
 
 
@@ -157,7 +158,7 @@ class Speed:
     gpu: bool = False
 
     def draw_inputs(self, seed: int, count: int = 16) -> list[Inputs]:
-        """`count` fresh sets of keyword arguments."""
+        """Return `count` fresh sets of keyword arguments."""
         rng = np.random.default_rng([seed, zlib.crc32(b"speed")])
         quick = {
             name: Draw(value.quick) if isinstance(value, Draw) and value.quick else value
@@ -179,7 +180,7 @@ class Rung:
     images: int
 
     def draw_inputs(self, seed: int, count: int = 4) -> list[Inputs]:
-        """`count` fresh sets of keyword arguments."""
+        """Return `count` fresh sets of keyword arguments."""
         rng = np.random.default_rng([seed, zlib.crc32(b"rung")])
         return [_drawn(self.inputs, None, rng) for _ in range(count)]
 
@@ -215,7 +216,7 @@ class Spec:
 
     @property
     def total_points(self) -> int:
-        """What the check's cell carries in nbgrader."""
+        """The points that the check's cell carries in nbgrader."""
         return self.points + (self.speed.points if self.speed else 0)
 
 
