@@ -24,7 +24,7 @@ QUIET_EXTRAS = ("dev", "peers")
 
 
 def examine() -> Facts:
-    """Everything there is to tell, ready for JSON. `problems` holds what keeps the course from working."""
+    """Return everything there is to tell, ready for JSON. `problems` holds what keeps the course from working."""
     rows = packages()
     return {
         "unrolled": unrolled.__version__,
@@ -40,13 +40,13 @@ def examine() -> Facts:
 
 
 def cores() -> dict[str, int]:
-    """How many cores the machine has, and how many this process may use."""
+    """Return how many cores the machine has, and how many this process may use."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"machine": os.cpu_count() or 1, "usable": usable or 1}
 
 
 def packages() -> list[Facts]:
-    """Each package that the course names, the version wanted and the one installed; `extra` is None for the core."""
+    """Return each package that the course names, the versions wanted and installed; `extra` is None for the core."""
     from packaging.requirements import Requirement
 
     try:
@@ -67,7 +67,7 @@ def packages() -> list[Facts]:
 
 
 def blas() -> list[Facts]:
-    """The BLAS libraries that are loaded with NumPy and how many threads each uses; empty if none can be seen."""
+    """Return the BLAS libraries loaded with NumPy and how many threads each uses; an empty list if none can be seen."""
     import numpy as np
     import threadpoolctl
 
@@ -77,14 +77,14 @@ def blas() -> list[Facts]:
 
 
 def device() -> Facts:
-    """What `unrolled.device` says of the GPU, or why there is none."""
+    """Return what `unrolled.device` says of the GPU, or why there is none."""
     from unrolled import device
 
     return device.describe()
 
 
 def sandbox() -> Facts:
-    """Whether bubblewrap can shut a program in, which the grader relies on: {"works", "why"} with the reason if not."""
+    """Return {"works", "why"}: whether bubblewrap can isolate a program, as the grader needs, and if not, why."""
     if sys.platform != "linux":
         return {"works": False, "why": "bubblewrap is for Linux; grade on a Linux machine"}
     bwrap = shutil.which("bwrap")
@@ -102,7 +102,7 @@ def sandbox() -> Facts:
 
 
 def data() -> list[Facts]:
-    """The data sets that are ready to use."""
+    """Return the data sets that are ready to use."""
     from unrolled import data
 
     return [
@@ -113,7 +113,7 @@ def data() -> list[Facts]:
 
 
 def table(facts: Facts) -> str:
-    """The facts for a reader."""
+    """Return the facts as text for a reader."""
     python, core = facts["python"], facts["cores"]
     lines = [
         _line("unrolled", facts["unrolled"]),

@@ -12,7 +12,7 @@ class NotACheckoutError(CommandError):
 
 
 def find(start: Path | None = None) -> Path:
-    """The course's folder: the nearest at or above `start` (default: the current one) whose pyproject.toml says so.
+    """Return the course's folder: the nearest at or above `start` (default: here) whose pyproject.toml says so.
 
     Raises NotACheckoutError with what to do about it.
     """

@@ -15,12 +15,12 @@ class CommandError(Exception):
 
 
 def why(error: Exception) -> str:
-    """What went wrong, in words alone: an OSError without its number and its file, which the message names itself."""
+    """Return an error in words: an OSError without its number and its file, which the message itself names."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def write_new(file: Path, content: bytes) -> None:
-    """Write a file that is not there yet. Raises CommandError where it is, or cannot be written."""
+    """Write a file that is not there yet. Raises CommandError where there is one, or it cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("xb") as stream:

@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def table(ladders: list[dict[str, Any]]) -> str:
-    """For each kind of work a line a learner, the fastest first."""
+    """Return a text with a line for each learner, by kind of work, the fastest first."""
     from unrolled.show.gallery import panels
     from unrolled.show.words import seconds, times
 

@@ -73,7 +73,7 @@ def _submit(arguments: argparse.Namespace) -> int:
 
 
 def find(lesson: str) -> Path:
-    """The learner's notebook of a lesson: here, else in the course's work/."""
+    """Return the learner's notebook of a lesson: here, else in the course's work/. Raises CommandError if absent."""
     file = Path(f"{lesson}.ipynb")
     if file.is_file():
         return file
@@ -85,7 +85,7 @@ def find(lesson: str) -> Path:
 
 
 def run(file: Path, timeout: float) -> dict[str, Outcome]:
-    """What each check of the notebook says, in a fresh kernel."""
+    """Run a notebook in a fresh kernel, print its first errors, and return what each check says, by its name."""
     from unrolled.notebook import submission
 
     executed = learner.execute(file, timeout)
@@ -101,7 +101,7 @@ def run(file: Path, timeout: float) -> dict[str, Outcome]:
 
 
 def lost(before: Mapping[str, Outcome], now: Mapping[str, Outcome]) -> list[str]:
-    """A line for each check that passed in the learner's notebook and does not in this run."""
+    """Return a line for each check that passed in the learner's notebook and does not in this run."""
     return [
         f"{name} passed in your notebook and does not here: is the file saved, and does it run from top to bottom?\n"
         for name, outcome in before.items()

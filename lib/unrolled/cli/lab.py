@@ -42,7 +42,7 @@ def copy_lessons(notebooks: Path, work: Path) -> list[str]:
 
 
 def choose(lesson: str, names: list[str]) -> str:
-    """The one of `names` that `lesson` means: its whole name, or its number. Raises CommandError if there is none."""
+    """Return the one of `names` that `lesson` means, by name or number. Raises CommandError if there is none."""
     for name in names:
         number = name.partition("_")[0]
         if lesson == name or (lesson.isdigit() and number.isdigit() and int(lesson) == int(number)):

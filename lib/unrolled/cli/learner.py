@@ -26,7 +26,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def execute(file: Path, timeout: float) -> Executed:
-    """Run a notebook where it lies, in a fresh kernel, with a bar. Raises CommandError if it is none."""
+    """Run a notebook where it lies in a fresh kernel, with a progress bar. Raises CommandError if it cannot be read."""
     from tqdm import tqdm
 
     from unrolled.notebook import cells, run, submission
@@ -49,9 +49,9 @@ def execute(file: Path, timeout: float) -> Executed:
 
 
 def findings(executed: Executed) -> tuple[str, bool]:
-    """What the checks of a notebook found, as text, and whether all of them passed.
+    """Return what the checks of a notebook found, as text, and whether all of them passed.
 
-    A check cell that displayed no verdict has not passed. Errors in other cells are told, but decide nothing.
+    A check cell that displayed no verdict has not passed. Errors in other cells are in the text, but decide nothing.
     """
     blocks, names, failed = [], [], []
     for name, found in executed.reports.items():

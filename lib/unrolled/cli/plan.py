@@ -1,7 +1,7 @@
 """What the lessons say of themselves: titles, minutes, and which exercises are core.
 
-It stands in the text of the notebooks: "Lesson 02, about 90 minutes." at the top, "**Core**, about 8 minutes." below
-the heading of an exercise. Where no notebook is found, or its text says otherwise, it is not known.
+This stands in the text of the notebooks: "Lesson 02, about 90 minutes." at the top, "**Core**, about 8 minutes." below
+the heading of an exercise. Where no notebook is found, or its text has another form, it is not known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson with its exercises; `minutes` is 0 where it is not known. The exercises take a part of them."""
+    """A lesson with its exercises, which take a part of its minutes; `minutes` is 0 where it is not known."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Lesson:
     exercises: tuple[Exercise, ...]
 
     def left(self, passed: Iterable[str]) -> float:
-        """About how many minutes are left, if these exercises passed: reading goes along with them."""
+        """Return about how many minutes are left if these exercises passed, each with its share of the reading."""
         done = set(passed)
         whole = sum(exercise.minutes for exercise in self.exercises)
         todo = sum(exercise.minutes for exercise in self.exercises if exercise.name not in done)
@@ -47,7 +47,10 @@ class Lesson:
 
 
 def read(lessons: Mapping[str, Iterable[str]], folders: Iterable[Path]) -> list[Lesson]:
-    """The lessons (name -> names of exercises), with what FOLDER/NAME/NAME.ipynb or FOLDER/NAME.ipynb say of them."""
+    """Return the lessons, with what FOLDER/NAME/NAME.ipynb or FOLDER/NAME.ipynb say of them.
+
+    `lessons`: name -> names of exercises.
+    """
     places = list(folders)
     plan = []
     for name, exercises in lessons.items():
@@ -57,7 +60,7 @@ def read(lessons: Mapping[str, Iterable[str]], folders: Iterable[Path]) -> list[
 
 
 def parse(name: str, exercises: Iterable[str], prose: str) -> Lesson:
-    """A lesson by the text of its notebook."""
+    """Return a lesson with what the text of its notebook says of it."""
     said = {found[0]: Exercise(found[0], found[1] == "Core", int(found[2])) for found in EXERCISE.findall(prose)}
     title, whole = TITLE.search(prose), WHOLE.search(prose)
     return Lesson(
@@ -69,7 +72,7 @@ def parse(name: str, exercises: Iterable[str], prose: str) -> Lesson:
 
 
 def text(file: Path) -> str:
-    """The text cells of a notebook; "" if there is none."""
+    """Return the text cells of a notebook in one piece; "" if there is none that can be read."""
     try:
         found = cells.parse(file.read_bytes())["cells"]
     except (OSError, ValueError):

@@ -89,7 +89,7 @@ def _write(file: Path, lessons: list[plan.Lesson], kept: Mapping[str, Any], name
 
 
 def progress(lessons: list[plan.Lesson], kept: Entries, every: bool = False) -> str:
-    """A line a lesson, a line an exercise, then what is next, how long all of it takes, and what else there is.
+    """Return a line for each lesson and exercise, then what is next, how long all of it takes, and what else there is.
 
     The exercises of lessons that are not begun are left out, but for the next one's, unless `every` is true.
     """
@@ -114,7 +114,7 @@ def _following(lessons: list[plan.Lesson], done: set[str]) -> tuple[plan.Lesson,
 
 
 def older(lessons: list[str], work: Path) -> list[str]:
-    """A line for each of the learner's notebooks that belongs to another version of the course than the library."""
+    """Return a line for each of the learner's notebooks that is of another version of the course than the library."""
     from unrolled.notebook import submission
 
     lines = []
@@ -140,7 +140,7 @@ def _short(path: Path) -> Path:
 
 
 def passed(kept: Entries) -> set[str]:
-    """The exercises that passed at least once."""
+    """Return the exercises that passed at least once."""
     return {name for name, entry in kept.items() if entry.get("ever_passed")}
 
 
@@ -188,7 +188,7 @@ def _last(kept: Entries) -> list[str]:
 
 
 def clock(minutes: float) -> str:
-    """Minutes in words, to the nearest five from half an hour on."""
+    """Return minutes in words, to the nearest five from half an hour on."""
     rounded = round(minutes) if minutes < 30 else 5 * round(minutes / 5)
     hours, rest = divmod(rounded, 60)
     parts = [f"{hours} h"] if hours else []

@@ -77,7 +77,7 @@ SELF_CHECKED = (
 
 
 def page(lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str, today: datetime.date) -> str:
-    """The record as HTML. `kept` is a journal; lessons with nothing passed are named in a line at the end."""
+    """Return the record as HTML. `kept` is a journal; lessons with nothing passed are named in a line at the end."""
     entries = kept["checks"]
     begun = [lesson for lesson in lessons if any(_passed(entries, one) for one in lesson.exercises)]
     blocks = "".join(_lesson(lesson, kept) for lesson in begun)

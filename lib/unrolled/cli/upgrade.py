@@ -57,7 +57,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def one(mine: Path, released: Path, *, write: bool = True) -> str:
-    """Upgrade one copy; what came of it, in words. Raises OSError, and ValueError for what is no older copy."""
+    """Upgrade one copy and return in words what came of it; if `write` is false, what would come of it.
+
+    Raises OSError, and ValueError for what is no older copy.
+    """
     from unrolled.notebook import cells, upgrade
 
     name = released.stem
@@ -123,7 +126,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def told(name: str, found: Upgrade, kept: Path, passed: set[str]) -> str:
-    """What an upgrade did, for its learner."""
+    """Return what an upgrade did, in words for its learner."""
     lines = [f"{name}: from version {found.before or 'unknown'} to {found.after}; your older copy is {kept}"]
     counts = (
         ("answers moved", found.moved),
