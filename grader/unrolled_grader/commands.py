@@ -90,7 +90,7 @@ def _explain(course: Grading, student: str, lesson: str, check: str) -> int:
     if kept is None:
         raise CommandError(f"nothing is recorded of {record.one_line(student)}, {lesson}, in {course.grades}")
     try:
-        text, sound = explain.explain(kept, check)
+        text, sound = explain.explained(kept, check)
     except explain.UnknownCheckError as error:
         raise CommandError(record.one_line(str(error))) from None
     print(text)

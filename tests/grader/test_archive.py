@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lms_exports import RawName, zipped
 
-from unrolled_grader.receiving.archive import ArchiveError, Limits, Member, members
+from unrolled_grader.receiving.archive import ArchiveError, Member, ZipLimits, members
 
-SMALL = Limits(members=20, member=100_000, total=300_000, small=10_000, ratio=100)
+SMALL = ZipLimits(members=20, member=100_000, total=300_000, small=10_000, ratio=100)
 
 
-def read(data: bytes, limits: Limits = SMALL) -> list[Member]:
+def read(data: bytes, limits: ZipLimits = SMALL) -> list[Member]:
     return list(members(io.BytesIO(data), limits))
 
 
-def only(data: bytes, limits: Limits = SMALL) -> Member:
+def only(data: bytes, limits: ZipLimits = SMALL) -> Member:
     (found,) = read(data, limits)
     return found
 
@@ -81,7 +81,7 @@ def test_of_several_readings_the_likeliest_is_first() -> None:
 
 
 def test_bombs_are_not_unpacked() -> None:
-    assert "50 MB" in only(zipped([("a", bytes(60_000_000))]), Limits()).problem
+    assert "50 MB" in only(zipped([("a", bytes(60_000_000))]), ZipLimits()).problem
     assert "as a zip bomb does" in only(zipped([("a", bytes(90_000))])).problem
     noise = os.urandom(90_000)
     assert [bool(one.problem) for one in read(zipped([(str(number), noise) for number in range(5)]))] == [

@@ -17,8 +17,8 @@ from lms_exports import CLASS, Student, Upload, canvas_name, canvas_zip, moodle_
 from unrolled.notebook import handin
 from unrolled_grader.classroom import roster
 from unrolled_grader.receiving import collect, received
-from unrolled_grader.receiving.archive import Limits
-from unrolled_grader.receiving.collect import Classroom, Report, Row
+from unrolled_grader.receiving.archive import ZipLimits
+from unrolled_grader.receiving.collect import Classroom, Collected, CollectedRow
 
 LESSON, OTHER = "02_convolution", "03_pooling"
 LESSONS = {LESSON: ("im2col",), OTHER: ("max_pool2d",)}
@@ -47,10 +47,10 @@ class Desk:
             os.utime(path, (when, when))
         return path
 
-    def take(self, *files: Path, lesson: str = "") -> Report:
+    def take(self, *files: Path, lesson: str = "") -> Collected:
         return collect.take(self.submitted, files, Classroom(self.people, LESSONS, lesson))
 
-    def take_zip(self, data: bytes, name: str = "export.zip", **more: Any) -> Report:
+    def take_zip(self, data: bytes, name: str = "export.zip", **more: Any) -> Collected:
         return self.take(self.file(name, data), **more)
 
     def placed(self, student: Student, lesson: str = LESSON) -> bytes:
@@ -73,16 +73,16 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def the(report: Report) -> Row:
+def the(report: Collected) -> CollectedRow:
     (row,) = report.rows
     return row
 
 
-def problems(report: Report) -> list[str]:
+def problems(report: Collected) -> list[str]:
     return [row.entry.problem for row in report.rows if row.entry.problem]
 
 
-def outcomes(report: Report) -> list[str]:
+def outcomes(report: Collected) -> list[str]:
     return [row.outcome for row in report.rows]
 
 
@@ -406,7 +406,7 @@ def test_names_on_disk_are_safe(name: str, safe: str) -> None:
 
 
 def test_the_limits_suit_a_class() -> None:
-    assert Limits().total >= 30 * 10_000_000
+    assert ZipLimits().total >= 30 * 10_000_000
 
 
 def test_a_newer_version_that_is_here_too_is_taken(desk: Desk) -> None:

@@ -64,7 +64,7 @@ def test_each_sample_is_placed_opened_and_repaired(name: str, minor: int, root: 
         folder = tmp_path / str(is_right)
         folder.mkdir()
         data = placed(folder, colab_saves.saved(solved, colab_saves.SAMPLES[name], minor=minor)).read_bytes()
-        notebook, _ = repair.repair(opening.opened(data, LESSON, list(SPECS)), given)
+        notebook, _ = repair.repaired(opening.opened(data, LESSON, list(SPECS)), given)
         assert right(notebook) == {"double": is_right, "total": True}
         words = next(cell.source for cell in notebook.cells if grade_id(cell) == "explain_total")
         assert words == "One call."

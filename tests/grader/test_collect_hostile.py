@@ -59,7 +59,7 @@ def test_it_is_set_aside_and_the_rest_goes_on(desk: Desk, name: str, data: bytes
 
 
 def test_damage_that_nobody_thought_of_stops_no_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(item: uploads.Item) -> list[uploads.Piece]:
+    def broken(item: uploads.UploadedFile) -> list[uploads.UploadedNotebook]:
         if ADA.lms_id in item.name:
             raise RecursionError("too deep")
         return pieces(item)

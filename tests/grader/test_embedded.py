@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
-from unrolled_grader.judge.embedded import LIMIT, data_in, embedded
+from unrolled_grader.judge.embedded import LIMIT, data_in, flags
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASED = [*sorted((ROOT / "notebooks").glob("*/*.ipynb")), *sorted((ROOT / "solutions").glob("*/*.ipynb"))]
@@ -71,7 +71,7 @@ DATA = {
 
 @pytest.mark.parametrize("source", DATA.values(), ids=list(DATA))
 def test_data_is_flagged_in_any_form(source):
-    (flag,) = embedded(new_notebook(cells=[new_markdown_cell("Hello"), new_code_cell(source)]))
+    (flag,) = flags(new_notebook(cells=[new_markdown_cell("Hello"), new_code_cell(source)]))
     assert flag.startswith("cell 2 embeds ")
     assert flag.endswith(" KB of data: was something trained or computed elsewhere?")
     assert LIMIT < data_in(source) <= len(source)
@@ -100,13 +100,13 @@ INNOCENT = {
 
 @pytest.mark.parametrize("source", INNOCENT.values(), ids=list(INNOCENT))
 def test_what_people_write_is_no_data(source):
-    assert embedded(new_notebook(cells=[new_code_cell(source)])) == ()
+    assert flags(new_notebook(cells=[new_code_cell(source)])) == ()
 
 
 @pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.parent.name + "/" + path.parent.parent.name)
 def test_our_own_notebooks_stay_far_below_the_limit(path):
     notebook = nbformat.read(path, as_version=4)
-    assert embedded(notebook) == ()
+    assert flags(notebook) == ()
     assert sum(data_in(cell.source) for cell in notebook.cells if cell.cell_type == "code") < LIMIT / 2
 
 
@@ -114,12 +114,12 @@ def test_pictures_and_words_in_markdown_are_no_data():
     words = new_markdown_cell(
         f"![](attachment:picture.png) {BASE64}", attachments={"picture.png": {"image/png": BASE64}}
     )
-    assert embedded(new_notebook(cells=[words, new_raw_cell(BASE64), new_code_cell("x = 1")])) == ()
+    assert flags(new_notebook(cells=[words, new_raw_cell(BASE64), new_code_cell("x = 1")])) == ()
 
 
 def test_each_cell_has_a_line_with_its_size():
     cells = [new_code_cell(f"w = '{'a' * size}'") for size in (31_000, 5, 1_200_000)]
-    assert [flag[: flag.index(":")] for flag in embedded(new_notebook(cells=cells))] == [
+    assert [flag[: flag.index(":")] for flag in flags(new_notebook(cells=cells))] == [
         "cell 1 embeds 31 KB of data",
         "cell 3 embeds 1,200 KB of data",
     ]
@@ -127,9 +127,9 @@ def test_each_cell_has_a_line_with_its_size():
 
 def test_data_cut_into_small_cells_is_flagged_once():
     cells = [new_code_cell(f"w{at} = '{'a' * 9_990}'") for at in range(4)]
-    (flag,) = embedded(new_notebook(cells=cells))
+    (flag,) = flags(new_notebook(cells=cells))
     assert flag.startswith("many cells together embed 40 KB of data")
-    assert embedded(new_notebook(cells=cells[:2])) == ()
+    assert flags(new_notebook(cells=cells[:2])) == ()
 
 
 @settings(deadline=None)  # the machine may pause within any example

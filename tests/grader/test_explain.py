@@ -55,14 +55,14 @@ HONEST = [
 
 @pytest.mark.parametrize("honest", HONEST, ids=lambda kept: kept.scores[1].verdict)
 def test_what_was_measured_bears_an_honest_record_out(honest: Record) -> None:
-    text, sound = explain.explain(honest, "conv2d_gemm")
+    text, sound = explain.explained(honest, "conv2d_gemm")
     assert sound, text
     assert "everything that was measured bears the points out" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
 def test_everything_of_the_check_is_shown_and_nothing_of_others() -> None:
-    text, _ = explain.explain(kept("fail", 0.0, timing(1.0, 16), timing(1.1)), "conv2d_gemm")
+    text, _ = explain.explained(kept("fail", 0.0, timing(1.0, 16), timing(1.1)), "conv2d_gemm")
     for shown in ("11 cases right", "a detail", "4711", "a box", "Python 3", "measurement 2 of 2", "seed 7"):
         assert shown in text
     assert "another detail" not in text
@@ -96,7 +96,7 @@ FORGED: dict[str, tuple[Change, str]] = {
 def test_a_forged_or_damaged_measurement_is_named(change: Change, said: str) -> None:
     forged = timing(1.0)
     change(forged)
-    text, sound = explain.explain(kept("fail", 0.0, forged, timing(1.1)), "conv2d_gemm")
+    text, sound = explain.explained(kept("fail", 0.0, forged, timing(1.1)), "conv2d_gemm")
     assert not sound
     assert said in " ".join(text.split())
     assert "- conv2d_gemm/speed, measurement 1 of 2:" in text
@@ -118,7 +118,7 @@ def test_a_forged_or_damaged_measurement_is_named(change: Change, said: str) -> 
     ids=range(6),
 )
 def test_points_that_nothing_bears_out_are_named(forged: Record, said: str) -> None:
-    text, sound = explain.explain(forged, "conv2d_gemm")
+    text, sound = explain.explained(forged, "conv2d_gemm")
     assert not sound
     assert said in text
 
@@ -126,7 +126,7 @@ def test_points_that_nothing_bears_out_are_named(forged: Record, said: str) -> N
 def test_a_verdict_that_transport_held_back_is_not_forged() -> None:
     held = copy.deepcopy(timing(4.0))
     held.update(outcome="inconclusive", reason="the transport took 3.0% of a block, at most 2% is fair")
-    text, sound = explain.explain(kept("fail", 0.0, *[held] * 4), "conv2d_gemm")
+    text, sound = explain.explained(kept("fail", 0.0, *[held] * 4), "conv2d_gemm")
     assert sound, text
     assert "The transport took 3.0% of a block" in " ".join(text.split())
 
@@ -134,10 +134,10 @@ def test_a_verdict_that_transport_held_back_is_not_forged() -> None:
 def test_text_of_students_stays_text() -> None:
     record_ = kept("missing", 0.0)
     evil = replace(record_.scores[1], detail="\x1b[2J\u202eevil\nline " + "x" * 300)
-    text, _ = explain.explain(replace(record_, scores=(evil,)), "conv2d_gemm")
+    text, _ = explain.explained(replace(record_, scores=(evil,)), "conv2d_gemm")
     assert not any(record.CONTROLS.search(line.replace(" ", "")) for line in text.splitlines())
 
 
 def test_an_unknown_check_is_named_with_those_there_are() -> None:
     with pytest.raises(explain.UnknownCheckError, match="has conv2d_gemm, im2col, not gemm"):
-        explain.explain(HONEST[0], "gemm")
+        explain.explained(HONEST[0], "gemm")

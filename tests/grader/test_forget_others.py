@@ -57,7 +57,7 @@ def test_an_id_that_leads_elsewhere_deletes_nothing(root: Path) -> None:
         with pytest.raises(ValueError, match="expected an id"):
             received.forget(root / "grader" / "received", name)
         with pytest.raises(CommandError, match="nothing was deleted"):
-            forget.forget(Grading.at(root), Person(name))
+            forget.deleted(Grading.at(root), Person(name))
     assert kept.exists()
 
 

@@ -222,7 +222,7 @@ def test_a_speed_is_settled_by_a_pass_or_by_two_fails(outcomes: list[str], settl
 
 def test_a_fail_is_measured_again_in_a_new_worker(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs are real, the outcomes are given: nothing here depends on how fast the machine is."""
-    monkeypatch.setattr(checking, "race", always(1.0))
+    monkeypatch.setattr(checking, "time_against_baseline", always(1.0))
     verdicts = judged(root, GOOD, options=Options())
     speed = verdicts.scores[-1]
     assert (speed.verdict, speed.points, len(speed.timings)) == ("fail", 0.0, 2)
@@ -245,7 +245,7 @@ def left_open(control: float) -> Any:
 def test_a_speed_that_stays_open_earns_its_points_only_where_the_machine_was_the_cause(
     root: Path, monkeypatch: pytest.MonkeyPatch, control: float, verdict: str, points: float
 ) -> None:
-    monkeypatch.setattr(checking, "race", left_open(control))
+    monkeypatch.setattr(checking, "time_against_baseline", left_open(control))
     speed = judged(root, GOOD, options=Options()).scores[-1]
     assert (speed.verdict, speed.points, len(speed.timings)) == (verdict, points, 4)
     assert bool(speed.flag) == (verdict == "inconclusive")
@@ -255,7 +255,7 @@ def test_a_speed_that_stays_open_earns_its_points_only_where_the_machine_was_the
 
 
 def test_a_speed_that_no_memory_allows_is_flagged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "race", always(1e-9))
+    monkeypatch.setattr(checking, "time_against_baseline", always(1e-9))
     speed = judged(root, GOOD, options=Options()).scores[-1]
     assert (speed.verdict, speed.points) == ("pass", 1.0)
     assert "GB/s of inputs and results" in speed.flag

@@ -13,11 +13,11 @@ import pytest
 from waiting import eventually
 
 from unrolled_grader.box import lease as lease_module
-from unrolled_grader.box.lease import Lease, Place, core_sets, divided
+from unrolled_grader.box.lease import Lease, Resource, core_sets, divided
 
 fcntl = pytest.importorskip("fcntl", reason="this system has no file locks")
 SHORT = 0.2  # seconds: long enough for a thread to get as far as it can
-PLACES = [Place("cores-0+2", frozenset({0, 1})), Place("cores-2+2", frozenset({2, 3}))]
+PLACES = [Resource("cores-0+2", frozenset({0, 1})), Resource("cores-2+2", frozenset({2, 3}))]
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def _one_set(monkeypatch: pytest.MonkeyPatch) -> None:
 class Taker(threading.Thread):
     """Takes a lease of its own, as another process would, and says when it has it."""
 
-    def __init__(self, folder: Path, *, alone: bool, places: list[Place] | None = None) -> None:
+    def __init__(self, folder: Path, *, alone: bool, places: list[Resource] | None = None) -> None:
         super().__init__(daemon=True)
         self.folder, self.lease = folder, Lease(folder, places)
         self.alone, self.has_it = alone, threading.Event()
@@ -97,7 +97,7 @@ def test_what_is_timed_in_one_set_does_not_wait_for_another(tmp_path: Path) -> N
 
 
 def test_a_lease_on_something_else_is_one_by_name(tmp_path: Path) -> None:
-    lease, gpu = Lease(tmp_path / "lease", PLACES[:1]), Lease(tmp_path / "lease", [Place("gpu-0")])
+    lease, gpu = Lease(tmp_path / "lease", PLACES[:1]), Lease(tmp_path / "lease", [Resource("gpu-0")])
     lease.take(alone=True)
     gpu.take(alone=True)
     assert gpu.cores() == frozenset()

@@ -17,7 +17,7 @@ from unrolled.timing import BlockTime
 from unrolled.timing.verdict import Block, Pair, Verdict, conclude
 from unrolled_grader.box.transport import Worker
 from unrolled_grader.judge import race as racing
-from unrolled_grader.judge.race import race
+from unrolled_grader.judge.race import time_against_baseline
 
 SPEC = SPECS["total"]
 SEED = 12345
@@ -37,7 +37,7 @@ def raced(worker: Worker, source: str) -> Verdict:
     """The race of `total`, as this source defines it, against a loop. It asks for five times the loop's speed."""
     assert worker.run_cell(source, LIMIT) is None
     assert worker.bind("total", "total")["callable"]
-    return race(worker, SPEC, SEED)
+    return time_against_baseline(worker, SPEC, SEED)
 
 
 @pytest.mark.timed
@@ -354,7 +354,7 @@ def test_time_lost_on_the_students_side_is_a_fail_after_any_number_of_pairs(
     monkeypatch.setattr(racing, "compare_blocks", partial(racing.compare_blocks, clock=clock))
     dawdler: Any = Dawdling(0.01, asleep_from=pairs + 3, asleep=4.0)
     with pytest.raises(UnfairError, match=r"time was lost: its blocks took \d+\.\d s, the baseline's \d\.\d s"):
-        race(dawdler, SPEC, SEED)
+        time_against_baseline(dawdler, SPEC, SEED)
 
 
 @pytest.mark.parametrize(("outside", "fair"), [(0.0, True), (0.2, True), (0.5, False)])

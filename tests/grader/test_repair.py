@@ -62,7 +62,7 @@ def code(source: str, name: str | None = None) -> NotebookNode:
 def repaired(handed: NotebookNode, given: NotebookNode) -> tuple[NotebookNode, list[str]]:
     """The repaired notebook, which is valid and has each cell of the lesson that stands in it once; and the notes."""
     before = copy.deepcopy(handed)
-    nb, notes = repair.repair(handed, given)
+    nb, notes = repair.repaired(handed, given)
     assert handed == before
     nbformat.validate(nb)
     names = [name for cell in nb.cells if (name := grade_id(cell))]

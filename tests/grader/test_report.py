@@ -14,7 +14,7 @@ import simulated
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.results import figures, report
-from unrolled_grader.results.tally import Part, tally
+from unrolled_grader.results.tally import TalliedPart, tallied
 
 EVIL = "<script>alert('x')</script>"
 LESSON = "02_convolution"
@@ -56,7 +56,7 @@ def test_every_picture_has_a_text_alternative() -> None:
 
 
 def test_the_pictures_say_the_figures() -> None:
-    found = tally(CLASS)
+    found = tallied(CLASS)
     assert "1 of 3</span>" in figures.bars(found.verdicts)
     assert "asked 2.5x, 3 measured, from 1.5x to 40x, median 8x" in figures.speedups(found.speeds).alt
     said = figures.histogram(LESSON, found.shares[LESSON]).alt
@@ -123,13 +123,13 @@ def test_an_empty_class_has_a_report() -> None:
 
 
 def test_parts_are_in_the_order_of_lessons_and_checks() -> None:
-    found = tally(simulated.a_class(5, lessons=2))
+    found = tallied(simulated.a_class(5, lessons=2))
     lessons = [part.lesson for part in found.verdicts]
     assert lessons == sorted(lessons)
     first = [part.name for part in found.verdicts if part.lesson.startswith("00")]
     assert first == ["ink", "ink/speed"]
     assert all(speeds.ratios == sorted(speeds.ratios) for speeds in found.speeds.values())
-    assert Part(LESSON, "im2col") not in found.verdicts
+    assert TalliedPart(LESSON, "im2col") not in found.verdicts
 
 
 def heavy_class() -> Iterator[Record]:
@@ -143,9 +143,9 @@ def with_pairs(score: Score) -> tuple[dict[str, Any], ...]:
 
 
 def test_a_large_class_keeps_no_timings() -> None:
-    tally(heavy_class())  # what is loaded once does not count
+    tallied(heavy_class())  # what is loaded once does not count
     tracemalloc.start()
-    found = tally(heavy_class())
+    found = tallied(heavy_class())
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert found.submissions == 600

@@ -12,7 +12,7 @@ from small_course import LESSON, SPECS, answered, hand_in
 from unrolled import cli
 from unrolled_grader.grading import Grading
 from unrolled_grader.results import near_copies, similar_page
-from unrolled_grader.results.near_copies import OPS, SOLUTION, Found, Work, compare, own
+from unrolled_grader.results.near_copies import OPS, SOLUTION, Found, WrittenCode, compare, own
 
 STUB = '''\
 def total(x):
@@ -51,11 +51,11 @@ OTHER = """\
 """
 
 
-def work(who: str, *parts: str) -> Work:
-    return Work(who, tuple((f"exercise{place}", part) for place, part in enumerate(parts)))
+def work(who: str, *parts: str) -> WrittenCode:
+    return WrittenCode(who, tuple((f"exercise{place}", part) for place, part in enumerate(parts)))
 
 
-def found(*works: Work, others: tuple[Work, ...] = ()) -> Found:
+def found(*works: WrittenCode, others: tuple[WrittenCode, ...] = ()) -> Found:
     return compare(LESSON, works, [], others)
 
 
@@ -88,14 +88,14 @@ def test_what_is_in_both_is_marked_and_nothing_else():
 
 
 def test_code_that_breaks_the_comparison_is_set_aside_alone(monkeypatch: pytest.MonkeyPatch):
-    def fragile(work: Work) -> object:
+    def fragile(work: WrittenCode) -> object:
         if work.who == "eve":
             raise RuntimeError("no token")
         return fingerprint(work)
 
     fingerprint = near_copies.fingerprint
     monkeypatch.setattr(near_copies, "fingerprint", fragile)
-    found = compare(LESSON, [Work(who, (("total", LOOP),)) for who in ("ann", "eve", "ben")], [], [])
+    found = compare(LESSON, [WrittenCode(who, (("total", LOOP),)) for who in ("ann", "eve", "ben")], [], [])
     assert [work.who for work in found.works] == ["ann", "ben"]
     assert found.passed_over == (("eve", "its code cannot be read: no token"),)
 

@@ -11,7 +11,7 @@ from unrolled.show.roofline import as_points, kernels_of
 from unrolled.show.scaling import growth_in_words
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import GREEN, ORANGE, RED
-from unrolled.show.timeline import Piece, course_of, reading
+from unrolled.show.timeline import Interval, course_of, reading
 from unrolled.show.waterfall import IN_NONE, TOO_MUCH, levels_of
 
 
@@ -93,7 +93,7 @@ def test_blocking_copies_make_the_clock_honest_so_far() -> None:
     assert reading(course, 0, wait=False) == pytest.approx((1e-5, 1.01e-3))
     clock, true = reading(course, 1, wait=False)
     assert clock == true == pytest.approx(1.11e-3)
-    assert Piece("host", "wait", pytest.approx(2e-5), pytest.approx(1.11e-3), 1) in course.pieces
+    assert Interval("host", "wait", pytest.approx(2e-5), pytest.approx(1.11e-3), 1) in course.pieces
 
 
 def test_a_copy_that_does_not_block_lets_the_host_go_on() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unrolled import ops, show
-from unrolled.show.pooling import Pooling
+from unrolled.show.pooling import PooledImage
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, RED
 
@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_named(arguments: dict[str, Any], message: str) -> 
 
 def test_inputs_are_not_changed() -> None:
     image, values = TIED.copy(), np.ones((2, 2))
-    pooling = Pooling.of(image, 2, None, values)
+    pooling = PooledImage.of(image, 2, None, values)
     pooling.put_back(3)
     show.max_pool2d(image, 2, values=values).still()
     np.testing.assert_array_equal(image, TIED)

@@ -28,7 +28,7 @@ from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
 from unrolled.simgpu.memory import array_of
 from unrolled.simgpu.process import Link
 from unrolled.simgpu.profiles import Profile
-from unrolled_grader.box.lease import Lease, Place
+from unrolled_grader.box.lease import Lease, Resource
 from unrolled_grader.box.process import START_LIMIT, Process
 from unrolled_grader.box.zygote import ZygoteError
 
@@ -55,7 +55,7 @@ def name() -> str | None:
     return device.describe()["gpu"]  # type: ignore[no-any-return]
 
 
-_lease = Lease(places=[Place("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
+_lease = Lease(places=[Resource("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
 
 
 @contextmanager

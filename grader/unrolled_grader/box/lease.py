@@ -27,7 +27,7 @@ CORES = 2
 
 
 @dataclass(frozen=True)
-class Place:
+class Resource:
     """Where one thing can be timed at a time: a set of cores, or anything else that has a name, such as a GPU."""
 
     name: str
@@ -40,11 +40,11 @@ class Lease:
     Not for use by several threads at once, nor by a process and its fork.
     """
 
-    def __init__(self, folder: Path | None = None, places: Sequence[Place] | None = None) -> None:
+    def __init__(self, folder: Path | None = None, places: Sequence[Resource] | None = None) -> None:
         user = os.getuid() if AVAILABLE else 0
         self._folder = folder or Path(tempfile.gettempdir(), f"unrolled-timing-{user}")
         self._places = places
-        self._chosen: tuple[Place, int, int] | None = None
+        self._chosen: tuple[Resource, int, int] | None = None
         self._held = False
 
     def take(self, *, alone: bool = False) -> None:
@@ -85,7 +85,7 @@ class Lease:
         """Return the cores to stay on; empty where the system does not let processes choose."""
         return self._choice()[0].cores if AVAILABLE else frozenset()
 
-    def _choice(self) -> tuple[Place, int, int]:
+    def _choice(self) -> tuple[Resource, int, int]:
         """This process's place for good, with its locks on entry and on use."""
         if self._chosen is None:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -93,7 +93,7 @@ class Lease:
             self._chosen = place, self._open(f"{place.name}.entry"), self._open(f"{place.name}.use")
         return self._chosen
 
-    def _emptiest(self, places: Sequence[Place]) -> Place:
+    def _emptiest(self, places: Sequence[Resource]) -> Resource:
         """The place that the fewest processes have. Each holds a numbered lock there until it ends."""
         if not places:
             raise ValueError("places must name at least one place, got none")
@@ -110,13 +110,13 @@ class Lease:
         return os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def core_sets() -> list[Place]:
+def core_sets() -> list[Resource]:
     """Return this machine's cores in sets of `CORES`, or in as many sets as the variable UNROLLED_CORE_SETS says.
 
     Raises ValueError if the variable is no number from 1 to that of the cores.
     """
     if not hasattr(os, "sched_getaffinity"):
-        return [Place("machine")]
+        return [Resource("machine")]
     cores = sorted(os.sched_getaffinity(0), key=lambda core: (_first_sibling(core), core))
     asked = os.environ.get("UNROLLED_CORE_SETS") or str(max(1, len(cores) // CORES))
     if not asked.isdecimal() or not 1 <= int(asked) <= len(cores):
@@ -124,11 +124,11 @@ def core_sets() -> list[Place]:
     return divided(cores, int(asked))
 
 
-def divided(cores: Sequence[int], sets: int) -> list[Place]:
+def divided(cores: Sequence[int], sets: int) -> list[Resource]:
     """Divide `cores` into as many `sets`: neighbours together, each core in one of them."""
     cuts = [len(cores) * number // sets for number in range(sets + 1)]
     groups = [cores[start:stop] for start, stop in itertools.pairwise(cuts)]
-    return [Place(f"cores-{min(group)}+{len(group)}", frozenset(group)) for group in groups]
+    return [Resource(f"cores-{min(group)}+{len(group)}", frozenset(group)) for group in groups]
 
 
 def _first_sibling(core: int) -> int:

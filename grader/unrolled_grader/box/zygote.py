@@ -69,7 +69,7 @@ class ZygoteError(RuntimeError):
     """No worker could be started: why."""
 
 
-class Line:
+class Connection:
     """A connection to a warm process: whoever has the end of one can have workers forked."""
 
     def __init__(self, end: socket.socket, spare: Sequence[socket.socket] = ()) -> None:
@@ -94,7 +94,7 @@ class Line:
             end.close()
 
 
-class Zygote(Line):
+class Zygote(Connection):
     """A warm process of our own, with so many spare connections. It ends with this process."""
 
     def __init__(self, spare: int = 0) -> None:
@@ -135,7 +135,7 @@ def _rest(end: socket.socket, data: bytes) -> bytes:
     return data
 
 
-_warm: list[Line] = []
+_warm: list[Connection] = []
 _one_at_a_time = threading.Lock()
 
 
@@ -177,7 +177,7 @@ def shared() -> Callable[[], None]:
 
 
 def _use(*ends: socket.socket) -> None:
-    _warm[:] = map(Line, ends)
+    _warm[:] = map(Connection, ends)
 
 
 @atexit.register
@@ -190,7 +190,7 @@ def end() -> None:
 def _forget() -> None:
     """In a fork of the judge: the warm process is its parent's, and answers that one alone."""
     while _warm:
-        Line.close(_warm.pop())
+        Connection.close(_warm.pop())
 
 
 if sys.platform != "win32":

@@ -39,7 +39,7 @@ class UnknownCheckError(ValueError):
     """The record holds nothing of a check: its name, and the names that there are."""
 
 
-def explain(record: Record, check: str) -> tuple[str, bool]:
+def explained(record: Record, check: str) -> tuple[str, bool]:
     """Return the points of `check` in words and numbers, and whether the record agrees. Raises UnknownCheckError."""
     parts = [score for score in record.scores if score.check == check]
     if not parts:

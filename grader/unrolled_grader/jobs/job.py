@@ -162,7 +162,7 @@ def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
     Locked cells have the text that was handed out. nbgrader's sanitize pass gives the same cells, but needs a
     gradebook.
     """
-    nb, notes = repair.repair(handed, released)
+    nb, notes = repair.repaired(handed, released)
     originals = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
     for cell in nb.cells:
         if grade_id(cell) and _is_locked(cell):

@@ -18,7 +18,7 @@ from unrolled_grader.box.transport import Worker, WorkerDiedError
 from unrolled_grader.box.wire import alien
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.outputs import in_sight
-from unrolled_grader.judge.race import derived, race
+from unrolled_grader.judge.race import derived, time_against_baseline
 from unrolled_grader.judge.stand_in import ENDED, StandIn
 
 CACHE_FACTOR = 4.0
@@ -73,7 +73,7 @@ class Checking:
                 if speed.gpu:
                     stack.enter_context(gpu.alone())
                     stack.enter_context(worker.ported())
-                return race(worker, spec, seed, lease.ours.cores())
+                return time_against_baseline(worker, spec, seed, lease.ours.cores())
 
         def measured(function: Any, speed: checks.Speed, seed: int, announce: Any) -> timing.Verdict:
             with _alone():

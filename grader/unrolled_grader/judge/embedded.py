@@ -30,7 +30,7 @@ _IN_COMMENT = re.compile(f"{_WORD}|{_NUMBERS}")
 _LONG_LINE = re.compile(rf"^[^\n]{{{LONG_LINE},}}", re.MULTILINE)
 
 
-def embedded(notebook: NotebookNode) -> tuple[str, ...]:
+def flags(notebook: NotebookNode) -> tuple[str, ...]:
     """Return a line for each code cell that embeds more than LIMIT characters of data; cells are counted from 1.
 
     There is one more where the other cells do so together: a large array can be cut into small ones. Data are strings,

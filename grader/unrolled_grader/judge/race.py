@@ -61,7 +61,7 @@ ALLOWANCE = 0.05
 Inputs = Mapping[str, Any]
 
 
-def race(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
+def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
     """Time the function that `worker` has bound against its baseline, which runs on these cores; return the verdict.
 
     Raises UnfairError, and what `Worker.go` raises.

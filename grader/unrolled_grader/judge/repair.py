@@ -35,7 +35,7 @@ class Note:
         return f"{self.cell}: {self.text}" if self.cell else self.text
 
 
-def repair(handed: NotebookNode, released: NotebookNode) -> tuple[NotebookNode, tuple[Note, ...]]:
+def repaired(handed: NotebookNode, released: NotebookNode) -> tuple[NotebookNode, tuple[Note, ...]]:
     """Return a notebook made from `handed`, with each check and answer cell of `released` once; and what was done.
 
     `handed` is as `opening.opened` gives it and stays as it is.

@@ -21,7 +21,7 @@ from nbformat.v4 import new_output
 from unrolled.checks import Report, Spec
 from unrolled.timing import Verdict
 from unrolled_grader.box import lease, sandbox
-from unrolled_grader.judge.embedded import embedded
+from unrolled_grader.judge import embedded
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.outputs import MARK
 from unrolled_grader.judge.race import derived
@@ -103,7 +103,7 @@ def _judge(submission: Submission, options: Options) -> Verdicts:
         time.monotonic() - started,
         tuple(walk.seed for walk in walks),
         first.held,
-        embedded(submission.notebook),
+        embedded.flags(submission.notebook),
     )
 
 

@@ -45,7 +45,7 @@ class ArchiveError(ValueError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ZipLimits:
     """What is taken of one zip at most. What is larger than `small` must not be packed more than `ratio` times."""
 
     members: int = 10_000
@@ -69,9 +69,9 @@ class Member:
     """Another member has the same name."""
 
 
-def members(file: BinaryIO, limits: Limits | None = None) -> Iterator[Member]:
+def members(file: BinaryIO, limits: ZipLimits | None = None) -> Iterator[Member]:
     """Yield the files in a zip, in its order. Raises ArchiveError if it cannot be read as a whole."""
-    limits = limits or Limits()
+    limits = limits or ZipLimits()
     with _opened(file, limits) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         names = [readings(entry) for entry in entries]
@@ -119,7 +119,7 @@ def time_of(entry: zipfile.ZipInfo) -> datetime | None:
 
 
 @contextmanager
-def _opened(file: BinaryIO, limits: Limits) -> Iterator[zipfile.ZipFile]:
+def _opened(file: BinaryIO, limits: ZipLimits) -> Iterator[zipfile.ZipFile]:
     refuse_no_zip(file, limits)
     try:
         archive = zipfile.ZipFile(file)
@@ -131,7 +131,7 @@ def _opened(file: BinaryIO, limits: Limits) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
-def refuse_no_zip(file: BinaryIO, limits: Limits) -> None:
+def refuse_no_zip(file: BinaryIO, limits: ZipLimits) -> None:
     """Raise ArchiveError for what is no zip, and for a table of contents too long to be read at all."""
     file.seek(0)
     start = file.read(4)
@@ -149,11 +149,11 @@ def refuse_no_zip(file: BinaryIO, limits: Limits) -> None:
         raise ArchiveError(_too_many(count, limits))
 
 
-def _too_many(count: int, limits: Limits) -> str:
+def _too_many(count: int, limits: ZipLimits) -> str:
     return f"the zip holds {count:,} files or more, at most {limits.members:,} are taken"
 
 
-def _unreadable(entry: zipfile.ZipInfo, limits: Limits, left: int) -> str:
+def _unreadable(entry: zipfile.ZipInfo, limits: ZipLimits, left: int) -> str:
     """Why a member is not even opened, or an empty string."""
     if entry.flag_bits & ENCRYPTED_FLAG:
         return "it is encrypted"
@@ -179,7 +179,7 @@ def _unwanted(entry: zipfile.ZipInfo, names: tuple[str, ...]) -> str:
     return ""
 
 
-def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limits: Limits) -> tuple[bytes, str]:
+def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limits: ZipLimits) -> tuple[bytes, str]:
     """A member's bytes, or why they cannot be had. What its header says of its size is not believed."""
     try:
         with archive.open(entry) as stream:

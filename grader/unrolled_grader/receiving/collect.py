@@ -23,17 +23,17 @@ from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.opening import RefusedError
 from unrolled_grader.receiving import lms, uploads
 from unrolled_grader.receiving.lms import UnmatchedError, Upload
-from unrolled_grader.receiving.received import Entry, Received, put
-from unrolled_grader.receiving.uploads import Item, Piece
+from unrolled_grader.receiving.received import Received, ReceivedEntry, put
+from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 
 JOURNAL = "journal.json"
 
 
 @dataclass(frozen=True)
-class Row:
+class CollectedRow:
     """What came of one upload."""
 
-    entry: Entry
+    entry: ReceivedEntry
     outcome: str
     """"newest", "earlier", "the same again", or "set aside"."""
     new: bool
@@ -41,10 +41,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class Collected:
     """What came of a run: a row an upload, what is wrong with the roster, what could not be placed or read."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[CollectedRow, ...]
     problems: tuple[str, ...]
 
     @property
@@ -67,7 +67,7 @@ class Classroom:
     """When a student's lesson is due, as far as course.toml says."""
 
 
-def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
+def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
     """Take in these files and folders for the course with submissions in `submitted`; return what came of each."""
     received = Received(home(submitted))
     problems = [f"roster: {problem}" for problem in room.roster.problems]
@@ -85,8 +85,8 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Report:
         except OSError as error:
             problem = f"{student}, {lesson}: not placed: {error}"
         problems += [problem] if problem else []
-    rows = [Row(entry, outcome(received, entry), seen[entry.id]) for entry in found]
-    return Report(tuple(rows), tuple(problems))
+    rows = [CollectedRow(entry, outcome(received, entry), seen[entry.id]) for entry in found]
+    return Collected(tuple(rows), tuple(problems))
 
 
 def home(submitted: Path) -> Path:
@@ -94,7 +94,7 @@ def home(submitted: Path) -> Path:
     return submitted.parent / "received"
 
 
-def outcome(received: Received, entry: Entry) -> str:
+def outcome(received: Received, entry: ReceivedEntry) -> str:
     """Return what an upload is to its student and lesson: newest, earlier, the same again, or set aside."""
     if entry.problem:
         return "set aside"
@@ -132,13 +132,13 @@ def place(received: Received, submitted: Path, student: str, lesson: str) -> str
     return ""
 
 
-def _earlier_stamps(attempts: Sequence[Entry]) -> set[str]:
+def _earlier_stamps(attempts: Sequence[ReceivedEntry]) -> set[str]:
     """The time stamps of the newest notebook from when it was handed in before, with another in between."""
     newest = attempts[-1]
     return {_stamp(entry) for entry in attempts[:-1] if entry.notebook == newest.notebook} - {_stamp(newest)}
 
 
-def _stamp(entry: Entry) -> str:
+def _stamp(entry: ReceivedEntry) -> str:
     """What timestamp.txt says of it, as nbgrader reads it; empty if its time is not known."""
     return datetime.fromisoformat(entry.when).strftime("%Y-%m-%d %H:%M:%S UTC") if entry.when else ""
 
@@ -184,12 +184,12 @@ def _take_one(received: Received, file: Path, room: Classroom, problems: list[st
                 yield entry.id, news
 
 
-def _fact(entry: Entry) -> tuple[str, ...]:
+def _fact(entry: ReceivedEntry) -> tuple[str, ...]:
     """What must change for an upload to be news."""
     return entry.student, entry.lesson, entry.problem, entry.notebook
 
 
-def _extras(entry: Entry, item: Item, piece: Piece) -> dict[str, bytes]:
+def _extras(entry: ReceivedEntry, item: UploadedFile, piece: UploadedNotebook) -> dict[str, bytes]:
     """The files to keep beside an upload that is not the notebook itself."""
     more = {}
     if not entry.problem and piece.notebook != item.data:
@@ -199,22 +199,25 @@ def _extras(entry: Entry, item: Item, piece: Piece) -> dict[str, bytes]:
     return more
 
 
-def _looked_at(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, Piece]]:
+def _looked_at(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
     """What is known of an upload. One that is damaged in a way that nobody thought of stops no other."""
     try:
         return _entries(item, upload, room)
     except Exception as error:
-        piece = Piece(problem=f"it cannot be read ({type(error).__name__}: {error})")
+        piece = UploadedNotebook(problem=f"it cannot be read ({type(error).__name__}: {error})")
         return [
-            (Entry(_id(item, piece), "", item.name, problem=piece.problem, note=item.note, whole=item.whole), piece)
+            (
+                ReceivedEntry(_id(item, piece), "", item.name, problem=piece.problem, note=item.note, whole=item.whole),
+                piece,
+            )
         ]
 
 
-def _entries(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, Piece]]:
+def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
     """What is known of an upload from itself and the roster: an entry for each notebook in it."""
     found = []
     for piece in uploads.pieces(item):
-        entry = Entry(_id(item, piece), "", item.name, late=upload.late, note=item.note, whole=item.whole)
+        entry = ReceivedEntry(_id(item, piece), "", item.name, late=upload.late, note=item.note, whole=item.whole)
         try:
             entry = replace(entry, student=_student(upload, piece, room).id)
             if lms.NOISE.search(item.name):
@@ -230,14 +233,16 @@ def _entries(item: Item, upload: Upload, room: Classroom) -> list[tuple[Entry, P
     return _without_rivals(found)
 
 
-def _reason(reason: Exception, piece: Piece, item: Item) -> str:
+def _reason(reason: Exception, piece: UploadedNotebook, item: UploadedFile) -> str:
     """Why an upload is set aside: of a file that is no hand-in anyway, that comes before whose it is."""
     if lms.NOISE.search(item.name):
         return "it was left by the system or by Jupyter, not by a person"
     return piece.problem or str(reason)
 
 
-def _without_rivals(found: list[tuple[Entry, Piece]]) -> list[tuple[Entry, Piece]]:
+def _without_rivals(
+    found: list[tuple[ReceivedEntry, UploadedNotebook]],
+) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
     """Set aside what one upload holds two different notebooks of: nobody knows which is meant."""
     lessons = [(entry.lesson, entry.notebook) for entry, _ in found if not entry.problem]
     rivals = {lesson for lesson, notebook in lessons if any(o == lesson and n != notebook for o, n in lessons)}
@@ -249,7 +254,7 @@ def _without_rivals(found: list[tuple[Entry, Piece]]) -> list[tuple[Entry, Piece
     ]
 
 
-def _student(upload: Upload, piece: Piece, room: Classroom) -> Person:
+def _student(upload: Upload, piece: UploadedNotebook, room: Classroom) -> Person:
     """Whose an upload is: the platform's word, else the path's, else the hand-in's own. Raises UnmatchedError.
 
     A hand-in says what its maker typed. It is enough where nobody else says anything, and never against the others.
@@ -301,7 +306,9 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:4])
 
 
-def _timed(entry: Entry, item: Item, upload: Upload, piece: Piece, room: Classroom) -> Entry:
+def _timed(
+    entry: ReceivedEntry, item: UploadedFile, upload: Upload, piece: UploadedNotebook, room: Classroom
+) -> ReceivedEntry:
     """The entry with its time, as far as anything tells it, its digest, and what an instructor should know of both."""
     when, clock = item.when, "file"
     if piece.handed:
@@ -328,14 +335,14 @@ def _timed(entry: Entry, item: Item, upload: Upload, piece: Piece, room: Classro
     )
 
 
-def _compared(received: Received, entry: Entry) -> Entry:
+def _compared(received: Received, entry: ReceivedEntry) -> ReceivedEntry:
     """The entry, with a note if it is what somebody else handed in."""
     others = sorted({other.student for other in received.same_for(entry)}) if entry.student else []
     note = f"the same notebook as {', '.join(others)}" if others else ""
     return replace(entry, note="; ".join(text for text in (entry.note, note) if text))
 
 
-def _id(item: Item, piece: Piece) -> str:
+def _id(item: UploadedFile, piece: UploadedNotebook) -> str:
     """Name a piece by its bytes and its name alone, in whatever zip or folder it came."""
     names = (item.name.split("/", 1)[-1], piece.inner, item.whole)
     seen = hashlib.sha256(item.data)

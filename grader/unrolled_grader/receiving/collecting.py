@@ -14,8 +14,8 @@ from unrolled.cli import CommandError, Subparsers, checkout
 if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.receiving import collect
-    from unrolled_grader.receiving.collect import Report, Row
-    from unrolled_grader.receiving.received import Entry, Received
+    from unrolled_grader.receiving.collect import Collected, CollectedRow
+    from unrolled_grader.receiving.received import Received, ReceivedEntry
 
 ROSTER, TABLE = "roster.csv", "collected.csv"
 COLUMNS = (
@@ -94,7 +94,7 @@ def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> c
     return collect.Classroom(people, lessons, course.choose([lesson])[0] if lesson else "", known, due)
 
 
-def lines(report: Report) -> list[str]:
+def lines(report: Collected) -> list[str]:
     """Return a report in words: what needs a person first, then what to know, then the sum."""
     said = [*report.problems, *(f"set aside: {_why(row.entry)}" for row in aside(report))]
     placed = [row for row in report.rows if not row.entry.problem and (row.new or row.outcome == "newest")]
@@ -109,12 +109,12 @@ def lines(report: Report) -> list[str]:
     return said
 
 
-def _why(entry: Entry) -> str:
+def _why(entry: ReceivedEntry) -> str:
     """Which file is set aside, why, and whose it is, if that is known."""
     return f"{entry.path}: {entry.problem}" + (f" ({entry.student})" if entry.student else "")
 
 
-def missing(report: Report, submitted: Path, room: collect.Classroom) -> list[str]:
+def missing(report: Collected, submitted: Path, room: collect.Classroom) -> list[str]:
     """Return a line for each lesson of this run: how many in the roster have a notebook of it, and who has none."""
     said = []
     for lesson in sorted({row.entry.lesson for row in report.rows if not row.entry.problem}):
@@ -125,7 +125,7 @@ def missing(report: Report, submitted: Path, room: collect.Classroom) -> list[st
     return said
 
 
-def aside(report: Report) -> list[Row]:
+def aside(report: Collected) -> list[CollectedRow]:
     """Return what was set aside and may be somebody's work."""
     from unrolled_grader.receiving import lms
 

@@ -18,13 +18,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from unrolled.notebook import handin
-from unrolled_grader.receiving.uploads import Item
+from unrolled_grader.receiving.uploads import UploadedFile
 
 INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReceivedEntry:
     """A notebook that was taken in, or an upload without a usable one: then `problem` says why it was set aside."""
 
     id: str
@@ -60,24 +60,24 @@ class Received:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ReceivedEntry] = {}
         for line in _lines(root / INDEX):
             entry = _entry(line)
             self.entries[entry.id] = entry
 
-    def attempts(self, student: str, lesson: str) -> list[Entry]:
+    def attempts(self, student: str, lesson: str) -> list[ReceivedEntry]:
         """Return a student's notebooks of a lesson, oldest first.
 
         One that was handed in twice with nothing in between counts as the earlier.
         """
         mine = [entry for entry in self.entries.values() if (entry.student, entry.lesson) == (student, lesson)]
-        found: list[Entry] = []
+        found: list[ReceivedEntry] = []
         for entry in sorted((entry for entry in mine if not entry.problem), key=lambda entry: entry.order):
             if not found or entry.notebook != found[-1].notebook:
                 found.append(entry)
         return found
 
-    def keep(self, entry: Entry, item: Item, more: dict[str, bytes]) -> None:
+    def keep(self, entry: ReceivedEntry, item: UploadedFile, more: dict[str, bytes]) -> None:
         """Keep an upload under a safe form of its name, and files made from it beside it; note it in the index."""
         place = f"{STUDENTS}/{entry.student}/{entry.lesson}" if not entry.problem else SET_ASIDE
         kept = f"{place}/{(entry.whole or entry.id)[:16]}"
@@ -93,7 +93,7 @@ class Received:
             put(folder / extra, data)
         self.note(replace(entry, kept=kept))
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: ReceivedEntry) -> None:
         """Append an entry to the index."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / INDEX).open("a+b") as stream:
@@ -102,7 +102,7 @@ class Received:
             stream.write(("" if whole else "\n").encode() + line.encode("utf-8", "replace"))
         self.entries[entry.id] = entry
 
-    def same_for(self, entry: Entry) -> list[Entry]:
+    def same_for(self, entry: ReceivedEntry) -> list[ReceivedEntry]:
         """Return what other students handed in that is the same notebook or the same hand-in."""
         return [
             other
@@ -111,7 +111,7 @@ class Received:
             and ((entry.notebook and other.notebook == entry.notebook) or (entry.nonce and other.nonce == entry.nonce))
         ]
 
-    def folder(self, entry: Entry) -> Path:
+    def folder(self, entry: ReceivedEntry) -> Path:
         return self.root / entry.kept
 
 
@@ -184,14 +184,14 @@ def _lines(file: Path) -> list[dict[str, object]]:
     return found
 
 
-def _entry(line: dict[str, object]) -> Entry:
+def _entry(line: dict[str, object]) -> ReceivedEntry:
     """What a line says; a value of another kind than it should be, or a folder elsewhere, counts as not said."""
-    blank = Entry("", "", "")
-    kinds = {field.name: type(getattr(blank, field.name)) for field in fields(Entry) if field.name != "order"}
+    blank = ReceivedEntry("", "", "")
+    kinds = {field.name: type(getattr(blank, field.name)) for field in fields(ReceivedEntry) if field.name != "order"}
     values = {name: line[name] for name, kind in kinds.items() if isinstance(line.get(name), kind)}
     order = line.get("order")
     if isinstance(order, list) and all(isinstance(number, int | float) for number in order):
         values["order"] = tuple(order)
     if str(values.get("kept", "")).split("/")[0] not in (STUDENTS, SET_ASIDE) or ".." in str(values["kept"]).split("/"):
         values["kept"] = ""
-    return Entry(**values)  # type: ignore[arg-type]
+    return ReceivedEntry(**values)  # type: ignore[arg-type]

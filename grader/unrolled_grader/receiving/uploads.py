@@ -18,14 +18,14 @@ from pathlib import Path
 from unrolled.notebook import handin
 from unrolled_grader.receiving import archive, lms
 
-OF_A_STUDENT = archive.Limits(members=1000, total=100_000_000)
+OF_A_STUDENT = archive.ZipLimits(members=1000, total=100_000_000)
 """What is taken of a zip inside a zip."""
 LARGEST = 50_000_000
 """Bytes of a file in a folder that is read."""
 
 
 @dataclass(frozen=True)
-class Item:
+class UploadedFile:
     """One upload. `names` are the readings of its path, which begins with the name of what was given."""
 
     names: tuple[str, ...]
@@ -43,7 +43,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Piece:
+class UploadedNotebook:
     """A notebook in an upload, or why there is none. `inner` is its path in a student's own zip."""
 
     notebook: bytes = b""
@@ -52,7 +52,7 @@ class Piece:
     inner: str = ""
 
 
-def items(path: Path) -> Iterator[Item]:
+def items(path: Path) -> Iterator[UploadedFile]:
     """Yield the uploads in a file or folder. Only a file that cannot be read at all raises (OSError)."""
     if path.is_dir():
         for file in sorted(file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()):
@@ -65,33 +65,33 @@ def items(path: Path) -> Iterator[Item]:
     yield _read(path, _as_given(path), when)
 
 
-def pieces(item: Item) -> list[Piece]:
+def pieces(item: UploadedFile) -> list[UploadedNotebook]:
     """Return the notebooks in an upload; never empty, as a piece may say why there is no notebook."""
     if item.problem:
-        return [Piece(problem=item.problem)]
+        return [UploadedNotebook(problem=item.problem)]
     if _is_hand_in(io.BytesIO(item.data)):
         return [_handed(item.data)]
     if _is_zip(item.name, item.data[:4]):
         return _in_students_zip(item.data)
     if item.name.lower().endswith(".ipynb"):
-        return [Piece(item.data)]
-    return [Piece(problem="it is no notebook")]
+        return [UploadedNotebook(item.data)]
+    return [UploadedNotebook(problem="it is no notebook")]
 
 
-def _in_zip(path: Path, when: datetime) -> Iterator[Item]:
+def _in_zip(path: Path, when: datetime) -> Iterator[UploadedFile]:
     prefix = path.name
     try:
         with path.open("rb") as file:
             for member in archive.members(file):
                 names = tuple(f"{prefix}/{name}" for name in member.names)
                 note = "its name stands twice in the zip" if member.twice else ""
-                item = Item(names, member.data, member.when or when, member.problem, note=note)
+                item = UploadedFile(names, member.data, member.when or when, member.problem, note=note)
                 yield _kept_whole(item, path) if member.problem and not member.data else item
     except archive.ArchiveError as error:
-        yield _kept_whole(Item((_as_given(path),), when=when, problem=str(error)), path)
+        yield _kept_whole(UploadedFile((_as_given(path),), when=when, problem=str(error)), path)
 
 
-def _kept_whole(item: Item, path: Path) -> Item:
+def _kept_whole(item: UploadedFile, path: Path) -> UploadedFile:
     with path.open("rb") as stream:
         digest = hashlib.sha256()
         while chunk := stream.read(1 << 20):
@@ -99,25 +99,25 @@ def _kept_whole(item: Item, path: Path) -> Item:
     return replace(item, outer=path, whole=digest.hexdigest())
 
 
-def _in_folder(file: Path, name: str) -> Item:
+def _in_folder(file: Path, name: str) -> UploadedFile:
     if file.is_symlink():
-        return Item((name,), os.fsencode(os.readlink(file)), problem="it is a link, not a file")
+        return UploadedFile((name,), os.fsencode(os.readlink(file)), problem="it is a link, not a file")
     if not file.is_file():
-        return Item((name,), problem="it is a device or pipe, not a file")
+        return UploadedFile((name,), problem="it is a device or pipe, not a file")
     return _read(file, name, datetime.fromtimestamp(file.stat().st_mtime, timezone.utc))
 
 
-def _read(file: Path, name: str, when: datetime) -> Item:
+def _read(file: Path, name: str, when: datetime) -> UploadedFile:
     if (size := file.stat().st_size) > LARGEST:
         problem = f"it has {size / 1e6:,.0f} MB, at most {LARGEST / 1e6:.0f} MB are taken"
-        return _kept_whole(Item((name,), when=when, problem=problem), file)
+        return _kept_whole(UploadedFile((name,), when=when, problem=problem), file)
     try:
-        return Item((name,), file.read_bytes(), when)
+        return UploadedFile((name,), file.read_bytes(), when)
     except OSError as error:
-        return Item((name,), when=when, problem=f"it cannot be read: {error.strerror}")
+        return UploadedFile((name,), when=when, problem=f"it cannot be read: {error.strerror}")
 
 
-def _in_students_zip(data: bytes) -> list[Piece]:
+def _in_students_zip(data: bytes) -> list[UploadedNotebook]:
     """The notebooks in a zip inside a zip; a zip inside that is not opened, unless it is a hand-in."""
     found = []
     try:
@@ -126,24 +126,24 @@ def _in_students_zip(data: bytes) -> list[Piece]:
             if lms.NOISE.search(name):
                 continue
             if member.problem:
-                found.append(Piece(problem=f"{name}: {member.problem}", inner=name))
+                found.append(UploadedNotebook(problem=f"{name}: {member.problem}", inner=name))
             elif _is_hand_in(io.BytesIO(member.data)):
                 found.append(_handed(member.data, name))
             elif _is_zip(name, member.data[:4]):
-                found.append(Piece(problem=f"{name}: a zip in a zip in a zip is not opened", inner=name))
+                found.append(UploadedNotebook(problem=f"{name}: a zip in a zip in a zip is not opened", inner=name))
             elif name.lower().endswith(".ipynb"):
-                found.append(Piece(member.data, inner=name))
+                found.append(UploadedNotebook(member.data, inner=name))
     except archive.ArchiveError as error:
-        return [Piece(problem=str(error))]
-    return found or [Piece(problem="it is a zip without a notebook")]
+        return [UploadedNotebook(problem=str(error))]
+    return found or [UploadedNotebook(problem="it is a zip without a notebook")]
 
 
-def _handed(data: bytes, inner: str = "") -> Piece:
+def _handed(data: bytes, inner: str = "") -> UploadedNotebook:
     try:
         read = handin.read(data)
     except ValueError as error:
-        return Piece(problem=f"the hand-in is damaged: {error}", inner=inner)
-    return Piece(read.notebook, read, inner=inner)
+        return UploadedNotebook(problem=f"the hand-in is damaged: {error}", inner=inner)
+    return UploadedNotebook(read.notebook, read, inner=inner)
 
 
 def _is_zip(name: str, start: bytes) -> bool:

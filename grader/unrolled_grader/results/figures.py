@@ -28,7 +28,7 @@ from unrolled.show.style import (
     tint,
 )
 from unrolled_grader.judge.evidence import VERDICTS
-from unrolled_grader.results.tally import Part, Speeds
+from unrolled_grader.results.tally import Speeds, TalliedPart
 
 BINS = 10
 COLOURS = {
@@ -83,7 +83,7 @@ def histogram(lesson: str, shares: Sequence[float]) -> Picture:
     )
 
 
-def bars(verdicts: Mapping[Part, Counter[str]]) -> str:
+def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:
     """Return a bar a part in HTML: its verdicts side by side, with the number that passed in words."""
     lines: list[str] = []
     lesson = None
@@ -118,7 +118,7 @@ def _segments(counts: Counter[str]) -> Iterator[str]:
 
 
 @styled()
-def speedups(found: Mapping[Part, Speeds]) -> Picture:
+def speedups(found: Mapping[TalliedPart, Speeds]) -> Picture:
     """Draw a row a check: a mark a student on a log scale, and a line at the factor that is asked for."""
     figure = new_figure(0.8 + 0.62 * len(found), 8.6, layout="constrained")
     ax = figure.subplots()

@@ -40,7 +40,7 @@ REMARKS = ("reason", "note", "remark", "remarks", "comment", "comments", "proble
 """The columns in which a row of somebody else may name the student."""
 
 
-def forget(course: Course, person: Person, roster: Path | None = None) -> list[str]:
+def deleted(course: Course, person: Person, roster: Path | None = None) -> list[str]:
     """Delete all that is known to be this student's. Return what was deleted, in words.
 
     `roster` is one that has another name than roster.csv; outside of the course's folder it stays as it is. Other

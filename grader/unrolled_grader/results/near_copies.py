@@ -40,7 +40,7 @@ OPS, SOLUTION = "unrolled.ops", "the course's solution"
 
 
 @dataclass(frozen=True)
-class Work:
+class WrittenCode:
     """The answers of one student to a lesson, or those of the library or the solution. Equal only to itself."""
 
     who: str
@@ -61,7 +61,7 @@ class Work:
 class Side:
     """One of two works that were compared: how much of it is in the other, and where."""
 
-    work: Work
+    work: WrittenCode
     share: float
     passages: tuple[tuple[int, int], ...]
     """Begin and end of what is in both, in the work's text."""
@@ -70,7 +70,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ComparedPair:
     """Two works that were compared."""
 
     first: Side
@@ -92,9 +92,9 @@ class Found:
     """What was found in a lesson; pairs and references by falling score."""
 
     lesson: str
-    works: tuple[Work, ...]
-    pairs: tuple[Pair, ...]
-    references: tuple[Pair, ...]
+    works: tuple[WrittenCode, ...]
+    pairs: tuple[ComparedPair, ...]
+    references: tuple[ComparedPair, ...]
     """Each student's work beside the library's answers and beside the solution; the score is the student's share."""
     passed_over: tuple[tuple[str, str], ...]
     """Students who are not compared, and why."""
@@ -110,7 +110,7 @@ def of_class(course: Course, lesson: str) -> Found:
     return compare(lesson, *works(course, lesson), references(course, lesson))
 
 
-def works(course: Course, lesson: str) -> tuple[list[Work], list[tuple[str, str]]]:
+def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[str, str]]]:
     """Return the students' answers to a lesson, and who is passed over with the reason. Nothing handed in raises."""
     from unrolled import checks
     from unrolled.notebook import cells
@@ -132,7 +132,7 @@ def works(course: Course, lesson: str) -> tuple[list[Work], list[tuple[str, str]
     return found, passed_over
 
 
-def references(course: Course, lesson: str) -> list[Work]:
+def references(course: Course, lesson: str) -> list[WrittenCode]:
     """Return the library's answers to a lesson, and the course's solution."""
     from unrolled import checks
     from unrolled.notebook import cells
@@ -142,10 +142,10 @@ def references(course: Course, lesson: str) -> list[Work]:
     released = cells.read(gradebook.released_file(course.directory, lesson))
     file = Path(course.directory.root, course.directory.source_directory, lesson, f"{lesson}.ipynb")
     solution = written(SOLUTION, cells.read(file), released, specs)
-    return [Work(OPS, tuple((name, source_of(spec)) for name, spec in specs.items())), solution]
+    return [WrittenCode(OPS, tuple((name, source_of(spec)) for name, spec in specs.items())), solution]
 
 
-def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> Work:
+def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> WrittenCode:
     """Return what stands in the cells of these exercises, without what was handed out."""
     from unrolled.notebook.cells import grade_id
 
@@ -156,7 +156,7 @@ def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[
         part = own(here.get(name, ""), given.get(name, ""))[:room]
         room -= len(part)
         parts.append((name, part))
-    return Work(who, tuple(parts))
+    return WrittenCode(who, tuple(parts))
 
 
 def own(source: str, released: str) -> str:
@@ -199,7 +199,7 @@ def source_of(spec: Spec) -> str:
 
 
 def compare(
-    lesson: str, found: Iterable[Work], passed_over: Iterable[tuple[str, str]], others: Iterable[Work]
+    lesson: str, found: Iterable[WrittenCode], passed_over: Iterable[tuple[str, str]], others: Iterable[WrittenCode]
 ) -> Found:
     """Compare every student's work with all others and with the references; answers that are too short are left out."""
     prints, broken = [], []
@@ -224,7 +224,7 @@ def compare(
     )
 
 
-def fingerprint(work: Work) -> Any:
+def fingerprint(work: WrittenCode) -> Any:
     """Return copydetect's fingerprint of a work, read as Python.
 
     Triple quotes that are never closed are taken out: they would hide all below them.
@@ -243,16 +243,16 @@ def _closed(part: str) -> str:
     return part.replace(quotes[0], "   ").replace(quotes[1], "   ")
 
 
-def pair(first: Work, first_marks: Any, second: Work, second_marks: Any) -> Pair:
+def pair(first: WrittenCode, first_marks: Any, second: WrittenCode, second_marks: Any) -> ComparedPair:
     """Compare two works by their fingerprints, and return the pair."""
     from copydetect import compare_files
 
     _, shares, slices = compare_files(first_marks, second_marks)
     sides = zip((first, second), (second, first), shares, slices, strict=True)
-    return Pair(*(_side(work, other, share, places) for work, other, share, places in sides))
+    return ComparedPair(*(_side(work, other, share, places) for work, other, share, places in sides))
 
 
-def _side(work: Work, other: Work, share: float, slices: Any) -> Side:
+def _side(work: WrittenCode, other: WrittenCode, share: float, slices: Any) -> Side:
     end = len(work.text)
     places = zip(*slices.tolist(), strict=True) if len(slices) else ()
     passages = tuple((int(begin), min(int(stop), end)) for begin, stop in places if begin < end)
@@ -260,7 +260,7 @@ def _side(work: Work, other: Work, share: float, slices: Any) -> Side:
     return Side(work, min(float(share), 1.0), passages, same.total())
 
 
-def marked(side: Side, other: Work) -> Iterator[tuple[str, list[tuple[bool, list[tuple[bool, str]]]]]]:
+def marked(side: Side, other: WrittenCode) -> Iterator[tuple[str, list[tuple[bool, list[tuple[bool, str]]]]]]:
     """Yield each exercise of a side with its lines, each in pieces.
 
     A line comes with whether it is in the other work to the letter, a piece with whether it is in both.
@@ -287,9 +287,9 @@ def _pieces(line: str, inside: bytes) -> Iterator[tuple[bool, str]]:
             begin = place
 
 
-def by_student(references: Iterable[Pair]) -> Mapping[str, Mapping[str, Pair]]:
+def by_student(references: Iterable[ComparedPair]) -> Mapping[str, Mapping[str, ComparedPair]]:
     """Return the comparisons with references: student -> reference -> pair, in the order in which they are given."""
-    found: dict[str, dict[str, Pair]] = {}
+    found: dict[str, dict[str, ComparedPair]] = {}
     for compared in references:
         found.setdefault(compared.first.work.who, {})[compared.second.work.who] = compared
     return found

@@ -65,7 +65,7 @@ def _forget(arguments: argparse.Namespace) -> int:
         (name,) = pseudonyms.names(pseudonyms.key(course.grades), [person.id]).values()
         print(f"In pseudonymous exports this student is {name}.")
     try:
-        for what in forget.forget(course, person, arguments.roster):
+        for what in forget.deleted(course, person, arguments.roster):
             print(f"deleted  {what}")
     except (record.RecordError, OSError, sqlite3.Error) as error:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error

@@ -26,7 +26,7 @@ WAITING = ("waits", "unanswered")
 """Verdicts after which a person's points are the first, not a change."""
 
 
-class Part(NamedTuple):
+class Standing(NamedTuple):
     """What stands for a part of a submission."""
 
     points: float
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     specs: str
 
 
-Parts = dict[str, Part]
+Parts = dict[str, Standing]
 
 
 def note(
@@ -53,7 +53,7 @@ def note(
         for student, lesson, part, *stood in table.execute(
             "SELECT student, lesson, part, points, verdict, digest, specs FROM standing"
         ):
-            before.setdefault((student, lesson), {})[part] = Part(*stood)
+            before.setdefault((student, lesson), {})[part] = Standing(*stood)
         for kept in records:
             who, after = (kept.student, kept.lesson), parts(kept)
             stood = before.get(who, {})
@@ -70,7 +70,7 @@ def note(
 
 def parts(kept: Record) -> Parts:
     """Return what stands for each part of a submission, from its record."""
-    return {score.part: Part(score.points, score.verdict, kept.digest, kept.key.specs) for score in kept.scores}
+    return {score.part: Standing(score.points, score.verdict, kept.digest, kept.key.specs) for score in kept.scores}
 
 
 def differences(before: Parts, after: Parts, reason: str, *, forced: bool) -> Iterator[tuple[str, str, str, str]]:
@@ -80,7 +80,7 @@ def differences(before: Parts, after: Parts, reason: str, *, forced: bool) -> It
     """
     if not before:
         return
-    nothing = Part(0.0, "", "", "")
+    nothing = Standing(0.0, "", "", "")
     silent = True
     for name in dict.fromkeys([*before, *after]):
         was, now = before.get(name, nothing), after.get(name, nothing)
@@ -93,7 +93,7 @@ def differences(before: Parts, after: Parts, reason: str, *, forced: bool) -> It
         yield "all", total[0], total[1], reason or "graded again"
 
 
-def _reason(name: str, was: Part, now: Part, given: str) -> str:
+def _reason(name: str, was: Standing, now: Standing, given: str) -> str:
     """Why the points of a part changed. That deferred points were completed is said whatever else is."""
     if was.verdict == "deferred" and now.verdict != "deferred":
         return COMPLETED

@@ -16,7 +16,7 @@ from unrolled_grader.jobs import record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.results import figures
 from unrolled_grader.results.inert import document
-from unrolled_grader.results.tally import Item, Tally, tally
+from unrolled_grader.results.tally import Notice, Tally, tallied
 
 STYLE = """
 body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 900px;
@@ -66,7 +66,7 @@ def write(grades: Path, records: Iterable[Record]) -> Path:
 
 def page(records: Iterable[Record]) -> str:
     """Return the report as one HTML document."""
-    found = tally(records)
+    found = tallied(records)
     body = "".join(_sections(found)) if found.submissions else "<p>Nothing has been graded yet.</p>"
     return document("Class report", STYLE + figures.BAR_STYLE, f"{_stamp(found)}<h1>Class report</h1>{body}")
 
@@ -160,7 +160,7 @@ def _reasons(found: Tally) -> Iterator[str]:
         yield f"<h2>Repaired</h2><details>{about}{_items(found.repaired)}</details>"
 
 
-def _items(items: Mapping[Item, Sequence[str]]) -> str:
+def _items(items: Mapping[Notice, Sequence[str]]) -> str:
     rows = "".join(
         f'<tr><td><span class="quiet">{_text(lesson)}</span><br>{_text(what)}</td><td>{_text(why)}</td>'
         f"<td>{_names(students)}</td></tr>"

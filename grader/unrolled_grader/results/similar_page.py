@@ -16,7 +16,17 @@ from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, styled
 from unrolled_grader.jobs.record import one_line, replace_file
 from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.results.inert import document
-from unrolled_grader.results.near_copies import OPS, PASSAGE, SOLUTION, TOP, Found, Pair, Side, by_student, marked
+from unrolled_grader.results.near_copies import (
+    OPS,
+    PASSAGE,
+    SOLUTION,
+    TOP,
+    ComparedPair,
+    Found,
+    Side,
+    by_student,
+    marked,
+)
 
 SHOWN = 15
 """Pairs in the picture."""
@@ -77,7 +87,7 @@ def lesson_page(found: Found, links: dict[int, str]) -> str:
     return document(title, STYLE, f"<h1>{html.escape(title)}</h1>{body}")
 
 
-def pair_page(found: Found, pair: Pair) -> str:
+def pair_page(found: Found, pair: ComparedPair) -> str:
     """Return the page with two works side by side, exercise by exercise."""
     first, second = pair.first, pair.second
     heads = "".join(f"<h2>{_text(side.work.who)}</h2>" for side in (first, second))
@@ -131,7 +141,7 @@ def _meaning(found: Found) -> str:
     )
 
 
-def _pairs(pairs: Sequence[Pair], links: dict[int, str]) -> str:
+def _pairs(pairs: Sequence[ComparedPair], links: dict[int, str]) -> str:
     rows = [
         [
             str(number),
@@ -161,7 +171,7 @@ def _near(found: Found, links: dict[int, str]) -> str:
     )
 
 
-def _both(nearest: Mapping[str, Pair]) -> Iterable[Pair]:
+def _both(nearest: Mapping[str, ComparedPair]) -> Iterable[ComparedPair]:
     return (nearest[name] for name in (OPS, SOLUTION) if name in nearest)
 
 

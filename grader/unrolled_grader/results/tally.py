@@ -16,14 +16,14 @@ NO_SANDBOX = "NONE"
 """How a record's `sandbox` begins if nothing held the code."""
 
 
-class Part(NamedTuple):
+class TalliedPart(NamedTuple):
     """A scored part of a lesson; `name` is "conv2d_gemm" or "conv2d_gemm/speed"."""
 
     lesson: str
     name: str
 
 
-class Item(NamedTuple):
+class Notice(NamedTuple):
     """Something that a person should know; the same for several students stands once."""
 
     lesson: str
@@ -46,16 +46,16 @@ class Tally:
     students: set[str] = field(default_factory=set)
     shares: dict[str, list[float]] = field(default_factory=dict)
     """Points / possible points of each submission, by lesson."""
-    verdicts: dict[Part, Counter[str]] = field(default_factory=dict)
-    speeds: dict[Part, Speeds] = field(default_factory=dict)
+    verdicts: dict[TalliedPart, Counter[str]] = field(default_factory=dict)
+    speeds: dict[TalliedPart, Speeds] = field(default_factory=dict)
     """The last measured factor of each student; unmeasured ones are left out."""
-    look: dict[Item, list[str]] = field(default_factory=dict)
+    look: dict[Notice, list[str]] = field(default_factory=dict)
     """Students by what a person should look at."""
-    deferred: dict[Item, list[str]] = field(default_factory=dict)
-    repaired: dict[Item, list[str]] = field(default_factory=dict)
-    words: dict[Part, Counter[str]] = field(default_factory=dict)
+    deferred: dict[Notice, list[str]] = field(default_factory=dict)
+    repaired: dict[Notice, list[str]] = field(default_factory=dict)
+    words: dict[TalliedPart, Counter[str]] = field(default_factory=dict)
     """How the answers in words stand: marked, waits, unanswered."""
-    late: dict[Item, list[str]] = field(default_factory=dict)
+    late: dict[Notice, list[str]] = field(default_factory=dict)
     seconds: list[tuple[float, str, str]] = field(default_factory=list)
     """Seconds of the judge, student, lesson."""
     machines: Counter[str] = field(default_factory=Counter)
@@ -82,7 +82,7 @@ class Tally:
         return heapq.nlargest(SLOWEST, self.seconds)
 
 
-def tally(records: Iterable[Record]) -> Tally:
+def tallied(records: Iterable[Record]) -> Tally:
     """Gather what the report needs of a class. Each record is read once and not kept."""
     found = Tally()
     for kept in records:
@@ -113,10 +113,10 @@ def _add_score(found: Tally, kept: Record, score: Score) -> None:
     if score.verdict not in VERDICTS:
         _add_persons(found, kept, score)
         return
-    found.verdicts.setdefault(Part(kept.lesson, score.part), Counter())[score.verdict] += 1
+    found.verdicts.setdefault(TalliedPart(kept.lesson, score.part), Counter())[score.verdict] += 1
     ratio = score.timings[-1]["ratio"] if score.timings else None
     if ratio is not None and ratio > 0:
-        speeds = found.speeds.setdefault(Part(kept.lesson, score.check), Speeds(score.timings[-1]["at_least"]))
+        speeds = found.speeds.setdefault(TalliedPart(kept.lesson, score.check), Speeds(score.timings[-1]["at_least"]))
         speeds.ratios.append(float(ratio))
     if kept.problem:
         return
@@ -131,13 +131,13 @@ def _add_persons(found: Tally, kept: Record, score: Score) -> None:
     if score.verdict == "late":
         _add(found.late, kept, "late", score.detail)
     elif score.max_points:
-        found.words.setdefault(Part(kept.lesson, score.part), Counter())[score.verdict] += 1
+        found.words.setdefault(TalliedPart(kept.lesson, score.part), Counter())[score.verdict] += 1
     else:
         _add(found.look, kept, score.part, score.detail)
 
 
-def _add(items: dict[Item, list[str]], kept: Record, what: str, why: str) -> None:
-    items.setdefault(Item(kept.lesson, what, why), []).append(kept.student)
+def _add(items: dict[Notice, list[str]], kept: Record, what: str, why: str) -> None:
+    items.setdefault(Notice(kept.lesson, what, why), []).append(kept.student)
 
 
 def _in_order(found: Tally) -> Tally:

@@ -32,7 +32,7 @@ DEPTH = 4
 SQLITE = b"SQLite format 3\0"
 
 
-class Trace(NamedTuple):
+class NameTrace(NamedTuple):
     """Where something was found: the file, the place in it, and what."""
 
     file: str
@@ -40,7 +40,7 @@ class Trace(NamedTuple):
     found: str
 
 
-def find(root: Path, wanted: re.Pattern[str]) -> list[Trace]:
+def find(root: Path, wanted: re.Pattern[str]) -> list[NameTrace]:
     """Return every place under `root` where this pattern is found, in names and in contents."""
     return [trace for file in files(root) for trace in of_file(file, str(file.relative_to(root)), wanted)]
 
@@ -54,21 +54,21 @@ def files(root: Path) -> Iterator[Path]:
         yield from (here / name for name in sorted([*names, *(name for name in folders if (here / name).is_symlink())]))
 
 
-def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[Trace]:
+def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[NameTrace]:
     """Yield the traces in a file's name and content."""
     if hit := wanted.search(_text(name)):
-        yield Trace(name, "its name", hit[0])
+        yield NameTrace(name, "its name", hit[0])
     try:
         if file.is_symlink():
-            yield Trace(name, f"is a link to {os.readlink(file)}: what is there was not searched", "unknown")
+            yield NameTrace(name, f"is a link to {os.readlink(file)}: what is there was not searched", "unknown")
             return
         if not file.is_file():
             return
         data = file.read_bytes()
     except OSError as error:
-        yield Trace(name, f"cannot be read: {error.strerror}", "unknown")
+        yield NameTrace(name, f"cannot be read: {error.strerror}", "unknown")
         return
-    yield from (Trace(name, place, hit) for place, hit in dict.fromkeys(_in_data(data, "", wanted, DEPTH)))
+    yield from (NameTrace(name, place, hit) for place, hit in dict.fromkeys(_in_data(data, "", wanted, DEPTH)))
 
 
 def _own(folder: Path, root: Path) -> bool:

@@ -60,7 +60,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProfileRow:
     """A line of the table: a node, or what is left over of the node above it (then `calls` is None)."""
 
     depth: int
@@ -82,14 +82,14 @@ def merged(name: str, spans: Sequence[Span]) -> Node:
     )
 
 
-def rows(node: Node, depth: int = 0) -> Iterator[Row]:
+def rows(node: Node, depth: int = 0) -> Iterator[ProfileRow]:
     """Yield the node, its parts, theirs, and after the parts of each what none of them accounts for."""
     own = node.self_seconds if node.parts else None
-    yield Row(depth, node.name, node.calls, node.seconds, own, node.host_seconds)
+    yield ProfileRow(depth, node.name, node.calls, node.seconds, own, node.host_seconds)
     for part in node.parts:
         yield from rows(part, depth + 1)
     if node.parts:
-        yield Row(depth + 1, REMAINDER, None, node.self_seconds)
+        yield ProfileRow(depth + 1, REMAINDER, None, node.self_seconds)
 
 
 def count(span: Span) -> int:

@@ -12,7 +12,7 @@ from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, SMALL, WIDTH
-from unrolled.show.windows import PADDING, Pair, Windows, windows
+from unrolled.show.windows import PADDING, Pair, WindowSums, windows
 from unrolled.show.words import number, times
 
 FEW = 9  # so many numbers can be read out
@@ -36,14 +36,14 @@ def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, pa
     )
 
 
-def patch_matrix(seen: Windows) -> NDArray[np.float64]:
+def patch_matrix(seen: WindowSums) -> NDArray[np.float64]:
     """Return the patch matrix (C·KH·KW, OH·OW): column j is the j-th window, flattened by channels, then rows."""
     rows, columns = seen.output_size
     matrix: NDArray[np.float64] = seen.patches.reshape(rows * columns, -1).T
     return matrix
 
 
-def _telling(matrix: NDArray[np.float64], seen: Windows) -> int:
+def _telling(matrix: NDArray[np.float64], seen: WindowSums) -> int:
     """The fullest window of the middle row of windows."""
     rows, columns = seen.output_size
     first = (rows - 1) // 2 * columns
@@ -51,14 +51,14 @@ def _telling(matrix: NDArray[np.float64], seen: Windows) -> int:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _ColumnsLayout:
     images: list[Cells]
     column: Cells
     matrix: Cells
     height: float
 
 
-def _layout(seen: Windows, matrix: NDArray[np.float64]) -> _Layout:
+def _layout(seen: WindowSums, matrix: NDArray[np.float64]) -> _ColumnsLayout:
     channels = len(seen.padded)
     rows, columns = matrix.shape
     grid = Cells.fitting(seen.padded.shape[1:], IMAGE[0], IMAGE[1] if channels == 1 else 1.35, 0.44)
@@ -74,10 +74,10 @@ def _layout(seen: Windows, matrix: NDArray[np.float64]) -> _Layout:
     left = max(EDGE, min(EDGE + (free - 2 * gap) / 2, WIDTH - EDGE - HEADING - heading_left))
     images = [grid.at(left, top + channel * step) for channel in range(channels)]
     column = Cells(left + grid.size[0] + gap, TOP + (height - tall) / 2, rows, 1, COLUMN, cell)
-    return _Layout(images, column, wide.at(column.right + gap, column.top), TOP + height + BOTTOM)
+    return _ColumnsLayout(images, column, wide.at(column.right + gap, column.top), TOP + height + BOTTOM)
 
 
-def _draw(seen: Windows, matrix: NDArray[np.float64], column: int) -> Figure:
+def _draw(seen: WindowSums, matrix: NDArray[np.float64], column: int) -> Figure:
     layout = _layout(seen, matrix)
     sheet = Sheet(layout.height)
     scale = Scale.of(seen.padded)
@@ -96,7 +96,7 @@ def _draw(seen: Windows, matrix: NDArray[np.float64], column: int) -> Figure:
     return sheet.figure()
 
 
-def _part_channels(sheet: Sheet, layout: _Layout, channels: int) -> None:
+def _part_channels(sheet: Sheet, layout: _ColumnsLayout, channels: int) -> None:
     """A bold line where the rows of the next channel begin."""
     for cells in (layout.column, layout.matrix):
         for channel in range(1, channels):
@@ -113,7 +113,7 @@ def _light(sheet: Sheet, cells: Cells, column: int) -> None:
     sheet.text((x, cells.bottom + 0.15), str(column), BLUE, anchor="middle", bold=True)
 
 
-def _words(sheet: Sheet, layout: _Layout, seen: Windows, matrix: NDArray[np.float64], column: int) -> None:
+def _words(sheet: Sheet, layout: _ColumnsLayout, seen: WindowSums, matrix: NDArray[np.float64], column: int) -> None:
     padding = f"\npadding {max(seen.padding)}, hatched" if any(seen.padding) else ""
     sheet.text_above(layout.images[0], "image {} × {}".format(*seen.size) + padding)
     middle = layout.column.middle[0]
@@ -125,12 +125,12 @@ def _words(sheet: Sheet, layout: _Layout, seen: Windows, matrix: NDArray[np.floa
     sheet.text_above(layout.matrix, text)
 
 
-def _growth(seen: Windows, matrix: NDArray[np.float64]) -> str:
+def _growth(seen: WindowSums, matrix: NDArray[np.float64]) -> str:
     pixels = seen.size[0] * seen.size[1] * len(seen.padded)
     return f"{matrix.size:,} numbers from {pixels:,}: {times(matrix.size / pixels)} the memory"
 
 
-def _alt(seen: Windows, matrix: NDArray[np.float64], column: int) -> str:
+def _alt(seen: WindowSums, matrix: NDArray[np.float64], column: int) -> str:
     row, place = seen.position(column)
     values = [number(float(value)) for value in matrix[:, column]]
     flattened = f": {', '.join(values)}" if len(values) <= FEW else ""

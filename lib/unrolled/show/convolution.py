@@ -13,7 +13,7 @@ from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, RED, SMALL, WIDTH
-from unrolled.show.windows import PADDING, Pair, Windows, as_channels, windows
+from unrolled.show.windows import PADDING, Pair, WindowSums, as_channels, windows
 from unrolled.show.words import count_of, listing, number
 
 FEW = 16  # so many numbers can be read out
@@ -51,7 +51,7 @@ def convolution(
 class Steps:
     """A convolution, position by position: weight (C, KH, KW), output (OH, OW)."""
 
-    seen: Windows
+    seen: WindowSums
     weight: NDArray[np.float64]
     bias: float
     output: NDArray[np.float64]
@@ -94,14 +94,14 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _ConvolutionLayout:
     inputs: list[Cells]
     panels: list[list[Cells]]  # for each channel: window, kernel, products
     output: Cells
     height: float
 
 
-def _layout(steps: Steps) -> _Layout:
+def _layout(steps: Steps) -> _ConvolutionLayout:
     channels, (kh, kw) = len(steps.weight), steps.seen.kernel_size
     row = ROW_HEIGHT[channels]
     room = row - 0.3
@@ -117,7 +117,7 @@ def _layout(steps: Steps) -> _Layout:
     centre = (inputs[0].top + inputs[-1].bottom) / 2
     result = output.at(first + 3 * step, centre - output.size[1] / 2)
     height = max(inputs[-1].bottom, panels[-1][0].bottom + 0.25, result.bottom + 0.4) + (0.25 if channels > 1 else 0.1)
-    return _Layout(inputs, panels, result, height)
+    return _ConvolutionLayout(inputs, panels, result, height)
 
 
 def _draw(steps: Steps, position: int) -> Figure:
@@ -140,7 +140,7 @@ def _draw(steps: Steps, position: int) -> Figure:
     return sheet.figure()
 
 
-def _draw_input(sheet: Sheet, cells: Cells, seen: Windows, channel: int, position: int, scale: Scale) -> None:
+def _draw_input(sheet: Sheet, cells: Cells, seen: WindowSums, channel: int, position: int, scale: Scale) -> None:
     sheet.matrix(cells, seen.padded[channel], scale)
     sheet.hatch(cells.runs(~seen.inside), "////", PADDING)
     sheet.outline(cells.box(*seen.corner(position), *seen.kernel_size), BLUE)
@@ -159,7 +159,7 @@ def _draw_output(sheet: Sheet, cells: Cells, steps: Steps, position: int) -> Non
     sheet.text((cells.right, cells.bottom + 0.2), lines, RED, anchor="right", bold=True)
 
 
-def _headings(sheet: Sheet, layout: _Layout, seen: Windows) -> None:
+def _headings(sheet: Sheet, layout: _ConvolutionLayout, seen: WindowSums) -> None:
     padding = f"\npadding {_same(seen.padding)}, hatched" if any(seen.padding) else ""
     sheet.text_above(layout.inputs[0], "input {} × {}".format(*seen.size) + padding)
     for cells, text in zip(layout.panels[0], ("window", "kernel", "products"), strict=True):

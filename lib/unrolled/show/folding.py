@@ -11,7 +11,7 @@ from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, RED, WIDTH
-from unrolled.show.windows import PADDING, Pair, Windows, windows
+from unrolled.show.windows import PADDING, Pair, WindowSums, windows
 from unrolled.show.words import number
 
 Values = NDArray[np.float64]
@@ -42,7 +42,7 @@ def col2im(
     )
 
 
-def added(seen: Windows, matrix: Values, last: int) -> Values:
+def added(seen: WindowSums, matrix: Values, last: int) -> Values:
     """Return the padded image (H + 2 PH, W + 2 PW) once the columns 0 to `last` have been added."""
     image = np.zeros(seen.padded.shape[1:])
     for column in range(last + 1):
@@ -52,7 +52,7 @@ def added(seen: Windows, matrix: Values, last: int) -> Values:
     return image
 
 
-def _draw(seen: Windows, matrix: Values, column: int) -> Figure:
+def _draw(seen: WindowSums, matrix: Values, column: int) -> Figure:
     grid = Cells.fitting(matrix.shape, *MATRIX, CELL)
     small = Cells.fitting(seen.kernel_size, *WINDOW, CELL)
     image = Cells.fitting(seen.padded.shape[1:], *IMAGE, CELL)
@@ -86,7 +86,7 @@ def _draw(seen: Windows, matrix: Values, column: int) -> Figure:
     return sheet.figure()
 
 
-def _alt(seen: Windows, matrix: Values, column: int) -> str:
+def _alt(seen: WindowSums, matrix: Values, column: int) -> str:
     image = added(seen, matrix, column)
     rows = "; ".join(", ".join(number(value) for value in row) for row in image.tolist())
     so_far = f" The image so far, row by row: {rows}." if image.size <= FEW else ""

@@ -27,7 +27,7 @@ ONE_STEP = ("softmax",)  # softmax and loss go backward in one step
 
 
 @dataclass(frozen=True)
-class Step:
+class GraphStep:
     """One step, forward or backward: the names of the values or gradients that it `makes`, and how, in words."""
 
     name: str
@@ -37,26 +37,30 @@ class Step:
 
 
 STEPS = (
-    Step(
+    GraphStep(
         "start",
         ("x",),
         False,
         "The inputs are there: one sample a row. So are the parameters, and the labels at the end.",
     ),
-    Step("affine 1, forward", ("affine 1",), False, "x @ weight.T + bias"),
-    Step("ReLU, forward", ("ReLU",), False, "what is below 0 becomes 0"),
-    Step("affine 2, forward", ("scores",), False, "its inputs @ weight.T + bias: a score for each class"),
-    Step("softmax, forward", ("softmax",), False, "exp(score) / sum of exp(scores): the probabilities of the classes"),
-    Step("loss, forward", ("loss",), False, "-log of the probability of the right class, mean over the samples"),
-    Step("loss and softmax, backward", ("loss", "scores"), True, "(probabilities - 1 at the right class) / N"),
-    Step(
+    GraphStep("affine 1, forward", ("affine 1",), False, "x @ weight.T + bias"),
+    GraphStep("ReLU, forward", ("ReLU",), False, "what is below 0 becomes 0"),
+    GraphStep("affine 2, forward", ("scores",), False, "its inputs @ weight.T + bias: a score for each class"),
+    GraphStep(
+        "softmax, forward", ("softmax",), False, "exp(score) / sum of exp(scores): the probabilities of the classes"
+    ),
+    GraphStep("loss, forward", ("loss",), False, "-log of the probability of the right class, mean over the samples"),
+    GraphStep("loss and softmax, backward", ("loss", "scores"), True, "(probabilities - 1 at the right class) / N"),
+    GraphStep(
         "affine 2, backward",
         ("weight 2", "bias 2", "ReLU"),
         True,
         "weight: grad.T @ inputs; bias: sum of grad over the samples; inputs: grad @ weight",
     ),
-    Step("ReLU, backward", ("affine 1",), True, "grad passes where the input was above 0; elsewhere it ends"),
-    Step("affine 1, backward", ("weight 1", "bias 1", "x"), True, "as in affine 2, with its own weight and inputs"),
+    GraphStep("ReLU, backward", ("affine 1",), True, "grad passes where the input was above 0; elsewhere it ends"),
+    GraphStep(
+        "affine 1, backward", ("weight 1", "bias 1", "x"), True, "as in affine 2, with its own weight and inputs"
+    ),
 )
 FIRST_BACK = next(i for i, step in enumerate(STEPS) if step.back)
 
@@ -117,13 +121,13 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _GraphLayout:
     values: dict[str, Cells]
     grads: dict[str, Cells]
     height: float
 
 
-def _layout(graph: Graph) -> _Layout:
+def _layout(graph: Graph) -> _GraphLayout:
     columns = sum(graph.shape(name)[1] for name in FLOW)
     width = min(CELL[0], (WIDTH - 2 * EDGE - (len(FLOW) - 1) * GAP) / columns)
 
@@ -147,7 +151,7 @@ def _layout(graph: Graph) -> _Layout:
         grads[name] = values[name].at(left, values[name].top + rows + TITLE)
         left = values[name].right + GAP
     bottom = grads["x"].top + rows
-    return _Layout(values, grads, bottom + 0.62 + CURVES + 0.45)
+    return _GraphLayout(values, grads, bottom + 0.62 + CURVES + 0.45)
 
 
 def _draw(graph: Graph, at: int, broken: Break | None) -> Figure:
@@ -182,7 +186,7 @@ def _matrix(sheet: Sheet, cells: Cells, values: Values, there: bool, scale: Scal
         sheet.hatch([cells.frame], "....", GREY)
 
 
-def _names(sheet: Sheet, layout: _Layout, labels: NDArray[np.int64]) -> None:
+def _names(sheet: Sheet, layout: _GraphLayout, labels: NDArray[np.int64]) -> None:
     for name in PARAMETERS:
         sheet.text_above(layout.values[name], name if "weight" in name else "bias", size=SMALL)
         sheet.text_above(layout.grads[name], "grad" if "weight" in name else "", colour=RED, size=SMALL)

@@ -34,7 +34,7 @@ class Curves(Protocol):
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """One curve: what it is, its values, its look."""
 
     name: str
@@ -71,13 +71,13 @@ def learning_curves(history: Curves, epochs: Sequence[int] | None = None, title:
     return Explorer(draw, alt, stop=slider)
 
 
-def _lines(training: Sequence[float], validation: Sequence[float]) -> list[Line]:
-    lines = [Line("training", training, BLUE, "o")]
-    return [*lines, Line("validation", validation, ORANGE, "s")] if len(validation) else lines
+def _lines(training: Sequence[float], validation: Sequence[float]) -> list[Curve]:
+    lines = [Curve("training", training, BLUE, "o")]
+    return [*lines, Curve("validation", validation, ORANGE, "s")] if len(validation) else lines
 
 
 @styled()
-def _draw(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: int, title: str) -> Figure:
+def _draw(numbers: list[int], losses: list[Curve], accuracies: list[Curve], stop: int, title: str) -> Figure:
     figure = new_figure(HEIGHT)
     figure.text(0.1 / WIDTH, 1 - 0.2 / HEIGHT, title, va="center", size=11)
     panels = (("loss", losses, _loss), ("accuracy", accuracies, percent))
@@ -95,7 +95,7 @@ def _draw(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: 
     return figure
 
 
-def _panel(axes: Axes, numbers: list[int], lines: list[Line], stop: int) -> None:
+def _panel(axes: Axes, numbers: list[int], lines: list[Curve], stop: int) -> None:
     for line in lines:
         few = line.marker if len(numbers) <= 30 else ""
         options = {"color": line.colour, "marker": few, "markersize": 4}
@@ -114,7 +114,7 @@ def _loss(value: float) -> str:
     return number(float(f"{value:.3g}")) if value >= 0.01 or value == 0 else f"{value:.4f}"
 
 
-def _alt(numbers: list[int], losses: list[Line], accuracies: list[Line], stop: int, title: str) -> str:
+def _alt(numbers: list[int], losses: list[Curve], accuracies: list[Curve], stop: int, title: str) -> str:
     text = f"{title}: " if title else ""
     text += f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}: "
     text += "; ".join(

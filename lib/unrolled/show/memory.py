@@ -22,7 +22,7 @@ HELD = "#D3EAF8"
 
 
 @dataclass(frozen=True)
-class Walk:
+class MemoryWalk:
     """A walk over a (rows, columns) matrix that lies row by row in memory.
 
     visits: the address (in numbers, from 0) visited at each step.
@@ -36,7 +36,7 @@ class Walk:
     cached: list[tuple[int, ...]]
 
 
-def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> Walk:
+def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> MemoryWalk:
     """Return a walk that visits every cell of a (rows, columns) matrix once.
 
     The cache holds `lines` lines of `line` numbers and drops the least recently used.
@@ -54,7 +54,7 @@ def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> Walk:
         cache = [*cache, wanted][-lines:]
         loads.append(count)
         cached.append(tuple(cache))
-    return Walk(order, visits, loads, cached)
+    return MemoryWalk(order, visits, loads, cached)
 
 
 def memory_walk(
@@ -83,7 +83,7 @@ def memory_walk(
     )
 
 
-def _draw(shape: tuple[int, int], walks: list[Walk], line: int, step: int) -> Figure:
+def _draw(shape: tuple[int, int], walks: list[MemoryWalk], line: int, step: int) -> Figure:
     cells = Cells.fitting(shape, WIDTH / 2 - 2 * EDGE, 2.3, 0.29)
     strips = HEAD + cells.size[1] + 0.45
     sheet = Sheet(strips + STRIP * len(walks) + 0.3)
@@ -97,7 +97,7 @@ def _draw(shape: tuple[int, int], walks: list[Walk], line: int, step: int) -> Fi
     return sheet.figure()
 
 
-def _draw_matrix(sheet: Sheet, cells: Cells, one: Walk, line: int, step: int) -> None:
+def _draw_matrix(sheet: Sheet, cells: Cells, one: MemoryWalk, line: int, step: int) -> None:
     """The matrix: what the cache holds, and the order of the visits so far."""
     addresses = np.arange(cells.rows * cells.columns)
     held = np.isin(addresses // line, one.cached[step]).reshape(cells.rows, cells.columns)
@@ -109,7 +109,7 @@ def _draw_matrix(sheet: Sheet, cells: Cells, one: Walk, line: int, step: int) ->
     sheet.outline(cells.box(*divmod(one.visits[step], cells.columns)), RED)
 
 
-def _draw_strip(sheet: Sheet, top: float, shape: tuple[int, int], one: Walk, line: int, step: int) -> None:
+def _draw_strip(sheet: Sheet, top: float, shape: tuple[int, int], one: MemoryWalk, line: int, step: int) -> None:
     """Memory as it is: one long row, in cache lines."""
     count = shape[0] * shape[1]
     cells = Cells(EDGE, top + 0.12, 1, count, (WIDTH - 2 * EDGE) / count, 0.2)
@@ -138,7 +138,7 @@ def _legend(sheet: Sheet, y: float, line: int) -> None:
     sheet.text((2.75, y), f"1, 2, 3: order of the visits      bold bars: a cache line holds {line} numbers", size=SMALL)
 
 
-def _alt(shape: tuple[int, int], walks: list[Walk], line: int, lines: int, step: int) -> str:
+def _alt(shape: tuple[int, int], walks: list[MemoryWalk], line: int, lines: int, step: int) -> str:
     count = shape[0] * shape[1]
     states = []
     for one in walks:

@@ -15,7 +15,7 @@ from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, INK, RED, SMALL, WIDTH
-from unrolled.show.windows import PADDING, Pair, Windows, windows
+from unrolled.show.windows import PADDING, Pair, WindowSums, windows
 from unrolled.show.words import count_of, number
 
 GAP = 0.42  # inches between panels, with room for an arrow
@@ -38,7 +38,7 @@ def max_pool2d(
     gets the value and the others are crossed, and values that meet on one pixel add up. ValueError where shapes do not
     fit.
     """
-    pooling = Pooling.of(image, kernel_size, stride, values)
+    pooling = PooledImage.of(image, kernel_size, stride, values)
 
     def words(position: int) -> str:
         return "row {}, column {}".format(*pooling.seen.position(position))
@@ -50,15 +50,15 @@ def max_pool2d(
 
 
 @dataclass(frozen=True)
-class Pooling:
+class PooledImage:
     """A max-pooling, position by position: largest (C, OH, OW), values (C, OH, OW) or None."""
 
-    seen: Windows
+    seen: WindowSums
     largest: NDArray[np.float64]
     values: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, image: ArrayLike, kernel_size: Any, stride: Any, values: ArrayLike | None) -> Pooling:
+    def of(cls, image: ArrayLike, kernel_size: Any, stride: Any, values: ArrayLike | None) -> PooledImage:
         seen = windows(image, kernel_size, kernel_size if stride is None else stride)
         largest = seen.patches.max(axis=(3, 4)).transpose(2, 0, 1)
         if values is None:
@@ -110,7 +110,7 @@ class Pooling:
         return middle * columns + int(self.largest[0, middle].argmax())
 
 
-def _panels(pooling: Pooling) -> list[list[Cells]]:
+def _panels(pooling: PooledImage) -> list[list[Cells]]:
     """For each channel: image, output and, where values are put back, values and image."""
     channels, size, outputs = len(pooling.largest), pooling.seen.size, pooling.seen.output_size
     shapes = [size, outputs] if pooling.values is None else [size, outputs, outputs, size]
@@ -130,7 +130,7 @@ def _panels(pooling: Pooling) -> list[list[Cells]]:
     ]
 
 
-def _draw(pooling: Pooling, position: int) -> Figure:
+def _draw(pooling: PooledImage, position: int) -> Figure:
     panels, seen = _panels(pooling), pooling.seen
     bottom = max(cells.bottom for row in panels for cells in row)
     caption = _caption(pooling, position)
@@ -159,7 +159,7 @@ def _draw_image(
     cells: Cells,
     pixels: NDArray[np.float64],
     scale: Scale,
-    pooling: Pooling,
+    pooling: PooledImage,
     channel: int,
     position: int,
 ) -> None:
@@ -172,7 +172,7 @@ def _draw_image(
 
 
 def _draw_outputs(
-    sheet: Sheet, cells: Cells, filled: NDArray[np.float64], scale: Scale, pooling: Pooling, position: int
+    sheet: Sheet, cells: Cells, filled: NDArray[np.float64], scale: Scale, pooling: PooledImage, position: int
 ) -> None:
     sheet.matrix(cells, filled, scale)
     sheet.hatch(cells.runs(np.isnan(filled)), EMPTY, PADDING)
@@ -183,14 +183,14 @@ def _arrow(sheet: Sheet, left: Cells, right: Cells) -> None:
     sheet.text(((left.right + right.left) / 2, left.middle[1]), "→", size=12, anchor="middle")
 
 
-def _headings(sheet: Sheet, grids: list[Cells], seen: Windows) -> None:
+def _headings(sheet: Sheet, grids: list[Cells], seen: WindowSums) -> None:
     texts = ["image {} × {}".format(*seen.size), "largest", "values", "put back"]
     top = min(cells.top for cells in grids)
     for cells, text in zip(grids, texts, strict=False):
         sheet.text_above(cells.at(cells.left, top), text)
 
 
-def _caption(pooling: Pooling, position: int) -> list[str]:
+def _caption(pooling: PooledImage, position: int) -> list[str]:
     """Two lines at most: what wins, and where the value goes."""
     row, column = pooling.seen.position(position)
     if len(pooling.largest) > 1:
@@ -206,7 +206,7 @@ def _caption(pooling: Pooling, position: int) -> list[str]:
     return lines
 
 
-def _put_back_in_words(pooling: Pooling, winner: Place, row: int, column: int) -> str:
+def _put_back_in_words(pooling: PooledImage, winner: Place, row: int, column: int) -> str:
     assert pooling.values is not None
     value = float(pooling.values[0, row, column])
     total = float(pooling.put_back(row * pooling.values.shape[2] + column)[0][winner])
@@ -215,7 +215,7 @@ def _put_back_in_words(pooling: Pooling, winner: Place, row: int, column: int) -
     return f"The value {number(value)} goes there, on top of {number(total - value)}: {number(total)}."
 
 
-def _alt(pooling: Pooling, position: int) -> str:
+def _alt(pooling: PooledImage, position: int) -> str:
     seen = pooling.seen
     size, kernel, result = ("{} by {}".format(*pair) for pair in (seen.size, seen.kernel_size, seen.output_size))
     channels = f" with {len(pooling.largest)} channels" if len(pooling.largest) > 1 else ""

@@ -31,7 +31,7 @@ LOOKS: dict[Kind, tuple[str, str]] = {  # what it is called, its colour
 
 
 @dataclass(frozen=True)
-class Piece:
+class Interval:
     """Something that the host (row "host") or a stream of the GPU does, in seconds from the start of the trace.
 
     `calls`: how many calls the host had made before it asked for this.
@@ -55,10 +55,10 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Course:
+class Schedule:
     """A trace as it is drawn. `span`: its seconds; `where`: what gave them."""
 
-    pieces: list[Piece]
+    pieces: list[Interval]
     stops: list[Stop]
     span: float
     where: str
@@ -86,7 +86,7 @@ def timeline(trace: Any, title: str = "") -> Explorer:
     )
 
 
-def course_of(trace: Any) -> Course:
+def course_of(trace: Any) -> Schedule:
     """Return what is drawn of a trace, in seconds from its start. ValueError if it holds no launch and no copy."""
     work = sorted([*trace.launches, *trace.transfers], key=lambda event: event.issued)
     if not work:
@@ -99,21 +99,21 @@ def course_of(trace: Any) -> Course:
         row = "GPU" if len(streams) == 1 else f"stream {event.stream}"
         issued = event.issued - zero
         over = issued + event.call
-        pieces.append(Piece("host", "call", issued, over, i))
-        pieces.append(Piece(row, kind, event.start - zero, event.end - zero, i))
+        pieces.append(Interval("host", "call", issued, over, i))
+        pieces.append(Interval(row, kind, event.start - zero, event.end - zero, i))
         if kind == "copy" and event.blocking:
-            pieces.append(Piece("host", "wait", over, event.end - zero, i))
+            pieces.append(Interval("host", "wait", over, event.end - zero, i))
             over = event.end - zero
         done = max(done, event.end - zero)
         stops.append(Stop(over, done, i + 1, f"after call {i + 1} ({_called(event)})"))
     for wait in trace.synchronizations:
         calls = bisect_left(work, wait.start, key=lambda event: event.issued)
-        pieces.append(Piece("host", "wait", wait.start - zero, wait.end - zero, calls))
+        pieces.append(Interval("host", "wait", wait.start - zero, wait.end - zero, calls))
     span = max(trace.end - zero, done)
-    return Course(pieces, _some(stops), span, f"modelled, {trace.profile}" if trace.profile else "modelled")
+    return Schedule(pieces, _some(stops), span, f"modelled, {trace.profile}" if trace.profile else "modelled")
 
 
-def reading(course: Course, place: int, wait: bool) -> tuple[float, float]:
+def reading(course: Schedule, place: int, wait: bool) -> tuple[float, float]:
     """Return the seconds that the clock reads at a stop, and those until the work given so far is really done."""
     stop = course.stops[place]
     true = max(stop.time, stop.done)
@@ -130,7 +130,7 @@ def _some(stops: list[Stop]) -> list[Stop]:
     return [stops[i] for i in chosen]
 
 
-def _draw(course: Course, place: int, wait: bool, title: str) -> Figure:
+def _draw(course: Schedule, place: int, wait: bool, title: str) -> Figure:
     bottom = TOP + ROW * len(course.rows)
     sheet = Sheet(bottom + 0.65)
     clock, true = reading(course, place, wait)
@@ -148,7 +148,7 @@ def _draw(course: Course, place: int, wait: bool, title: str) -> Figure:
     return sheet.figure()
 
 
-def _x(course: Course, time: float) -> float:
+def _x(course: Schedule, time: float) -> float:
     return LEFT + (RIGHT - LEFT) * time / course.span
 
 
@@ -156,12 +156,12 @@ def _top(row: int) -> float:
     return TOP + ROW * row + (ROW - BOX) / 2
 
 
-def _box(course: Course, row: int, start: float, end: float) -> tuple[float, float, float, float]:
+def _box(course: Schedule, row: int, start: float, end: float) -> tuple[float, float, float, float]:
     left = _x(course, start)
     return left, _top(row), max(_x(course, end) - left, THINNEST), BOX
 
 
-def _piece(sheet: Sheet, course: Course, piece: Piece, faded: bool) -> None:
+def _piece(sheet: Sheet, course: Schedule, piece: Interval, faded: bool) -> None:
     box = _box(course, course.rows.index(piece.row), piece.start, piece.end)
     colour = LOOKS[piece.kind][1]
     sheet.fill(box, _hex(tint(colour, 0.25)) if faded else colour)
@@ -171,7 +171,7 @@ def _piece(sheet: Sheet, course: Course, piece: Piece, faded: bool) -> None:
         sheet.line((box[0], box[1]), (box[0], box[1] + BOX), colour="#FFFFFF", width=0.5)
 
 
-def _wait(sheet: Sheet, course: Course, start: float, end: float) -> None:
+def _wait(sheet: Sheet, course: Schedule, start: float, end: float) -> None:
     """A synchronization that the trace need not have had: the host waits until the work given so far is done."""
     if end > start:
         box = _box(course, 0, start, end)
@@ -179,7 +179,7 @@ def _wait(sheet: Sheet, course: Course, start: float, end: float) -> None:
         sheet.hatch([box], WAITING, GREY)
 
 
-def _stop(sheet: Sheet, course: Course, clock: float, true: float, bottom: float) -> None:
+def _stop(sheet: Sheet, course: Schedule, clock: float, true: float, bottom: float) -> None:
     """The clock's stop as a line with a flag; a dashed line where the work is done."""
     start, here, there = (_x(course, time) for time in (0, clock, true))
     sheet.line((here, TOP - 0.14), (here, bottom), colour=RED, width=2)
@@ -211,7 +211,7 @@ def _step(span: float) -> float:
     return float(max(factor * power for factor in (1, 2, 5) if 4 * factor * power <= span * (1 + 1e-9)))
 
 
-def _legend(sheet: Sheet, y: float, course: Course) -> None:
+def _legend(sheet: Sheet, y: float, course: Schedule) -> None:
     x, kinds = 0.1, {piece.kind for piece in course.pieces} | {"wait"}
     for kind, (words, colour) in LOOKS.items():
         if kind not in kinds:
@@ -226,7 +226,7 @@ def _legend(sheet: Sheet, y: float, course: Course) -> None:
     sheet.text((x + 0.33, y), "the work is done", size=SMALL)
 
 
-def _says(course: Course, place: int, wait: bool) -> str:
+def _says(course: Schedule, place: int, wait: bool) -> str:
     clock, true = reading(course, place, wait)
     if true > LIE * clock:
         over = f"{times(true / clock)} as long" if clock else "no end of a lie"
@@ -236,7 +236,7 @@ def _says(course: Course, place: int, wait: bool) -> str:
     return f"The clock reads {seconds(clock)}, and then the work is done. That is the time it takes."
 
 
-def _alt(course: Course, place: int, wait: bool, title: str) -> str:
+def _alt(course: Schedule, place: int, wait: bool, title: str) -> str:
     stop, launched = course.stops[place], sum(piece.kind == "kernel" for piece in course.pieces)
     copies = sum(piece.kind == "copy" for piece in course.pieces)
     work = count_of(launched, "kernel") + (

@@ -43,7 +43,7 @@ def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowSums:
     """The windows of one image.
 
     padded: (C, H + 2 PH, W + 2 PW), with zeros around the image.
@@ -79,7 +79,7 @@ class Windows:
         return f"{span('row', row, height)} and {span('column', column, width)}{of}"
 
 
-def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> Windows:
+def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> WindowSums:
     """Return all windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
     channels = as_channels(image, "image")
     (kh, kw), (sh, sw) = pair(kernel_size, "kernel_size", 1), pair(stride, "stride", 1)
@@ -91,4 +91,4 @@ def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 
     patches = views[:, ::sh, ::sw].transpose(1, 2, 0, 3, 4)
     inside = np.pad(np.ones(channels.shape[1:], dtype=bool), ((ph, ph), (pw, pw)))
     height, width = channels.shape[1:]
-    return Windows(padded, inside, patches, (height, width), (kh, kw), (sh, sw), (ph, pw))
+    return WindowSums(padded, inside, patches, (height, width), (kh, kw), (sh, sw), (ph, pw))

@@ -118,7 +118,7 @@ KINDS = tuple(PLANTED)
 
 
 @dataclass(frozen=True)
-class Step:
+class PlantedStep:
     """The step of one learner: its source, what was planted, and the function made of the source."""
 
     learner: str
@@ -136,12 +136,12 @@ class Step:
         return device.to_device(images, module), device.to_device(weight, module)
 
 
-def assign(learner: Any = ...) -> Step:
+def assign(learner: Any = ...) -> PlantedStep:
     """Return the step of the learner with this id, a text or a number. There is one for `...`, too."""
     name = "" if learner is ... else str(learner).strip().lower()
     kind, factor = kind_of(number_of(name)), factor_of(number_of(name))
     source = source_of(PLANTED[kind], factor)
-    return Step(name, kind, factor, source, made(source, f"<the step of {name or 'nobody'}>"))
+    return PlantedStep(name, kind, factor, source, made(source, f"<the step of {name or 'nobody'}>"))
 
 
 def number_of(name: str) -> int:
