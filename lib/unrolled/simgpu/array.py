@@ -1,7 +1,7 @@
 """The array of the simulated GPU: where it lies, and how it meets the host. `methods.py` adds what it can compute.
 
-An array never holds numbers here. It has memory on the machine, and a ghost: a NumPy array of the same shape, dtype and
-strides whose values nobody reads or writes. Views, strides and layouts are NumPy's own: they are asked of the ghost.
+An array never holds numbers here. It has memory on the machine, and a layout: a NumPy array of the same shape, dtype
+and strides whose values nobody reads or writes. Views and strides are NumPy's own: they are taken from the layout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _KNOWS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def in_shape(ghost: Ghost, shape: Any) -> Ghost:
-    """A view in another shape. Raises AttributeError where only a copy could have it, ValueError for another size."""
+    """Return a view of a layout in another shape.
+
+    Raises AttributeError where only a copy could have it, ValueError for a shape of another size.
+    """
     view: Ghost = ghost.view()
     if not _KNOWS_COPY:
         view.shape = shape  # deprecated since NumPy 2.5
@@ -50,7 +53,7 @@ class Memory:
 
     def __init__(self, machine: Machine, buffer: int, owned: bool = True) -> None:
         self.machine, self.buffer, self.owned = machine, buffer, owned
-        self.base: Ghost  # the ghost of all of it: offsets count from its first byte
+        self.base: Ghost  # the layout of all of it: offsets count from its first byte
 
     def __del__(self) -> None:
         if self.owned and not sys.is_finalizing():
@@ -58,7 +61,7 @@ class Memory:
 
 
 class ndarray:  # noqa: N801 (CuPy's name)
-    """An array in the memory of the simulated GPU, as `cupy.ndarray`: ndarray(shape) has undefined values.
+    """An array in the memory of the simulated GPU, like `cupy.ndarray`: ndarray(shape) has undefined values.
 
     Raises OutOfMemoryError (a MemoryError), which names the array, where there is no room.
     """
@@ -92,7 +95,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
 
     @classmethod
     def from_view(cls, view: View) -> ndarray:
-        """The array that lies there. It is somebody else's: it is not freed with this object."""
+        """Return the array that lies at this view. Its memory belongs to another: it is not freed with this object."""
         dtype = np.dtype(view.dtype)
         last = sum(max(0, (n - 1) * step) for n, step in zip(view.shape, view.strides, strict=True))
         base = np.empty(view.offset + last + dtype.itemsize, np.uint8)
@@ -102,7 +105,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return cls._of(memory, ghost)
 
     def as_view(self) -> View:
-        """Where it lies, as plain data."""
+        """Return where the array lies, as plain data."""
         if self._view is None:
             ghost = self._ghost
             base = self._memory.base
@@ -111,7 +114,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return self._view
 
     def seen_as(self, ghost: Ghost) -> ndarray:
-        """The same memory, seen through a view of this array's ghost."""
+        """Return an array on the same memory, whose layout is the given view of this array's layout."""
         return ndarray._of(self._memory, ghost)
 
     # what is known without asking the device
@@ -181,7 +184,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
     # to and from the host
 
     def get(self, stream: Any = None, order: str = "C", blocking: bool = True, out: Any = None) -> Any:
-        """A copy on the host, a NumPy array. Waits for the device."""
+        """Return the values as a NumPy array on the host, in `out` if given. Waits for the work on the stream."""
         number = current.streams[-1] if stream is None else stream.number
         whole = self if self.flags.forc else self.copy()
         data = current.machine().download(_place(whole, current.machine()), number)
@@ -206,7 +209,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
         current.machine().upload(_place(self, current.machine()), data, number, blocking=stream is None)
 
     def item(self, *index: Any) -> Any:
-        """One value as a Python number. Waits for the device."""
+        """Return one value as a Python number. Waits for the device."""
         if index or self.size != 1:
             return (self[index[0] if len(index) == 1 and isinstance(index[0], tuple) else index]).get().item()
         return self.get().item()
@@ -253,15 +256,18 @@ class ndarray:  # noqa: N801 (CuPy's name)
     # copies and views
 
     def view(self, dtype: Any = None) -> ndarray:
-        """The same memory; with `dtype`, its bytes read as another type."""
+        """Return an array on the same memory; with `dtype`, its bytes are read as that type."""
         return self.seen_as(self._ghost.view() if dtype is None else self._ghost.view(dtype))
 
     def copy(self, order: str = "C") -> ndarray:
-        """A copy of its own memory. order: C, F, or K (as this one lies)."""
+        """Return a copy with memory of its own. order: C, F, or K (as this array lies)."""
         return self.astype(self.dtype, order)
 
     def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", copy: bool = True) -> ndarray:
-        """A copy of another dtype; this array itself where nothing changes and `copy` is False."""
+        """Return a copy in another dtype; this array itself where nothing changes and `copy` is False.
+
+        Raises TypeError where `casting` does not allow it.
+        """
         kind = np.dtype(dtype)
         if not copy and kind == self.dtype and (order in "KA" or self.flags[f"{order}_CONTIGUOUS"]):
             return self
@@ -279,7 +285,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
 
 
 def empty_like(x: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
-    """An array of x's shape, dtype and (with order K) layout, with undefined values."""
+    """Return an array of x's shape, dtype and (with order K) memory order, with undefined values."""
     if shape is not None:
         return ndarray(shape, dtype or x.dtype, order)
     kind = x.dtype if dtype is None else np.dtype(dtype)
@@ -289,7 +295,7 @@ def empty_like(x: ndarray, dtype: Any = None, order: str = "K", shape: Any = Non
 
 
 def shaped_like(ghost: Ghost) -> ndarray:
-    """A new array with the layout of this NumPy array, whose axes may lie in any order but without gaps."""
+    """Return a new array with the layout of this NumPy array, whose axes may lie in any order but without gaps."""
     flat = ndarray(ghost.size, ghost.dtype)
     if ghost.flags.c_contiguous:
         return flat.seen_as(flat._ghost.reshape(ghost.shape))
@@ -325,7 +331,7 @@ def check_types(values: Sequence[Any]) -> None:
 
 
 def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
-    """Raise OverflowError, as NumPy, for a Python integer that the integers of this dtype cannot hold."""
+    """Raise OverflowError, as NumPy does, for a Python integer that the integers of this dtype cannot hold."""
     if type(x) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
         raise OverflowError(f"Python integer {x} out of bounds for {dtype}")
 

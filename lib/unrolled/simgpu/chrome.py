@@ -13,7 +13,7 @@ _Part = tuple[str, int, float, float, dict[str, Any]]  # name, row, start, end, 
 
 
 def chrome_events(trace: Trace) -> list[dict[str, Any]]:
-    """The trace as Chrome trace events, which Perfetto and chrome://tracing open: a row for the host, one a stream.
+    """Return the trace as Chrome trace events, for Perfetto and chrome://tracing: a row for the host and each stream.
 
     Put them into a file as {"traceEvents": [...]}. Times are microseconds from the trace's start.
     """

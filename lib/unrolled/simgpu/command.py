@@ -1,8 +1,8 @@
-"""The seam between what a program writes and what the simulated GPU does: plain data that also goes over a socket.
+"""The interface between a program's arrays and the simulated GPU: commands, plain data that can go over a socket.
 
 The front end (arrays, functions) keeps shapes, dtypes and strides, never computes, and sends commands to a `Machine`.
 The machine owns the memory, computes, and keeps the timeline. It may live in this process (`machine.LocalMachine`) or
-in one of its own (`process.Link`), and it believes nothing that a command says.
+in one of its own (`process.Link`), and it checks everything that a command says.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ Operand: TypeAlias = View | bool | int | float | complex | None
 
 
 class Machine(Protocol):
-    """A simulated GPU. Every method advances its modelled host clock; none reads a real one."""
+    """A simulated GPU. Work that it is asked for advances its modelled host clock; no method reads a real clock."""
 
     @property
     def profile(self) -> Profile: ...
 
     def allocate(self, nbytes: int) -> int:
-        """The id of a new buffer. Raises OutOfMemoryError, which names size, used and total."""
+        """Return the id of a new buffer. Raises OutOfMemoryError, which names its size and what is in use."""
 
     def free(self, buffer: int) -> None:
         """Give a buffer back to the pool. Unknown ids are ignored."""
@@ -67,37 +67,40 @@ class Machine(Protocol):
         options: Mapping[str, Plain] | None = None,
         stream: int = 0,
     ) -> None:
-        """One kernel on a stream. The ops, their inputs, outputs and options: `operations.py`."""
+        """Launch one kernel on a stream. For the ops, their inputs, outputs and options see `operations.py`."""
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         """Write the host's bytes (C order, of the view's dtype and shape) to the view."""
 
     def download(self, view: View, stream: int = 0) -> bytes:
-        """The view's bytes in C order, after all work on the stream: the host waits."""
+        """Return the view's bytes in C order, after all work on the stream: the host waits."""
 
     def synchronize(self, stream: int | None = None) -> None:
-        """The host waits for a stream; None: for the whole device."""
+        """Let the host wait for a stream; None: for the whole device."""
 
     def record(self, stream: int = 0) -> int:
-        """The id of a new event: the device's time at this place of the stream."""
+        """Record an event, the device's time at this place of the stream, and return its id."""
 
     def wait(self, event: int, stream: int | None) -> None:
-        """The stream waits for the event; None: the host does."""
+        """Let the stream wait for the event; None: the host."""
 
     def elapsed(self, first: int, last: int) -> float:
-        """Seconds between two events. Raises RuntimeError, as CUDA, while the host has not waited for both."""
+        """Return the seconds between two events.
+
+        Raises RuntimeError, as CUDA does, while the host has not waited for both.
+        """
 
     def clock(self) -> float:
-        """Seconds on the modelled host clock."""
+        """Return the seconds on the modelled host clock."""
 
     def start_trace(self) -> int:
-        """The number of a trace that begins now."""
+        """Begin a trace and return its number."""
 
     def stop_trace(self, number: int) -> Trace:
-        """What happened since it began. It does not wait for the device: synchronize before."""
+        """End a trace and return what happened in it. Does not wait for the device: synchronize first."""
 
     def memory(self) -> dict[str, int]:
-        """{"used", "total", "peak", "capacity"} in bytes: live, live and free blocks, most used, the limit."""
+        """Return {"used", "total", "peak", "capacity"} in bytes: live, live and free blocks, most used, the limit."""
 
     def reset_peak(self) -> None: ...
 
@@ -106,7 +109,7 @@ class Machine(Protocol):
 
 
 class Asking(ABC):
-    """The calls of a Machine that take and give plain values, for one that is elsewhere: `_call` asks it."""
+    """The methods of a Machine that take and return plain values, for a machine elsewhere: `_call` asks it."""
 
     @abstractmethod
     def _call(self, name: str, *arguments: Any) -> Any:

@@ -37,9 +37,9 @@ TILE = 64
 SPLIT = 512
 """Terms of a sum above which cuBLAS spreads one tile over several multiprocessors."""
 BLOCK_SHARE = 2.0
-"""Of a reduction: the bandwidth that one multiprocessor can draw, in parts of its fair share."""
+"""Bandwidth that one multiprocessor can draw in a reduction, as a multiple of its fair share."""
 SORT_PASSES = 8
-"""A radix sort reads and writes everything once for each of so many digits."""
+"""Digits of a radix sort: everything is read and written once for each."""
 
 FLOPS: dict[str, int] = {
     **dict.fromkeys(("divide", "true_divide", "floor_divide", "remainder", "mod", "fmod", "divmod", "reciprocal"), 8),
@@ -72,14 +72,17 @@ class Cost:
 def seconds(
     op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: Profile
 ) -> float:
-    """The device's time for a command."""
+    """Return the device's time for a command, in seconds."""
     return of(op, inputs, outputs, options, profile).seconds
 
 
 def of(
     op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: Profile
 ) -> Cost:
-    """The cost of a command. Raises CommandError, ValueError or TypeError for one whose parts do not go together."""
+    """Return the cost of a command.
+
+    Raises CommandError, ValueError or TypeError for a command whose parts do not go together.
+    """
     views = [x for x in inputs if isinstance(x, View)]
     elements = _elements(op, inputs, outputs, options)
     read, written, traffic = _moved(op, views, outputs, options, elements, profile)
@@ -119,17 +122,17 @@ def _moved(
 
 
 def host_seconds(op: str, options: Mapping[str, Plain], profile: Profile) -> float:
-    """The host's time for the call that launches an op."""
+    """Return the seconds that the host takes for the call that launches an op."""
     return profile.host[kind(op, options)]
 
 
 def library_seconds(op: str, profile: Profile) -> float:
-    """The host's time for our own Python (layers, shapes, checks) before a kernel of ours is launched."""
+    """Return the host's seconds in our own Python (layers, shapes, checks) before a kernel of ours; 0 for other ops."""
     return profile.host["library"] if op == "kernel" else 0.0
 
 
 def kind(op: str, options: Mapping[str, Plain]) -> str:
-    """The kind of call: a key of `Profile.host`."""
+    """Return the kind of call: a key of `Profile.host`."""
     if _kernel_is("is_product", op, options):  # a call of cuBLAS
         return "matmul"
     if op in operations.REDUCTIONS or op in operations.SCANS:

@@ -1,4 +1,4 @@
-"""Making arrays: from the host's data, or born on the device."""
+"""Making arrays: from the host's data, or on the device alone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from unrolled.simgpu.writing import assign
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmin: int = 0) -> ndarray:
-    """An array on the device with these values: numbers, lists or a NumPy array (which moves), or a device array.
+    """Return an array on the device with these values: numbers, lists, a NumPy array (which moves) or a device array.
 
-    Lists of device arrays are put together on the device, as CuPy does.
+    Lists of device arrays are joined on the device, as in CuPy. Raises ValueError for values that are no numbers.
     """
     if _holds_arrays(obj):
         obj, copy = _together(obj), False
@@ -28,32 +28,32 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmi
 
 
 def asarray(a: Any, dtype: Any = None, order: str = "K") -> ndarray:
-    """`array`, but a device array that is so already comes back as it is."""
+    """Return an array as `array` does; a device array that needs no change comes back as it is."""
     return array(a, dtype, copy=False, order=order)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
-    """The array itself if its values lie in order, else a copy that does."""
+    """Return the array itself if its values lie in C order, else a copy that does; at least one axis."""
     return array(a, dtype, copy=False, order="C", ndmin=1)
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
-    """An array with undefined values."""
+    """Return an array with undefined values."""
     return ndarray(shape, dtype, order)
 
 
 def zeros(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
-    """An array of zeros."""
+    """Return an array of zeros."""
     return _filled(ndarray(shape, dtype, order), 0)
 
 
 def ones(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
-    """An array of ones."""
+    """Return an array of ones."""
     return _filled(ndarray(shape, dtype, order), 1)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> ndarray:
-    """An array of one number; its dtype is that of the number unless given."""
+    """Return an array of one number; its dtype is that of the number unless given."""
     kind = (
         (fill_value.dtype if isinstance(fill_value, ndarray) else np.asarray(fill_value).dtype)
         if dtype is None
@@ -63,32 +63,32 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> nd
 
 
 def empty_like(prototype: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
-    """An array as this one, with undefined values."""
+    """Return an array with undefined values, of the prototype's shape, dtype and memory order unless given."""
     return _like(_check(prototype), dtype, order, shape)
 
 
 def zeros_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
-    """An array as this one, of zeros."""
+    """Return an array of zeros, of a's shape, dtype and memory order unless others are given."""
     return _filled(_like(_check(a), dtype, order, shape), 0)
 
 
 def ones_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
-    """An array as this one, of ones."""
+    """Return an array of ones, of a's shape, dtype and memory order unless others are given."""
     return _filled(_like(_check(a), dtype, order, shape), 1)
 
 
 def full_like(a: ndarray, fill_value: Any, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
-    """An array as this one, of one number."""
+    """Return an array of one number, of a's shape, dtype and memory order unless others are given."""
     return _filled(_like(_check(a), dtype, order, shape), fill_value)
 
 
 def copy(a: ndarray, order: str = "K") -> ndarray:
-    """A copy of its own memory."""
+    """Return a copy with memory of its own."""
     return _check(a).copy(order)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> ndarray:
-    """start, start + step, ... below stop; arange(n) counts from 0."""
+    """Return start, start + step, ... up to but without stop; arange(n) counts from 0."""
     first, last = (0, start) if stop is None else (start, stop)
     kind = np.arange(first, first + step, step).dtype if dtype is None else np.dtype(dtype)
     size = max(0, int(np.ceil((last - first) / step)))
@@ -96,53 +96,53 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> nd
 
 
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> ndarray:
-    """`num` numbers at equal distances from start to stop, the last one included unless not endpoint."""
+    """Return `num` numbers at equal distances from start to stop, which is included unless `endpoint` is False."""
     options = {"start": _plain(start), "stop": _plain(stop), "endpoint": endpoint}
     return _born("linspace", ndarray(num, float if dtype is None else dtype), options)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:  # noqa: N803 (NumPy's names)
-    """Ones on a diagonal of an (N, M) array of zeros."""
+    """Return an (N, M) array of zeros with ones on diagonal k; M is N unless given."""
     return _born("eye", ndarray((N, N if M is None else M), dtype), {"k": k})
 
 
 def identity(n: int, dtype: Any = float) -> ndarray:
-    """`eye(n)`."""
+    """Return `eye(n)`."""
     return eye(n, dtype=dtype)
 
 
 def tril(m: ndarray, k: int = 0) -> ndarray:
-    """The array with zeros above a diagonal."""
+    """Return a copy of the array with zeros above diagonal k."""
     return _triangle("tril", m, k)
 
 
 def triu(m: ndarray, k: int = 0) -> ndarray:
-    """The array with zeros below a diagonal."""
+    """Return a copy of the array with zeros below diagonal k."""
     return _triangle("triu", m, k)
 
 
 def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None) -> Any:
-    """The values on the host, as a NumPy array. Waits for the device."""
+    """Return the values as a NumPy array on the host. Waits for the device."""
     return a.get(stream=stream, order=order, out=out) if isinstance(a, ndarray) else np.asarray(a, order=order)  # type: ignore[call-overload]
 
 
 def get_array_module(*args: Any) -> Any:
-    """This module if one of the arguments lies on the simulated GPU, else NumPy."""
+    """Return `unrolled.simgpu` if one of the arguments lies on the simulated GPU, else NumPy."""
     return sys.modules["unrolled.simgpu"] if any(isinstance(x, ndarray) for x in args) else np
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes."""
+    """Return the lengths of the axes."""
     return a.shape if isinstance(a, ndarray) else np.shape(a)
 
 
 def ndim(a: Any) -> int:
-    """How many axes there are."""
+    """Return how many axes there are."""
     return a.ndim if isinstance(a, ndarray) else np.ndim(a)
 
 
 def size(a: Any) -> int:
-    """How many values there are."""
+    """Return how many values there are."""
     return a.size if isinstance(a, ndarray) else np.size(a)
 
 

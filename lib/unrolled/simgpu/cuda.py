@@ -30,7 +30,7 @@ class Stream:
         current.streams.pop()
 
     def use(self) -> Stream:
-        """Send all that follows to this stream."""
+        """Send all that follows to this stream, and return the stream."""
         current.streams[-1] = self.number
         return self
 
@@ -43,13 +43,13 @@ class Stream:
         current.machine().synchronize(self.number)
 
     def record(self, event: Event | None = None) -> Event:
-        """Mark this place of the stream with an event."""
+        """Mark this place of the stream with an event, a new one unless given, and return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """What follows on this stream waits for the event; the host does not."""
+        """Let what follows on this stream wait for the event; the host does not wait."""
         current.machine().wait(event.place, self.number)
 
     def __eq__(self, other: object) -> bool:
@@ -66,7 +66,7 @@ Stream.null = Stream(null=True)
 
 
 def get_current_stream() -> Stream:
-    """The stream that work goes to."""
+    """Return the stream that work goes to."""
     stream = Stream(null=True)
     stream.number = current.streams[-1]
     return stream
@@ -105,7 +105,7 @@ class Event:
 
 
 def get_elapsed_time(start_event: Event, end_event: Event) -> float:
-    """Milliseconds between two events, on the modelled device. Wait for the second one first."""
+    """Return the milliseconds between two events, on the modelled device. Wait for the second one first."""
     return 1000 * current.machine().elapsed(start_event.place, end_event.place)
 
 
@@ -177,22 +177,22 @@ runtime = _Runtime()
 
 
 class MemoryPool:
-    """The pool that arrays get their memory from, in bytes."""
+    """The pool that arrays get their memory from."""
 
     def used_bytes(self) -> int:
-        """In arrays that live."""
+        """Return the bytes in blocks of live arrays."""
         return int(current.machine().memory()["used"])
 
     def total_bytes(self) -> int:
-        """Taken from the device: living arrays, and blocks kept for the next ones."""
+        """Return the bytes taken from the device: for live arrays, and in blocks kept for the next ones."""
         return int(current.machine().memory()["total"])
 
     def free_bytes(self) -> int:
-        """Kept for the next arrays."""
+        """Return the bytes in blocks kept for the next arrays."""
         return self.total_bytes() - self.used_bytes()
 
     def peak_bytes(self) -> int:
-        """The most that arrays ever used together since `reset_peak`. (CuPy's pool does not know it.)"""
+        """Return the most bytes that arrays used at a time since `reset_peak`. (CuPy's pool does not know it.)"""
         return int(current.machine().memory()["peak"])
 
     def reset_peak(self) -> None:
@@ -205,18 +205,18 @@ class MemoryPool:
 
 
 def get_default_memory_pool() -> MemoryPool:
-    """The pool that all arrays get their memory from."""
+    """Return the pool that all arrays get their memory from."""
     return MemoryPool()
 
 
 class memory:  # noqa: N801 (CuPy's module)
-    """Where CuPy keeps its error."""
+    """CuPy's module of that name, as far as the course uses it: its error."""
 
     OutOfMemoryError = OutOfMemoryError
 
 
 def is_available() -> bool:
-    """True: a simulated GPU is always there."""
+    """Return True: a simulated GPU is always there."""
     return True
 
 

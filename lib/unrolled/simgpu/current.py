@@ -18,7 +18,7 @@ streams: list[int] = [0]
 
 
 def machine() -> Machine:
-    """The machine that new arrays go to; the first call makes one in this process, a modelled T4."""
+    """Return the machine that new arrays go to; the first call makes one in this process, a modelled T4."""
     global _machine
     if _machine is None:
         from unrolled.simgpu.machine import LocalMachine
@@ -28,9 +28,10 @@ def machine() -> Machine:
 
 
 def use(name: str) -> Profile:
-    """Model another GPU ("T4", "A100", "H200"), fresh: no arrays, clock at 0. Arrays made before cannot be used on it.
+    """Model another GPU ("T4", "A100", "H200"), fresh, and return its profile: no arrays, clock at 0.
 
-    Raises ValueError for a name that has no profile, RuntimeError while connected to a machine elsewhere.
+    Arrays made before cannot be used on it. Raises ValueError for a name that has no profile, RuntimeError while
+    connected to a machine elsewhere.
     """
     if name not in PROFILES:
         raise ValueError(f"there is no profile {name!r}; expected one of {', '.join(PROFILES)}")
@@ -43,17 +44,17 @@ def use(name: str) -> Profile:
 
 
 def profile() -> Profile:
-    """The figures of the modelled GPU."""
+    """Return the figures of the modelled GPU."""
     return machine().profile
 
 
 def reset() -> None:
-    """The same GPU, fresh: no arrays, clock at 0. Arrays made before cannot be used on it."""
+    """Start the same GPU afresh, as `use` does: no arrays, clock at 0. Arrays made before cannot be used on it."""
     use(profile().name)
 
 
 def connect(link: Machine) -> None:
-    """Let all work go to a machine elsewhere, until `disconnect`."""
+    """Send all work to a machine elsewhere, until `disconnect`."""
     _kept.append(_machine)
     _replace(link)
 
@@ -66,15 +67,15 @@ def disconnect() -> None:
 
 
 def clock() -> float:
-    """Seconds on the modelled host clock: the host's share of the work so far, and its waiting for the GPU."""
+    """Return the seconds on the modelled host clock: the host's share of the work so far, and its waits for the GPU."""
     return machine().clock()
 
 
 @contextmanager
 def trace() -> Iterator[Trace]:
-    """What the GPU does in the block: `with simgpu.trace() as t:`; t is complete after it.
+    """Trace what the GPU does in the block: `with simgpu.trace() as t:`; t is complete after the block.
 
-    It begins when the device has done all work so far, and `t.seconds` counts until the device has done the block's.
+    The trace begins when the device has done all work so far; `t.seconds` counts until the device has done the block's.
     """
     traced, found = machine(), Trace()
     traced.synchronize()

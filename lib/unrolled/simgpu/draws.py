@@ -11,12 +11,15 @@ from unrolled.simgpu.command import CommandError, Plain
 
 
 def seed(inputs: Sequence[Any], outputs: Sequence[Any], options: Mapping[str, Plain]) -> None:
-    """A new generator's state, from a whole number or a few of them."""
+    """Write the state of a new generator, made from a whole number or a few of them, to the output."""
     _save(np.random.PCG64(options["seed"]), outputs[0])
 
 
 def draw(inputs: Sequence[Any], outputs: Sequence[Any], options: Mapping[str, Plain]) -> None:
-    """Draw as numpy.random.Generator does. The state lives on the device, as cuRAND's: outputs are values and state."""
+    """Draw as numpy.random.Generator does; outputs are values and state, which lies on the device, as cuRAND's does.
+
+    Raises CommandError for a method that is not in METHODS.
+    """
     values, state = outputs
     method, arguments = options["method"], dict(options.get("arguments") or {})
     if method not in METHODS:

@@ -16,8 +16,9 @@ class ElementwiseKernel:
     """ElementwiseKernel("float32 x, float32 y", "float32 z", function, "name"), one launch a call.
 
     CuPy takes the body as CUDA text; the simulated GPU takes a Python function of the inputs, written with NumPy:
-    `lambda x, y: np.maximum(x, y) * 2`. It returns the outputs, one value or a tuple. It is called once, here, with
-    symbols, and its steps are kept: no `if` on a value (np.where chooses), no loop over values, nothing of an index.
+    `lambda x, y: np.maximum(x, y) * 2`. The function returns the outputs, one value or a tuple. It is called once, when
+    the kernel is made, with symbols, and its steps are kept: no `if` on a value (use np.where), no loop over values, no
+    indices.
 
     A type is NumPy's name or a letter: arrays for the same letter have the same dtype. Raises TypeError for a body that
     is text, for steps that a kernel cannot hold, and at a call for other dtypes; ValueError for shapes that do not fit.

@@ -1,4 +1,4 @@
-"""Element-wise functions, all by one road: NumPy's ufunc of the name says shape and dtype, the machine computes."""
+"""Element-wise functions, all made in one way: NumPy's ufunc of that name gives the dtypes, the machine computes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ufunc:  # noqa: N801 (NumPy's name)
         return results[0] if self.nout == 1 else tuple(results)
 
     def at(self, x: ndarray, indices: Any, values: Any = None) -> None:
-        """x[indices] = function(x[indices], values), where every index that occurs twice counts twice."""
+        """Set x[indices] = function(x[indices], values), where an index that occurs twice counts twice."""
         from unrolled.simgpu import indexing
 
         indexing.at(self, x, indices, values)
@@ -107,7 +107,7 @@ def _results(
 
 
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The common shape. Raises ValueError, in NumPy's words, where there is none."""
+    """Return the common shape of these shapes. Raises ValueError, in NumPy's words, where there is none."""
     if len(set(shapes)) == 1:
         return shapes[0]
     try:
@@ -118,7 +118,7 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def laid_out(ghosts: Sequence[Ghost], shape: tuple[int, ...], dtype: Any) -> ndarray:
-    """A new array of `shape` with the layout that NumPy gives the result of such operands (order K)."""
+    """Return a new array of `shape`, laid out as NumPy lays out results of operands with these layouts (order K)."""
     if all(ghost.flags.c_contiguous for ghost in ghosts):
         return ndarray(shape, dtype)
     flags: Any = [["readonly"]] * len(ghosts) + [["writeonly", "allocate"]]
@@ -139,7 +139,10 @@ def _check_out(name: str, out: ndarray, shape: tuple[int, ...], dtype: Any, cast
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """x where condition holds, else y. With the condition alone: where it holds, as `nonzero` (waits)."""
+    """Return x where condition holds, else y.
+
+    With the condition alone, return where it holds, as `nonzero` does (which waits for the device).
+    """
     if x is None or y is None:
         return condition.nonzero()
     if any(isinstance(value, Symbol) for value in (condition, x, y)):
@@ -154,7 +157,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: ndarray | None = None) -> Any:
-    """a, at least a_min and at most a_max; either may be None."""
+    """Return a, limited to at least a_min and at most a_max; either may be None."""
     bounds = [bound for bound in (a_min, a_max) if bound is not None]
     check_types([a, *bounds])
     if out is None:
@@ -172,7 +175,7 @@ UFUNCS = {name: ufunc(getattr(np, name)) for name in NAMES.split()}
 
 
 def round_(a: ndarray, decimals: int = 0) -> ndarray:
-    """To the nearest number of so many decimals, halves to even; integers stay."""
+    """Return the values rounded to so many decimals, halves to even; integers are copied as they are."""
     if a.dtype.kind not in "fc":
         return a.copy()
     if not decimals:

@@ -16,9 +16,9 @@ Operation: TypeAlias = Callable[[Sequence[Any], Sequence[Array], Options], None]
 
 
 def scalar(x: Any) -> Any:
-    """A Python number that fits in 64 bits: what arrives over a socket, and what takes a bounded time to compute with.
+    """Return x if it is a Python number of at most 64 bits, to compute with which takes a bounded time.
 
-    Raises CommandError for anything else.
+    It may come from a socket. Raises CommandError for anything else.
     """
     if type(x) not in (bool, int, float, complex):
         raise CommandError(f"an operand of type {type(x).__name__}; expected a View or a Python number")
@@ -28,7 +28,10 @@ def scalar(x: Any) -> Any:
 
 
 def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: Options) -> int:
-    """How many elements of an array the indices of these shapes name: each of theirs, on the axes that have none."""
+    """Return how many elements of an array indices of these shapes name: each of theirs, on the axes that have none.
+
+    Raises CommandError for axes that do not fit.
+    """
     axes = options["axes"]
     if not isinstance(axes, (list, tuple)) or len(axes) != len(indices) or len(set(axes)) != len(axes):
         raise CommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
@@ -80,6 +83,6 @@ def at(function: np.ufunc) -> Operation:
 
 
 def check_size(size: int, out: Array) -> None:
-    """Raise before NumPy makes a result that would not fit in the output."""
+    """Raise CommandError unless the output has `size` values, before NumPy makes a result that would not fit."""
     if size != out.size:
         raise CommandError(f"a result of {size:,} values does not go into an output of {out.size:,}")

@@ -24,7 +24,7 @@ _WRONG = (
 
 
 def getitem(x: ndarray, key: Any) -> ndarray:
-    """x[key]: a view, or with arrays in the key a copy."""
+    """Return x[key]: a view, or a copy where the key holds arrays."""
     keys = key if isinstance(key, tuple) else (key,)
     if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
         return _view(x, keys)
@@ -35,7 +35,10 @@ def getitem(x: ndarray, key: Any) -> ndarray:
 
 
 def setitem(x: ndarray, key: Any, value: Any) -> None:
-    """x[key] = value: an array of the device that can be broadcast to the place, or a number."""
+    """Set x[key] = value: a number, or an array of the device that can be broadcast to the place.
+
+    With arrays in the key, a list or a NumPy array moves to the device first, as in CuPy.
+    """
     keys = key if isinstance(key, tuple) else (key,)
     if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
         assign(_view(x, keys), value)
@@ -49,11 +52,14 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
 
 
 ATOMIC_ADD = ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64")
-"""What threads of a GPU can add to one place without losing one another's additions, as in CuPy."""
+"""Dtypes that threads of a GPU can add to one place without losing one another's additions, as in CuPy."""
 
 
 def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
-    """x[key] = function(x[key], values), one index after the other."""
+    """Set x[key] = function(x[key], values), one index after the other.
+
+    Raises TypeError for numpy.add on a dtype that is not in ATOMIC_ADD.
+    """
     keys = key if isinstance(key, tuple) else (key,)
     if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
         seen = _view(x, keys)
@@ -67,7 +73,10 @@ def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
 
 
 def nonzero(a: ndarray) -> tuple[ndarray, ...]:
-    """Where the values are not 0, one array an axis. Waits for the device, to learn how many there are."""
+    """Return where the values are not 0, one array for each axis.
+
+    Waits for the device, to learn how many there are. Raises ValueError for an array without axes.
+    """
     from unrolled.simgpu.reductions import REDUCTIONS
 
     if not a.ndim:
@@ -79,7 +88,7 @@ def nonzero(a: ndarray) -> tuple[ndarray, ...]:
 
 
 def take(a: ndarray, indices: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
-    """The values at these indices along an axis; None: of all values in one row."""
+    """Return the values at these indices along an axis; None: of all values in one row."""
     flat = a.reshape(-1) if axis is None else a
     along = normalize_axis_index(0 if axis is None else axis, flat.ndim)
     picked = getitem(flat, (slice(None),) * along + (indices,))
@@ -90,7 +99,7 @@ def take(a: ndarray, indices: Any, axis: int | None = None, out: ndarray | None 
 
 
 def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
-    """For each place of `indices`, the value that its number picks along an axis."""
+    """Return, for each place of `indices`, the value that its number picks along an axis."""
     return getitem(a, _along(a, indices, axis))
 
 

@@ -16,7 +16,10 @@ from unrolled.simgpu.views import reshape, transpose
 
 
 def matmul(x1: ndarray, x2: ndarray, out: ndarray | None = None) -> ndarray:
-    """x1 @ x2: matrix products over the last two axes, the others broadcast."""
+    """Return x1 @ x2: matrix products over the last two axes, the others broadcast.
+
+    Raises ValueError for shapes that do not fit.
+    """
     a, b = _check(x1), _check(x2)
     if not a.ndim or not b.ndim:
         raise ValueError("matmul: Input operand does not have enough dimensions (has 0, requires 1)")
@@ -31,7 +34,7 @@ def matmul(x1: ndarray, x2: ndarray, out: ndarray | None = None) -> ndarray:
 
 
 def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
-    """The product over a's last axis and b's last but one."""
+    """Return the sums of products over a's last axis and b's last but one, or its only one; with a number, a * b."""
     if not isinstance(a, ndarray) or not isinstance(b, ndarray) or not a.ndim or not b.ndim:
         return UFUNCS["multiply"](a, b, out=out)
     inner = b.shape[-2 if b.ndim > 1 else -1]
@@ -46,7 +49,7 @@ def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
 
 
 def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
-    """Sum products over axes of both: the last and first `axes`, or a pair of lists."""
+    """Return sums of products over axes of both: the last `axes` of a and the first of b, or a pair of lists."""
     _check(a), _check(b)
     if isinstance(axes, (int, np.integer)):
         pair: Any = (list(range(a.ndim - int(axes), a.ndim)), list(range(int(axes))))
@@ -67,29 +70,30 @@ def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
 
 
 def inner(a: ndarray, b: ndarray) -> Any:
-    """The product over the last axis of both."""
+    """Return the sums of products over the last axis of both."""
     return tensordot(a, b, ([-1], [-1]))
 
 
 def outer(a: ndarray, b: ndarray) -> Any:
-    """Every value of a times every value of b: (a.size, b.size)."""
+    """Return every value of a times every value of b: (a.size, b.size)."""
     return UFUNCS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
 
 
 def vdot(a: ndarray, b: ndarray) -> Any:
-    """The product of all values of both."""
+    """Return the sum of the products of all values of both."""
     return dot(reshape(a, -1), reshape(b, -1))
 
 
 def trace(a: ndarray, offset: int = 0) -> Any:
-    """The sum along a diagonal."""
+    """Return the sum along a diagonal."""
     return REDUCTIONS["sum"](a.diagonal(offset), axis=-1)
 
 
 def einsum(subscripts: str, *operands: ndarray, optimize: Any = True) -> ndarray:
-    """Sums of products by Einstein's convention: einsum("ij,jk->ik", a, b). ... is not simulated.
+    """Return sums of products by Einstein's convention: einsum("ij,jk->ik", a, b). An ellipsis (...) is not simulated.
 
     Two arrays are multiplied by a matrix product where that is possible, whatever `optimize` says, as in CuPy.
+    Raises ValueError for subscripts that do not fit.
     """
     if not isinstance(subscripts, str) or "." in subscripts:
         raise ValueError("einsum takes subscripts as text without ...; the rest is not simulated")
@@ -108,7 +112,10 @@ def einsum(subscripts: str, *operands: ndarray, optimize: Any = True) -> ndarray
 
 
 def norm(x: ndarray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The root of the sum of squares, of all values or along axes; ord 1 and inf for vectors."""
+    """Return the root of the sum of squares, of all values or along axes.
+
+    For vectors also ord 1 and inf: the sum and the maximum of the absolute values. Raises ValueError for other norms.
+    """
     floats = x if x.dtype.kind in "fc" else x.astype(np.float64)
     if ord in (None, 2) and axis is None and (ord is None or x.ndim == 1):
         flat = reshape(floats, -1)

@@ -27,14 +27,14 @@ class Limits:
     elements: int = 2**30
     """Values of one view, and those that one command handles."""
     flops: int = 10**14
-    """Of one command."""
+    """Floating-point operations of one command."""
     operands: int = 64
     buffers: int = 10**6
     streams: int = 256
     events: int = 10**6
     """CUDA events, and events of one trace."""
     traces: int = 64
-    """Open at a time."""
+    """Traces open at a time."""
 
 
 class LocalMachine:
@@ -214,9 +214,9 @@ class LocalMachine:
 
 
 def caller(otherwise: str) -> tuple[str, str | None]:
-    """What of this package the program called ("asnumpy", "__float__"), and file:line of where it did.
+    """Return what of this package the program called ("asnumpy", "__float__"), and file:line of the call.
 
-    A program that calls the machine itself has called `otherwise`.
+    The name is `otherwise` where the program calls the machine itself.
     """
     frame, name = sys._getframe(1), otherwise
     while frame.f_back is not None and _is_ours(frame):

@@ -33,7 +33,7 @@ class Pool:
         self._lock = threading.RLock()  # arrays are freed by finalizers, at any time and in any thread
 
     def take(self, nbytes: int) -> tuple[int, bool]:
-        """A new buffer's id, and whether the pool had to grow. Raises OutOfMemoryError."""
+        """Return a new buffer's id, and whether the pool had to grow. Raises OutOfMemoryError if there is no room."""
         size = -(-nbytes // BLOCK) * BLOCK
         with self._lock:
             kept = self._free.get(size)
@@ -46,7 +46,7 @@ class Pool:
             return self._next, grew
 
     def give(self, buffer: int) -> int | None:
-        """Take a buffer back; its bytes, or None for an unknown id."""
+        """Take a buffer back and return its bytes, or None for an unknown id."""
         with self._lock:
             block = self._blocks.pop(buffer, None)
             if block is None:
@@ -78,7 +78,10 @@ class Pool:
 
 
 def array_of(view: View, buffers: Mapping[int, Any], elements: int) -> Any:
-    """The view as a NumPy array on its buffer. Raises CommandError if any of it would lie outside."""
+    """Return the view as a NumPy array on its buffer.
+
+    Raises CommandError for what is no view, and if any of the view would lie outside of the buffer.
+    """
     dtype = operations.dtype_of(view.dtype)
     memory = buffers.get(view.buffer) if type(view.buffer) is int else None
     if memory is None:
@@ -101,7 +104,7 @@ def array_of(view: View, buffers: Mapping[int, Any], elements: int) -> Any:
 
 
 def real_memory() -> int:
-    """Half of this computer's memory in bytes, where the system tells it."""
+    """Return half of this computer's memory in bytes, or 4 GiB where the system does not tell it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):  # no such call on Windows

@@ -40,7 +40,7 @@ SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumpr
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
-    """The dtype of this name. Raises CommandError for what a GPU does not hold."""
+    """Return the dtype of this name. Raises CommandError for what a GPU does not hold."""
     found = DTYPES.get(text) if isinstance(text, str) else None
     if found is None:
         raise CommandError(f"dtype is {text!r:.40}; expected a number type such as float32")
@@ -48,7 +48,7 @@ def dtype_of(text: Any) -> np.dtype[Any]:
 
 
 def find(op: str) -> Operation:
-    """The operation of this name. Raises CommandError for an unknown one."""
+    """Return the operation of this name. Raises CommandError for an unknown one."""
     if op in UFUNCS:
         return _ufunc(UFUNCS[op])
     if op in REDUCTIONS or op in SCANS:
@@ -216,7 +216,7 @@ def _concatenate(inputs: Sequence[Any], outputs: Sequence[Array], options: Optio
 
 
 STEPS = 64
-"""Of a fused kernel; each takes memory as large as the output while it runs."""
+"""Most steps of a fused kernel; each takes memory as large as the output while it runs."""
 
 
 def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
@@ -246,7 +246,10 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
 
 def kernel(name: Any) -> Any:
-    """A kernel of the library, which lives on a floor above: looked up when it is launched."""
+    """Return the library's kernel of this name. Raises CommandError for an unknown one.
+
+    `unrolled.kernels` belongs to a higher layer, so it is imported at the first call.
+    """
     kernels = importlib.import_module("unrolled.kernels")
     try:
         return kernels.by_name(name)
@@ -255,7 +258,7 @@ def kernel(name: Any) -> Any:
 
 
 def without_name(options: Options) -> Options:
-    """The options that are the kernel's own."""
+    """Return the options that are the kernel's own: all but its name."""
     return {key: value for key, value in options.items() if key != "name"}
 
 

@@ -1,7 +1,7 @@
 """The simulated GPU in a process of its own, that owns the arrays: `serve` there, a `Link` here. `start` does both.
 
 A message is eight bytes, the lengths of two parts, and then these: JSON, and plain bytes (an upload's, a download's).
-Nothing is pickled. The serving side believes nothing: sizes are checked before a byte is read, a command that cannot be
+Nothing is pickled. The serving side trusts nothing: sizes are checked before a byte is read, a command that cannot be
 is answered with an error, and after what is no message at all it ends. It asks for a machine's methods by name, from a
 list; a program that may only be trusted with some of them is kept from the others by whoever holds the Link.
 """
@@ -30,9 +30,9 @@ MESSAGE_LIMIT = 4_000_000
 DATA_LIMIT = 2**31
 """Bytes of one transfer."""
 DIGITS_LIMIT = 1000
-"""Of a whole number: to read one takes time that grows with the square of its digits."""
+"""Digits of a whole number: reading one takes time that grows with the square of them."""
 CPU_SECONDS = 600
-"""Of a serving process that `start` makes; then the system ends it."""
+"""CPU time of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
 _PLAIN_CALLS = (
     *("allocate", "synchronize", "record", "wait", "elapsed", "clock"),
@@ -67,12 +67,12 @@ class Link(Asking):
         return self._profile
 
     def use(self, name: str) -> Profile:
-        """Replace the machine by a new one of this profile: no arrays, clock at 0."""
+        """Replace the machine by a new one of this profile, and return the profile: no arrays, clock at 0."""
         self._profile = named(self._call("use", name))
         return self._profile
 
     def free(self, buffer: int) -> None:
-        """Told with the next call: a finalizer may come here at any time, in the middle of a call, in any thread."""
+        """Free a buffer with the next call: a finalizer may come here at any time, even in a call, in any thread."""
         self._freed.append(buffer)
 
     def launch(
@@ -141,7 +141,7 @@ def serve(
     memory_limit: int | None = None,
     limits: Limits | None = None,
 ) -> None:
-    """Answer a Link until it closes the connection, or says what is no message. It needs nothing but the socket."""
+    """Answer a Link until it closes the connection, or says what is no message. Needs nothing but the socket."""
     machine = LocalMachine(profile, memory_limit, limits)
     with contextlib.suppress(EOFError, OSError, WireError):
         while True:
@@ -265,7 +265,7 @@ def _whole(digits: str) -> int:
 
 @contextlib.contextmanager
 def start(profile: str = "T4", memory_limit: int | None = None, cpu_seconds: int = CPU_SECONDS) -> Iterator[Link]:
-    """A simulated GPU in a new process, and the Link to it. The process ends with the block. Not on Windows."""
+    """Start a simulated GPU in a new process, and yield its Link. The process ends with the block. Not on Windows."""
     here, there = socket.socketpair()
     arguments = (named(profile).name, memory_limit, cpu_seconds)
     code = f"import sys; sys.path[:] = {sys.path!r}; from unrolled.simgpu import process; process.main{arguments!r}"

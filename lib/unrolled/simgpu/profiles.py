@@ -39,15 +39,15 @@ class Profile:
     """How many times more a dense operand costs that is read across its rows: sectors are fetched for one value each,
     and partly found again in the cache."""
     shortest_kernel: float
-    """From one empty kernel to the next on one stream."""
+    """Seconds from one empty kernel to the next on one stream."""
     shortest_product: float
-    """The same for matrix products: they wait for their first tiles before they begin."""
+    """Seconds from one shortest matrix product to the next: it waits for its first tiles before it begins."""
     shortest_draw: float
-    """The same for random numbers: each thread first fetches the state of its generator."""
+    """Seconds from one shortest draw of random numbers to the next: each thread first fetches its generator's state."""
     link_bandwidth: float
-    """To and from the host, page-locked memory."""
+    """Bytes a second to and from the host, for page-locked memory."""
     pageable_bandwidth: float
-    """The same for ordinary memory, which the driver first copies."""
+    """Bytes a second to and from the host, for ordinary memory, which the driver first copies."""
     link_latency: float
     host: Mapping[str, float]
     """The host's time for a call, by kind: `cost.kind` names them. And "library": our own Python (layers, shapes,
@@ -64,7 +64,7 @@ class Profile:
 
 
 def measured(profile: Profile, figures: Mapping[str, float], source: str) -> Profile:
-    """The profile with these figures ("bandwidth", "host.ufunc") in place of its own. Raises ValueError for others."""
+    """Return the profile with these figures ("bandwidth", "host.ufunc") replaced. Raises ValueError for other names."""
     unknown = set(figures) - set(profile.sources)
     if unknown:
         raise ValueError(f"unknown figures: {', '.join(sorted(unknown))}")
@@ -208,7 +208,7 @@ PROFILES: dict[str, Profile] = {profile.name: profile for profile in (T4, A100, 
 
 
 def named(name: str) -> Profile:
-    """The profile of this name. Raises ValueError for an unknown one."""
+    """Return the profile of this name. Raises ValueError for an unknown one."""
     if name not in PROFILES:
         raise ValueError(f"GPU is {name!r}; expected one of {', '.join(PROFILES)}")
     return PROFILES[name]

@@ -1,4 +1,4 @@
-"""Random numbers that are born on the device. A generator's state lies there too, as cuRAND keeps it.
+"""Random numbers that are drawn on the device. A generator's state lies there too, as cuRAND keeps it.
 
 `default_rng(seed)` gives the numbers of NumPy's generator of that seed, bit for bit; CuPy's own differ from both.
 """
@@ -18,30 +18,30 @@ STATE = 6  # words of 64 bits that NumPy's PCG64 remembers
 
 
 class Generator:
-    """Draws arrays on the device, as numpy.random.Generator does on the host."""
+    """A generator of arrays on the device, as numpy.random.Generator is on the host."""
 
     def __init__(self, seed: Any = None) -> None:
         self._seed = _plain_seed(seed)
         self._state: ndarray | None = None
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: ndarray | None = None) -> ndarray:
-        """Uniform numbers from 0 up to 1."""
+        """Draw uniform numbers from [0, 1)."""
         return self._draw("random", size, dtype, {"dtype": np.dtype(dtype).name}, out)
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: ndarray | None = None) -> ndarray:
-        """Normal numbers of mean 0 and deviation 1."""
+        """Draw normal numbers of mean 0 and standard deviation 1."""
         return self._draw("standard_normal", size, dtype, {"dtype": np.dtype(dtype).name}, out)
 
     def normal(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> ndarray:
-        """Normal numbers of mean `loc` and deviation `scale`, float64."""
+        """Draw normal numbers of mean `loc` and standard deviation `scale`, float64."""
         return self._draw("normal", size, np.float64, {"loc": float(loc), "scale": float(scale)})
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> ndarray:
-        """Uniform numbers from low up to high, float64."""
+        """Draw uniform numbers from [low, high), float64."""
         return self._draw("uniform", size, np.float64, {"low": float(low), "high": float(high)})
 
     def integers(self, low: int, high: int | None = None, size: Any = None, dtype: Any = np.int64) -> ndarray:
-        """Integers from low up to and without high; from 0 up to low where there is no high."""
+        """Draw integers from [low, high), or from [0, low) without high. Raises ValueError where there are none."""
         first, last = (0, low) if high is None else (low, high)
         if first >= last:
             raise ValueError("low >= high")
@@ -50,7 +50,7 @@ class Generator:
         )
 
     def permutation(self, x: Any) -> ndarray:
-        """The numbers below x in random order; the rows of an array in random order."""
+        """Return the whole numbers below x, or the rows of an array x, in random order."""
         count = len(x) if isinstance(x, ndarray) else int(x)
         order = self._draw("permutation", count, np.int64, {"n": count})
         return x[order] if isinstance(x, ndarray) else order
@@ -75,7 +75,10 @@ class Generator:
 
 
 def default_rng(seed: Any = None) -> Generator:
-    """A generator; the same seed gives the same numbers, those of numpy.random.default_rng(seed)."""
+    """Return a generator; the same seed gives the same numbers, those of numpy.random.default_rng(seed).
+
+    A generator given as seed comes back as it is.
+    """
     return seed if isinstance(seed, Generator) else Generator(seed)
 
 
@@ -86,7 +89,7 @@ def seed(seed: Any = None) -> None:
 
 
 def random(size: Any = None, dtype: Any = float) -> ndarray:
-    """Uniform numbers from 0 up to 1."""
+    """Draw uniform numbers from [0, 1)."""
     return _common.random(size, dtype)
 
 
@@ -94,37 +97,37 @@ random_sample = sample = ranf = random
 
 
 def rand(*size: int, dtype: Any = float) -> ndarray:
-    """Uniform numbers from 0 up to 1, float64 unless told: rand(rows, columns)."""
+    """Draw uniform numbers from [0, 1), float64 unless told: rand(rows, columns)."""
     return _common.random(size, dtype)
 
 
 def randn(*size: int, dtype: Any = float) -> ndarray:
-    """Normal numbers, float64 unless told: randn(rows, columns)."""
+    """Draw normal numbers of mean 0 and standard deviation 1, float64 unless told: randn(rows, columns)."""
     return _common.standard_normal(size, dtype)
 
 
 def standard_normal(size: Any = None, dtype: Any = float) -> ndarray:
-    """Normal numbers of mean 0 and deviation 1."""
+    """Draw normal numbers of mean 0 and standard deviation 1."""
     return _common.standard_normal(size, dtype)
 
 
 def normal(loc: float = 0.0, scale: float = 1.0, size: Any = None, dtype: Any = float) -> ndarray:
-    """Normal numbers of mean `loc` and deviation `scale`."""
+    """Draw normal numbers of mean `loc` and standard deviation `scale`."""
     return _cast(_common.normal(loc, scale, size), dtype)
 
 
 def uniform(low: float = 0.0, high: float = 1.0, size: Any = None, dtype: Any = float) -> ndarray:
-    """Uniform numbers from low up to high."""
+    """Draw uniform numbers from [low, high)."""
     return _cast(_common.uniform(low, high, size), dtype)
 
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int) -> ndarray:
-    """Integers from low up to and without high; from 0 up to low where there is no high."""
+    """Draw integers from [low, high), or from [0, low) without high. Raises ValueError where there are none."""
     return _common.integers(low, high, size, dtype)
 
 
 def permutation(a: Any) -> ndarray:
-    """The numbers below a in random order; the rows of an array in random order."""
+    """Return the whole numbers below a, or the rows of an array a, in random order."""
     return _common.permutation(a)
 
 

@@ -25,7 +25,7 @@ NO_EMPTY |= {"argmax": "", "argmin": ""}
 
 
 def reduction(name: str) -> Callable[..., Any]:
-    """NumPy's reduction of this name: function(a, axis=None, dtype=None, out=None, keepdims=False, ddof=0)."""
+    """Return NumPy's reduction of this name: function(a, axis=None, dtype=None, out=None, keepdims=False, ddof=0)."""
     op = SAME.get(name, name)
 
     def reduce(
@@ -56,7 +56,7 @@ def reduction(name: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1024)
 def result_dtype(op: str, kind: np.dtype[Any], dtype: np.dtype[Any] | None) -> np.dtype[Any]:
-    """The dtype that NumPy gives this reduction of a `kind` array."""
+    """Return the dtype that NumPy gives this reduction of a `kind` array; `dtype` is the one asked for, if any."""
     words: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

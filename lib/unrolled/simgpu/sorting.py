@@ -11,17 +11,20 @@ from unrolled.simgpu.array import launch, ndarray
 
 
 def sort(a: ndarray, axis: int | None = -1) -> ndarray:
-    """A sorted copy along an axis; None: of all values."""
+    """Return a copy that is sorted along an axis; None: of all values in one row."""
     return _ordered("sort", a, axis, a.dtype)
 
 
 def argsort(a: ndarray, axis: int | None = -1) -> ndarray:
-    """The indices that sort an array; equal values keep their order."""
+    """Return the indices that sort an array along an axis; None: all values in one row.
+
+    Equal values keep their order.
+    """
     return _ordered("argsort", a, axis, np.dtype(np.int64))
 
 
 def searchsorted(a: ndarray, v: ndarray, side: str = "left") -> ndarray:
-    """Where in the sorted a the values of v belong."""
+    """Return the index in the sorted a at which each value of v belongs, int64."""
     result = ndarray(v.shape, np.int64)
     launch("searchsorted", [a, v], [result], {"side": side})
     return result

@@ -21,13 +21,13 @@ class Recorder:
         self.steps: list[list[Any]] = []
 
     def record(self, name: str, values: Any, dtype: str | None = None) -> Symbol:
-        """One step more; its value, as a symbol."""
+        """Add a step, and return its value as a symbol."""
         self.steps.append([name, [reference(value) for value in values], dtype])
         return Symbol(self, ["step", len(self.steps) - 1])
 
 
 class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
-    """A value that is known only when the kernel runs. Operators and NumPy's functions of each value write it down."""
+    """A value that is known only when the kernel runs. Operators and NumPy's element-wise functions are recorded."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -48,7 +48,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         raise TypeError(f"numpy.{function.__name__} cannot stand in a kernel: it is no function of single values")
 
     def astype(self, dtype: Any) -> Symbol:
-        """The value in another dtype."""
+        """Return the value in another dtype, as a symbol."""
         return self.recorder.record("cast", [self], np.dtype(dtype).name)
 
     def __bool__(self) -> bool:
@@ -72,7 +72,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def reference(value: Any) -> Reference:
-    """A symbol's place, or a plain number. Raises TypeError for what a kernel cannot hold."""
+    """Return a symbol's place, or a plain number. Raises TypeError for what a kernel cannot hold."""
     if isinstance(value, Symbol):
         return value.place
     if isinstance(value, (bool, int, float, np.generic)):

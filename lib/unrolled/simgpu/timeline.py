@@ -10,26 +10,26 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Timeline:
-    """All times are seconds since the machine was made."""
+    """Clocks of host, streams and engines. All times are seconds since the machine was made."""
 
     host: float = 0.0
     streams: dict[int, float] = field(default_factory=lambda: {0: 0.0})
     engines: dict[str, float] = field(default_factory=dict)
 
     def call(self, seconds: float) -> float:
-        """The host is busy for so long; gives the time at which it began."""
+        """Keep the host busy for so long; return the time at which that began."""
         begun = self.host
         self.host += seconds
         return begun
 
     def end(self, stream: int | None) -> float:
-        """When all work given so far to a stream is done (None: to the device)."""
+        """Return when all work given so far to a stream is done (None: to the device)."""
         if stream is None or stream == 0:
             return max(self.streams.values())
         return max(self.streams.get(stream, 0.0), self.streams[0])
 
     def enqueue(self, stream: int, seconds: float, work: float, engine: str) -> tuple[float, float]:
-        """Put work on a stream: it starts when the host has issued it and what stands before it is done.
+        """Put work on a stream; return (start, end). It starts when the host has issued it and work before it is done.
 
         `work` is how long it takes the engine as a whole. Work of several streams shares the engine, so that streams
         hide each other's latency, but two kernels that each fill the GPU take as long side by side as in a row.
@@ -42,15 +42,15 @@ class Timeline:
         return start, end
 
     def record(self, stream: int) -> float:
-        """The time of an event at this place of a stream."""
+        """Return the time of an event at this place of a stream."""
         return max(self.host, self.end(stream))
 
     def hold(self, stream: int, until: float) -> None:
-        """What the stream gets from now on starts no earlier."""
+        """Let what the stream gets from now on start no earlier than `until`."""
         self.streams[stream] = max(self.end(stream), until)
 
     def wait(self, until: float) -> tuple[float, float]:
-        """The host waits; gives from when to when."""
+        """Let the host wait until then; return from when to when it waited."""
         begun = self.host
         self.host = max(self.host, until)
         return begun, self.host

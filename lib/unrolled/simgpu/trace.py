@@ -131,23 +131,23 @@ class Trace:
 
     @property
     def seconds(self) -> float:
-        """From the start until host and device are done."""
+        """Seconds from the start until host and device are done."""
         return max(self.end, self.device_end) - self.start
 
     @property
     def device_seconds(self) -> float:
-        """In which the device runs a kernel or a transfer; what lies side by side counts once."""
+        """Seconds in which the device runs a kernel or a transfer; what overlaps counts once."""
         work: list[Launch | Transfer] = [*self.launches, *self.transfers]
         return covered((max(self.start, event.start), event.end) for event in work)
 
     @property
     def host_seconds(self) -> float:
-        """In which the host works: all of its time but for waiting."""
+        """Seconds in which the host works: all of its time but for waiting."""
         return self.end - self.start - self.waiting
 
     @property
     def waiting(self) -> float:
-        """In which the host waits for the device, in synchronizations and in blocking transfers."""
+        """Seconds in which the host waits for the device, in synchronizations and in blocking transfers."""
         waits = [(event.start, event.end) for event in self.synchronizations]
         waits += [(event.issued, event.end) for event in self.transfers if event.blocking]
         calls = sum(event.call for event in self.transfers if event.blocking)
@@ -155,12 +155,12 @@ class Trace:
 
     @property
     def idle(self) -> float:
-        """In which the device has nothing to do."""
+        """Seconds in which the device has nothing to do."""
         return self.seconds - self.device_seconds
 
     @property
     def bytes(self) -> int:
-        """Read and written by kernels."""
+        """Bytes read and written by kernels."""
         return sum(event.nbytes for event in self.launches)
 
     @property
@@ -178,7 +178,7 @@ class Trace:
         return sum(event.nbytes for event in self.allocations if not event.freed)
 
     def by_op(self) -> dict[str, Sums]:
-        """The sums of each op, the longest first."""
+        """Return the sums of each op, the longest first."""
         groups: dict[str, list[Launch]] = {}
         for event in self.launches:
             groups.setdefault(event.op, []).append(event)
@@ -186,12 +186,12 @@ class Trace:
         return dict(sorted(sums.items(), key=lambda item: (-item[1].seconds, item[0])))
 
     def to_json(self) -> str:
-        """All of it as one line of JSON, which `from_json` reads."""
+        """Return all of the trace as one line of JSON, which `from_json` reads."""
         return json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
-        """The trace that `to_json` wrote. Raises ValueError for anything else."""
+        """Return the trace that `to_json` wrote. Raises ValueError for anything else."""
         try:
             data = json.loads(text)
             if data.pop("format") != FORMAT:
@@ -204,11 +204,11 @@ class Trace:
 
 
 FORMAT = 1
-"""Of the JSON."""
+"""Version of the JSON that `Trace.to_json` writes."""
 
 
 def covered(intervals: Iterable[tuple[float, float]]) -> float:
-    """Seconds that at least one of the intervals covers."""
+    """Return the seconds that at least one of the intervals covers."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(intervals):
         total += max(0.0, end - max(start, until))

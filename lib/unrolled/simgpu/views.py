@@ -1,4 +1,4 @@
-"""Shapes and views. A view costs no launch: NumPy makes it of the ghost. The rest copies on the device."""
+"""Shapes and views. A view costs no launch: NumPy makes it from the layout. The rest copies on the device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from unrolled.simgpu.array import in_shape, launch, ndarray
 
 MOST_PARTS = 60
-"""Arrays that one launch puts together: a command has so many operands at most."""
+"""Arrays that one launch joins at most: the operands of a command are limited."""
 
 VIEWS = """
     swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to flip fliplr flipud rot90 diagonal atleast_1d atleast_2d
@@ -23,7 +23,7 @@ VIEWS = """
 
 
 def _view(function: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's function of this name on the ghost; its views are views of the array."""
+    """NumPy's function of this name on the layout; its views are views of the array."""
 
     def view(a: ndarray, *args: Any, **kwargs: Any) -> Any:
         _check(a)
@@ -36,18 +36,21 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def broadcast_arrays(*arrays: ndarray) -> list[ndarray]:
-    """Views of all arrays in their common shape."""
+    """Return views of all arrays in their common shape."""
     found = np.broadcast_arrays(*(_check(a)._ghost for a in arrays))
     return [a.seen_as(ghost) for a, ghost in zip(arrays, found, strict=True)]
 
 
 def transpose(a: ndarray, axes: Any = None) -> ndarray:
-    """A view with the axes in another order; reversed by default."""
+    """Return a view with the axes in another order; reversed by default."""
     return _check(a).seen_as(np.transpose(a._ghost, axes))
 
 
 def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
-    """The values in another shape; one length may be -1. A view where the memory allows it, else a copy."""
+    """Return the values in another shape, a view where the memory allows it, else a copy. One length may be -1.
+
+    Raises ValueError for a shape of another size.
+    """
     sizes = _sizes(_check(a), shape)
     if order == "F":
         return reshape(transpose(a), sizes[::-1]).T
@@ -58,7 +61,7 @@ def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
 
 
 def ravel(a: ndarray, order: str = "C") -> ndarray:
-    """All values along one axis; a view where the memory allows it."""
+    """Return all values along one axis, a view where the memory allows it, else a copy."""
     return reshape(a, -1, order)
 
 
@@ -75,7 +78,7 @@ def _sizes(a: ndarray, shape: Any) -> tuple[int, ...]:
 
 
 def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | None = None) -> ndarray:
-    """The arrays, one after the other along an axis; None: all values along one axis."""
+    """Return the arrays, one after the other along an axis; None: all values along one axis."""
     if not len(arrays):
         raise ValueError("need at least one array to concatenate")
     parts = [_check(a) if axis is not None else ravel(_check(a)) for a in arrays]
@@ -102,25 +105,28 @@ def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | 
 
 
 def stack(arrays: Sequence[ndarray], axis: int = 0, out: ndarray | None = None) -> ndarray:
-    """The arrays along a new axis."""
+    """Return the arrays along a new axis."""
     if len({_check(a).shape for a in arrays}) > 1:
         raise ValueError("all input arrays must have the same shape")
     return concatenate([expand_dims(a, axis) for a in arrays], axis, out)
 
 
 def vstack(arrays: Sequence[ndarray]) -> ndarray:
-    """The arrays as rows."""
+    """Return the arrays one below the other, those of one axis as rows."""
     return concatenate([atleast_2d(a) for a in arrays], 0)
 
 
 def hstack(arrays: Sequence[ndarray]) -> ndarray:
-    """The arrays side by side."""
+    """Return the arrays side by side: along the second axis, or the only one."""
     parts = [atleast_1d(a) for a in arrays]
     return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
 def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> ndarray:
-    """The array with a border of one number; pad_width is (before, after) for each axis, or one for all."""
+    """Return the array with a border of one number; pad_width is (before, after) for each axis, or one for all.
+
+    Raises ValueError for other modes.
+    """
     if mode != "constant" or not np.isscalar(constant_values):
         raise ValueError(f"pad(mode={mode!r}) is simulated for a border of one number only")
     widths = np.broadcast_to(pad_width, (_check(array).ndim, 2)).tolist()
@@ -133,7 +139,7 @@ def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values:
 
 
 def repeat(a: ndarray, repeats: int, axis: int | None = None) -> ndarray:
-    """Each value `repeats` times, along an axis."""
+    """Return each value `repeats` times in a row, along an axis; None: of all values in one row."""
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis_index(axis, a.ndim)
@@ -142,7 +148,7 @@ def repeat(a: ndarray, repeats: int, axis: int | None = None) -> ndarray:
 
 
 def tile(a: ndarray, reps: Any) -> ndarray:
-    """The array several times along each axis."""
+    """Return the array several times along each axis; `reps` says how often."""
     counts = tuple(reps) if isinstance(reps, Sequence) else (reps,)
     ndim = max(len(counts), _check(a).ndim)
     counts, shape = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - a.ndim) + a.shape
@@ -152,7 +158,7 @@ def tile(a: ndarray, reps: Any) -> ndarray:
 
 
 def roll(a: ndarray, shift: int, axis: int | None = None) -> ndarray:
-    """The values moved along an axis; what leaves at one end enters at the other."""
+    """Return the values moved along an axis (None: in one row); what leaves at one end enters at the other."""
     flat = ravel(a) if axis is None else _check(a)
     along = 0 if axis is None else normalize_axis_index(axis, a.ndim)
     cut = -shift % max(1, flat.shape[along])
@@ -162,17 +168,20 @@ def roll(a: ndarray, shift: int, axis: int | None = None) -> ndarray:
 
 
 def as_strided(x: ndarray, shape: Any = None, strides: Any = None) -> ndarray:
-    """A view of any shape and strides (in bytes). Nobody checks whether it stays inside; a launch outside fails."""
+    """Return a view of any shape and strides (in bytes).
+
+    Nothing checks that it stays inside the array; a launch on a view that leaves the array's memory fails.
+    """
     return _check(x).seen_as(_tricks.as_strided(x._ghost, shape, strides))
 
 
 def sliding_window_view(x: ndarray, window_shape: Any, axis: Any = None) -> ndarray:
-    """A view of every place of a window; the window's axes come last."""
+    """Return a view of every place of a window; the window's axes come last."""
     return _check(x).seen_as(_tricks.sliding_window_view(x._ghost, window_shape, axis))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The common shape of arrays of these shapes."""
+    """Return the common shape of arrays of these shapes."""
     return np.broadcast_shapes(*shapes)
 
 

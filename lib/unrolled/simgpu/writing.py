@@ -10,7 +10,7 @@ from unrolled.simgpu.array import SCALARS, check_fits, launch, ndarray
 
 
 def assign(target: ndarray, value: Any) -> None:
-    """target[...] = value."""
+    """Set target[...] = value, an array of the device or a number."""
     if isinstance(value, ndarray):
         if value.as_view() == target.as_view():
             return  # what x[key] += y ends with
@@ -38,7 +38,10 @@ def fill(x: ndarray, value: Any) -> None:
 
 
 def fitting(value: Any, shape: tuple[int, ...]) -> Any:
-    """A value that can be written to this shape: axes of length 1 in front go. Raises ValueError if it does not fit."""
+    """Return a value that can be written to this shape, without surplus axes of length 1 in front.
+
+    Raises ValueError if it does not fit, TypeError for what is neither an array of the device nor a number.
+    """
     if not isinstance(value, ndarray):
         if not isinstance(value, SCALARS):
             raise TypeError(f"Unsupported type {type(value)}")
