@@ -71,7 +71,7 @@ _SCALARS = (bool, int, float, complex, np.generic)
 
 
 def register(array_type: type, module: Module) -> None:
-    """Let `array_module` answer `module` for arrays of `array_type`.
+    """Let `array_module` return `module` for arrays of `array_type`.
 
     The module offers the names in `SUPPORTED` and three of CuPy's besides, to leave and enter the device:
     `asnumpy(x)`, `asarray(host_array)` and `cuda.runtime.deviceSynchronize()`. CuPy itself needs no registration.
@@ -80,7 +80,7 @@ def register(array_type: type, module: Module) -> None:
 
 
 def array_module(*arrays: Array) -> Module:
-    """The module that holds these arrays: NumPy for NumPy arrays and plain numbers, else the registered one.
+    """Return the module that holds these arrays: NumPy for NumPy arrays and plain numbers, else the registered one.
 
     Plain numbers go with any module; None is skipped (an absent bias).
     Raises TypeError for what is no array, and for arrays of two modules, as CuPy does: nothing moves by itself.
@@ -103,13 +103,13 @@ def array_module(*arrays: Array) -> Module:
 
 
 def to_host(x: Array) -> Any:
-    """x as a NumPy array; a NumPy array or a number comes back as it is."""
+    """Return x as a NumPy array; a NumPy array or a number comes back as it is."""
     module = array_module(x)
     return x if module is np else module.asnumpy(x)
 
 
 def to_device(x: Array, module: Module) -> Array:
-    """x as an array of `module` (numpy, cupy, ...); an array that is there already comes back as it is."""
+    """Return x as an array of `module` (numpy, cupy, ...); an array that is there already comes back as it is."""
     if module is np:
         return to_host(x)
     if not isinstance(x, _SCALARS) and array_module(x) is module:
@@ -125,7 +125,7 @@ def synchronize(x_or_module: Array | Module) -> None:
 
 
 def pool_bytes(x_or_module: Array | Module) -> int | None:
-    """Bytes that the device's memory pool holds; None where there is none, as with NumPy.
+    """Return the bytes that the device's memory pool holds; None where there is none, as with NumPy.
 
     A pool gives nothing back by itself. So after some work this is the most that was ever in use, rounded up to blocks.
     """
@@ -134,26 +134,29 @@ def pool_bytes(x_or_module: Array | Module) -> int | None:
 
 
 def gpu() -> Module:
-    """CuPy where a CUDA GPU works, else the simulated GPU."""
+    """Return CuPy where a CUDA GPU works, else the simulated GPU."""
     return importlib.import_module("cupy" if _has_cuda() else _SIMULATED)
 
 
 def is_simulated(module: Module) -> bool:
-    """Whether an array module is the simulated GPU, whose times are modelled."""
+    """Return whether an array module is the simulated GPU, whose times are modelled."""
     return getattr(module, "__name__", None) == _SIMULATED
 
 
 def clock(x_or_module: Array | Module) -> float:
-    """Seconds on the host's clock, from any beginning; for the simulated GPU and its arrays, on the modelled one.
+    """Return the seconds on the host's clock, from any beginning; on the modelled one for the simulated GPU.
 
-    It waits for nothing: a GPU may still be at work. See `synchronize`.
+    Waits for nothing: a GPU may still be at work. See `synchronize`.
     """
     module = _module(x_or_module)
     return float(module.clock()) if is_simulated(module) else time.perf_counter()
 
 
 def describe() -> dict[str, Any]:
-    """What runs arrays here: {"cpu", "gpu" (a name or None), "why" (no GPU, else None), "cupy", "cuda", "driver"}."""
+    """Return what runs arrays here: {"cpu", "gpu", "why", "cupy", "cuda", "driver"}.
+
+    "gpu" is a name or None, "why" says why there is no GPU (else None).
+    """
     facts: dict[str, Any] = {"cpu": _cpu_name(), "gpu": None, "why": None}
     return facts | {"cupy": None, "cuda": None, "driver": None} | _describe_cupy()
 

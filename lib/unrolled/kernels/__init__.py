@@ -1,6 +1,6 @@
 """Our own GPU kernels, one concept a file: CUDA source beside a NumPy function that computes the same.
 
-`unrolled.ops` and `unrolled.nn.optim` go this way for arrays of CuPy and of the simulated GPU.
+`unrolled.ops` and `unrolled.nn.optim` use them for arrays of CuPy and of the simulated GPU.
 """
 
 from unrolled.kernels.kernel import NONE, Constants, Kernel, constants, runs_on, take
@@ -53,5 +53,5 @@ KERNELS = {kernel.name: kernel for kernel in list(globals().values()) if isinsta
 
 
 def by_name(name: str) -> Kernel:
-    """The kernel of that name. Raises KeyError for an unknown one."""
+    """Return the kernel of that name. Raises KeyError for an unknown one."""
     return KERNELS[name]

@@ -1,7 +1,7 @@
 """What a kernel is here: CUDA source, and a NumPy function that computes the same.
 
 CuPy compiles the source once for each dtype and geometry and keeps it. The simulated GPU runs the NumPy function. Both
-get the same arrays, and both write into arrays that are there already: a kernel gives nothing back.
+get the same arrays, and both write into arrays that are there already: a kernel returns nothing.
 
 A training step is some 25 launches, and what the host does for each is what a small batch waits for. So everything that
 can be found out once is kept: constants are one object for the same geometry, and compiled code is found by it.
@@ -35,7 +35,7 @@ class Constants(dict[str, int]):
 
 @lru_cache(maxsize=4096)
 def constants(**values: int) -> Constants:
-    """The same object for the same values, so that looking for compiled code takes no time."""
+    """Return the values as Constants, one object for the same values, so that finding compiled code takes no time."""
     return Constants({name: int(value) for name, value in values.items()})
 
 
@@ -43,17 +43,17 @@ NONE = constants()
 
 
 def output_size(inputs: Arrays, outputs: Arrays) -> int:
-    """One thread for each value that is written: what most kernels want."""
+    """Return how many values are written: one thread for each is what most kernels want."""
     return int(outputs[0].size)
 
 
 def input_size(inputs: Arrays, outputs: Arrays) -> int:
-    """The size of what is read, for kernels that add up."""
+    """Return how many values are read, for kernels that add up."""
     return int(inputs[0].size)
 
 
 def one_each(size: int, options: Options) -> int:
-    """As many threads as `size` says."""
+    """Return `size`: one thread for each."""
     return size
 
 
@@ -100,7 +100,7 @@ class Kernel:
     def on_cupy(
         self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], constants: Constants, floats: Mapping[str, float]
     ) -> None:
-        """Compile, unless that is done, and launch on CuPy's current stream."""
+        """Compile, unless that is done, and launch on CuPy's current stream; nothing is launched for a size of 0."""
         size = self.size(inputs, outputs)
         if not size:
             return
@@ -115,12 +115,15 @@ class Kernel:
 
 
 def runs_on(module: Module) -> bool:
-    """Whether arrays of this module can go through a kernel: CuPy's can, and the simulated GPU's."""
+    """Return whether arrays of this module can go through a kernel: CuPy's can, and the simulated GPU's."""
     return is_cupy(module) or hasattr(module, "launch_kernel")
 
 
 def take(first: Array, *others: Array | None) -> bool:
-    """Whether these arrays, all of one module, can go through a kernel: on a GPU, all float32 or all float64."""
+    """Return whether these arrays, all of one module, can go through a kernel.
+
+    They can if they lie on a GPU and are all float32 or all float64; None is skipped.
+    """
     dtype = first.dtype
     if dtype.char not in TYPES or not runs_on(array_module(first)):
         return False
@@ -132,14 +135,17 @@ def is_cupy(module: Module) -> bool:
 
 
 def compiled(kernel: Kernel, constants: Constants, dtype: str, wide: bool) -> tuple[Any, Any]:
-    """(CuPy's kernel, the NumPy type of its `size`). CuPy compiles at the first launch, and keeps the code on disk."""
+    """Return (CuPy's kernel, the NumPy type of its `size`).
+
+    CuPy compiles at the first launch, and keeps the code on disk.
+    """
     import cupy
 
     return cupy.RawKernel(code(kernel, constants, dtype, wide), kernel.name), cupy.int64 if wide else cupy.int32
 
 
 def code(kernel: Kernel, constants: Options, dtype: str, wide: bool) -> str:
-    """The whole of what is compiled."""
+    """Return all the source that is compiled: types, functions and constants, then the kernel's own."""
     lines = [f"typedef {TYPES[dtype]} T;", f"typedef {'long long' if wide else 'int'} Index;"]
     lines += [f"#define {name} {names[dtype == 'd']}" for name, names in FUNCTIONS.items()]
     lines += [f"constexpr int {name.upper()} = {value};" for name, value in constants.items()]

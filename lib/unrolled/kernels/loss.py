@@ -1,4 +1,4 @@
-"""Softmax and cross entropy in one launch: what else takes fourteen."""
+"""Softmax and cross entropy in one launch, which otherwise take fourteen."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Pooling: the largest or the mean of each window, and the way back. A thread for each value that is written.
+"""Pooling: the largest or the mean of each window, and the backward passes. A thread for each value that is written.
 
-The way back of a max-pooling gathers: each pixel looks at the windows that can reach it and adds the values of those
-whose maximum it is. Nothing is filled with zeros first, and no two threads write to one place.
+The backward pass of a max-pooling gathers: each pixel looks at the windows that can reach it and adds the values of
+those whose maximum it is. Nothing is filled with zeros first, and no two threads write to one place.
 """
 
 from __future__ import annotations

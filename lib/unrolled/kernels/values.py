@@ -1,4 +1,4 @@
-"""One thread for each value: what would be several launches in a row, in one."""
+"""One thread for each value: one launch for what would otherwise be several."""
 
 from __future__ import annotations
 

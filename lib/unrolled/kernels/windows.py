@@ -1,4 +1,4 @@
-"""Windows as columns of one matrix for each image, and back. Where a window falls says `unrolled.ops.windows.Windows`.
+"""Windows as columns of one matrix for each image, and back. `unrolled.ops.windows.Windows` says where a window falls.
 
 Columns are (N, C * KH * KW, OH * OW): image first, so that a batch of products gives (N, O, OH * OW), which is NCHW.
 Each thread of `im2col` writes one value. Each thread of `col2im` gathers what belongs to one pixel: no two threads
@@ -57,7 +57,7 @@ MOST_PLACES = 100_000  # in a window: each is a turn of the loops below, whateve
 
 
 def meetings(options: Options) -> Iterator[tuple[int, int, Any, Any]]:
-    """(i, j, outputs, inputs) for every place inside the window, as `Windows.offsets`, from plain numbers."""
+    """Yield (i, j, outputs, inputs) for every place inside the window, as `Windows.offsets`, from plain numbers."""
     for i in range(options["kh"]):
         out_rows, in_rows = _meet(options["h"], options["oh"], options["sh"], i - options["ph"])
         for j in range(options["kw"]):

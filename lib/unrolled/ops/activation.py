@@ -1,8 +1,8 @@
-"""Activations: a function of each value (softmax: of each row), and its way back.
+"""Activations: a function of each value (softmax: of each row), and its backward pass.
 
-A way back takes grad, the gradient by what the function gave, and gives the gradient by x. It needs x, or y, what the
-function gave, where that is cheaper: sigmoid, tanh and softmax. Any shape; raises ValueError where the shapes differ.
-Formulas are those of PyTorch's functions of the same names.
+A backward pass takes grad, the gradient by what the function returned, and returns the gradient by x. It needs x, or y,
+what the function returned, where that is cheaper: sigmoid, tanh and softmax. Any shape; raises ValueError where the
+shapes differ. Formulas are those of PyTorch's functions of the same names.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from unrolled.ops.arguments import as_floats, check_shape
 
 
 def step(x: Array) -> Array:
-    """1 where x > 0, else 0; NaN stays NaN. The neuron of the first perceptrons (Rosenblatt, 1958)."""
+    """Return 1 where x > 0, else 0; NaN stays NaN. The neuron of the first perceptrons (Rosenblatt, 1958)."""
     (x,) = as_floats(x)
     module = array_module(x)
     return module.maximum(module.sign(x), 0)
 
 
 def step_backward(grad: Array, x: Array) -> Array:
-    """0 everywhere: the step is flat, so nothing can be learned through it."""
+    """Return 0 everywhere: the step is flat, so nothing can be learned through it."""
     grad, x = _pair(grad, "x", x)
     return array_module(x).zeros(x.shape, dtype=grad.dtype)
 
 
 def relu(x: Array) -> Array:
-    """max(x, 0), any shape, dtype as x; NaN stays NaN."""
+    """Return max(x, 0), any shape, dtype as x; NaN stays NaN."""
     if kernels.take(x):
         y = array_module(x).empty(x.shape, dtype=x.dtype)
         kernels.relu((x,), (y,))
@@ -37,7 +37,7 @@ def relu(x: Array) -> Array:
 
 
 def relu_backward(grad: Array, x: Array) -> Array:
-    """grad where x > 0, else 0 (at 0 too, as frameworks choose); a grad that is infinite is NaN there.
+    """Return grad where x > 0, else 0 (at 0 too, as frameworks choose); an infinite grad becomes NaN there.
 
     Raises ValueError if the shapes differ.
     """
@@ -51,7 +51,7 @@ def relu_backward(grad: Array, x: Array) -> Array:
 
 
 def leaky_relu(x: Array, slope: float = 0.01) -> Array:
-    """x above 0, slope * x below. Raises ValueError unless 0 <= slope <= 1."""
+    """Return x where x > 0, else slope * x. Raises ValueError unless 0 <= slope <= 1."""
     slope = _slope(slope)
     (x,) = as_floats(x)
     module = array_module(x)
@@ -60,7 +60,7 @@ def leaky_relu(x: Array, slope: float = 0.01) -> Array:
 
 
 def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
-    """grad where x > 0, else slope * grad."""
+    """Return grad where x > 0, else slope * grad. Raises ValueError unless 0 <= slope <= 1."""
     slope = _slope(slope)
     grad, x = _pair(grad, "x", x)
     factor = array_module(x).maximum((x > 0).astype(grad.dtype), slope)  # no `where`: see relu_backward
@@ -69,7 +69,7 @@ def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
 
 
 def softplus(x: Array) -> Array:
-    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
+    """Return log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
     (x,) = as_floats(x)
     module = array_module(x)
     y = module.log1p(module.exp(module.minimum(x, -x)))
@@ -78,7 +78,7 @@ def softplus(x: Array) -> Array:
 
 
 def softplus_backward(grad: Array, x: Array) -> Array:
-    """grad * sigmoid(x)."""
+    """Return grad * sigmoid(x)."""
     grad, x = _pair(grad, "x", x)
     grad_x = sigmoid(x)
     grad_x *= grad
@@ -86,7 +86,7 @@ def softplus_backward(grad: Array, x: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     (x,) = as_floats(x)
     with np.errstate(over="ignore"):  # far below 0, exp(-x) is infinite, and 1 / (1 + infinity) = 0 is right
         y = array_module(x).exp(-x)
@@ -95,7 +95,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def sigmoid_backward(grad: Array, y: Array) -> Array:
-    """grad * y * (1 - y), for y = sigmoid(x)."""
+    """Return grad * y * (1 - y), for y = sigmoid(x)."""
     grad, y = _pair(grad, "y", y)
     grad_x = 1 - y
     grad_x *= y
@@ -104,13 +104,13 @@ def sigmoid_backward(grad: Array, y: Array) -> Array:
 
 
 def tanh(x: Array) -> Array:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent of x."""
     (x,) = as_floats(x)
     return array_module(x).tanh(x)
 
 
 def tanh_backward(grad: Array, y: Array) -> Array:
-    """grad * (1 - y^2), for y = tanh(x)."""
+    """Return grad * (1 - y^2), for y = tanh(x)."""
     grad, y = _pair(grad, "y", y)
     grad_x = y * y
     grad_x -= 1
@@ -119,10 +119,11 @@ def tanh_backward(grad: Array, y: Array) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """exp(x) / sum of exp(x) over the last axis: probabilities. Raises ValueError where that axis is missing or empty.
+    """Return exp(x) / sum of exp(x) over the last axis: probabilities.
 
     The largest value is subtracted first, which changes nothing but keeps exp from overflowing. -inf has probability 0;
     a row of nothing but -inf, or with +inf in it, has no probabilities: NaN.
+    Raises ValueError where the last axis is missing or empty.
     """
     if not x.ndim or not x.shape[-1]:
         raise ValueError(f"x has shape {x.shape}; expected a last axis (classes) of at least 1")
@@ -134,7 +135,10 @@ def softmax(x: Array) -> Array:
 
 
 def softmax_backward(grad: Array, y: Array) -> Array:
-    """(grad - sum of grad * y over the last axis) * y, for y = softmax(x)."""
+    """Return (grad - sum of grad * y over the last axis) * y, for y = softmax(x).
+
+    Raises ValueError where the last axis is missing or empty.
+    """
     grad, y = _pair(grad, "y", y)
     if not y.ndim or not y.shape[-1]:
         raise ValueError(f"y has shape {y.shape}; expected a last axis (classes) of at least 1")

@@ -6,10 +6,11 @@ from math import inf
 
 
 def amdahl_speedup(fraction: float, factor: float) -> float:
-    """The speedup of a whole of which `fraction` runs `factor` times faster: 1 / ((1 - fraction) + fraction / factor).
+    """Return the speedup of a whole of which `fraction` runs `factor` times faster.
 
-    Source: G. Amdahl, "Validity of the single processor approach to achieving large scale computing capabilities",
-    AFIPS 1967. Raises ValueError unless 0 <= fraction <= 1 and factor > 0.
+    It is 1 / ((1 - fraction) + fraction / factor). Source: G. Amdahl, "Validity of the single processor approach to
+    achieving large scale computing capabilities", AFIPS 1967.
+    Raises ValueError unless 0 <= fraction <= 1 and factor > 0.
     """
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction is {fraction}; expected a number from 0 to 1")

@@ -13,7 +13,10 @@ IntOrPair: TypeAlias = "int | tuple[int, int]"
 
 
 def pair(name: str, value: IntOrPair, least: int = 0) -> tuple[int, int]:
-    """An int or a pair of ints as (vertical, horizontal). Raises ValueError below `least`, TypeError for no integer."""
+    """Return an int or a pair of ints as (vertical, horizontal).
+
+    Raises TypeError for what is no integer, ValueError for another number of them and for one below `least`.
+    """
     try:
         values = (index(value), index(value)) if not isinstance(value, (tuple, list)) else tuple(map(index, value))
     except TypeError:
@@ -38,7 +41,7 @@ def check_shape(name: str, x: Array, expected: tuple[int, ...], because: str) ->
 
 
 def as_floats(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays in one float dtype: the widest among the floats given; integers and booleans count as float32.
+    """Return the arrays in one float dtype: the widest of the floats given; integers and booleans count as float32.
 
     So float32 stays float32, one float64 makes all float64, and pixels (uint8) are computed in float32.
     """

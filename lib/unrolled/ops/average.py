@@ -1,4 +1,4 @@
-"""Average-pooling of x (N, C, H, W), and the way back."""
+"""Average-pooling of x (N, C, H, W), and the backward pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unrolled.ops.pool import pooling_windows
 
 
 def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0) -> Array:
-    """The mean of each window of x (N, C, H, W): (N, C, OH, OW). Padding counts as zeros, as by default in PyTorch.
+    """Return the mean of each window of x (N, C, H, W): (N, C, OH, OW). Padding counts as zeros, as PyTorch's default.
 
     stride is kernel_size unless given; padding must be smaller than the kernel. Raises ValueError otherwise and where
     the window does not fit.
@@ -40,7 +40,8 @@ def avg_pool2d_backward(
 ) -> Array:
     """Share grad (N, C, OH, OW) equally among the pixels of each window: grad_x of x_shape (N, C, H, W).
 
-    Where windows overlap, the shares add up. What falls on the padding is lost.
+    Where windows overlap, the shares add up. What falls on the padding is lost. Raises ValueError for shapes that do
+    not fit.
     """
     if len(x_shape) != 4:
         raise ValueError(f"x_shape is {tuple(x_shape)}; expected 4 sizes (N, C, H, W)")

@@ -7,7 +7,7 @@ changes against the plain way (im2col, one product, transpose), none to the resu
    each image, then gives (N, O, L), which is the result as it should lie: nothing is transposed.
 2. A row of ones below the columns has the bias as its weight, as in `unrolled.ops.blocks`.
 3. The weight's gradient is a sum over all places of all images: (O, N * L) times (N * L, K), a tiny result from very
-   long rows, on which a GPU has few workers busy. So it is N products at once, and one sum over them.
+   long rows, which keeps few multiprocessors of a GPU busy. So it is N products at once, and one sum over them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unrolled.ops.windows import Windows
 
 
 def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Array:
-    """`conv2d` on arguments that are checked and share one dtype."""
+    """Return the result of `conv2d` for arguments that are checked and share one dtype."""
     n, o = len(x), len(weight)
     columns = _columns(x, weight, windows, ones=bias is not None)
     y = empty(x, "the output of conv2d", (n, o, columns.shape[2]))
@@ -37,7 +37,7 @@ def backward(
     input_gradient: bool,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[Array | None, Array, Array]:
-    """`conv2d_backward` on arguments that are checked and share one dtype; into `out`, if given."""
+    """Return the result of `conv2d_backward` for arguments that are checked and share one dtype; in `out`, if given."""
     module, (n, o), places = array_module(x), grad.shape[:2], prod(windows.output_size)
     grad = grad.reshape(n, o, places)
     columns = _columns(x, weight, windows, ones=True)

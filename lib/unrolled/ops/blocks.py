@@ -53,13 +53,16 @@ class Block:
         ]
 
     def unroll(self, x: Array) -> None:
-        """im2col: x (N, C, H, W) into `columns` (C * KH * KW, OH * OW * N)."""
+        """Write the windows of x (N, C, H, W) to `columns` (C * KH * KW, OH * OW * N), as im2col does."""
         self.image[...] = x.transpose(IMAGES_LAST)
         for column, pixels in self._shifts:
             column[...] = pixels
 
     def fold(self, x: Array) -> None:
-        """col2im: add `columns` up where they came from, into x (N, C, H, W). The padding is clean again afterwards."""
+        """Add `columns` up where they came from, as col2im does, and write the sums to x (N, C, H, W).
+
+        The padding is zeros again afterwards.
+        """
         self.padded[...] = 0
         for column, pixels in self._shifts:
             pixels += column
@@ -68,7 +71,7 @@ class Block:
 
 
 def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Array:
-    """`conv2d` on arguments that are checked and share one dtype."""
+    """Return the result of `conv2d` for arguments that are checked and share one dtype."""
     module = array_module(x)
     filters = _filters(module, weight, bias)
     y = module.empty((len(x), len(weight), *windows.output_size), dtype=x.dtype)
@@ -82,7 +85,7 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
 def backward(
     grad: Array, x: Array, weight: Array, windows: Windows, input_gradient: bool
 ) -> tuple[Array | None, Array, Array]:
-    """`conv2d_backward` on arguments that are checked and share one dtype."""
+    """Return the result of `conv2d_backward` for arguments that are checked and share one dtype."""
     module = array_module(x)
     filters = _filters(module, weight, None)
     grad_x = module.empty(x.shape, dtype=x.dtype) if input_gradient else None

@@ -12,7 +12,7 @@ from unrolled.ops.windows import Windows
 
 
 def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0) -> Array:
-    """Every window of x (N, C, H, W) as a column: (C * KH * KW, N * OH * OW), dtype as x.
+    """Return every window of x (N, C, H, W) as a column: (C * KH * KW, N * OH * OW), dtype as x.
 
     Rows run over (C, KH, KW), columns over (N, OH, OW). The padding is zeros.
     Raises ValueError where the window does not fit.
@@ -42,7 +42,7 @@ def col2im(
 ) -> Array:
     """Add every column back where `im2col` took it from: an array of x_shape (N, C, H, W), dtype as columns.
 
-    The transpose of `im2col`, not its inverse: a pixel gets the sum over all windows that cover it.
+    This is the transpose of `im2col`, not its inverse: a pixel gets the sum over all windows that cover it.
     Raises ValueError if columns is not (C * KH * KW, N * OH * OW) for this x_shape.
     """
     n, c, h, w = _image_shape(x_shape)
@@ -70,7 +70,7 @@ def col2im_loops(
     stride: IntOrPair = 1,
     padding: IntOrPair = 0,
 ) -> Array:
-    """`col2im` window by window: each column, folded, is added where its window stands. The definition, and slow."""
+    """Compute `col2im` with loops: add each column, folded, where its window stands. The definition, and slow."""
     n, c, h, w = _image_shape(x_shape)
     windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {(n, c, h, w)}")
     (kh, kw), (oh, ow) = windows.kernel_size, windows.output_size

@@ -1,6 +1,6 @@
 """Convolution (what deep learning calls so: cross-correlation), from plain loops to one matrix product.
 
-All take x (N, C, H, W), weight (O, C, KH, KW) and bias (O,) or None, and return (N, O, OH, OW).
+The forward passes take x (N, C, H, W), weight (O, C, KH, KW) and bias (O,) or None, and return (N, O, OH, OW).
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from unrolled.ops.windows import Windows
 def conv2d_output_size(
     size: IntOrPair, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> tuple[int, int]:
-    """(OH, OW) = (size + 2 * padding - kernel_size) // stride + 1 along each axis. Raises ValueError as `conv2d`."""
+    """Return (OH, OW): (size + 2 * padding - kernel_size) // stride + 1 along each axis.
+
+    Raises ValueError as `conv2d` does.
+    """
     return Windows.over(size, kernel_size, stride, padding).output_size
 
 
@@ -82,11 +85,12 @@ def conv2d_backward(
     input_gradient: bool = True,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[Array | None, Array, Array]:
-    """From grad (N, O, OH, OW), the gradient of the loss by conv2d's output: (grad_x, grad_weight, grad_bias).
+    """Return (grad_x, grad_weight, grad_bias) from grad (N, O, OH, OW), the gradient of the loss by conv2d's output.
 
     With y = W @ columns: grad_W = grad @ columns.T, and grad_columns = W.T @ grad goes back as in `col2im`.
-    The first layer of a network needs no grad_x: without `input_gradient` it is None, and half of the work is spared.
-    `out` are arrays for grad_weight and grad_bias, of the dtype of all and in C order.
+    The first layer of a network needs no grad_x: without `input_gradient` it is None, and half of the work is saved.
+    `out` are arrays for grad_weight and grad_bias, of the common dtype and in C order.
+    Raises ValueError for shapes that do not fit.
     """
     array_module(grad, x, weight)
     check_axes("grad", grad, "N, O, OH, OW")

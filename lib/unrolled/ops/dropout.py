@@ -12,7 +12,7 @@ from unrolled.ops.arguments import as_floats, check_shape
 
 
 def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
-    """x * mask, and the mask: 0 with probability `rate`, else 1 / (1 - rate), in x's dtype. 0 <= rate < 1.
+    """Return x * mask, and the mask: 0 with probability `rate`, else 1 / (1 - rate), in x's dtype. 0 <= rate < 1.
 
     Dividing by 1 - rate keeps the mean, so that nothing need be done when the network is used (inverted dropout;
     Srivastava et al., 2014, Journal of Machine Learning Research 15). `rng` is a generator of x's array library, as
@@ -37,7 +37,7 @@ def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
 
 
 def dropout_backward(grad: Array, mask: Array) -> Array:
-    """grad * mask, for the mask that `dropout` gave. Raises ValueError if the shapes differ."""
+    """Return grad * mask, for the mask that `dropout` returned. Raises ValueError if the shapes differ."""
     array_module(grad, mask)
     check_shape("grad", grad, mask.shape, f"mask {mask.shape}")
     grad, mask = as_floats(grad, mask)

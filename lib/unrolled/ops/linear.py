@@ -9,9 +9,9 @@ from unrolled.ops.memory import empty
 
 
 def affine(x: Array, weight: Array, bias: Array) -> Array:
-    """x (N, D) times weight (M, D) plus bias (M,): (N, M). float32 in, float32 out; integers count as float32.
+    """Return x (N, D) times the transpose of weight (M, D) plus bias (M,): (N, M).
 
-    Raises ValueError for shapes that do not fit.
+    float32 in, float32 out; integers count as float32. Raises ValueError for shapes that do not fit.
     """
     x, weight, bias = _arguments(x, weight, bias)
     if kernels.take(x, weight, bias):
@@ -25,7 +25,7 @@ def affine(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def affine_one_by_one(x: Array, weight: Array, bias: Array) -> Array:
-    """`affine`, one sample at a time: what batching replaces."""
+    """Compute `affine` one sample at a time: what batching replaces."""
     x, weight, bias = _arguments(x, weight, bias)
     y = array_module(x).empty((len(x), len(weight)), dtype=x.dtype)
     for row in range(len(x)):
@@ -41,10 +41,11 @@ def affine_backward(
     input_gradient: bool = True,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[Array | None, Array, Array]:
-    """From grad (N, M): grad_x (N, D) = grad @ weight, grad_weight (M, D) = grad.T @ x, grad_bias (M,) = sums.
+    """Return grad_x (N, D) = grad @ weight, grad_weight (M, D) = grad.T @ x, grad_bias (M,) = sums of grad (N, M).
 
     The first layer of a network needs no grad_x: without `input_gradient` it is None. `out` are arrays for grad_weight
-    and grad_bias, of the dtype of all and in C order: the weight's is the largest gradient of most networks.
+    and grad_bias, of the common dtype and in C order: the weight's is the largest gradient of most networks.
+    Raises ValueError for shapes that do not fit.
     """
     array_module(grad, x, weight)
     check_axes("x", x, "N, D")

@@ -12,12 +12,13 @@ from unrolled.ops.arguments import as_floats, check_axes, check_shape
 
 
 def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
-    """-log of the probability that softmax(scores (N, M)) gives to each label (N,), mean over N; its gradient (N, M).
+    """Return the loss of scores (N, M) for labels (N,), and its gradient by the scores (N, M).
 
-    Labels are integers from 0 to M - 1, one a sample. The gradient is (softmax - one-hot) / N (Bishop, Pattern
-    Recognition and Machine Learning, 4.3.4). loss is a 0-d value of the scores' dtype and stays where they are. The
-    logarithm is taken of the sum, never of a probability, so that no probability of 0 can make it NaN; where the score
-    of the label is -inf, the loss is infinity.
+    The loss is -log of the probability that softmax gives to the label, mean over N. Labels are integers from 0 to
+    M - 1, one a sample. The gradient is (softmax - one-hot) / N (Bishop, Pattern Recognition and Machine Learning,
+    4.3.4). The loss is a 0-d value of the scores' dtype and stays where they are. The logarithm is taken of the sum,
+    never of a probability, so that no probability of 0 can make it NaN; where the score of the label is -inf, the loss
+    is infinity.
 
     Raises ValueError for shapes that do not fit, no samples, labels that are no integers, and labels out of range. The
     range is checked for NumPy arrays only, because a look at the values would wait for a GPU: there, the loss is NaN.
@@ -51,10 +52,10 @@ def _fused(module: Module, scores: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def mean_squared_error(predictions: Array, targets: Array) -> tuple[Array, Array]:
-    """(predictions - targets)^2, mean over all values, and its gradient by the predictions: 2 * difference / values.
+    """Return the mean of (predictions - targets)^2 over all values, and its gradient by the predictions.
 
-    Any shape, the same for both: nothing is broadcast. loss is a 0-d value that stays where the arrays are.
-    Raises ValueError if the shapes differ or hold no values.
+    The gradient is 2 * (predictions - targets) / number of values. Any shape, the same for both: nothing is broadcast.
+    The loss is a 0-d value that stays where the arrays are. Raises ValueError if the shapes differ or hold no values.
     """
     array_module(predictions, targets)
     check_shape("targets", targets, predictions.shape, f"predictions {predictions.shape}")

@@ -7,7 +7,10 @@ from unrolled.ops.arguments import as_floats, check_axes
 
 
 def matmul_loops(a: Array, b: Array) -> Array:
-    """a (N, K) times b (K, M) with three plain loops: (N, M). float32 in, float32 out; integers count as float32."""
+    """Return a (N, K) times b (K, M), from three plain loops: (N, M). float32 in, float32 out.
+
+    Integers count as float32. Raises ValueError for shapes that do not fit.
+    """
     a, b = _arguments(a, b)
     y = array_module(a).empty((a.shape[0], b.shape[1]), dtype=a.dtype)
     for row in range(a.shape[0]):
@@ -20,7 +23,7 @@ def matmul_loops(a: Array, b: Array) -> Array:
 
 
 def matmul_rows(a: Array, b: Array) -> Array:
-    """a (N, K) times b (K, M), one row of the result at a time: each row is independent of the others."""
+    """Return a (N, K) times b (K, M), one row of the result at a time: each row is independent of the others."""
     a, b = _arguments(a, b)
     y = array_module(a).empty((a.shape[0], b.shape[1]), dtype=a.dtype)
     for row in range(a.shape[0]):

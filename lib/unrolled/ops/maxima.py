@@ -13,7 +13,7 @@ comparisons over arrays that travel to main memory and back. Four changes, none 
    i * W + j: mostly a single byte. Every further candidate lies farther. So the winner's distance is the largest among
    the distances of those that took the lead, a maximum again, and cheaper than a choice by mask.
 
-The way back needs no windows at all: one addition at the places that were found (`max_unpool2d`).
+The backward pass needs no windows at all: one addition at the places that were found (`max_unpool2d`).
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ IMAGES_FIRST = (2, 0, 1)
 
 
 def find(x: Array, windows: Windows) -> tuple[Array, Array]:
-    """The largest pixels of x (N, C, H, W), dtype as x, and row * W + column of each, int64: both (N, C, OH, OW).
+    """Return the largest pixel of each window of x (N, C, H, W), dtype as x, and its place row * W + column, int64.
 
-    Of equal maxima the first in row-major order. Where a window has a NaN the pixel is NaN and its place is wrong.
+    Both are (N, C, OH, OW). Of equal maxima the first in row-major order. Where a window has a NaN the pixel is NaN and
+    its place is wrong.
     """
     module = array_module(x)
     images = x.reshape(prod(x.shape[:2]), *windows.size)
@@ -108,7 +109,7 @@ class _Leader:
 
 
 def lowest(dtype: Any) -> Any:
-    """A value that no pixel is below."""
+    """Return a value that no pixel of this dtype is below."""
     if dtype.kind == "f":
         return -float("inf")
     return np.iinfo(dtype).min if dtype.kind in "iu" else False

@@ -15,7 +15,7 @@ class OutOfDeviceMemoryError(MemoryError):
 
 
 def empty(like: Array, name: str, shape: tuple[int, ...], dtype: Any = None) -> Array:
-    """A new array (N, ...) in the module of `like`, of its dtype unless another is given.
+    """Return a new array (N, ...) of undefined values in the module of `like`, of its dtype unless another is given.
 
     Raises OutOfDeviceMemoryError; `name` says there what the array is for.
     """
@@ -27,7 +27,7 @@ def empty(like: Array, name: str, shape: tuple[int, ...], dtype: Any = None) -> 
 
 
 def named(error: MemoryError, where: str, batch: int) -> OutOfDeviceMemoryError:
-    """The same error, which also says where it happened, and what a smaller batch is."""
+    """Return an OutOfDeviceMemoryError that also says where the error happened, and what a smaller batch is."""
     if isinstance(error, OutOfDeviceMemoryError):
         return OutOfDeviceMemoryError(f"{where}: {error}")
     return OutOfDeviceMemoryError(f"{where}: no memory left for its result{_smaller(batch)} ({error})")

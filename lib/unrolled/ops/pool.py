@@ -38,7 +38,7 @@ def max_pool2d_loops(
 
 
 def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0) -> Array:
-    """The largest pixel in each window of x (N, C, H, W): (N, C, OH, OW), dtype as x; NaN counts as largest.
+    """Return the largest pixel in each window of x (N, C, H, W): (N, C, OH, OW), dtype as x; NaN counts as largest.
 
     stride is kernel_size unless given; smaller strides overlap. Padding never wins, and must be smaller than the
     kernel, so that every window sees a pixel. Raises ValueError otherwise and where the window does not fit.
@@ -61,9 +61,9 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
 def max_pool2d_with_indices(
     x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> tuple[Array, Array]:
-    """`max_pool2d` and `max_pool2d_indices` in one go. With the indices, `max_unpool2d` is the way back.
+    """Return (`max_pool2d`, `max_pool2d_indices`), found together.
 
-    How it gets fast says `unrolled.ops.maxima`.
+    With the indices, `max_unpool2d` is the backward pass. `unrolled.ops.maxima` says how it gets fast.
     """
     check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
@@ -84,7 +84,7 @@ def max_pool2d_with_indices(
 def max_pool2d_indices(
     x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
-    """Where the largest pixel of each window lies in its image: row * W + column, int64 (N, C, OH, OW).
+    """Return where the largest pixel of each window lies in its image: row * W + column, int64 (N, C, OH, OW).
 
     Of equal maxima it is the first in row-major order; the first NaN, if there is one. Arguments as for `max_pool2d`.
     """
@@ -98,7 +98,7 @@ def pooling_windows(
     padding: IntOrPair,
     image: str | None = None,
 ) -> Windows:
-    """The windows of a pooling over x of shape (N, C, H, W), checked; a stride of None is kernel_size.
+    """Return the windows of a pooling over x of shape (N, C, H, W), checked; a stride of None is kernel_size.
 
     Raises ValueError as `max_pool2d` says; `image` are the caller's words for x in the message.
     """

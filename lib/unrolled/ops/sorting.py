@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def merge(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """Two sorted lists as one sorted list, in one pass; of equal values those of a come first."""
+    """Merge two sorted lists into one sorted list, in one pass; of equal values those of a come first."""
     merged: list[float] = []
     i = j = 0
     while i < len(a) and j < len(b):
@@ -20,7 +20,7 @@ def merge(a: Sequence[float], b: Sequence[float]) -> list[float]:
 
 
 def merge_sort(values: Sequence[float]) -> list[float]:
-    """A sorted copy: sort each half, merge them."""
+    """Return a sorted copy: sort each half, merge them."""
     if len(values) < 2:
         return list(values)
     middle = len(values) // 2
@@ -28,7 +28,7 @@ def merge_sort(values: Sequence[float]) -> list[float]:
 
 
 def bubble_sort(values: Sequence[float]) -> list[float]:
-    """A sorted copy: swap neighbours until none is out of order."""
+    """Return a sorted copy: swap neighbours until none is out of order."""
     ordered = list(values)
     for end in range(len(ordered) - 1, 0, -1):
         swapped = False

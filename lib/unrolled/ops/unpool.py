@@ -15,7 +15,7 @@ from unrolled.ops.windows import Windows
 def max_unpool2d_loops(
     values: Array, x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
-    """`max_unpool2d_mask` with a loop over every axis: the definition, and the slowest way."""
+    """Compute `max_unpool2d_mask` with a loop over every axis: the definition, and the slowest way."""
     windows = _checked(values, x, kernel_size, stride, padding)
     (n, c, h, w), (oh, ow) = x.shape, windows.output_size
     (kh, kw), (sh, sw), (ph, pw) = windows.kernel_size, windows.stride, windows.padding

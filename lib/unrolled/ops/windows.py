@@ -34,9 +34,10 @@ class Windows:
         window: str | None = None,
         image: str | None = None,
     ) -> Windows:
-        """Check the arguments; ValueError for a stride or kernel below 1 and for a window that does not fit.
+        """Return the windows for these arguments, checked.
 
-        `window` and `image` are the caller's words for its arguments in that message.
+        Raises ValueError for a stride or kernel below 1 and for a window that does not fit; `window` and `image` are
+        the caller's words for its arguments in that message.
         """
         if all(_is_plain(value) for value in (size, kernel_size, stride, padding)):
             known = _checked(size, kernel_size, stride, padding)
@@ -63,9 +64,9 @@ class Windows:
         return oh, ow
 
     def constants(self, channels: int = 1, ones: bool = False) -> kernels.Constants:
-        """All sizes by the names that kernels use: c, h, w, kh, kw, sh, sw, ph, pw, oh, ow, ones; one object for each.
+        """Return all sizes by the names that kernels use: c, h, w, kh, kw, sh, sw, ph, pw, oh, ow, ones.
 
-        ones: whether columns have a last row of ones.
+        ones: whether columns have a last row of ones. The same arguments give the same object.
         """
         found = self._constants.get((channels, ones))
         if found is None:
@@ -79,7 +80,7 @@ class Windows:
         return {}
 
     def offsets(self) -> Iterator[tuple[int, int, Index, Index]]:
-        """For every place (i, j) inside the window, in row-major order: (i, j, outputs, inputs).
+        """Yield (i, j, outputs, inputs) for every place (i, j) inside the window, in row-major order.
 
         `image[inputs]` are the pixels that place (i, j) meets as the window moves, and `result[outputs]` are the window
         positions at which it meets them. Positions where (i, j) lies in the padding are left out, so nobody has to pad.
@@ -91,7 +92,7 @@ class Windows:
                 yield i, j, (..., out_rows, out_columns), (..., in_rows, in_columns)
 
     def slides(self) -> tuple[list[slice], list[slice]]:
-        """For each row of the window, the rows of the padded image it meets as the window moves; so for columns."""
+        """Return, for each row of the window, the rows of the padded image it meets as it moves; so for columns."""
         axes = zip(self.kernel_size, self.stride, self.output_size, strict=True)
         rows, columns = (
             [slice(place, place + stride * (outputs - 1) + 1, stride) for place in range(kernel)]
@@ -100,7 +101,7 @@ class Windows:
         return rows, columns
 
     def pad(self, x: Array, value: Any = 0) -> Array:
-        """x (..., H, W) with a border of `value`; x itself where there is no padding."""
+        """Return x (..., H, W) with a border of `value`; x itself where there is no padding."""
         (h, w), (ph, pw) = self.size, self.padding
         if not ph and not pw:
             return x
