@@ -10,10 +10,10 @@ from unrolled.device import Array, array_module, to_device
 
 
 def shifted(images: Array, rng: np.random.Generator, most: int = 2) -> Array:
-    """Each image (of N, C, H, W) moved by its own whole numbers of pixels, drawn from -most to most; zeros move in.
+    """Return images (N, C, H, W), each moved by its own whole numbers of pixels; zeros move in.
 
-    The same rng gives the same shifts on every device. The dtype stays; the images are not changed.
-    Raises ValueError for fewer or more than four axes and for a negative `most`.
+    The numbers are drawn from -most to most; the same rng gives the same shifts on every device. The dtype stays; the
+    images are not changed. Raises ValueError for fewer or more than four axes and for a negative `most`.
     """
     most = index(most)
     if images.ndim != 4:

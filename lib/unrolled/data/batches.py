@@ -15,9 +15,9 @@ from .dataset import Dataset
 def minibatches(
     data: Dataset | tuple[Array, Array], batch_size: int, seed: int | Sequence[int]
 ) -> Iterator[tuple[Array, Array]]:
-    """(images, labels) of one epoch: every image once, shuffled by `seed`, `batch_size` at a time.
+    """Return an iterator over (images, labels) of one epoch: every image once, shuffled by `seed`, in mini-batches.
 
-    The last batch may be smaller. Each batch is a copy, on the device where the arrays are.
+    A batch has `batch_size` images; the last may be smaller. Each is a copy, on the device where the arrays are.
     Raises ValueError for a batch size below 1, images and labels of different counts, and no images.
     """
     images, labels = (data.images, data.labels) if isinstance(data, Dataset) else data

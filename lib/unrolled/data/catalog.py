@@ -24,7 +24,7 @@ class Entry:
 
 
 def mnist(progress: bool = True) -> Split:
-    """(train, test) of MNIST: 60,000 and 10,000 handwritten digits, images (N, 1, 28, 28) float32 in [0, 1].
+    """Return (train, test) of MNIST: 60,000 and 10,000 handwritten digits, images (N, 1, 28, 28) float32 in [0, 1].
 
     From UNROLLED_DATA, else the cache, else downloaded with a progress bar. Raises DownloadError, FileFormatError.
     """
@@ -32,12 +32,12 @@ def mnist(progress: bool = True) -> Split:
 
 
 def fashion_mnist(progress: bool = True) -> Split:
-    """(train, test) of Fashion-MNIST, pictures of clothes; otherwise as `mnist`."""
+    """Return (train, test) of Fashion-MNIST, pictures of clothes; otherwise as `mnist`."""
     return _idx(FASHION_MNIST, progress)
 
 
 def cifar10(progress: bool = True) -> Split:
-    """(train, test) of CIFAR-10: 50,000 and 10,000 photographs (N, 3, 32, 32), 0.74 GB; otherwise as `mnist`."""
+    """Return (train, test) of CIFAR-10: 50,000 and 10,000 photographs (N, 3, 32, 32), 0.74 GB; otherwise as `mnist`."""
     folder = fetching.given(CIFAR10, (cifar.FOLDER,))
     if folder:
         return cifar.read_folder(folder[0])
@@ -46,7 +46,7 @@ def cifar10(progress: bool = True) -> Split:
 
 
 def available() -> tuple[Entry, ...]:
-    """The data sets that `load` knows; the first needs no network."""
+    """Return the data sets that `load` knows; the first needs no network."""
     about = "1,797 handwritten digits, 8 x 8 resized to 28 x 28, in 10 classes"
     return (
         Entry("digits", about, "scikit-learn", 0, lambda: digits().split(), lambda: True),
@@ -57,7 +57,7 @@ def available() -> tuple[Entry, ...]:
 
 
 def load(name: str) -> Split:
-    """(train, test) of the data set of that name. Raises ValueError, with the names there are, for another."""
+    """Return (train, test) of the data set of that name. Raises ValueError, with the names there are, for any other."""
     entries = {entry.name: entry for entry in available()}
     if name not in entries:
         raise ValueError(f"name is {name!r}; expected one of: {', '.join(entries)}")
@@ -65,7 +65,7 @@ def load(name: str) -> Split:
 
 
 def fetch(name: str) -> Split:
-    """Make a data set ready to use: download what is missing, read it once, and return (train, test), as `load`."""
+    """Make a data set ready to use: download what is missing, read it once, return (train, test) as `load` does."""
     return load(name)
 
 

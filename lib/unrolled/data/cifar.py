@@ -33,7 +33,7 @@ Batch = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 def read_batch(content: bytes, name: str) -> Batch:
-    """The pixels (N, 3, 32, 32) and labels (N,) of one batch file; `name` is for the messages.
+    """Return the pixels (N, 3, 32, 32), uint8, and labels (N,), int64, of one batch file; `name` is for the messages.
 
     Raises FileFormatError for what is no batch: damaged, cut short, foreign, or with names that a batch does not hold.
     """
@@ -49,7 +49,7 @@ def read_batch(content: bytes, name: str) -> Batch:
 
 
 def read_folder(folder: Path) -> Split:
-    """(train, test) from the unpacked folder. Raises FileFormatError, or FileNotFoundError for a missing batch."""
+    """Return (train, test) from the unpacked folder. Raises FileFormatError, FileNotFoundError for a missing batch."""
 
     def contents(names: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
         for name in names:
@@ -60,7 +60,7 @@ def read_folder(folder: Path) -> Split:
 
 
 def read_archive(path: Path) -> Split:
-    """(train, test) from the published archive; nothing is unpacked to the disk. Raises FileFormatError."""
+    """Return (train, test) from the published archive; nothing is unpacked to the disk. Raises FileFormatError."""
     found: dict[str, bytes] = {}
     try:
         with tarfile.open(path, "r:gz") as archive:

@@ -20,7 +20,10 @@ class Dataset:
         return len(self.labels)
 
     def split(self, train: int = 1500, seed: int = 0) -> Split:
-        """(train, test): `train` images drawn at random by seed, and the rest; the same seed gives the same split."""
+        """Return (train, test): `train` images drawn at random by seed, and the rest; the same seed, the same split.
+
+        Raises ValueError unless 0 <= train <= the number of images.
+        """
         if not 0 <= train <= len(self):
             raise ValueError(f"train is {train}; expected 0 to {len(self)}, the number of images")
         order = np.random.default_rng(seed).permutation(len(self))
@@ -33,5 +36,5 @@ Split: TypeAlias = tuple[Dataset, Dataset]
 
 
 def from_bytes(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Dataset:
-    """Pixels of 0 to 255 as float32 in [0, 1], labels as int64."""
+    """Return a data set of pixels 0 to 255, made float32 in [0, 1], and labels, made int64."""
     return Dataset(np.divide(images, 255, dtype=np.float32), labels.astype(np.int64))

@@ -14,11 +14,11 @@ from .dataset import Dataset
 
 @lru_cache(maxsize=1)
 def digits() -> Dataset:
-    """The 1,797 handwritten digits that scikit-learn carries, as images (1797, 1, 28, 28), the size of MNIST's.
+    """Return the 1,797 handwritten digits of scikit-learn, as images (1797, 1, 28, 28), the size of MNIST's.
 
     The originals are 8 x 8 with values 0 to 16. They are divided by 16 and enlarged by bilinear interpolation, pixel
     centres aligned: R @ image @ R.T with R from `bilinear_matrix(8, 28)`. Kept in memory, so the arrays are read-only:
-    copy them before you change them.
+    copy them before you change them. Raises ModuleNotFoundError where scikit-learn is not installed.
     """
     table = np.loadtxt(_file(), delimiter=",")  # 64 pixels and the label
     resize = bilinear_matrix(8, 28)
@@ -40,7 +40,7 @@ def _file() -> Path:
 
 
 def bilinear_matrix(size: int, new_size: int) -> NDArray[np.float64]:
-    """R (new_size, size): R @ values resamples `size` values to `new_size`, linearly between pixel centres.
+    """Return R (new_size, size): R @ values resamples `size` values to `new_size`, linearly between pixel centres.
 
     New centre i lies at (i + 1/2) * size / new_size - 1/2 on the old axis; beyond the outermost centres the value is
     that of the outermost pixel.

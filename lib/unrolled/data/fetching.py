@@ -16,7 +16,7 @@ from .sources import Source
 
 
 def given(source: Source, names: tuple[str, ...]) -> tuple[Path, ...] | None:
-    """The files (or folders) of these names in UNROLLED_DATA, None unless all are there. Each may be packed (.gz)."""
+    """Return the files (or folders) of these names in UNROLLED_DATA, plain or .gz; None unless all are there."""
     root = os.environ.get("UNROLLED_DATA")
     for folder in source.folders if root else ():
         found = [_plain_or_packed(Path(str(root)).expanduser() / folder / name) for name in names]
@@ -26,7 +26,7 @@ def given(source: Source, names: tuple[str, ...]) -> tuple[Path, ...] | None:
 
 
 def cache() -> Path:
-    """The folder that downloads go to."""
+    """Return the folder that downloads go to."""
     chosen = os.environ.get("UNROLLED_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -36,12 +36,12 @@ def cache() -> Path:
 
 
 def cached(source: Source) -> bool:
-    """Whether all files have been fetched. Their checksums are looked at when they are read."""
+    """Return whether all files have been fetched. Their checksums are checked when they are read."""
     return all((cache() / source.name / name).is_file() for name in source.files)
 
 
 def fetched(source: Source, progress: bool = True) -> tuple[Path, ...]:
-    """All files of the data set in the cache, fetched where they are not there or not whole.
+    """Return all files of the data set in the cache, fetched where they are not there or not whole.
 
     Raises DownloadError, in one line: what each mirror answered and what works without a network.
     """

@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
-    """The array of unsigned bytes in an IDX file, plain or packed (.gz).
+    """Return the array of unsigned bytes in an IDX file, plain or packed (.gz).
 
     Raises FileFormatError for a file of another kind, another number of axes, too few or too many bytes.
     """
@@ -42,7 +42,10 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
 
 
 def read_pair(images: Path, labels: Path) -> Dataset:
-    """The images (N, 1, 28, 28) and labels of two IDX files. Raises FileFormatError where they do not fit MNIST."""
+    """Return the images (N, 1, 28, 28) and labels (N,) of two IDX files.
+
+    Raises FileFormatError where they do not fit MNIST.
+    """
     pixels, classes = read_idx(images, axes=3), read_idx(labels, axes=1)
     if pixels.shape[1:] != (SIDE, SIDE):
         raise FileFormatError(f"{images}: found images of {pixels.shape[1:]} pixels; expected {(SIDE, SIDE)}")

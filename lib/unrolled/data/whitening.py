@@ -10,7 +10,7 @@ _ROWS = 1000  # images taken at once, so that no second copy of all images is ma
 
 
 def zca_whiten(train_images: Images, *others: Images, epsilon: float = 1e-2) -> tuple[Images, ...]:
-    """The images (N, ...) and the others, whitened by the mean and the covariance of the first alone.
+    """Return the images (N, ...) and the others, whitened by the mean and the covariance of the first alone.
 
     With mean m and covariance C = U diag(s) U^T of the train images as rows of D pixels, each image x becomes
     (x - m) W with W = U diag(1 / sqrt(s + epsilon)) U^T, which is symmetric (A. Bell and T. Sejnowski 1997, "The
@@ -35,7 +35,7 @@ def zca_whiten(train_images: Images, *others: Images, epsilon: float = 1e-2) -> 
 
 
 def zca_matrix(images: Images, epsilon: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The mean (D,) and the whitening matrix (D, D) of images (N, ...) with D pixels each; see `zca_whiten`."""
+    """Return the mean (D,) and the whitening matrix (D, D) of images (N, ...) of D pixels each; see `zca_whiten`."""
     rows = images.reshape(len(images), -1)
     mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     covariance = np.zeros((rows.shape[1], rows.shape[1]))

@@ -12,16 +12,19 @@ from unrolled.nn.layers import Layer
 
 @dataclass(eq=False, repr=False)
 class Activation(Layer):
-    """A function of each value, and its way back, which needs either what came in or what left."""
+    """A function of each value, and its backward pass, which needs either the function's input or its output."""
 
     needs_output: ClassVar[bool] = False
 
     def function(self, x: Array) -> Array:
-        """The value for each x."""
+        """Return the function of each value of x. Raises TypeError in this class, which has none."""
         raise TypeError(f"{type(self).__name__} has no function")
 
     def way_back(self, grad: Array, kept: Array) -> Array:
-        """The gradient by x, from that by the values, and from x (or the values, if `needs_output`)."""
+        """Return the gradient by x, from that by the values and from x (or from the values, if `needs_output`).
+
+        Raises TypeError in this class, which has none.
+        """
         raise TypeError(f"{type(self).__name__} has no way back")
 
     def forward(self, x: Array, training: bool = False) -> Array:

@@ -1,4 +1,4 @@
-"""What a training tells about itself."""
+"""What is recorded of a training: loss, accuracy and seconds of each epoch."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class History:
         self.validation_accuracy.append(evaluation.accuracy)
 
     def latest(self) -> str:
-        """The last epoch in words."""
+        """Return the last epoch in words."""
         words = f"epoch {len(self.loss)}: loss {self.loss[-1]:.3f}{_percent(', accuracy ', self.accuracy[-1])}"
         if self.validation_loss:
             words += f"; validation {self.validation_loss[-1]:.3f}{_percent(', ', self.validation_accuracy[-1])}"

@@ -1,4 +1,4 @@
-"""Layers: a forward pass, the way back, and the parameters, if there are any. Each is a thin coat over `unrolled.ops`.
+"""Layers: forward pass, backward pass, and parameters, if there are any. Each is a thin wrapper around `unrolled.ops`.
 
 A layer is made without sizes: `Conv2d(10, 3)`. `Sequential` tells it the shape of what comes in, gives it its places in
 two flat buffers (all parameters of the network, all gradients), and runs it. Shapes are those of one sample, without N.
@@ -34,7 +34,10 @@ class Layer:
     _kept: Any = field(default=None, init=False)
 
     def build(self, shape: Shape) -> Shape:
-        """The shape of a sample that leaves, for the shape of one that comes in. Raises ValueError if it cannot."""
+        """Return the shape of a sample that leaves, for the shape of one that comes in.
+
+        Raises ValueError for a shape that the layer cannot take.
+        """
         return shape
 
     @property
@@ -43,7 +46,7 @@ class Layer:
         return {}
 
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
-        """First values of the parameters by name, drawn on the host, once the layer is built."""
+        """Return first values of the parameters by name, drawn on the host, once the layer is built."""
         return {}
 
     @property
@@ -52,11 +55,17 @@ class Layer:
         return 0
 
     def forward(self, x: Array, training: bool = False) -> Array:
-        """The layer of a batch x (N, ...). In training it keeps what `backward` needs, else nothing."""
+        """Return the layer's output for a batch x (N, ...). In training, keep what `backward` needs, else nothing.
+
+        Raises TypeError in this class, which has no forward pass.
+        """
         raise TypeError(f"{type(self).__name__} has no forward pass")
 
     def backward(self, grad: Array) -> Array | None:
-        """The gradient by what came in, from that by what left; fills `gradients`. None if `is_first`."""
+        """Return the gradient by the layer's input, from that by its output; fill `gradients`.
+
+        A layer with parameters returns None if it `is_first`. Raises TypeError in this class, which has no such pass.
+        """
         raise TypeError(f"{type(self).__name__} has no backward pass")
 
     def forget(self) -> None:
@@ -64,7 +73,7 @@ class Layer:
         self._kept = None
 
     def kept(self) -> Any:
-        """What `forward` kept. Raises RuntimeError if it never ran in training."""
+        """Return what `forward` kept. Raises RuntimeError unless the last forward pass was in training."""
         if self._kept is None:
             raise RuntimeError(f"{self!r}: backward needs a forward pass with training=True before it")
         return self._kept
@@ -226,7 +235,7 @@ class Flatten(Layer):
 
 @dataclass(eq=False, repr=False)
 class Dropout(Layer):
-    """In training, each value is 0 with probability `rate`, and the others are divided by 1 - rate; else nothing."""
+    """In training, each value is 0 with probability `rate`, and the others are divided by 1 - rate; else all stay."""
 
     rate: float
     _rng: Any = field(default=None, init=False)

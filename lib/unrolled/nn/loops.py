@@ -1,4 +1,4 @@
-"""The same network in plain loops: for a race against the fast one, on the same weights."""
+"""A network in plain loops: to compare it with the fast one, on the same weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unrolled.nn.network import Sequential
 
 
 def predict_with_loops(network: Sequential, images: Array) -> Array:
-    """`network.predict(images)` from loops over every axis: thousands of times slower, fit for a few images."""
+    """Return `network.predict(images)` from loops over every axis: thousands of times slower, fit for a few images."""
     x = images
     network.build(images.shape[1:])
     for layer in network.layers:
@@ -21,7 +21,7 @@ def predict_with_loops(network: Sequential, images: Array) -> Array:
 
 @singledispatch
 def forward_in_loops(layer: Layer, x: Array) -> Array:
-    """The forward pass of one layer in plain loops where it has any to unroll, else as it is."""
+    """Return a layer's output: from plain loops where it has any to unroll, else from its forward pass."""
     return layer.forward(x)
 
 

@@ -74,7 +74,7 @@ class Sequential:
         return self._gradients
 
     def build(self, input_shape: Sequence[int], module: Any = np) -> Sequential:
-        """Find all shapes for samples of `input_shape`, such as (1, 28, 28), and draw the first weights.
+        """Find all shapes for samples of `input_shape`, such as (1, 28, 28), and draw the first weights; return self.
 
         The arrays are those of `module` (numpy, cupy ...); the numbers are the same. Once built, a network keeps its
         shapes. Raises ValueError where a layer cannot take what the one before it gives.
@@ -93,7 +93,10 @@ class Sequential:
         return self
 
     def forward(self, x: Array, training: bool = False) -> Array:
-        """The scores (N, M) of a batch x (N, ...). In training, layers keep what `backward` needs; dropout drops."""
+        """Return the scores (N, M) of a batch x (N, ...).
+
+        In training, layers keep what `backward` needs, and dropout drops values.
+        """
         x = self._fitting(x)
         for number, layer in enumerate(self.layers):
             try:
@@ -111,7 +114,7 @@ class Sequential:
                 raise memory.named(error, f"layer {number}, {layer!r}", len(grad)) from error
 
     def loss_and_scores(self, x: Array, labels: Array) -> tuple[Array, Array]:
-        """One forward pass in training and the way back: the loss (0-d) and the scores; `gradients` are filled."""
+        """Run a forward pass in training and a backward pass, which fills `gradients`; return loss (0-d) and scores."""
         scores = self.forward(x, training=True)
         loss, grad = self.loss(scores, labels)
         self.backward(grad)
@@ -136,24 +139,30 @@ class Sequential:
         return training.fit(self, train, validation, plan)
 
     def evaluate(self, dataset: Dataset, batch_size: int = 256) -> Evaluation:
-        """Mean loss and accuracy, `batch_size` images at a time: memory grows with the batch, not with the set."""
+        """Return mean loss and accuracy, a batch at a time: memory grows with `batch_size`, not with the set."""
         return training.evaluate(self, dataset, batch_size)
 
     def scores(self, images: Array, batch_size: int = 256) -> Array:
-        """The scores (N, M) of many images, `batch_size` at a time."""
+        """Return the scores (N, M) of many images, `batch_size` at a time."""
         training.check_batch_size(batch_size)
         parts = range(0, max(1, len(images)), batch_size)
         return array_module(images).concatenate([self.forward(images[at : at + batch_size]) for at in parts])
 
     def predict(self, images: Array, batch_size: int = 256) -> Array:
-        """The class with the highest score: (N,) integers. Raises ValueError for a network with a single score."""
+        """Return the class with the highest score: (N,) integers, found `batch_size` images at a time.
+
+        Raises ValueError for a network with a single score.
+        """
         scores = self.scores(images, batch_size)
         if scores.shape[1] < 2:
             raise ValueError(f"the network gives scores {scores.shape}, no classes to choose from; use scores(images)")
         return scores.argmax(axis=1)
 
     def summary(self, input_shape: Sequence[int] | None = None) -> Summary:
-        """A table of the layers: shapes, parameters, multiply-adds, bytes. `input_shape` builds the network first."""
+        """Return a table of the layers: shapes, parameters, multiply-adds, bytes.
+
+        `input_shape` builds the network first. Raises ValueError without it for a network that is not built.
+        """
         if input_shape is not None:
             self.build(input_shape)
         if self.input_shape is None:
@@ -167,7 +176,10 @@ class Sequential:
         saving.save(Path(path), self.input_shape, [layer.parameters for layer in self.layers])
 
     def load(self, path: str | Path) -> Sequential:
-        """Take the parameters from a file that `save` wrote. ValueError, and no change, where it does not fit."""
+        """Take the parameters from a file that `save` wrote; return self.
+
+        Raises ValueError, and changes no parameter, where the file does not fit.
+        """
         input_shape, arrays = saving.load(Path(path))
         with saving.naming(Path(path)):
             if self.input_shape not in (None, input_shape):

@@ -23,7 +23,10 @@ LAYERS = "layers"
 
 
 def save(path: Path, input_shape: Shape, parameters: Sequence[dict[str, Array]]) -> None:
-    """Write the parameters of each layer. An older file stays as it was until the new one is complete."""
+    """Write the parameters of each layer. An older file stays as it was until the new one is complete.
+
+    Raises FileNotFoundError where there is no folder for it.
+    """
     arrays: dict[str, Any] = {
         f"{number}.{name}": to_host(value) for number, layer in enumerate(parameters) for name, value in layer.items()
     }
@@ -40,7 +43,10 @@ def save(path: Path, input_shape: Shape, parameters: Sequence[dict[str, Array]])
 
 
 def load(path: Path) -> tuple[Shape, list[dict[str, Array]]]:
-    """(input_shape, the parameters of each layer) from a file that `save` wrote; ValueError for any other file."""
+    """Return (input_shape, the parameters of each layer) from a file that `save` wrote.
+
+    Raises ValueError for any other file, FileNotFoundError where there is none.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -57,7 +63,7 @@ def load(path: Path) -> tuple[Shape, list[dict[str, Array]]]:
 
 
 def check_fit(expected: Sequence[dict[str, Shape]], dtype: Any, found: Sequence[dict[str, Array]]) -> None:
-    """Raise ValueError, which names layer and parameter, unless every array has the shape that its layer expects."""
+    """Raise ValueError, which names layer and parameter, unless every array has its layer's shape, and the dtype."""
     if len(found) != len(expected):
         raise ValueError(f"it has {len(found)} layers, the network has {len(expected)}")
     for number, (shapes, arrays) in enumerate(zip(expected, found, strict=True)):

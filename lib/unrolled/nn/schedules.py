@@ -11,22 +11,29 @@ Schedule: TypeAlias = Callable[[int], float]
 
 
 def step_decay(every: int, factor: float = 0.5) -> Schedule:
-    """factor^(epoch // every): the rate drops at every `every`-th epoch. every is at least 1, 0 < factor <= 1."""
+    """Return the schedule factor^(epoch // every): the rate drops at every `every`-th epoch.
+
+    Raises ValueError unless every >= 1 and 0 < factor <= 1.
+    """
     _check("every", every, 1)
     _check_factor(factor)
     return lambda epoch: float(factor ** (epoch // every))
 
 
 def exponential_decay(factor: float) -> Schedule:
-    """factor^epoch: the rate drops a little every epoch. 0 < factor <= 1."""
+    """Return the schedule factor^epoch: the rate drops a little every epoch.
+
+    Raises ValueError unless 0 < factor <= 1.
+    """
     _check_factor(factor)
     return lambda epoch: float(factor**epoch)
 
 
 def cosine_decay(epochs: int, final: float = 0.0) -> Schedule:
-    """From 1 in epoch 0 down to `final` in epoch `epochs` and after, along half a cosine (Loshchilov and Hutter, 2017).
+    """Return a schedule from 1 in epoch 0 down to `final` in epoch `epochs` and after, along half a cosine.
 
-    With epochs as in `fit`, the last epoch still moves: it has index epochs - 1. epochs at least 1, final from 0 to 1.
+    Source: Loshchilov and Hutter, 2017. With epochs as in `fit`, the last epoch still moves: it has index epochs - 1.
+    Raises ValueError unless epochs >= 1 and 0 <= final <= 1.
     """
     _check("epochs", epochs, 1)
     _check("final", final, 0, 1)
@@ -34,9 +41,10 @@ def cosine_decay(epochs: int, final: float = 0.0) -> Schedule:
 
 
 def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
-    """Rise to 1 in equal steps, 1 / (epochs + 1) first, then follow `then` from its epoch 0 (None: stay at 1).
+    """Return a schedule that rises to 1 in equal steps, 1 / (epochs + 1) first, then follows `then` from its epoch 0.
 
-    Small first steps, while the gradients are wild (Goyal et al., 2017, arXiv:1706.02677). epochs at least 0.
+    Without `then` it stays at 1. Small first steps, while the gradients are wild (Goyal et al., 2017,
+    arXiv:1706.02677). Raises ValueError unless epochs >= 0, TypeError for a `then` that is no function.
     """
     _check("epochs", epochs, 0)
     if then is not None and not callable(then):

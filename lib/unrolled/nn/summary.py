@@ -35,7 +35,7 @@ class Summary:
 
     @classmethod
     def of(cls, layers: Sequence[Layer], input_shape: Shape, outputs: Sequence[Shape]) -> Summary:
-        """The table of built layers and the shapes that leave them."""
+        """Return the table of built layers and the shapes that leave them."""
         rows = (
             Row(repr(layer), shape, _count(layer), layer.multiply_adds, prod(shape) * FLOAT32)
             for layer, shape in zip(layers, outputs, strict=True)
@@ -49,12 +49,12 @@ class Summary:
 
     @property
     def multiply_adds(self) -> int:
-        """In all layers, for one sample, forward. Training takes about three times as many."""
+        """Multiply-adds of all layers, for one sample, forward. Training takes about three times as many."""
         return sum(row.multiply_adds for row in self.rows)
 
     @property
     def bytes(self) -> int:
-        """Of all outputs together, for one sample: what training keeps for the way back, times the batch size."""
+        """Bytes of all outputs together, for one sample. Training keeps as many for each sample of a batch."""
         return sum(row.bytes for row in self.rows)
 
     def __str__(self) -> str:

@@ -78,11 +78,11 @@ class Plan:
 
 
 def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Plan) -> History:
-    """Train `network` in place. An epoch visits each image once, in an order drawn from the plan's seed.
+    """Train `network` in place; return the history. An epoch visits each image once, in an order that the seed decides.
 
-    Interrupting it (Ctrl-C, or the notebook's stop button) keeps the parameters as they were before the step at hand,
-    and `history.stopped` says so. Raises `NonFiniteError` where loss or parameters turn NaN or infinite: it names step,
-    layer and array, and the network keeps the parameters of the last good step.
+    Interrupting the training (Ctrl-C, or the notebook's stop button) gives the network the parameters that `Watch`
+    kept, on the host those before the step at hand, and `history.stopped` says so. Raises `NonFiniteError` where loss
+    or parameters turn NaN or infinite: it names step, layer and array, and the network gets the parameters kept.
     """
     _check(train, validation, plan)
     network.build(train.images.shape[1:], array_module(train.images))
@@ -111,7 +111,7 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
 
 
 def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluation:
-    """Mean loss and accuracy over all images, a batch at a time."""
+    """Return mean loss and accuracy over all images, a batch at a time."""
     check_batch_size(batch_size)
     _check_set("dataset", dataset)
     loss, correct = 0.0, 0.0
@@ -125,7 +125,7 @@ def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluatio
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raise ValueError below 1."""
+    """Raise ValueError for a batch size below 1."""
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; expected at least 1")
 

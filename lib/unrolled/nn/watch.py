@@ -39,7 +39,10 @@ class NonFiniteError(ArithmeticError):
 
 
 class Watch:
-    """Looks at every loss, and keeps the parameters of the last step whose loss was finite."""
+    """Looks at the loss of every step, and keeps the parameters of the last one whose loss was finite.
+
+    On a device it looks at every 100th step alone: to look at a loss is to wait for the GPU.
+    """
 
     def __init__(self, network: Layered) -> None:
         self._network = network
@@ -49,7 +52,7 @@ class Watch:
         self._steps = 0
 
     def check(self, loss: Array, images: Array, labels: Array) -> None:
-        """Before the update of a step. Raises NonFiniteError unless the loss is finite."""
+        """Check the loss of a step before its update. Raises NonFiniteError unless the loss is finite."""
         self._steps += 1
         if self._steps % self._every:
             return
@@ -58,7 +61,10 @@ class Watch:
         self._good[...] = self._network.parameters
 
     def check_parameters(self) -> None:
-        """After an epoch: the last update may have spoiled parameters that no loss has seen yet."""
+        """Check all parameters after an epoch: the last update may have spoiled some that no loss has seen yet.
+
+        Raises NonFiniteError unless all are finite.
+        """
         if not self._module.isfinite(self._network.parameters).all():
             self._stop(*_first_parameter(self._network))
 
@@ -72,7 +78,7 @@ class Watch:
 
 
 def first_non_finite(network: Layered, images: Array, labels: Array) -> tuple[str, str]:
-    """(layer, array) of the first array that is not finite on the way from the images to the loss."""
+    """Return (layer, array) of the first array that is not finite on the way from the images to the loss."""
     module = array_module(network.parameters)
     if not module.isfinite(images).all():
         return "the input", "images"

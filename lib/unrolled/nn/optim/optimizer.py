@@ -32,7 +32,7 @@ class Optimizer:
     learning_rate: float
     weight_decay: float = field(default=0.0, kw_only=True)
     steps: int = field(default=0, init=False, repr=False)
-    """Steps taken since the memory is new."""
+    """Steps taken since the memory was made."""
     _memory: list[Array] = field(default_factory=list, init=False, repr=False)
     _scratch: list[Array] = field(default_factory=list, init=False, repr=False)
     _kind: Any = field(default=None, init=False, repr=False)  # of parameters that the memory is made for
@@ -72,7 +72,7 @@ class Optimizer:
             p -= self._move(module, rate, self._gradient(module, p, gradients[part], changed), scratch, *memory)
 
     def reset(self) -> None:
-        """Forget all steps: the next is as the first. Needed before another network of the same size."""
+        """Forget all steps: the next one is like the first. Needed before another network of the same size."""
         self._memory, self._scratch, self._kind, self.steps = [], [], None, 0
 
     def _gradient(self, module: Module, p: Array, g: Array, changed: Array) -> Array:
@@ -117,7 +117,7 @@ class Optimizer:
 
 
 def forget_and_add_square(module: Module, sums: Array, decay: float, x: Array, scratch: Array) -> None:
-    """sums = decay * sums + x^2. The factor 1 - decay of a mean is left to `scaled`: one pass less."""
+    """Set sums = decay * sums + x^2, in place. The factor 1 - decay of a mean is left to `scaled`: one pass less."""
     sums *= decay
     sums += module.multiply(x, x, out=scratch)
 
@@ -125,7 +125,7 @@ def forget_and_add_square(module: Module, sums: Array, decay: float, x: Array, s
 def scaled(
     module: Module, x: Array, sums: Array, rate: float, epsilon: float, scratch: Array, share: float = 1.0
 ) -> Array:
-    """rate * x / (sqrt(share * sums) + epsilon). The share goes into the two numbers: one pass less."""
+    """Return rate * x / (sqrt(share * sums) + epsilon), in scratch; share goes into rate and epsilon: one pass less."""
     root = sqrt(share)
     module.sqrt(sums, out=scratch)
     scratch += epsilon / root
