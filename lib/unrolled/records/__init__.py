@@ -28,7 +28,7 @@ class Record:
     date: str
 
     def row(self, name: str) -> Mapping[str, Any]:
-        """The row of this name. Raises KeyError that lists the names there are."""
+        """Return the row of this name. Raises KeyError, which lists the names there are, for any other."""
         if name not in self.rows:
             raise KeyError(f"the record has no row {name!r}; it has {', '.join(map(repr, self.rows))}")
         return self.rows[name]
@@ -42,13 +42,13 @@ class Record:
 
 @lru_cache(maxsize=1)
 def gpu() -> Record:
-    """The recorded run on a real GPU."""
+    """Return the recorded run on a real GPU."""
     return _read(GPU)
 
 
 @lru_cache(maxsize=1)
 def model() -> Record:
-    """How the simulated GPU's modelled times compare with the recorded ones."""
+    """Return the record of how the simulated GPU's modelled times compare with the measured ones."""
     return _read(MODEL)
 
 

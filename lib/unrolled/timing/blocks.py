@@ -56,10 +56,10 @@ MODELLED_BLOCK = 0.001  # seconds of the model: it does not waver, so this only 
 def block_timer(
     function: Callable[..., Any], inputs: Sequence[Inputs], module: device.Module | None = None
 ) -> BlockTimer:
-    """A timer of blocks of `function` in this process, without garbage collection.
+    """Return a timer of blocks of `function` in this process, without garbage collection.
 
-    It walks through `inputs` cyclically and keeps its place from block to block. `module` is the array module on whose
-    device the work runs, None or NumPy for the host.
+    The timer goes through `inputs` cyclically and keeps its place from block to block. `module` is the array module on
+    whose device the work runs, None or NumPy for the host.
     """
     walk = itertools.cycle(inputs)
     timed = _on_host if module is None or module is np else _on_device(module)
@@ -99,14 +99,14 @@ def _on_device(module: device.Module) -> Callable[[Callable[[], None]], BlockTim
 
 
 def warm_up_on(module: device.Module | None) -> WarmUp:
-    """How much warm-up work on this module's device needs; None or NumPy is the host."""
+    """Return how much warm-up work on this module's device needs; None or NumPy is the host."""
     if module is None or module is np:
         return ON_HOST
     return ON_SIMULATED if device.is_simulated(module) else ON_GPU
 
 
 def in_words(module: device.Module | None) -> str:
-    """ "modelled, T4" for times of the simulated GPU; empty for times that are measured."""
+    """Return "modelled, T4" for the times of a simulated T4; "" for times that are measured."""
     if module is None or module is np or not device.is_simulated(module):
         return ""
     return f"modelled, {module.profile().name}"
@@ -115,7 +115,7 @@ def in_words(module: device.Module | None) -> str:
 def warm_up(block: BlockTimer, warm: WarmUp, patience: float, shortest: float = MIN_BLOCK) -> float:
     """Run `block` until it is warm; return its seconds per call: the median of three blocks of `shortest` seconds.
 
-    After `patience` seconds it returns what it has, from one call at least.
+    After `patience` seconds return what there is, from one call at least.
     """
     calls, done, spent = 1, 0, 0.0
     walls: list[float] = []  # of the blocks of `calls` calls
@@ -132,12 +132,12 @@ def warm_up(block: BlockTimer, warm: WarmUp, patience: float, shortest: float = 
 
 
 def longer(calls: int, wall: float, target: float) -> int:
-    """More calls for a block that took `wall` seconds: enough for `target` seconds, but at most four times as many."""
+    """Return more calls than the block of `wall` seconds had: enough for `target` seconds, at most 4 times as many."""
     return min(4 * calls, math.ceil(1.25 * calls * target / max(wall, SHORTEST)))
 
 
 def block_calls(baseline: float, candidate: float, shortest: float = MIN_BLOCK) -> tuple[int, int]:
-    """How many calls of (baseline, candidate) make a block, from their seconds per call.
+    """Return how many calls of (baseline, candidate) make a block, from their seconds per call.
 
     The slower side is called once, or as often as `shortest` seconds take; the faster side is repeated until both
     blocks are within 1.25x of each other, so that they stay within 1.5x when the machine wavers: under load, unequal
@@ -158,9 +158,9 @@ def _even(length: float, fast: float) -> bool:
 
 
 def device_module(*values: Any) -> device.Module | None:
-    """The array module of the first array among `values` that lies on a device; None if all lie in host memory.
+    """Return the array module of the first array among `values` that lies on a device; None if all lie in host memory.
 
-    It looks at the first items of tuples, lists and dictionaries, and passes over what is no array.
+    The first 16 items of tuples, lists and dictionaries are looked at; what is no array is passed over.
     """
     for value in values:
         if isinstance(value, tuple | list | Mapping):
@@ -182,7 +182,7 @@ def _module_of(value: Any) -> device.Module | None:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and of its children that have ended."""
+    """Return the CPU seconds of this process and of its children that have ended."""
     try:
         import resource
     except ImportError:  # Windows
@@ -194,7 +194,7 @@ def cpu_seconds() -> float:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No garbage collection inside the block."""
+    """Turn garbage collection off inside the block."""
     enabled = gc.isenabled()
     gc.disable()
     try:

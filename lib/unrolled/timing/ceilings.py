@@ -24,7 +24,7 @@ CALLS = 3  # a block on a device, so that its synchronization hardly counts
 
 
 def copy_bandwidth(threads: int | None = 1, module: device.Module = np) -> float:
-    """Bytes per second that copying a large array moves, read and write both counted, as STREAM counts them.
+    """Return the bytes per second that copying a large array moves, read and write both counted, as STREAM counts them.
 
     The best of several copies: a ceiling is what the machine can do. (J. McCalpin, STREAM, 1995.) `module`: on whose
     device; that of the simulated GPU is modelled.
@@ -42,7 +42,7 @@ def copy_bandwidth(threads: int | None = 1, module: device.Module = np) -> float
 def matmul_peak(
     dtype: DTypeLike = np.float32, threads: int | None = 1, size: int | None = None, module: device.Module = np
 ) -> float:
-    """Floating-point operations per second of a (size, size) matrix product: 2 size^3 operations over the best time.
+    """Return the floating-point operations per second of a (size, size) matrix product: 2 size^3 over the best time.
 
     `size` is 768 on a CPU, 8192 on a GPU and 1024 on the simulated one, unless given; `module` as in `copy_bandwidth`.
     """

@@ -54,17 +54,17 @@ def compare(
     time_limit: float = 12.0,
     announce: Announce | None = None,
 ) -> Verdict:
-    """Whether `candidate` is at least `at_least` times as fast as `baseline`. Check that it is correct before.
+    """Return a verdict on whether `candidate` is at least `at_least` times as fast as `baseline`.
+
+    Check first that `candidate` is correct. Raises ValueError for fewer than 16 inputs, and what the functions raise.
 
     `inputs`: at least 16 dictionaries of keyword arguments, or a function that makes one from a NumPy random generator;
-    both sides walk through the same ones. `seed` decides the order of the pairs (and the inputs that are made).
+    both sides go through the same ones. `seed` decides the order of the pairs (and the inputs that are made).
     `threads`: BLAS threads while timing; None leaves them alone. `device`: the array module whose device to wait for;
     by default that of the arrays among the inputs and the baseline's result. `announce` is told, before it starts, how
     long it will take: `time_limit` seconds at most, unless a single call takes longer.
 
     On the simulated GPU all times are modelled, and the verdict says so; `time_limit` stays in real seconds.
-
-    ValueError for fewer than 16 inputs. What the functions raise is raised.
     """
     seed = secrets.randbits(32) if seed is None else seed
     inputs = _make_inputs(inputs, seed)
@@ -101,12 +101,12 @@ def compare_blocks(
     shortest: float = MIN_BLOCK,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Verdict:
-    """The rule of `compare` on block timers, `(calls) -> BlockTime(wall, cpu)` in seconds, wherever they time.
+    """Apply the rule of `compare` to block timers, `(calls) -> BlockTime(wall, cpu)` in seconds, wherever they time.
 
     `threads` says in words what held while they ran. `cpu_witness`: the outcomes that CPU time may decide where the
     machine is noisy; none where it says nothing, as on a GPU; "fail" only where one core is the rule.
     No block is planned for less than `shortest` seconds: more where a block costs more to start.
-    ValueError if `at_least` is not positive.
+    Returns the verdict. Raises ValueError if `at_least` is not positive.
     """
     if not at_least > 0:
         raise ValueError(f"at_least is {at_least}; expected a positive factor")

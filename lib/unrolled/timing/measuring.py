@@ -62,13 +62,14 @@ def measure(
     budget: float = 0.5,
     threads: int | None = 1,
 ) -> Measurement:
-    """Median seconds per call of `function` within about `budget` seconds, at least one call after a warm-up call.
+    """Measure the median seconds per call of `function` within about `budget` seconds, after a warm-up call.
 
-    `inputs`: keyword arguments, or a sequence of such dictionaries that is walked through cyclically. `threads`: BLAS
+    `inputs`: keyword arguments, or a sequence of such dictionaries that is gone through cyclically. `threads`: BLAS
     threads while timing; None leaves them alone. On the host, a first call longer than the budget is all that is
     measured. Work on a GPU, where the first call may compile, is warmed up for half a second besides; its time is that
     between two events, to a device-wide synchronization. On the simulated GPU the time is modelled: no budget counts.
     Where the notebook is being graded the budget is 0: a class of hundreds need not wait for figures to be exact.
+    Raises ValueError for an empty sequence.
     """
     cases = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     if not cases:
@@ -89,7 +90,7 @@ def measure(
 
 
 def is_graded() -> bool:
-    """Whether a notebook is run in order to grade it, by our judge or by nbgrader itself."""
+    """Return whether a notebook is run in order to grade it, by our judge or by nbgrader itself."""
     return "UNROLLED_GRADING" in os.environ or os.environ.get("NBGRADER_EXECUTION") == "autograde"
 
 
@@ -122,7 +123,7 @@ def _measurement(blocks: Sequence[Block], threads: str, where: str = "") -> Meas
 
 
 def duration(seconds: float) -> str:
-    """1.23 ms: three digits and a unit."""
+    """Return seconds in words, with three digits and a unit: 1.23 ms."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
         if seconds * factor >= 0.9995:  # 0.9999 s is 1 s, not 1e+03 ms
             return f"{seconds * factor:.3g} {unit}"

@@ -23,7 +23,7 @@ CONTROL_SHARE = 0.9  # of a core: with less, others have the rest of it
 
 
 def interval_rank(n: int) -> int:
-    """Largest k such that the k-th smallest to the k-th largest of n values cover the median with 95 %.
+    """Return the largest k such that the k-th smallest to the k-th largest of n values cover the median with 95 %.
 
     The coverage is 1 - 2 P(B < k) for B ~ Binomial(n, 1/2), whatever the distribution of the values (David and
     Nagaraja, Order Statistics, 2003, section 7.1); it is computed in whole numbers. With fewer than 6 values no k
@@ -39,7 +39,10 @@ def interval_rank(n: int) -> int:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """95 % order-statistic interval (low, high) of the median of `values`; 8 values: minimum to maximum."""
+    """Return the 95 % order-statistic interval (low, high) of the median of `values`.
+
+    For 8 values it is minimum to maximum; for none, both are NaN.
+    """
     ordered = sorted(values)
     if not ordered:
         return math.nan, math.nan
@@ -48,9 +51,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def decide(ratios: Sequence[float], at_least: float) -> Outcome:
-    """Pass if the whole interval reaches `at_least`, fail if all of it is below at_least / 1.25.
+    """Return "pass" if the whole interval reaches `at_least`, "fail" if all of it is below at_least / 1.25.
 
-    Only the numbers of pairs in LOOKS can pass or fail; any other number is inconclusive.
+    Only the numbers of pairs in LOOKS can pass or fail; everything else is "inconclusive".
     """
     if len(ratios) not in LOOKS:
         return "inconclusive"
@@ -60,7 +63,7 @@ def decide(ratios: Sequence[float], at_least: float) -> Outcome:
 
 
 def is_slow(ratios: Sequence[float], at_least: float) -> bool:
-    """Whether the whole interval of these pairs, as many as the first look has or more, is below at_least / 1.25.
+    """Return whether there are as many pairs as at the first look, and their whole interval is below at_least / 1.25.
 
     `decide` asks at its looks alone, so that no number of pairs can be waited for. Here no more pairs will come.
     """
@@ -68,7 +71,7 @@ def is_slow(ratios: Sequence[float], at_least: float) -> bool:
 
 
 def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
-    """Whether these pairs, too few for the interval, are so far below `at_least` that more cannot help.
+    """Return whether these pairs, too few for the interval, are so far below `at_least` that more cannot help.
 
     Each is below at_least / 4 if there are three or more, at_least / 16 if there are two, at_least / 64 if one is all
     that fitted into the time limit.
@@ -80,7 +83,7 @@ def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
 
 
 def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:
-    """Whether the pairs are so far below `at_least` that no noise explains it.
+    """Return whether the pairs are so far below `at_least` that no noise explains it.
 
     The high end of the interval is below at_least / 4; with too few pairs for an interval all are below at_least / 16.
     Other processes slow both sides alike in the long run; they do not make one side four times as slow in pair after
@@ -92,9 +95,9 @@ def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:
 
 
 def is_noisy(control: Sequence[float]) -> bool:
-    """Whether the ratios of the baseline against itself are off: median outside 0.9 to 1.1, or IQR over 25 % of it.
+    """Return whether the ratios of the baseline against itself are off.
 
-    `control` has two ratios or more.
+    They are if the median is outside 0.9 to 1.1, or the IQR over 25 % of it. `control` has two ratios or more.
     """
     lower, _, upper = statistics.quantiles(control, n=4, method="inclusive")
     median = statistics.median(control)

@@ -15,7 +15,8 @@ def blas_threads(threads: int | None) -> Iterator[Callable[[], str]]:
     """Hold BLAS (and OpenMP) to `threads` threads inside the block; yield a function that says in words what holds.
 
     None leaves them as they are. "threads uncontrolled" is the answer where threadpoolctl knows no BLAS, as with
-    Apple's Accelerate, and where one was loaded inside the block and runs more. ValueError if `threads` is below 1.
+    Apple's Accelerate, and where one was loaded inside the block and runs more. Raises ValueError if `threads` is
+    below 1.
     """
     if threads is None:
         yield lambda: LEFT_ALONE

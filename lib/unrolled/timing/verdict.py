@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def cpu_ratio(self) -> float:
-        """The same in CPU time; NaN if a block has none."""
+        """Baseline CPU seconds per call / candidate CPU seconds per call; NaN if a block has none."""
         return _ratio(self.baseline.cpu, self.baseline.calls, self.candidate.cpu, self.candidate.calls)
 
 
@@ -109,7 +109,7 @@ class Verdict:
         ax.legend()
 
     def to_dict(self) -> dict[str, Any]:
-        """A dictionary that JSON can hold; numbers that are not finite become None."""
+        """Return a dictionary that JSON can hold; numbers that are not finite become None."""
         data = {name: getattr(self, name) for name in (*_SCALARS, "device")}
         data = {name: _finite(value) if isinstance(value, float) else value for name, value in data.items()}
         data["pairs"] = [_pair_to_dict(pair) for pair in self.pairs]
@@ -118,7 +118,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
-        """The verdict that `to_dict` wrote. ValueError if something is missing."""
+        """Return the verdict that `to_dict` wrote. Raises ValueError if something is missing."""
         missing = [name for name in (*_SCALARS, "pairs", "control") if name not in data]
         if missing:
             raise ValueError(f"data is no verdict: {', '.join(missing)} missing")
@@ -141,7 +141,7 @@ def conclude(
     seed: int = 0,
     cpu_witness: Sequence[Outcome] = ("pass",),
 ) -> Verdict:
-    """The verdict on pairs and control: a pure function of what was measured.
+    """Return the verdict on pairs and control: a pure function of what was measured.
 
     `cpu_witness`: the outcomes that CPU time may decide where the machine is noisy.
     """
