@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from unrolled import simgpu
 from unrolled.checks.gpu import Stray, connected
-from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
+from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
 from unrolled.simgpu.machine import LocalMachine
 from unrolled_grader.box import gpu, wire
 from unrolled_grader.box.gpu import Facade
@@ -49,9 +49,9 @@ def test_a_worker_reaches_its_own_and_what_it_was_given(facade: Facade, machine:
             ("launch", "copy", [out_of_reach], [place(own)], {}, 0),
             ("launch", "copy", [place(own)], [out_of_reach], {}, 0),
         ):
-            with pytest.raises(CommandError, match="does not exist"):
+            with pytest.raises(InvalidCommandError, match="does not exist"):
                 facade.do(*command)
-        with pytest.raises(CommandError, match="of a buffer with 16"):
+        with pytest.raises(InvalidCommandError, match="of a buffer with 16"):
             facade.do("download", place(own, 5), 0)
 
 
@@ -62,14 +62,14 @@ def test_it_frees_its_own_alone(facade: Facade, machine: LocalMachine) -> None:
         own = facade.do("allocate", 16)
         facade.do("clock", freed=[own, given.as_view().buffer, 999, -1])
         assert simgpu.asnumpy(given).tolist() == [1, 1, 1, 1]
-        with pytest.raises(CommandError, match="does not exist"):
+        with pytest.raises(InvalidCommandError, match="does not exist"):
             facade.do("download", place(own), 0)
 
 
 def test_traces_and_events_of_the_judge_are_not_its(facade: Facade, machine: LocalMachine) -> None:
     event, number = machine.record(), machine.start_trace()
     for command in (("stop_trace", number), ("elapsed", event, event), ("wait", event, None), ("stop_trace", True)):
-        with pytest.raises(CommandError):
+        with pytest.raises(InvalidCommandError):
             facade.do(*command)
     own = facade.do("start_trace")
     first, last = facade.do("record", 0), facade.do("record", 0)
@@ -97,7 +97,7 @@ def test_traces_and_events_of_the_judge_are_not_its(facade: Facade, machine: Loc
     ],
 )
 def test_nothing_else_is_a_command(command: Any, facade: Facade) -> None:
-    with pytest.raises(CommandError, match="there is no command"):
+    with pytest.raises(InvalidCommandError, match="there is no command"):
         facade.do(command)
 
 
@@ -110,41 +110,41 @@ def test_limits(facade: Facade, monkeypatch: pytest.MonkeyPatch) -> None:
     facade.do("clock", freed=[buffer])
     small = facade.do("allocate", 4)
     wide = View(small, 0, (2**13, 2**13), (0, 0), "float32")
-    with pytest.raises(CommandError, match="are fetched at a time"):
+    with pytest.raises(InvalidCommandError, match="are fetched at a time"):
         facade.do("download", wide, 0)
     facade.array(wide)
-    with pytest.raises(CommandError, match="bytes at a time"):
+    with pytest.raises(InvalidCommandError, match="bytes at a time"):
         facade.array(wide)
     facade.begin()
     facade.array(wide)
     facade.begin()
     for _ in range(gpu.ARRAYS):
         facade.array(place(small, 1))
-    with pytest.raises(CommandError, match="arrays at a time"):
+    with pytest.raises(InvalidCommandError, match="arrays at a time"):
         facade.array(place(small, 1))
-    with pytest.raises(CommandError, match="characters"):
+    with pytest.raises(InvalidCommandError, match="characters"):
         facade.do("launch", "fill", [1], [place(small, 1)], {"x": "x" * gpu.LAUNCH}, 0)
     monkeypatch.setattr(gpu, "COMMANDS", 8)
     facade.do("clock")
-    with pytest.raises(CommandError, match="more than 8 commands"):
+    with pytest.raises(InvalidCommandError, match="more than 8 commands"):
         facade.do("clock")
 
 
 def test_errors_that_could_tell_values_come_to_an_end(facade: Facade) -> None:
     """A command that fails for some values says one bit of them. A hundred bits a call are no data."""
     for _ in range(gpu.FAILURES):
-        with pytest.raises(CommandError, match="does not exist"):
+        with pytest.raises(InvalidCommandError, match="does not exist"):
             facade.do("download", place(7), 0)
-    with pytest.raises(CommandError, match="in one call failed"):
+    with pytest.raises(InvalidCommandError, match="in one call failed"):
         facade.do("clock")
 
 
 @pytest.mark.parametrize("argument", [object(), {1: 2}, b"x", {1, 2}, Stray()])
 def test_what_is_no_plain_data_goes_no_further(argument: Any, facade: Facade) -> None:
     own = facade.do("allocate", 4)
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         facade.do("launch", "fill", [argument], [place(own, 1)], {}, 0)
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         facade.do("launch", "fill", [1], [place(own, 1)], {"x": argument}, 0)
 
 
@@ -209,7 +209,7 @@ def test_what_is_no_place_is_an_error_or_refused(content: Any) -> None:
     facade = Facade(LocalMachine("T4"))  # type: ignore[arg-type]
 
     def array(view: View) -> Any:
-        with pytest.raises(CommandError):
+        with pytest.raises(InvalidCommandError):
             facade.array(view)
 
     with suppress(WireError):

@@ -11,7 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from small_course import GOOD, LESSON, SPECS, answered, rows
 
-from unrolled.timing.verdict import Block, Pair, Verdict, conclude
+from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 from unrolled_grader.box import sandbox
 from unrolled_grader.box.transport import Worker
 from unrolled_grader.judge import checking, walk
@@ -69,8 +69,8 @@ def always(seconds: float) -> Any:
     """A race whose candidate takes so many seconds a call, and its baseline one. Nothing is timed."""
 
     def race(worker: Any, spec: Any, seed: int, cores: Any) -> Verdict:
-        pairs = [Pair(Block(1, 1.0), Block(1, seconds))] * 8
-        return conclude(pairs, [Pair(Block(1, 1.0), Block(1, 1.0))] * 8, spec.speed.at_least)
+        pairs = [Pair(TimedBlock(1, 1.0), TimedBlock(1, seconds))] * 8
+        return conclude(pairs, [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8, spec.speed.at_least)
 
     return race
 
@@ -235,8 +235,8 @@ def left_open(control: float) -> Any:
     """A race that is too close to call; in its control the baseline takes so many times as long as itself."""
 
     def race(worker: Any, spec: Any, seed: int, cores: Any) -> Verdict:
-        pairs = [Pair(Block(1, 1.0), Block(1, 1.1 / spec.speed.at_least))] * 32
-        return conclude(pairs, [Pair(Block(1, 1.0), Block(1, control))] * 8, spec.speed.at_least)
+        pairs = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.1 / spec.speed.at_least))] * 32
+        return conclude(pairs, [Pair(TimedBlock(1, 1.0), TimedBlock(1, control))] * 8, spec.speed.at_least)
 
     return race
 

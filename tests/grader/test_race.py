@@ -14,7 +14,7 @@ from small_course import SPECS
 
 from unrolled.checks.run import UnfairError
 from unrolled.timing import BlockTime
-from unrolled.timing.verdict import Block, Pair, Verdict, conclude
+from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 from unrolled_grader.box.transport import Worker
 from unrolled_grader.judge import race as racing
 from unrolled_grader.judge.race import time_against_baseline
@@ -100,7 +100,7 @@ def test_what_a_function_raises_while_it_is_timed_is_raised(worker: Worker) -> N
 
 
 def verdict_of(seconds: float) -> Verdict:
-    pair = Pair(Block(1, 1.0), Block(10, seconds))
+    pair = Pair(TimedBlock(1, 1.0), TimedBlock(10, seconds))
     return conclude([pair] * 8, [], 5)
 
 

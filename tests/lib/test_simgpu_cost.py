@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from unrolled.simgpu import cost, operations
 from unrolled.simgpu.command import Operand, View
-from unrolled.simgpu.profiles import A100, H200, PROFILES, T4, Profile, measured, named
+from unrolled.simgpu.profiles import A100, H200, PROFILES, T4, GPUProfile, measured, named
 
 N = 1 << 22
 
@@ -24,11 +24,11 @@ def array(*shape: int, dtype: str = "float32", strides: tuple[int, ...] | None =
     return View(1, 0, shape, dense if strides is None else strides, dtype)
 
 
-def of(op: str, inputs: list[Operand], out: View, profile: Profile = H200, **options: Any) -> cost.Cost:
+def of(op: str, inputs: list[Operand], out: View, profile: GPUProfile = H200, **options: Any) -> cost.Cost:
     return cost.of(op, inputs, [out], options, profile)
 
 
-def work(op: str, inputs: list[Operand], out: View, profile: Profile = H200, **options: Any) -> float:
+def work(op: str, inputs: list[Operand], out: View, profile: GPUProfile = H200, **options: Any) -> float:
     """Seconds beside the launch."""
     shortest = profile.shortest_product if op == "matmul" else profile.shortest_kernel
     return of(op, inputs, out, profile, **options).seconds - shortest
@@ -115,7 +115,7 @@ def test_a_reduction_to_few_values_draws_a_part_of_the_bandwidth() -> None:
 
 
 def test_float64_costs_twice_the_bytes_and_on_a_t4_thirty_times_the_arithmetic() -> None:
-    def ratio(op: str, profile: Profile) -> float:
+    def ratio(op: str, profile: GPUProfile) -> float:
         wide = work(op, [array(N, dtype="float64")], array(N, dtype="float64"), profile)
         return wide / work(op, [array(N)], array(N), profile)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from simgpu_commands import empty, get, put, view_of
 
 from unrolled.simgpu import operations
-from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
-from unrolled.simgpu.machine import Limits, LocalMachine
+from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
+from unrolled.simgpu.machine import LocalMachine, MachineLimits
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 4)).astype("float32")
@@ -180,14 +180,14 @@ views = st.builds(
 @example(View(2, -1, (1,), (1,), "int8"))
 @example(View(2, 0, (0, 2**62), (1, 1), "int8"))
 def test_no_view_reads_or_writes_outside_its_buffer(view: View) -> None:
-    machine = LocalMachine("T4", limits=Limits(elements=10_000))
+    machine = LocalMachine("T4", limits=MachineLimits(elements=10_000))
     guards = [put(machine, np.full(64, 255, "uint8")) for _ in range(3)]
     machine.launch("fill", [0], [guards[1]])
     inside = bytes(range(64))
     machine.upload(guards[1], inside)
     try:
         got = machine.download(view)
-    except CommandError:
+    except InvalidCommandError:
         pass
     else:
         places = np.add.outer(
@@ -233,9 +233,9 @@ def bad(**changes: Any) -> View:
 def test_a_view_that_cannot_be_is_refused(view: View) -> None:
     machine = LocalMachine("T4")
     put(machine, X[0])
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         machine.download(view)
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         machine.launch("fill", [1], [view])
 
 
@@ -305,7 +305,7 @@ def test_a_bad_command_raises_and_changes_nothing(
 
 
 def test_what_would_take_too_long_is_refused_before_it_begins() -> None:
-    machine = LocalMachine("T4", limits=Limits(elements=1000, flops=10_000, operands=4))
+    machine = LocalMachine("T4", limits=MachineLimits(elements=1000, flops=10_000, operands=4))
     machine.allocate(64)
     wide = View(1, 0, (1000,), (0,), "float32")
     square = View(1, 0, (30, 30), (0, 0), "float32")
@@ -317,7 +317,7 @@ def test_what_would_take_too_long_is_refused_before_it_begins() -> None:
         ("concatenate", [wide] * 5, [wide], {}),
         ("exp", [View(1, 0, (1001,), (0,), "float32")], [wide], {}),
     ):
-        with pytest.raises(CommandError):
+        with pytest.raises(InvalidCommandError):
             machine.launch(op, inputs, outputs, options)
 
 
@@ -345,7 +345,7 @@ def test_out_of_memory_names_what_was_asked_for_and_what_there_is() -> None:
         machine.allocate(5000)
     machine.free(held)
     machine.allocate(9000)  # the pool's free block makes room
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         machine.allocate(-1)
 
 
@@ -363,6 +363,6 @@ def test_upload_and_download_keep_to_any_strides() -> None:
     expected.reshape(-1)[[11, 9, 7, 17, 15, 13]] = [1, 2, 3, 4, 5, 6]
     np.testing.assert_array_equal(get(machine, whole), expected)
     np.testing.assert_array_equal(get(machine, part), [[1, 2, 3], [4, 5, 6]])
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         machine.upload(part, b"123")
     assert view_of(expected, whole.buffer) == whole

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from simgpu_commands import empty, get, put
 
 from unrolled.simgpu import process
-from unrolled.simgpu.command import CommandError, Machine, OutOfMemoryError, View
-from unrolled.simgpu.machine import Limits, LocalMachine
+from unrolled.simgpu.command import InvalidCommandError, Machine, OutOfMemoryError, View
+from unrolled.simgpu.machine import LocalMachine, MachineLimits
 from unrolled.simgpu.process import Link, LinkError, serve, start
 
 
@@ -116,13 +116,13 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
     with serving() as (connection, _):
         link = Link(connection)
         x = put(link, np.ones(3))
-        with pytest.raises(CommandError, match="none of that name"):
+        with pytest.raises(InvalidCommandError, match="none of that name"):
             link.launch("system", [x], [x])
         with pytest.raises(TypeError):
             link.launch("bitwise_and", [x, x], [x])
         with pytest.raises(ValueError, match="broadcast"):
             link.launch("add", [x, put(link, np.ones(2))], [x])
-        with pytest.raises(CommandError):
+        with pytest.raises(InvalidCommandError):
             link.launch("add", [x, "1"], [x])  # type: ignore[list-item]
         with pytest.raises(TypeError):
             link.launch("add", [x, np.float32(1)], [x])  # no JSON: it never left
@@ -167,7 +167,7 @@ def test_another_profile_is_a_fresh_machine() -> None:
         buffer = link.allocate(1000)
         assert link.use("H200").name == "H200" == link.profile.name
         assert (link.clock(), link.memory()["used"]) == (0, 0)
-        with pytest.raises(CommandError):
+        with pytest.raises(InvalidCommandError):
             link.download(View(buffer, 0, (1,), (1,), "int8"))
         with pytest.raises(ValueError, match="expected one of T4"):
             link.use("H100")
@@ -305,7 +305,7 @@ ops = st.sampled_from(["add", "sum", "getitem", "setitem", "add.at", "fused", "r
 )
 @settings(max_examples=300, deadline=None)
 def test_no_launch_brings_the_serving_down(op: str, inputs: list[Any], options: dict[str, Any]) -> None:
-    machine = LocalMachine("T4", memory_limit=100_000, limits=Limits(elements=1000, flops=10**6))
+    machine = LocalMachine("T4", memory_limit=100_000, limits=MachineLimits(elements=1000, flops=10**6))
     put(machine, np.zeros(2, "float32"))
     message = {"call": "launch", "arguments": [op, inputs, [VIEW], options, 0]}
     with contextlib.suppress(ValueError, TypeError, MemoryError):
@@ -326,6 +326,6 @@ def test_a_command_that_is_too_long_to_send_leaves_the_link_alive(monkeypatch: p
     with serving() as (connection, _):
         link = Link(connection)
         monkeypatch.setattr(process, "MESSAGE_LIMIT", 1000)
-        with pytest.raises(CommandError, match="too long"):
+        with pytest.raises(InvalidCommandError, match="too long"):
             link.launch("sum", [1.0] * 1000, [])
         assert link.clock() == 0

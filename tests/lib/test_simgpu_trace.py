@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from simgpu_commands import empty, get, put
 
 from unrolled.simgpu.chrome import chrome_events
-from unrolled.simgpu.command import CommandError, View
-from unrolled.simgpu.machine import Limits, LocalMachine
+from unrolled.simgpu.command import InvalidCommandError, View
+from unrolled.simgpu.machine import LocalMachine, MachineLimits
 from unrolled.simgpu.profiles import named
 from unrolled.simgpu.timeline import Timeline
 from unrolled.simgpu.trace import Launch, Synchronization, Trace, Transfer, covered
@@ -152,9 +152,9 @@ def test_events_order_streams_and_measure_time() -> None:
     assert trace.synchronizations[0].cause == "event"
     assert machine.elapsed(first, last) > 0
     assert machine.elapsed(last, first) == -machine.elapsed(first, last)
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         machine.elapsed(first, 77)
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         machine.record(256)
 
 
@@ -222,21 +222,21 @@ def test_a_trace_counts_until_the_device_is_done_without_a_synchronization() -> 
 
 
 def test_a_trace_holds_what_happened_while_it_was_open() -> None:
-    machine = LocalMachine("T4", limits=Limits(events=5, traces=2))
+    machine = LocalMachine("T4", limits=MachineLimits(events=5, traces=2))
     view = empty(machine, (3,))
     outer = machine.start_trace()
     launches(machine, view, 1)
     inner = machine.start_trace()
-    with pytest.raises(CommandError, match="2 open traces"):
+    with pytest.raises(InvalidCommandError, match="2 open traces"):
         machine.start_trace()
     launches(machine, view, 2)
     assert len(machine.stop_trace(inner).launches) == 2
     assert len(machine.stop_trace(outer).launches) == 3
-    with pytest.raises(CommandError):
+    with pytest.raises(InvalidCommandError):
         machine.stop_trace(outer)
     full = machine.start_trace()
     launches(machine, view, 5)
-    with pytest.raises(CommandError, match="more than 5 events"):
+    with pytest.raises(InvalidCommandError, match="more than 5 events"):
         launches(machine, view, 1)
     assert len(machine.stop_trace(full)) == 5
 

@@ -24,10 +24,10 @@ from unrolled.checks.gpu import PROFILE
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
 from unrolled.simgpu import ndarray
-from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
+from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
 from unrolled.simgpu.memory import array_of
 from unrolled.simgpu.process import Link
-from unrolled.simgpu.profiles import Profile
+from unrolled.simgpu.profiles import GPUProfile
 from unrolled_grader.box.lease import Lease, Resource
 from unrolled_grader.box.process import START_LIMIT, Process
 from unrolled_grader.box.zygote import ZygoteError
@@ -105,7 +105,7 @@ class Guarded:
         self._gpu = gpu
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> GPUProfile:
         return self._gpu.link.profile
 
     def free(self, buffer: int) -> None:
@@ -177,9 +177,9 @@ class Facade:
         self._named += self._check(view).nbytes
         self._arrays += 1
         if self._named > RESULT:
-            raise CommandError(f"more than {RESULT:,} bytes at a time")
+            raise InvalidCommandError(f"more than {RESULT:,} bytes at a time")
         if self._arrays > ARRAYS:
-            raise CommandError(f"more than {ARRAYS:,} arrays at a time")
+            raise InvalidCommandError(f"more than {ARRAYS:,} arrays at a time")
         return ndarray.from_view(view)
 
     def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:
@@ -189,16 +189,16 @@ class Facade:
         """
         self._commands += 1
         if self._commands > COMMANDS:
-            raise CommandError(f"more than {COMMANDS:,} commands in one call")
+            raise InvalidCommandError(f"more than {COMMANDS:,} commands in one call")
         for buffer in freed:
             memory = self._own.pop(buffer, None)
             if memory is not None:
                 self._used -= memory.nbytes
                 self.machine.free(buffer)
         if command not in self.COMMANDS:
-            raise CommandError(f"there is no command {command!r:.40}")
+            raise InvalidCommandError(f"there is no command {command!r:.40}")
         if self._failures >= FAILURES:
-            raise CommandError(f"{FAILURES} commands in one call failed")
+            raise InvalidCommandError(f"{FAILURES} commands in one call failed")
         own = getattr(self, f"_{command}", None)
         try:
             cleaned = [_plain(argument) for argument in arguments]
@@ -209,7 +209,7 @@ class Facade:
 
     def _allocate(self, nbytes: int) -> int:
         if type(nbytes) is not int or nbytes < 0:
-            raise CommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
+            raise InvalidCommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
         if self._used + nbytes > MEMORY:
             raise OutOfMemoryError(
                 f"Out of memory allocating {nbytes:,} bytes (allocated so far: {self._used:,} bytes, limit set to: "
@@ -222,9 +222,9 @@ class Facade:
 
     def _launch(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any], options: Any, stream: int) -> None:
         if not all(isinstance(views, list) for views in (inputs, outputs)) or not isinstance(options, dict):
-            raise CommandError("a launch takes lists of inputs and outputs, and a dictionary of options")
+            raise InvalidCommandError("a launch takes lists of inputs and outputs, and a dictionary of options")
         if len(repr((inputs, outputs, options))) > LAUNCH:
-            raise CommandError(f"a launch of more than {LAUNCH:,} characters")
+            raise InvalidCommandError(f"a launch of more than {LAUNCH:,} characters")
         for operand in (*inputs, *outputs):
             if isinstance(operand, View):
                 self._check(operand)
@@ -233,12 +233,12 @@ class Facade:
     def _upload(self, view: View, data: Any, stream: int, blocking: bool) -> None:
         self._check(view)
         if not isinstance(data, np.ndarray):
-            raise CommandError("an upload takes bytes")
+            raise InvalidCommandError("an upload takes bytes")
         self.machine.upload(view, data.tobytes(), stream, bool(blocking))
 
     def _download(self, view: View, stream: int) -> Any:
         if self._check(view).nbytes > DOWNLOAD:
-            raise CommandError(f"at most {DOWNLOAD:,} bytes are fetched at a time while a check runs")
+            raise InvalidCommandError(f"at most {DOWNLOAD:,} bytes are fetched at a time while a check runs")
         return np.frombuffer(self.machine.download(view, stream), np.uint8)
 
     def _record(self, stream: int) -> int:
@@ -261,19 +261,19 @@ class Facade:
 
     def _stop_trace(self, number: int) -> str:
         if number not in self._traces:
-            raise CommandError(f"trace {number!r:.40} is not open")
+            raise InvalidCommandError(f"trace {number!r:.40} is not open")
         self._traces.discard(number)
         return str(self.machine.stop_trace(number).to_json())
 
     def _check(self, view: Any) -> Any:
         if not isinstance(view, View):
-            raise CommandError(f"expected a place on the GPU, got {type(view).__name__}")
+            raise InvalidCommandError(f"expected a place on the GPU, got {type(view).__name__}")
         return array_of(view, self._reach, ELEMENTS)
 
     def _check_event(self, *events: Any) -> None:
         for event in events:
             if type(event) is not int or event not in self._events:
-                raise CommandError(f"event {event!r:.40} was never recorded")
+                raise InvalidCommandError(f"event {event!r:.40} was never recorded")
 
 
 def _plain(value: Any) -> Any:
@@ -286,13 +286,13 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {key: _plain(item) for key, item in value.items()}
-    raise CommandError(f"an argument of type {type(value).__name__}")
+    raise InvalidCommandError(f"an argument of type {type(value).__name__}")
 
 
 def _number(parts: list[Any]) -> complex:
     """A complex number that a worker sent in two parts."""
     if len(parts) != 2 or not all(type(part) is float for part in parts):
-        raise CommandError("an operand that is no array and no number")
+        raise InvalidCommandError("an operand that is no array and no number")
     return complex(*parts)
 
 

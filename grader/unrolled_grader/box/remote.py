@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.command import Asking, CommandError, Operand, OutOfMemoryError, Plain, View
+from unrolled.simgpu.command import Asking, InvalidCommandError, Operand, OutOfMemoryError, Plain, View
 from unrolled.simgpu.profiles import PROFILES
 from unrolled.simgpu.trace import Trace
 
 Ask = Callable[[int, str, Sequence[Any], Mapping[str, Any]], Mapping[str, Any]]
 ERRORS: Mapping[str, type[Exception]] = {
     error.__name__: error
-    for error in (CommandError, OutOfMemoryError, ValueError, TypeError, IndexError, ZeroDivisionError)
+    for error in (InvalidCommandError, OutOfMemoryError, ValueError, TypeError, IndexError, ZeroDivisionError)
 }
 """What a machine raises. Anything else becomes a RuntimeError."""
 

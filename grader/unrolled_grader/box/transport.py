@@ -76,6 +76,8 @@ class Worker(Process):
         finally:
             self._facade = None
 
+    # the notebook's cells
+
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
         """Run a cell for `limit` seconds at most; return name and text of the error that it raised, or None.
 
@@ -97,6 +99,8 @@ class Worker(Process):
         Returns its answer: {"unbound": …}, or {"bound": …} with the function's parameters.
         """
         return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
+
+    # the function that is judged
 
     @contextmanager
     def ported(self) -> Iterator[None]:
@@ -141,6 +145,8 @@ class Worker(Process):
                 array[...] = now
         _take_over(list(positional), named, given)
         return value
+
+    # blocks that are timed
 
     def prepare(self, inputs: Sequence[Mapping[str, Any]], slot: int) -> None:
         """Put the inputs of a block in place, with room for a result of `slot` bytes for each."""
@@ -193,6 +199,8 @@ class Worker(Process):
     def inputs_now(self, number: int) -> dict[str, Array]:
         """Return the arrays among the block's inputs with this number, as the shared file holds them now."""
         return {name: self._array_at(offset, array) for name, array, offset in self._places[number]}
+
+    # messages
 
     def _converse(self, message: Mapping[str, Any], key: str | None, limit: float) -> Any:
         """Send a message and wait for its answer, or for the value under `key` in it."""
@@ -295,6 +303,8 @@ class Worker(Process):
             return {"value": wire.encode(value, self._put_reply, self._view)}
         except (Exception, TimeLimitError) as error:
             return {"refused": f"{type(error).__name__}: {error}"[:300]}
+
+    # values and arrays
 
     def _give(self, value: Any, places: list[tuple[Array, int]]) -> Any:
         """A value as JSON; arrays are put in place, objects stay here and a number goes in their stead."""

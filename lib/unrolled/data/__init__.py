@@ -5,7 +5,7 @@ The others come from UNROLLED_DATA (a folder that is only read), from the cache,
 
 from .augment import shifted
 from .batches import minibatches
-from .catalog import Entry, available, cifar10, fashion_mnist, fetch, load, mnist
+from .catalog import CatalogEntry, available, cifar10, fashion_mnist, fetch, load, mnist
 from .dataset import Dataset, Split
 from .digits import bilinear_matrix, digits
 from .errors import DownloadError, FileFormatError
@@ -13,9 +13,9 @@ from .idx import read_idx
 from .whitening import zca_whiten
 
 __all__ = [
+    "CatalogEntry",
     "Dataset",
     "DownloadError",
-    "Entry",
     "FileFormatError",
     "Split",
     "available",

@@ -12,7 +12,7 @@ from .sources import CIFAR10, FASHION_MNIST, IDX_FILES, MNIST, Source
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A data set: its name, what it is, whose it is, bytes to download, and the functions that find and load it."""
 
     name: str
@@ -45,11 +45,11 @@ def cifar10(progress: bool = True) -> Split:
     return cifar.read_archive(archive[0])
 
 
-def available() -> tuple[Entry, ...]:
+def available() -> tuple[CatalogEntry, ...]:
     """Return the data sets that `load` knows; the first needs no network."""
     about = "1,797 handwritten digits, 8 x 8 resized to 28 x 28, in 10 classes"
     return (
-        Entry("digits", about, "scikit-learn", 0, lambda: digits().split(), lambda: True),
+        CatalogEntry("digits", about, "scikit-learn", 0, lambda: digits().split(), lambda: True),
         _entry(MNIST, mnist, IDX_FILES),
         _entry(FASHION_MNIST, fashion_mnist, IDX_FILES),
         _entry(CIFAR10, cifar10, (cifar.FOLDER,)),
@@ -69,12 +69,12 @@ def fetch(name: str) -> Split:
     return load(name)
 
 
-def _entry(source: Source, load: Callable[[], Split], names: tuple[str, ...]) -> Entry:
+def _entry(source: Source, load: Callable[[], Split], names: tuple[str, ...]) -> CatalogEntry:
     def ready() -> bool:
         given = fetching.given(source, names) or fetching.given(source, tuple(source.files))
         return bool(given) or fetching.cached(source)
 
-    return Entry(source.name, source.about, source.home, source.size, load, ready)
+    return CatalogEntry(source.name, source.about, source.home, source.size, load, ready)
 
 
 def _idx(source: Source, progress: bool) -> Split:

@@ -73,6 +73,8 @@ class Sequential:
         """The gradient of the loss by each parameter (P,), after a backward pass."""
         return self._gradients
 
+    # shapes, forward and backward
+
     def build(self, input_shape: Sequence[int], module: Any = np) -> Sequential:
         """Find all shapes for samples of `input_shape`, such as (1, 28, 28), and draw the first weights; return self.
 
@@ -120,6 +122,8 @@ class Sequential:
         self.backward(grad)
         return loss, scores
 
+    # training and using it
+
     def fit(
         self,
         train: Dataset,
@@ -158,6 +162,8 @@ class Sequential:
             raise ValueError(f"the network gives scores {scores.shape}, no classes to choose from; use scores(images)")
         return scores.argmax(axis=1)
 
+    # what it is made of, and files
+
     def summary(self, input_shape: Sequence[int] | None = None) -> Summary:
         """Return a table of the layers: shapes, parameters, multiply-adds, bytes.
 
@@ -194,6 +200,8 @@ class Sequential:
 
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
+
+    # how its arrays lie
 
     def _fitting(self, x: Array) -> Array:
         """x, for which the network is built; the first batch builds it."""

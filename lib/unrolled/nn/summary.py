@@ -13,7 +13,7 @@ COLUMNS = ("layer", "output", "parameters", "multiply-adds", "bytes")
 
 
 @dataclass(frozen=True)
-class Row:
+class LayerRow:
     """One layer; all counts are for one sample, forward.
 
     output: the shape that leaves, without N. multiply_adds: multiplications with an addition. bytes: of the output.
@@ -31,13 +31,13 @@ class Summary:
     """The layers of a network. `print(summary)` shows the table."""
 
     input_shape: Shape
-    rows: tuple[Row, ...]
+    rows: tuple[LayerRow, ...]
 
     @classmethod
     def of(cls, layers: Sequence[Layer], input_shape: Shape, outputs: Sequence[Shape]) -> Summary:
         """Return the table of built layers and the shapes that leave them."""
         rows = (
-            Row(repr(layer), shape, _count(layer), layer.multiply_adds, prod(shape) * FLOAT32)
+            LayerRow(repr(layer), shape, _count(layer), layer.multiply_adds, prod(shape) * FLOAT32)
             for layer, shape in zip(layers, outputs, strict=True)
         )
         return cls(input_shape, tuple(rows))
@@ -74,7 +74,7 @@ def _count(layer: Layer) -> int:
     return sum(prod(shape) for shape in layer.parameter_shapes.values())
 
 
-def _numbers(row: Row | Summary) -> list[str]:
+def _numbers(row: LayerRow | Summary) -> list[str]:
     return [f"{value:,}" if value else "" for value in (row.parameters, row.multiply_adds, row.bytes)]
 
 

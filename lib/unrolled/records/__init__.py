@@ -18,7 +18,7 @@ MODEL = Path(__file__).parent / "simgpu.json"
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordedRun:
     """What one run of a benchmark measured: the rows by name, and where they come from."""
 
     rows: Mapping[str, Mapping[str, Any]]
@@ -41,18 +41,18 @@ class Record:
 
 
 @lru_cache(maxsize=1)
-def gpu() -> Record:
+def gpu() -> RecordedRun:
     """Return the recorded run on a real GPU."""
     return _read(GPU)
 
 
 @lru_cache(maxsize=1)
-def model() -> Record:
+def model() -> RecordedRun:
     """Return the record of how the simulated GPU's modelled times compare with the measured ones."""
     return _read(MODEL)
 
 
-def _read(file: Path) -> Record:
+def _read(file: Path) -> RecordedRun:
     record = json.loads(file.read_text(encoding="utf-8"))
     rows = {row["name"]: row for row in record["rows"]}
-    return Record(rows, record["machine"], record["versions"], record["command"], record["date"])
+    return RecordedRun(rows, record["machine"], record["versions"], record["command"], record["date"])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unrolled.simgpu import current
 from unrolled.simgpu.command import Machine, Operand, OutOfMemoryError, Plain, View
 
-Ghost = NDArray[Any]
+Layout = NDArray[Any]
 SCALARS = (bool, int, float, complex, np.generic)
 
 _IMPLICIT = (
@@ -28,17 +28,17 @@ _IMPLICIT = (
 _KNOWS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
-def in_shape(ghost: Ghost, shape: Any) -> Ghost:
+def in_shape(layout: Layout, shape: Any) -> Layout:
     """Return a view of a layout in another shape.
 
     Raises AttributeError where only a copy could have it, ValueError for a shape of another size.
     """
-    view: Ghost = ghost.view()
+    view: Layout = layout.view()
     if not _KNOWS_COPY:
         view.shape = shape  # deprecated since NumPy 2.5
         return view
     try:
-        view = ghost.reshape(shape, copy=False)
+        view = layout.reshape(shape, copy=False)
     except ValueError as error:
         if "copy" not in str(error):
             raise
@@ -53,7 +53,7 @@ class Memory:
 
     def __init__(self, machine: Machine, buffer: int, owned: bool = True) -> None:
         self.machine, self.buffer, self.owned = machine, buffer, owned
-        self.base: Ghost  # the layout of all of it: offsets count from its first byte
+        self.base: Layout  # the layout of all of it: offsets count from its first byte
 
     def __del__(self) -> None:
         if self.owned and not sys.is_finalizing():
@@ -66,11 +66,11 @@ class ndarray:  # noqa: N801 (CuPy's name)
     Raises OutOfMemoryError (a MemoryError), which names the array, where there is no room.
     """
 
-    __slots__ = ("__weakref__", "_ghost", "_memory", "_view")
+    __slots__ = ("__weakref__", "_layout", "_memory", "_view")
     __array_ufunc__: ClassVar[None] = None
     __array_priority__: ClassVar[int] = 100
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
-    _ghost: Ghost
+    _layout: Layout
     _memory: Memory
     _view: View | None
 
@@ -88,9 +88,9 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return cls._of(memory, memory.base)
 
     @classmethod
-    def _of(cls, memory: Memory, ghost: Ghost) -> ndarray:
+    def _of(cls, memory: Memory, layout: Layout) -> ndarray:
         self = object.__new__(cls)
-        self._memory, self._ghost, self._view = memory, ghost, None
+        self._memory, self._layout, self._view = memory, layout, None
         return self
 
     @classmethod
@@ -99,65 +99,65 @@ class ndarray:  # noqa: N801 (CuPy's name)
         dtype = np.dtype(view.dtype)
         last = sum(max(0, (n - 1) * step) for n, step in zip(view.shape, view.strides, strict=True))
         base = np.empty(view.offset + last + dtype.itemsize, np.uint8)
-        ghost: Ghost = np.ndarray(view.shape, dtype, base, view.offset, view.strides)
+        layout: Layout = np.ndarray(view.shape, dtype, base, view.offset, view.strides)
         memory = Memory(current.machine(), view.buffer, owned=False)
         memory.base = base
-        return cls._of(memory, ghost)
+        return cls._of(memory, layout)
 
     def as_view(self) -> View:
         """Return where the array lies, as plain data."""
         if self._view is None:
-            ghost = self._ghost
+            layout = self._layout
             base = self._memory.base
-            offset = 0 if ghost is base else _address(ghost) - _address(base)
-            self._view = View(self._memory.buffer, offset, ghost.shape, ghost.strides, _name(ghost.dtype))
+            offset = 0 if layout is base else _address(layout) - _address(base)
+            self._view = View(self._memory.buffer, offset, layout.shape, layout.strides, _name(layout.dtype))
         return self._view
 
-    def seen_as(self, ghost: Ghost) -> ndarray:
+    def seen_as(self, layout: Layout) -> ndarray:
         """Return an array on the same memory, whose layout is the given view of this array's layout."""
-        return ndarray._of(self._memory, ghost)
+        return ndarray._of(self._memory, layout)
 
     # what is known without asking the device
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._ghost.shape
+        return self._layout.shape
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        self._ghost, self._view = in_shape(self._ghost, shape), None
+        self._layout, self._view = in_shape(self._layout, shape), None
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._ghost.dtype
+        return self._layout.dtype
 
     @property
     def strides(self) -> tuple[int, ...]:
-        return self._ghost.strides
+        return self._layout.strides
 
     @property
     def ndim(self) -> int:
-        return self._ghost.ndim
+        return self._layout.ndim
 
     @property
     def size(self) -> int:
-        return self._ghost.size
+        return self._layout.size
 
     @property
     def itemsize(self) -> int:
-        return self._ghost.itemsize
+        return self._layout.itemsize
 
     @property
     def nbytes(self) -> int:
-        return self._ghost.nbytes
+        return self._layout.nbytes
 
     @property
     def flags(self) -> Any:
-        return self._ghost.flags
+        return self._layout.flags
 
     @property
     def T(self) -> ndarray:  # noqa: N802 (NumPy's name)
-        return self.seen_as(self._ghost.T)
+        return self.seen_as(self._layout.T)
 
     @property
     def device(self) -> Any:
@@ -166,7 +166,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return cuda.Device()
 
     def __len__(self) -> int:
-        return len(self._ghost)
+        return len(self._layout)
 
     def __iter__(self) -> Iterator[ndarray]:
         if not self.ndim:
@@ -257,7 +257,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
 
     def view(self, dtype: Any = None) -> ndarray:
         """Return an array on the same memory; with `dtype`, its bytes are read as that type."""
-        return self.seen_as(self._ghost.view() if dtype is None else self._ghost.view(dtype))
+        return self.seen_as(self._layout.view() if dtype is None else self._layout.view(dtype))
 
     def copy(self, order: str = "C") -> ndarray:
         """Return a copy with memory of its own. order: C, F, or K (as this array lies)."""
@@ -291,16 +291,16 @@ def empty_like(x: ndarray, dtype: Any = None, order: str = "K", shape: Any = Non
     kind = x.dtype if dtype is None else np.dtype(dtype)
     if order == "C" or (x.flags.c_contiguous and order != "F"):
         return ndarray(x.shape, kind)
-    return shaped_like(np.empty_like(x._ghost, kind, order=order))  # type: ignore[call-overload]
+    return shaped_like(np.empty_like(x._layout, kind, order=order))  # type: ignore[call-overload]
 
 
-def shaped_like(ghost: Ghost) -> ndarray:
+def shaped_like(layout: Layout) -> ndarray:
     """Return a new array with the layout of this NumPy array, whose axes may lie in any order but without gaps."""
-    flat = ndarray(ghost.size, ghost.dtype)
-    if ghost.flags.c_contiguous:
-        return flat.seen_as(flat._ghost.reshape(ghost.shape))
-    axes = sorted(range(ghost.ndim), key=lambda axis: -ghost.strides[axis])
-    inner = flat._ghost.reshape([ghost.shape[axis] for axis in axes])
+    flat = ndarray(layout.size, layout.dtype)
+    if layout.flags.c_contiguous:
+        return flat.seen_as(flat._layout.reshape(layout.shape))
+    axes = sorted(range(layout.ndim), key=lambda axis: -layout.strides[axis])
+    inner = flat._layout.reshape([layout.shape[axis] for axis in axes])
     return flat.seen_as(inner.transpose(np.argsort(axes)))
 
 
@@ -355,8 +355,8 @@ def _name(dtype: np.dtype[Any]) -> str:
     return str(dtype.name)
 
 
-def _address(ghost: Ghost) -> int:
-    return int(ghost.__array_interface__["data"][0])
+def _address(layout: Layout) -> int:
+    return int(layout.__array_interface__["data"][0])
 
 
 def _no_room(shape: tuple[int, ...], dtype: Any, nbytes: int, machine: Machine, error: OutOfMemoryError) -> str:

@@ -14,13 +14,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from unrolled.simgpu.profiles import Profile
+    from unrolled.simgpu.profiles import GPUProfile
     from unrolled.simgpu.trace import Trace
 
 Plain: TypeAlias = Any  # None, bool, int, float, str, and lists and dictionaries of them: what JSON can say
 
 
-class CommandError(ValueError):
+class InvalidCommandError(ValueError):
     """A command that no front end of ours sends: an unknown op, a view outside its buffer, a limit passed."""
 
 
@@ -51,7 +51,7 @@ class Machine(Protocol):
     """A simulated GPU. Work that it is asked for advances its modelled host clock; no method reads a real clock."""
 
     @property
-    def profile(self) -> Profile: ...
+    def profile(self) -> GPUProfile: ...
 
     def allocate(self, nbytes: int) -> int:
         """Return the id of a new buffer. Raises OutOfMemoryError, which names its size and what is in use."""

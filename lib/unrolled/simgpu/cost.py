@@ -27,8 +27,8 @@ from math import ceil, log2, prod
 from typing import Any
 
 from unrolled.simgpu import gathers, operations
-from unrolled.simgpu.command import CommandError, Operand, Plain, View
-from unrolled.simgpu.profiles import Profile
+from unrolled.simgpu.command import InvalidCommandError, Operand, Plain, View
+from unrolled.simgpu.profiles import GPUProfile
 
 SECTOR = 32
 """Bytes that the memory gives at once."""
@@ -70,14 +70,14 @@ class Cost:
 
 
 def seconds(
-    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: Profile
+    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: GPUProfile
 ) -> float:
     """Return the device's time for a command, in seconds."""
     return of(op, inputs, outputs, options, profile).seconds
 
 
 def of(
-    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: Profile
+    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: GPUProfile
 ) -> Cost:
     """Return the cost of a command.
 
@@ -106,7 +106,7 @@ def _moved(
     outputs: Sequence[View],
     options: Mapping[str, Plain],
     elements: int,
-    profile: Profile,
+    profile: GPUProfile,
 ) -> tuple[int, int, float]:
     """Bytes read, bytes written, and what the memory moves for them."""
     named = views[0] if op == "getitem" else outputs[0] if _is_scatter(op) else None  # of it, what an index names
@@ -121,12 +121,12 @@ def _moved(
     return sum(map(nbytes, read)), sum(map(nbytes, outputs)), traffic * passes
 
 
-def host_seconds(op: str, options: Mapping[str, Plain], profile: Profile) -> float:
+def host_seconds(op: str, options: Mapping[str, Plain], profile: GPUProfile) -> float:
     """Return the seconds that the host takes for the call that launches an op."""
     return profile.host[kind(op, options)]
 
 
-def library_seconds(op: str, profile: Profile) -> float:
+def library_seconds(op: str, profile: GPUProfile) -> float:
     """Return the host's seconds in our own Python (layers, shapes, checks) before a kernel of ours; 0 for other ops."""
     return profile.host["library"] if op == "kernel" else 0.0
 
@@ -196,7 +196,7 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> tup
     return nbytes, max(1.0, min(nearest, SECTOR) / itemsize), nearest <= itemsize
 
 
-def _sectors(view: View, named: bool, options: Mapping[str, Plain], profile: Profile) -> float:
+def _sectors(view: View, named: bool, options: Mapping[str, Plain], profile: GPUProfile) -> float:
     """How many bytes the memory moves for a byte of an operand, since it moves whole sectors."""
     if named:
         return max(1.0, SECTOR / _row(view, options))
@@ -234,11 +234,11 @@ def _inner(inputs: Sequence[Operand]) -> int:
 def _index_space(subscripts: Any, inputs: Sequence[Operand]) -> int:
     """The product of all lengths that the letters of an einsum name."""
     if not isinstance(subscripts, str) or len(subscripts) > 200 or "." in subscripts:
-        raise CommandError(f"subscripts are {subscripts!r:.80}; expected letters such as ij,jk->ik")
+        raise InvalidCommandError(f"subscripts are {subscripts!r:.80}; expected letters such as ij,jk->ik")
     terms = subscripts.replace(" ", "").partition("->")[0].split(",")
     shapes = [x.shape if isinstance(x, View) else () for x in inputs]
     if [len(term) for term in terms] != [len(shape) for shape in shapes]:
-        raise CommandError(f"subscripts {subscripts!r:.80} do not fit shapes {shapes!r:.200}")
+        raise InvalidCommandError(f"subscripts {subscripts!r:.80} do not fit shapes {shapes!r:.200}")
     lengths: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         for letter, length in zip(term, shape, strict=True):
@@ -246,7 +246,7 @@ def _index_space(subscripts: Any, inputs: Sequence[Operand]) -> int:
     return prod(lengths.values())
 
 
-def _peak(views: Sequence[View], product: bool, profile: Profile) -> float:
+def _peak(views: Sequence[View], product: bool, profile: GPUProfile) -> float:
     """Operations a second of the dtype that an op computes in: the widest float, else integers."""
     kinds = [operations.dtype_of(view.dtype) for view in views]
     widest = max(
@@ -258,7 +258,7 @@ def _peak(views: Sequence[View], product: bool, profile: Profile) -> float:
     return {2: profile.float16, 4: profile.float32, 8: profile.float64}.get(widest, profile.integer)
 
 
-def _tiles_share(product: bool, outputs: Sequence[View], flops: int, profile: Profile) -> float:
+def _tiles_share(product: bool, outputs: Sequence[View], flops: int, profile: GPUProfile) -> float:
     """The part of the GPU's arithmetic that a matrix product keeps busy: its tiles, and what of them is filled."""
     if not product or not outputs[0].size:
         return 1.0
@@ -269,7 +269,7 @@ def _tiles_share(product: bool, outputs: Sequence[View], flops: int, profile: Pr
     return min(1.0, prod(batch) * tiles * ceil(inner / SPLIT) / profile.multiprocessors) * filled
 
 
-def _blocks_share(op: str, outputs: Sequence[View], profile: Profile) -> float:
+def _blocks_share(op: str, outputs: Sequence[View], profile: GPUProfile) -> float:
     """The part of the memory's bandwidth that a reduction can draw: each value is one block of threads.
 
     A reduction to one value is done in two steps, by many blocks.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from unrolled.simgpu.command import Machine
-from unrolled.simgpu.profiles import PROFILES, Profile
+from unrolled.simgpu.profiles import PROFILES, GPUProfile
 from unrolled.simgpu.trace import Trace
 
 DEFAULT = "T4"  # what Colab lends
@@ -27,7 +27,7 @@ def machine() -> Machine:
     return _machine
 
 
-def use(name: str) -> Profile:
+def use(name: str) -> GPUProfile:
     """Model another GPU ("T4", "A100", "H200"), fresh, and return its profile: no arrays, clock at 0.
 
     Arrays made before cannot be used on it. Raises ValueError for a name that has no profile, RuntimeError while
@@ -43,7 +43,7 @@ def use(name: str) -> Profile:
     return machine().profile
 
 
-def profile() -> Profile:
+def profile() -> GPUProfile:
     """Return the figures of the modelled GPU."""
     return machine().profile
 

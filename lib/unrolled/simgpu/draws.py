@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.command import CommandError, Plain
+from unrolled.simgpu.command import InvalidCommandError, Plain
 
 
 def seed(inputs: Sequence[Any], outputs: Sequence[Any], options: Mapping[str, Plain]) -> None:
@@ -23,9 +23,9 @@ def draw(inputs: Sequence[Any], outputs: Sequence[Any], options: Mapping[str, Pl
     values, state = outputs
     method, arguments = options["method"], dict(options.get("arguments") or {})
     if method not in METHODS:
-        raise CommandError(f"method is {method!r:.40}; expected one of {', '.join(METHODS)}")
+        raise InvalidCommandError(f"method is {method!r:.40}; expected one of {', '.join(METHODS)}")
     if not all(isinstance(value, (int, float, str, type(None))) for value in arguments.values()):
-        raise CommandError("arguments of a distribution are plain numbers")
+        raise InvalidCommandError("arguments of a distribution are plain numbers")
     bits = _load(state)
     function = getattr(np.random.Generator(bits), method)
     drawn = function(values.size) if method == "permutation" else function(**arguments | {"size": values.shape})
@@ -61,4 +61,4 @@ def _save(bits: np.random.PCG64, state: Any) -> None:
 
 def _check(state: Any) -> None:
     if state.shape != (6,) or state.dtype != np.uint64:
-        raise CommandError("the state of a generator is six uint64")
+        raise InvalidCommandError("the state of a generator is six uint64")

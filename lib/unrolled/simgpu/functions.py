@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import Ghost, check_fits, check_types, launch, ndarray, shaped_like
+from unrolled.simgpu.array import Layout, check_fits, check_types, launch, ndarray, shaped_like
 from unrolled.simgpu.symbols import Symbol
 
 NAMES = """
@@ -96,13 +96,13 @@ def _results(
     name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[Any], casting: Any
 ) -> list[ndarray]:
     """The arrays to write: those given, checked, and new ones laid out as NumPy lays them out."""
-    ghosts = [x._ghost for x in inputs if isinstance(x, ndarray)]
-    shape = broadcast_shape([x.shape for x in ghosts])
+    layouts = [x._layout for x in inputs if isinstance(x, ndarray)]
+    shape = broadcast_shape([x.shape for x in layouts])
     results = []
     for number, (given, dtype) in enumerate(zip(outs, dtypes, strict=True)):
         if given is not None:
             _check_out(name, given, broadcast_shape([shape, given.shape]), dtype, casting, number)
-        results.append(laid_out(ghosts, shape, dtype) if given is None else given)
+        results.append(laid_out(layouts, shape, dtype) if given is None else given)
     return results
 
 
@@ -117,13 +117,13 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         raise ValueError(f"operands could not be broadcast together with shapes {text}") from None
 
 
-def laid_out(ghosts: Sequence[Ghost], shape: tuple[int, ...], dtype: Any) -> ndarray:
+def laid_out(layouts: Sequence[Layout], shape: tuple[int, ...], dtype: Any) -> ndarray:
     """Return a new array of `shape`, laid out as NumPy lays out results of operands with these layouts (order K)."""
-    if all(ghost.flags.c_contiguous for ghost in ghosts):
+    if all(layout.flags.c_contiguous for layout in layouts):
         return ndarray(shape, dtype)
-    flags: Any = [["readonly"]] * len(ghosts) + [["writeonly", "allocate"]]
-    operands: Any = [*ghosts, None]
-    kinds = [None] * len(ghosts) + [np.dtype(dtype)]
+    flags: Any = [["readonly"]] * len(layouts) + [["writeonly", "allocate"]]
+    operands: Any = [*layouts, None]
+    kinds = [None] * len(layouts) + [np.dtype(dtype)]
     walk = np.nditer(operands, ["zerosize_ok", "refs_ok"], flags, kinds, order="K")
     return shaped_like(walk.operands[-1])
 
@@ -150,8 +150,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     values = [condition, x, y]
     check_types(values)
     dtype = np.result_type(*(value.dtype if isinstance(value, ndarray) else value for value in (x, y)))
-    ghosts = [value._ghost for value in values if isinstance(value, ndarray)]
-    result = laid_out(ghosts, broadcast_shape([ghost.shape for ghost in ghosts] or [()]), dtype)
+    layouts = [value._layout for value in values if isinstance(value, ndarray)]
+    result = laid_out(layouts, broadcast_shape([layout.shape for layout in layouts] or [()]), dtype)
     launch("where", values, [result])
     return result
 
@@ -165,8 +165,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: ndarray | None = Non
         dtype = kinds[0]
         for kind in kinds[1:]:
             dtype = _loop(np.maximum, (dtype, kind), None)[0]
-        ghosts = [x._ghost for x in (a, *bounds) if isinstance(x, ndarray)]
-        out = laid_out(ghosts, broadcast_shape([ghost.shape for ghost in ghosts]), dtype)
+        layouts = [x._layout for x in (a, *bounds) if isinstance(x, ndarray)]
+        out = laid_out(layouts, broadcast_shape([layout.shape for layout in layouts]), dtype)
     launch("clip", [a, a_min, a_max], [out])
     return out
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.simgpu.command import CommandError, Plain
+from unrolled.simgpu.command import InvalidCommandError, Plain
 
 Array: TypeAlias = Any
 Options: TypeAlias = Mapping[str, Plain]
@@ -21,9 +21,9 @@ def scalar(x: Any) -> Any:
     It may come from a socket. Raises CommandError for anything else.
     """
     if type(x) not in (bool, int, float, complex):
-        raise CommandError(f"an operand of type {type(x).__name__}; expected a View or a Python number")
+        raise InvalidCommandError(f"an operand of type {type(x).__name__}; expected a View or a Python number")
     if type(x) is int and not -(2**63) <= x < 2**64:
-        raise CommandError("a whole number of more than 64 bits")
+        raise InvalidCommandError("a whole number of more than 64 bits")
     return x
 
 
@@ -34,9 +34,9 @@ def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: O
     """
     axes = options["axes"]
     if not isinstance(axes, (list, tuple)) or len(axes) != len(indices) or len(set(axes)) != len(axes):
-        raise CommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
+        raise InvalidCommandError(f"axes are {axes!r:.80}; expected one for each of {len(indices)} indices")
     if not all(type(axis) is int and 0 <= axis < len(shape) for axis in axes):
-        raise CommandError(f"axes are {axes!r:.80}; expected axes of an array with {len(shape)}")
+        raise InvalidCommandError(f"axes are {axes!r:.80}; expected axes of an array with {len(shape)}")
     named = np.broadcast_shapes(*(tuple(index) for index in indices))
     return prod(named) * prod(n for axis, n in enumerate(shape) if axis not in axes)
 
@@ -52,10 +52,10 @@ def _index(x: Array, indices: Sequence[Any], options: Options) -> tuple[Any, ...
 
 def _wrapped(index: Any, size: int) -> Any:
     if np.asarray(index).dtype.kind not in "iu":
-        raise CommandError("an index is no integer")
+        raise InvalidCommandError("an index is no integer")
     if not size:
         if np.size(index):
-            raise CommandError("an index into an axis of length 0")
+            raise InvalidCommandError("an index into an axis of length 0")
         return index
     return index % size
 
@@ -85,4 +85,4 @@ def at(function: np.ufunc) -> Operation:
 def check_size(size: int, out: Array) -> None:
     """Raise CommandError unless the output has `size` values, before NumPy makes a result that would not fit."""
     if size != out.size:
-        raise CommandError(f"a result of {size:,} values does not go into an output of {out.size:,}")
+        raise InvalidCommandError(f"a result of {size:,} values does not go into an output of {out.size:,}")

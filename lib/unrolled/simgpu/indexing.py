@@ -122,7 +122,7 @@ def _along(a: ndarray, indices: ndarray, axis: int) -> tuple[Any, ...]:
 
 def _view(x: ndarray, keys: Sequence[Any]) -> ndarray:
     whole = (*keys, Ellipsis) if not any(k is Ellipsis for k in keys) else tuple(keys)
-    return x.seen_as(x._ghost[whole])
+    return x.seen_as(x._layout[whole])
 
 
 def _advanced(x: ndarray, keys: Sequence[Any]) -> tuple[ndarray, int, list[ndarray]]:
@@ -146,13 +146,13 @@ def _advanced(x: ndarray, keys: Sequence[Any]) -> tuple[ndarray, int, list[ndarr
             indices.append(found)
             places.append(place)
             axis, place = axis + 1, place + 1
-    ghost = x._ghost[tuple(basic)]
+    layout = x._layout[tuple(basic)]
     picks = [isinstance(item, (ndarray, int, np.integer)) for item in items]
     first, last = picks.index(True), len(picks) - picks[::-1].index(True)
     if all(picks[first:last]):
-        return x.seen_as(ghost), places[0], indices
-    rest = [i for i in range(ghost.ndim) if i not in places]
-    return x.seen_as(ghost.transpose([*places, *rest])), 0, indices
+        return x.seen_as(layout), places[0], indices
+    rest = [i for i in range(layout.ndim) if i not in places]
+    return x.seen_as(layout.transpose([*places, *rest])), 0, indices
 
 
 def _spread(items: list[Any], ndim: int) -> list[Any]:

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import cost, operations
-from unrolled.simgpu.command import CommandError, Operand, Plain, View
+from unrolled.simgpu.command import InvalidCommandError, Operand, Plain, View
 from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.memory import Pool, array_of, real_memory
-from unrolled.simgpu.profiles import Profile, named
+from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.timeline import Timeline
 from unrolled.simgpu.trace import Allocation, Event, Launch, Synchronization, Trace, Transfer
 
 
 @dataclass(frozen=True)
-class Limits:
+class MachineLimits:
     """What a machine refuses, so that no command takes unbounded time or memory."""
 
     elements: int = 2**30
@@ -41,21 +41,23 @@ class LocalMachine:
     """`command.Machine` in this process. memory_limit caps what the profile's GPU has, in bytes."""
 
     def __init__(
-        self, profile: str | Profile = "T4", memory_limit: int | None = None, limits: Limits | None = None
+        self, profile: str | GPUProfile = "T4", memory_limit: int | None = None, limits: MachineLimits | None = None
     ) -> None:
         self.profile = named(profile) if isinstance(profile, str) else profile
-        self.limits = limits or Limits()
+        self.limits = limits or MachineLimits()
         self._pool = Pool(min(int(self.profile.memory), memory_limit or real_memory()))
         self._timeline = Timeline()
         self._events: list[float] = []
         self._traces: dict[int, Trace] = {}
         self._next_trace = 0
 
+    # memory, launches and transfers
+
     def allocate(self, nbytes: int) -> int:
         if type(nbytes) is not int or nbytes < 0:
-            raise CommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
+            raise InvalidCommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
         if len(self._pool.buffers) >= self.limits.buffers:
-            raise CommandError(f"more than {self.limits.buffers:,} buffers")
+            raise InvalidCommandError(f"more than {self.limits.buffers:,} buffers")
         buffer, grew = self._pool.take(nbytes)
         begun = self._timeline.call(self.profile.host["reserve" if grew else "allocate"])
         self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1]))
@@ -97,7 +99,7 @@ class LocalMachine:
         self._check_stream(stream)
         array = self._array(view)
         if len(data) != array.nbytes:
-            raise CommandError(f"{len(data):,} bytes for an array of {array.nbytes:,}")
+            raise InvalidCommandError(f"{len(data):,} bytes for an array of {array.nbytes:,}")
         array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
         bandwidth = self.profile.pageable_bandwidth if blocking else self.profile.link_bandwidth
         self._transfer("to device", array.nbytes, stream, bandwidth, blocking)
@@ -108,6 +110,8 @@ class LocalMachine:
         self._transfer("to host", array.nbytes, stream, self.profile.pageable_bandwidth, True)
         return bytes(array.tobytes())
 
+    # time: streams, events, the clock
+
     def synchronize(self, stream: int | None = None) -> None:
         if stream is not None:
             self._check_stream(stream)
@@ -117,7 +121,7 @@ class LocalMachine:
     def record(self, stream: int = 0) -> int:
         self._check_stream(stream)
         if len(self._events) >= self.limits.events:
-            raise CommandError(f"more than {self.limits.events:,} events")
+            raise InvalidCommandError(f"more than {self.limits.events:,} events")
         self._timeline.call(self.profile.host["event"])
         self._events.append(self._timeline.record(stream))
         return len(self._events) - 1
@@ -140,9 +144,11 @@ class LocalMachine:
     def clock(self) -> float:
         return self._timeline.host
 
+    # what is recorded, and memory in numbers
+
     def start_trace(self) -> int:
         if len(self._traces) >= self.limits.traces:
-            raise CommandError(f"more than {self.limits.traces} open traces")
+            raise InvalidCommandError(f"more than {self.limits.traces} open traces")
         self._next_trace += 1
         self._traces[self._next_trace] = Trace(self.profile.name, self._timeline.host)
         return self._next_trace
@@ -150,7 +156,7 @@ class LocalMachine:
     def stop_trace(self, number: int) -> Trace:
         trace = self._traces.pop(number, None) if type(number) is int else None
         if trace is None:
-            raise CommandError(f"trace {number!r:.40} is not open")
+            raise InvalidCommandError(f"trace {number!r:.40} is not open")
         trace.end, trace.device_end = self._timeline.host, self._timeline.end(None)
         return trace
 
@@ -164,9 +170,11 @@ class LocalMachine:
     def free_all(self) -> None:
         self._pool.drop()
 
+    # checks and the timeline
+
     def _array(self, view: View) -> Any:
         if not isinstance(view, View):
-            raise CommandError(f"an operand of type {type(view).__name__}; expected a View")
+            raise InvalidCommandError(f"an operand of type {type(view).__name__}; expected a View")
         return array_of(view, self._pool.buffers, self.limits.elements)
 
     def _check_size(self, op: str, price: cost.Cost, operands: int) -> None:
@@ -177,15 +185,15 @@ class LocalMachine:
             ("operands", operands, limits.operands),
         ):
             if size > most:
-                raise CommandError(f"{op} of {size:,} {what}, at most {most:,} are taken")
+                raise InvalidCommandError(f"{op} of {size:,} {what}, at most {most:,} are taken")
 
     def _check_stream(self, stream: int) -> None:
         if type(stream) is not int or not 0 <= stream < self.limits.streams:
-            raise CommandError(f"stream is {stream!r:.40}; expected 0 to {self.limits.streams - 1}")
+            raise InvalidCommandError(f"stream is {stream!r:.40}; expected 0 to {self.limits.streams - 1}")
 
     def _event(self, event: int) -> float:
         if type(event) is not int or not 0 <= event < len(self._events):
-            raise CommandError(f"event {event!r:.40} was never recorded")
+            raise InvalidCommandError(f"event {event!r:.40} was never recorded")
         return self._events[event]
 
     def _transfer(self, direction: str, nbytes: int, stream: int, bandwidth: float, blocking: bool) -> None:
@@ -206,7 +214,7 @@ class LocalMachine:
     def _note(self, event: Event) -> None:
         for trace in list(self._traces.values()):
             if len(trace) >= self.limits.events:
-                raise CommandError(f"a trace of more than {self.limits.events:,} events: stop it earlier")
+                raise InvalidCommandError(f"a trace of more than {self.limits.events:,} events: stop it earlier")
             trace.add(event)
 
     def _caller(self, otherwise: str) -> tuple[str, str | None]:
@@ -239,4 +247,4 @@ def _plain_errors(op: str) -> Iterator[None]:
     except (TypeError, ValueError, MemoryError):
         raise
     except Exception as error:
-        raise CommandError(f"{op}: {type(error).__name__}: {error}") from error
+        raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error

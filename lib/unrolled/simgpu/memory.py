@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import operations
-from unrolled.simgpu.command import CommandError, OutOfMemoryError, View
+from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
 
 BLOCK = 512
 """The pool gives out multiples of so many bytes, as CuPy's does."""
@@ -85,21 +85,23 @@ def array_of(view: View, buffers: Mapping[int, Any], elements: int) -> Any:
     dtype = operations.dtype_of(view.dtype)
     memory = buffers.get(view.buffer) if type(view.buffer) is int else None
     if memory is None:
-        raise CommandError(f"buffer {view.buffer!r:.40} does not exist")
+        raise InvalidCommandError(f"buffer {view.buffer!r:.40} does not exist")
     if type(view.shape) is not tuple or type(view.strides) is not tuple:
-        raise CommandError("shape and strides of a view are tuples")
+        raise InvalidCommandError("shape and strides of a view are tuples")
     numbers = (view.offset, *view.shape, *view.strides)
     if not all(type(n) is int and -INTEGER < n < INTEGER for n in numbers) or len(view.shape) != len(view.strides):
-        raise CommandError("offset, shape and strides of a view are whole numbers, one stride for each length")
+        raise InvalidCommandError("offset, shape and strides of a view are whole numbers, one stride for each length")
     if len(view.shape) > DIMENSIONS or min((0, *view.shape)) < 0 or prod(n or 1 for n in view.shape) > elements:
-        raise CommandError(f"shape is {view.shape!r:.80}; expected at most {DIMENSIONS} axes, {elements:,} elements")
+        raise InvalidCommandError(
+            f"shape is {view.shape!r:.80}; expected at most {DIMENSIONS} axes, {elements:,} elements"
+        )
     if not prod(view.shape):
         return np.empty(view.shape, dtype)
     reach = [(n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True)]
     low = view.offset + sum(min(0, r) for r in reach)
     high = view.offset + sum(max(0, r) for r in reach) + dtype.itemsize
     if not 0 <= low < high <= memory.nbytes:
-        raise CommandError(f"a view of bytes {low:,} to {high:,} of a buffer with {memory.nbytes:,}")
+        raise InvalidCommandError(f"a view of bytes {low:,} to {high:,} of a buffer with {memory.nbytes:,}")
     return np.ndarray(view.shape, dtype, memory, view.offset, view.strides)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import draws, gathers
-from unrolled.simgpu.command import CommandError
+from unrolled.simgpu.command import InvalidCommandError
 from unrolled.simgpu.gathers import Array, Operation, Options
 
 DTYPES: dict[str, np.dtype[Any]] = {}
@@ -43,7 +43,7 @@ def dtype_of(text: Any) -> np.dtype[Any]:
     """Return the dtype of this name. Raises CommandError for what a GPU does not hold."""
     found = DTYPES.get(text) if isinstance(text, str) else None
     if found is None:
-        raise CommandError(f"dtype is {text!r:.40}; expected a number type such as float32")
+        raise InvalidCommandError(f"dtype is {text!r:.40}; expected a number type such as float32")
     return found
 
 
@@ -57,14 +57,14 @@ def find(op: str) -> Operation:
         return gathers.at(UFUNCS[op[:-3]])
     found = OTHERS.get(op)
     if found is None:
-        raise CommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
+        raise InvalidCommandError(f"op is {op!r:.40}; the simulated GPU has none of that name")
     return found
 
 
 def _ufunc(function: np.ufunc) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
-            raise CommandError(
+            raise InvalidCommandError(
                 f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs, "
                 f"got {len(inputs)} and {len(outputs)}"
             )
@@ -74,7 +74,7 @@ def _ufunc(function: np.ufunc) -> Operation:
         if options.get("signature") is not None:
             loop["signature"] = tuple(dtype_of(name) for name in options["signature"])
             if len(loop["signature"]) != function.nargs:  # older NumPys take one dtype for that of the output
-                raise CommandError(f"a signature of {len(loop['signature'])} dtypes; expected {function.nargs}")
+                raise InvalidCommandError(f"a signature of {len(loop['signature'])} dtypes; expected {function.nargs}")
         if function is np.power and not loop and np.result_type(*inputs).kind in "iu":
             inputs = _bounded_power(inputs, outputs[0])
         function(*inputs, out=tuple(outputs), casting=_casting(options, "same_kind"), **loop)
@@ -101,7 +101,7 @@ def _bounded_power(inputs: Sequence[Any], out: Array) -> tuple[Any, Any]:
 def _casting(options: Options, default: str) -> Any:
     casting = options.get("casting", default)
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
-        raise CommandError(f"casting is {casting!r:.40}; expected no, equiv, safe, same_kind or unsafe")
+        raise InvalidCommandError(f"casting is {casting!r:.40}; expected no, equiv, safe, same_kind or unsafe")
     return casting
 
 
@@ -135,7 +135,7 @@ def _check_fit(inputs: Sequence[Any], out: Array) -> None:
     """Raise unless all inputs broadcast to the output, so that nothing in between is larger than it."""
     for x in inputs:
         if np.broadcast_shapes(np.shape(x), out.shape) != out.shape:
-            raise CommandError(f"an input of shape {np.shape(x)} does not go into an output of {out.shape}")
+            raise InvalidCommandError(f"an input of shape {np.shape(x)} does not go into an output of {out.shape}")
 
 
 def _where(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
@@ -192,7 +192,7 @@ def _triangle(function: Callable[..., Any]) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (x,), (out,) = inputs, outputs
         if x.ndim < 2 or x.shape != out.shape:
-            raise CommandError(f"a triangle of an array of shape {x.shape} for an output of {out.shape}")
+            raise InvalidCommandError(f"a triangle of an array of shape {x.shape} for an output of {out.shape}")
         np.copyto(out, function(x, k=options.get("k", 0)))
 
     return compute
@@ -224,7 +224,7 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
     done: list[Any] = []
     _check_fit(inputs, outputs[0])
     if len(options["steps"]) > STEPS:
-        raise CommandError(f"a kernel of {len(options['steps'])} steps, at most {STEPS} are taken")
+        raise InvalidCommandError(f"a kernel of {len(options['steps'])} steps, at most {STEPS} are taken")
 
     def value(reference: Any) -> Any:
         if not isinstance(reference, (list, tuple)):
@@ -254,7 +254,7 @@ def kernel(name: Any) -> Any:
     try:
         return kernels.by_name(name)
     except LookupError:
-        raise CommandError(f"kernel is {name!r:.40}; the library has none of that name") from None
+        raise InvalidCommandError(f"kernel is {name!r:.40}; the library has none of that name") from None
 
 
 def without_name(options: Options) -> Options:

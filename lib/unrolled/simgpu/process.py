@@ -20,9 +20,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unrolled.simgpu.command import Asking, CommandError, Operand, OutOfMemoryError, Plain, View
-from unrolled.simgpu.machine import Limits, LocalMachine
-from unrolled.simgpu.profiles import Profile, named
+from unrolled.simgpu.command import Asking, InvalidCommandError, Operand, OutOfMemoryError, Plain, View
+from unrolled.simgpu.machine import LocalMachine, MachineLimits
+from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.trace import Trace
 
 MESSAGE_LIMIT = 4_000_000
@@ -40,7 +40,8 @@ _PLAIN_CALLS = (
 )
 _CALLS = frozenset((*_PLAIN_CALLS, "launch", "upload", "download", "stop_trace"))
 _ERRORS = {
-    kind.__name__: kind for kind in (CommandError, OutOfMemoryError, TypeError, ValueError, MemoryError, RuntimeError)
+    kind.__name__: kind
+    for kind in (InvalidCommandError, OutOfMemoryError, TypeError, ValueError, MemoryError, RuntimeError)
 }
 
 
@@ -63,10 +64,10 @@ class Link(Asking):
         self._profile = named(self._call("use", None))
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> GPUProfile:
         return self._profile
 
-    def use(self, name: str) -> Profile:
+    def use(self, name: str) -> GPUProfile:
         """Replace the machine by a new one of this profile, and return the profile: no arrays, clock at 0."""
         self._profile = named(self._call("use", name))
         return self._profile
@@ -108,8 +109,8 @@ class Link(Asking):
             freed = [self._freed.popleft() for _ in range(len(self._freed))]
             try:
                 packed = _pack({"call": name, "arguments": arguments, "free": freed}, data)
-            except WireError as error:
-                raise CommandError(f"{name}: {error}") from None
+            except MachineWireError as error:
+                raise InvalidCommandError(f"{name}: {error}") from None
             answer, content = self._exchange(packed, data)
         if "error" in answer:
             raise _ERRORS.get(str(answer["error"]), ValueError)(str(answer.get("message")))
@@ -125,25 +126,25 @@ class Link(Asking):
             answer, content = _receive(self._socket, DATA_LIMIT)
         except TimeoutError:
             raise
-        except (EOFError, OSError, WireError) as error:
+        except (EOFError, OSError, MachineWireError) as error:
             raise LinkError(f"the simulated GPU is gone: {error}") from None
         self._dead = False
         return answer, content
 
 
-class WireError(Exception):
+class MachineWireError(Exception):
     """What arrived is no message of this protocol."""
 
 
 def serve(
     connection: socket.socket,
-    profile: str | Profile = "T4",
+    profile: str | GPUProfile = "T4",
     memory_limit: int | None = None,
-    limits: Limits | None = None,
+    limits: MachineLimits | None = None,
 ) -> None:
     """Answer a Link until it closes the connection, or says what is no message. Needs nothing but the socket."""
     machine = LocalMachine(profile, memory_limit, limits)
-    with contextlib.suppress(EOFError, OSError, WireError):
+    with contextlib.suppress(EOFError, OSError, MachineWireError):
         while True:
             message, data = _receive(connection, min(DATA_LIMIT, machine.memory()["capacity"]))
             content = b""
@@ -161,11 +162,11 @@ def serve(
 
 
 def _use(
-    machine: LocalMachine, arguments: Any, memory_limit: int | None, limits: Limits | None
+    machine: LocalMachine, arguments: Any, memory_limit: int | None, limits: MachineLimits | None
 ) -> tuple[LocalMachine, str]:
     """The machine in use, or with a name a new one; and the name of its profile."""
     if not (isinstance(arguments, list) and len(arguments) == 1 and isinstance(arguments[0], (str, type(None)))):
-        raise CommandError("use takes the name of a profile")
+        raise InvalidCommandError("use takes the name of a profile")
     if arguments[0] is not None:
         machine = LocalMachine(arguments[0], memory_limit, limits)
     return machine, machine.profile.name
@@ -175,16 +176,16 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
     """What the machine answers to one message: plain data, and bytes."""
     name, arguments, freed = message.get("call"), message.get("arguments"), message.get("free")
     if not isinstance(name, str) or name not in _CALLS or not isinstance(arguments, list):
-        raise CommandError(f"call is {name!r:.40}; the simulated GPU has none of that name")
+        raise InvalidCommandError(f"call is {name!r:.40}; the simulated GPU has none of that name")
     for buffer in freed if isinstance(freed, list) else []:
         if type(buffer) is int:
             machine.free(buffer)
     if name == "launch":
         if len(arguments) != 5 or not all(isinstance(part, list) for part in arguments[1:3]):
-            raise CommandError("a launch has an op, inputs, outputs, options and a stream")
+            raise InvalidCommandError("a launch has an op, inputs, outputs, options and a stream")
         op, inputs, outputs, options, stream = arguments
         if not isinstance(op, str) or not isinstance(options, dict):
-            raise CommandError("a launch's op is a text, its options are named")
+            raise InvalidCommandError("a launch's op is a text, its options are named")
         machine.launch(op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream)
         return None, b""
     if name in ("upload", "download"):
@@ -220,14 +221,14 @@ def _decode(coded: Any) -> Any:
             return View(buffer, offset, tuple(shape), tuple(strides), dtype)
         case {"complex": [float(real), float(imaginary)]}:
             return complex(real, imaginary)
-    raise CommandError(f"an operand {coded!r:.80} that is no array and no number")
+    raise InvalidCommandError(f"an operand {coded!r:.80} that is no array and no number")
 
 
 def _pack(message: Mapping[str, Any], data: bytes) -> bytes:
     """The lengths and the JSON of a message; its bytes follow. Raises WireError where it is too long."""
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > MESSAGE_LIMIT or len(data) > DATA_LIMIT:
-        raise WireError(f"a message of {len(text):,} + {len(data):,} bytes is too long")
+        raise MachineWireError(f"a message of {len(text):,} + {len(data):,} bytes is too long")
     return _LENGTHS.pack(len(text), len(data)) + text
 
 
@@ -235,14 +236,14 @@ def _receive(connection: socket.socket, data_limit: int) -> tuple[dict[str, Any]
     """The next message. Raises EOFError when the other side is gone, WireError for what is none."""
     size, data_size = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size))
     if size > MESSAGE_LIMIT or data_size > data_limit:
-        raise WireError(f"a message of {size:,} + {data_size:,} bytes is too long")
+        raise MachineWireError(f"a message of {size:,} + {data_size:,} bytes is too long")
     text, data = _exactly(connection, size), _exactly(connection, data_size)
     try:
         message = json.loads(text, parse_int=_whole)
     except (ValueError, RecursionError) as error:
-        raise WireError(f"a message that is no JSON: {error!r:.80}") from None
+        raise MachineWireError(f"a message that is no JSON: {error!r:.80}") from None
     if not isinstance(message, dict):
-        raise WireError("a message that is no object")
+        raise MachineWireError("a message that is no object")
     return message, data
 
 

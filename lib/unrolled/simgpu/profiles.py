@@ -14,7 +14,7 @@ H200_SHEET = "NVIDIA H200 datasheet, 2024 (SXM5)"
 
 
 @dataclass(frozen=True)
-class Profile:
+class GPUProfile:
     """What the cost model knows of a GPU and of the calls that drive it: bytes, seconds, operations a second."""
 
     name: str
@@ -63,7 +63,7 @@ class Profile:
             raise ValueError(f"{self.name}: no source for {', '.join(sorted(missing))}")
 
 
-def measured(profile: Profile, figures: Mapping[str, float], source: str) -> Profile:
+def measured(profile: GPUProfile, figures: Mapping[str, float], source: str) -> GPUProfile:
     """Return the profile with these figures ("bandwidth", "host.ufunc") replaced. Raises ValueError for other names."""
     unknown = set(figures) - set(profile.sources)
     if unknown:
@@ -74,13 +74,13 @@ def measured(profile: Profile, figures: Mapping[str, float], source: str) -> Pro
     return replace(profile, **others, host={**profile.host, **hosts}, sources=sources)  # type: ignore[arg-type]
 
 
-def _profile(name: str, figures: Mapping[str, tuple[float, str]], slower: float = 1, host: str = "") -> Profile:
+def _profile(name: str, figures: Mapping[str, tuple[float, str]], slower: float = 1, host: str = "") -> GPUProfile:
     """A profile from figures with their sources. The host takes so many times those of `_HOST`; `host` says why."""
     values = {key: value for key, (value, _) in figures.items()}
     sources = {key: source for key, (_, source) in figures.items()}
     sources |= {f"host.{kind}": host or source for kind, (_, source) in _HOST.items()}
     times = {kind: slower * seconds for kind, (seconds, _) in _HOST.items()}
-    return Profile(name=name, host=times, sources=sources, **values)
+    return GPUProfile(name=name, host=times, sources=sources, **values)
 
 
 _H200_RUN = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu.py, 2026-11-21"
@@ -204,10 +204,10 @@ H200 = _profile(
     },
 )
 
-PROFILES: dict[str, Profile] = {profile.name: profile for profile in (T4, A100, H200)}
+PROFILES: dict[str, GPUProfile] = {profile.name: profile for profile in (T4, A100, H200)}
 
 
-def named(name: str) -> Profile:
+def named(name: str) -> GPUProfile:
     """Return the profile of this name. Raises ValueError for an unknown one."""
     if name not in PROFILES:
         raise ValueError(f"GPU is {name!r}; expected one of {', '.join(PROFILES)}")

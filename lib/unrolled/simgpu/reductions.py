@@ -79,7 +79,7 @@ def _result(op: str, a: ndarray, axis: Any, kind: np.dtype[Any], keepdims: bool)
     if a.flags.c_contiguous or not a.size or op in ONE_AXIS:
         return ndarray(shape, kind)
     gone = _gone(a, axis)
-    rest = a._ghost[tuple(slice(0, 1) if i in gone else slice(None) for i in range(a.ndim))]
+    rest = a._layout[tuple(slice(0, 1) if i in gone else slice(None) for i in range(a.ndim))]
     return shaped_like(np.empty_like(rest if keepdims else rest.squeeze(gone), kind))
 
 

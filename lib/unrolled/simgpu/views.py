@@ -27,8 +27,8 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def view(a: ndarray, *args: Any, **kwargs: Any) -> Any:
         _check(a)
-        found = function(a._ghost, *args, **kwargs)
-        return [a.seen_as(ghost) for ghost in found] if isinstance(found, (list, tuple)) else a.seen_as(found)
+        found = function(a._layout, *args, **kwargs)
+        return [a.seen_as(layout) for layout in found] if isinstance(found, (list, tuple)) else a.seen_as(found)
 
     view.__name__ = view.__qualname__ = function.__name__
     view.__doc__ = f"As numpy.{function.__name__}: views of the same memory, without a launch."
@@ -37,13 +37,13 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def broadcast_arrays(*arrays: ndarray) -> list[ndarray]:
     """Return views of all arrays in their common shape."""
-    found = np.broadcast_arrays(*(_check(a)._ghost for a in arrays))
-    return [a.seen_as(ghost) for a, ghost in zip(arrays, found, strict=True)]
+    found = np.broadcast_arrays(*(_check(a)._layout for a in arrays))
+    return [a.seen_as(layout) for a, layout in zip(arrays, found, strict=True)]
 
 
 def transpose(a: ndarray, axes: Any = None) -> ndarray:
     """Return a view with the axes in another order; reversed by default."""
-    return _check(a).seen_as(np.transpose(a._ghost, axes))
+    return _check(a).seen_as(np.transpose(a._layout, axes))
 
 
 def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
@@ -55,7 +55,7 @@ def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
     if order == "F":
         return reshape(transpose(a), sizes[::-1]).T
     try:
-        return a.seen_as(in_shape(a._ghost, sizes))
+        return a.seen_as(in_shape(a._layout, sizes))
     except AttributeError:
         return reshape(a.copy(), sizes)
 
@@ -134,7 +134,7 @@ def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values:
     result = ndarray(shape, array.dtype)
     launch("fill", [constant_values], [result])
     inner = tuple(slice(before, before + n) for (before, _), n in zip(widths, array.shape, strict=True))
-    launch("copy", [array], [result.seen_as(result._ghost[inner])])
+    launch("copy", [array], [result.seen_as(result._layout[inner])])
     return result
 
 
@@ -162,7 +162,7 @@ def roll(a: ndarray, shift: int, axis: int | None = None) -> ndarray:
     flat = ravel(a) if axis is None else _check(a)
     along = 0 if axis is None else normalize_axis_index(axis, a.ndim)
     cut = -shift % max(1, flat.shape[along])
-    turned = flat._ghost.swapaxes(0, along) if flat.ndim else flat._ghost
+    turned = flat._layout.swapaxes(0, along) if flat.ndim else flat._layout
     parts = [flat.seen_as(turned[part].swapaxes(0, along)) for part in (slice(cut, None), slice(0, cut))]
     return reshape(concatenate(parts, along), a.shape)
 
@@ -172,12 +172,12 @@ def as_strided(x: ndarray, shape: Any = None, strides: Any = None) -> ndarray:
 
     Nothing checks that it stays inside the array; a launch on a view that leaves the array's memory fails.
     """
-    return _check(x).seen_as(_tricks.as_strided(x._ghost, shape, strides))
+    return _check(x).seen_as(_tricks.as_strided(x._layout, shape, strides))
 
 
 def sliding_window_view(x: ndarray, window_shape: Any, axis: Any = None) -> ndarray:
     """Return a view of every place of a window; the window's axes come last."""
-    return _check(x).seen_as(_tricks.sliding_window_view(x._ghost, window_shape, axis))
+    return _check(x).seen_as(_tricks.sliding_window_view(x._layout, window_shape, axis))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

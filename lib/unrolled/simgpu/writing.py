@@ -52,4 +52,4 @@ def fitting(value: Any, shape: tuple[int, ...]) -> Any:
     fits = len(sizes) <= len(shape) and all(n in (1, m) for n, m in zip(sizes[::-1], shape[::-1], strict=False))
     if not fits:
         raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
-    return value if len(sizes) == value.ndim else value.seen_as(value._ghost.reshape(sizes))
+    return value if len(sizes) == value.ndim else value.seen_as(value._layout.reshape(sizes))

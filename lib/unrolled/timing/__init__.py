@@ -9,13 +9,13 @@ from unrolled.timing.blocks import BlockTime
 from unrolled.timing.ceilings import copy_bandwidth, matmul_peak
 from unrolled.timing.comparing import compare, compare_blocks
 from unrolled.timing.measuring import Measurement, measure
-from unrolled.timing.verdict import Block, Pair, Verdict
+from unrolled.timing.verdict import Pair, TimedBlock, Verdict
 
 __all__ = [
-    "Block",
     "BlockTime",
     "Measurement",
     "Pair",
+    "TimedBlock",
     "Verdict",
     "compare",
     "compare_blocks",

@@ -32,7 +32,7 @@ from unrolled.timing.blocks import (
 )
 from unrolled.timing.rule import Outcome
 from unrolled.timing.threads import blas_threads
-from unrolled.timing.verdict import Block, Pair, Verdict, conclude
+from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 
 MIN_INPUTS = 16
 USUAL_SECONDS = 3.0
@@ -184,10 +184,10 @@ class _Race:
 
     def _pair(self, baseline: BlockTimer, candidate: BlockTimer, calls: tuple[int, int]) -> Pair:
         if self.rng.random() < 0.5:
-            first = Block(calls[0], *baseline(calls[0]))
-            return Pair(first, Block(calls[1], *candidate(calls[1])), "baseline")
-        second = Block(calls[1], *candidate(calls[1]))
-        return Pair(Block(calls[0], *baseline(calls[0])), second, "candidate")
+            first = TimedBlock(calls[0], *baseline(calls[0]))
+            return Pair(first, TimedBlock(calls[1], *candidate(calls[1])), "baseline")
+        second = TimedBlock(calls[1], *candidate(calls[1]))
+        return Pair(TimedBlock(calls[0], *baseline(calls[0])), second, "candidate")
 
     def _pair_seconds(self, calls: tuple[int, int]) -> float:
         return calls[0] * self.baseline_seconds + calls[1] * self.candidate_seconds
@@ -205,7 +205,7 @@ def _ratios(pairs: Sequence[Pair]) -> list[float]:
     return [pair.ratio for pair in pairs]
 
 
-def _seconds_per_call(blocks: Sequence[Block]) -> float:
+def _seconds_per_call(blocks: Sequence[TimedBlock]) -> float:
     return max(statistics.median(block.wall / block.calls for block in blocks), SHORTEST)
 
 

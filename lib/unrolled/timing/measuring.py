@@ -26,7 +26,7 @@ from unrolled.timing.blocks import (
     warm_up_on,
 )
 from unrolled.timing.threads import blas_threads
-from unrolled.timing.verdict import Block
+from unrolled.timing.verdict import TimedBlock
 
 SHORT_BLOCK = 0.001  # seconds: far above the clock's resolution
 MODELLED_CALLS = (
@@ -45,7 +45,7 @@ class Measurement:
     low: float
     high: float
     calls: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[TimedBlock, ...]
     threads: str
     device: str = ""
 
@@ -83,7 +83,7 @@ def measure(
         module = device_module(cases[0], result)
         del result  # its memory goes back to the pool of a device
         if module is None and first > budget:
-            return _measurement([Block(1, first)], held())
+            return _measurement([TimedBlock(1, first)], held())
         block = block_timer(function, cases, module)
         blocks = _blocks(block, budget, start) if module is None else _blocks_on(module, block, budget)
         return _measurement(blocks, held(), in_words(module))
@@ -94,28 +94,28 @@ def is_graded() -> bool:
     return "UNROLLED_GRADING" in os.environ or os.environ.get("NBGRADER_EXECUTION") == "autograde"
 
 
-def _blocks(block: BlockTimer, budget: float, start: float, calls: int = 1) -> list[Block]:
+def _blocks(block: BlockTimer, budget: float, start: float, calls: int = 1) -> list[TimedBlock]:
     """Blocks of at least 1 ms until `budget` seconds after `start`: at least one."""
     while (wall := block(calls).wall) < SHORT_BLOCK:
         calls = longer(calls, wall, SHORT_BLOCK)
-    blocks = [Block(calls, *block(calls))]
+    blocks = [TimedBlock(calls, *block(calls))]
     while time.perf_counter() - start + blocks[-1].wall < budget:
-        blocks.append(Block(calls, *block(calls)))
+        blocks.append(TimedBlock(calls, *block(calls)))
     return blocks
 
 
-def _blocks_on(module: Module, block: BlockTimer, budget: float) -> list[Block]:
+def _blocks_on(module: Module, block: BlockTimer, budget: float) -> list[TimedBlock]:
     """The same on a device, once it is warm. A model does not waver: one block of it, of the same calls everywhere."""
     if device.is_simulated(module):
         block(ON_SIMULATED.calls)
         calls = max(1, min(MODELLED_CALLS, math.ceil(SHORT_BLOCK / max(block(1).wall, SHORTEST))))
-        return [Block(calls, *block(calls))]
+        return [TimedBlock(calls, *block(calls))]
     warm = warm_up_on(module)
     seconds = warm_up(block, warm, patience=max(warm.seconds, budget) if budget else 0.0, shortest=SHORT_BLOCK)
     return _blocks(block, budget, time.perf_counter(), calls=max(1, math.ceil(SHORT_BLOCK / seconds)))
 
 
-def _measurement(blocks: Sequence[Block], threads: str, where: str = "") -> Measurement:
+def _measurement(blocks: Sequence[TimedBlock], threads: str, where: str = "") -> Measurement:
     seconds = [block.wall / block.calls for block in blocks]
     low, high = rule.median_interval(seconds)
     calls = sum(block.calls for block in blocks)

@@ -16,7 +16,7 @@ UNCONTROLLED = "threads uncontrolled"
 
 
 @dataclass(frozen=True)
-class Block:
+class TimedBlock:
     """Some calls in a row, timed as a whole. `wall` and `cpu` are seconds for all of them; `cpu` is NaN if unknown."""
 
     calls: int
@@ -28,8 +28,8 @@ class Block:
 class Pair:
     """One block of each side, run one right after the other."""
 
-    baseline: Block
-    candidate: Block
+    baseline: TimedBlock
+    candidate: TimedBlock
     first: Literal["baseline", "candidate"] = "baseline"
 
     @property
@@ -261,5 +261,5 @@ def _pair_from_dict(data: Mapping[str, Any]) -> Pair:
     return Pair(_block_from_dict(data["baseline"]), _block_from_dict(data["candidate"]), data["first"])
 
 
-def _block_from_dict(data: Mapping[str, Any]) -> Block:
-    return Block(data["calls"], data["wall"], math.nan if data["cpu"] is None else data["cpu"])
+def _block_from_dict(data: Mapping[str, Any]) -> TimedBlock:
+    return TimedBlock(data["calls"], data["wall"], math.nan if data["cpu"] is None else data["cpu"])
