@@ -144,6 +144,7 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: hash(x), TypeError, "unhashable"),
         (lambda x: x.astype("uint8").__iadd__(300), OverflowError, "out of bounds for uint8"),
         (lambda x: cp.linalg.norm(x, ord="nuc"), ValueError, "not simulated"),
+        (lambda x: cp.linalg.norm(x, ord=2), ValueError, "not simulated"),
         (lambda x: cp.pad(x, 1, mode="edge"), ValueError, "border of one number only"),
         (lambda x: cp.einsum("...i", x), ValueError, "not simulated"),
     ],

@@ -58,13 +58,15 @@ def lessons() -> MappingProxyType[str, Specs]:
 def variants() -> MappingProxyType[str, Specs]:
     """Return every variant of every exercise, by exercise and suffix: {"im2col": {"nhwc": Spec(…)}, …}.
 
-    Raises ValueError where a variant is not named after its exercise.
+    A variant is named after its exercise: EXERCISE_SUFFIX. Raises ValueError for one that is not.
     """
+    known = [name for specs in _declared().values() for name in specs]
     found: dict[str, dict[str, Spec]] = {}
     for module in exercises.declared("variants").values():
-        for name, exercise in module.OF.items():
-            if not name.startswith(f"{exercise}_") or not isinstance(getattr(module, name, None), Spec):
-                raise ValueError(f"{module.__name__}: {name} of {exercise} must be a Spec named {exercise}_SUFFIX")
+        for name in (name for name, value in vars(module).items() if isinstance(value, Spec) and name not in known):
+            exercise = max((one for one in known if name.startswith(f"{one}_")), key=len, default=None)
+            if exercise is None:
+                raise ValueError(f"{module.__name__}: {name} must be named after its exercise, as EXERCISE_SUFFIX")
             found.setdefault(exercise, {})[name.removeprefix(f"{exercise}_")] = getattr(module, name)
     return MappingProxyType({exercise: MappingProxyType(specs) for exercise, specs in found.items()})
 

@@ -121,7 +121,7 @@ def norm(x: ndarray, ord: Any = None, axis: Any = None, keepdims: bool = False) 
         flat = reshape(floats, -1)
         found = UFUNCS["sqrt"](dot(flat, flat))
         return reshape(found, (1,) * x.ndim) if keepdims else found
-    if ord in (None, 2, "fro"):
+    if ord in (None, "fro") or (ord == 2 and (x.ndim == 1 or isinstance(axis, int))):
         squares = UFUNCS["multiply"](floats, floats)
         return UFUNCS["sqrt"](REDUCTIONS["sum"](squares, axis=axis, keepdims=keepdims))
     if ord in (1, np.inf) and (x.ndim == 1 or isinstance(axis, int)):

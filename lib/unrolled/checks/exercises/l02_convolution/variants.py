@@ -25,13 +25,6 @@ from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, filters, image
 from unrolled.ops import blocks
 from unrolled.ops.windows import Windows
 
-OF = {
-    "conv2d_output_size_dilated": "conv2d_output_size",
-    "conv2d_loops_dilated": "conv2d_loops",
-    "im2col_nhwc": "im2col",
-    "conv2d_gemm_nhwc": "conv2d_gemm",
-}
-
 # conv2d_output_size_dilated
 
 

@@ -28,13 +28,6 @@ from unrolled.checks.exercises.l03_pooling.pooling import AVERAGE_MISTAKES, aver
 from unrolled.checks.exercises.l03_pooling.unpooling import BY_INDEX_MISTAKES, LAST_MISTAKES, SHARED_MISTAKES
 from unrolled.checks.spec import Case, Inputs, case, images, normal, random_case, variant
 
-OF = {
-    "max_pool2d_average": "max_pool2d",
-    "max_unpool2d_nhwc": "max_unpool2d",
-    "max_unpool2d_mask_shared": "max_unpool2d_mask",
-    "max_unpool2d_overlapping_last": "max_unpool2d_overlapping",
-}
-
 # max_pool2d_average
 
 ODD = np.array([[1, 3, 5], [5, 7, 9], [2, 4, 6]], np.float32)[None, None]

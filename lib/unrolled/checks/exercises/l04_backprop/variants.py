@@ -12,16 +12,6 @@ from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK, array,
 from unrolled.checks.exercises.l04_backprop.gradients import counted, directed
 from unrolled.checks.spec import Rung, case, normal, random_case, variant
 
-OF = {
-    "numeric_gradient_directional": "numeric_gradient",
-    "affine_backward_in_out": "affine_backward",
-    "softmax_cross_entropy_smoothing": "softmax_cross_entropy",
-    "col2im_dilated": "col2im",
-    "conv2d_backward_nhwc": "conv2d_backward",
-}
-"""The exercise that each of these can stand for."""
-
-
 numeric_gradient_directional = variant(
     exercises.numeric_gradient,
     reference=gradients.slope_along,

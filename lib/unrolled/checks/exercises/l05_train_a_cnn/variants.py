@@ -9,18 +9,6 @@ from unrolled.checks.exercises.l05_train_a_cnn.exercises import by_hand
 from unrolled.checks.exercises.l05_train_a_cnn.training import Matrix, median_accuracy
 from unrolled.checks.spec import Draw, Spec, case, normal, random_case, variant
 
-OF = {
-    "sequential_forward_activations": "sequential_forward",
-    "sequential_backward_frozen": "sequential_backward",
-    "minibatches_balanced": "minibatches",
-    "momentum_step_nesterov": "momentum_step",
-    "adam_step_decoupled": "adam_step",
-    "train_noisy": "train",
-    "evaluate_confusion": "evaluate",
-}
-"""The exercise that each of these can stand for."""
-
-
 *_shorter, _longest = exercises.sequential_forward.cases
 
 sequential_forward_activations = variant(
