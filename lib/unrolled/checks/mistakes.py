@@ -51,7 +51,8 @@ class Mistake:
             bound.apply_defaults()
             known = dict(bound.arguments)
             for name, change in self.given.items():
-                bound.arguments[name] = _called(change, known) if callable(change) else change
+                changes = callable(change) and not isinstance(change, type)
+                bound.arguments[name] = _called(change, known) if changes else change
             y = made(*bound.args, **bound.kwargs)
             return y if self.result is None else _called(self.result, known, y)
 
