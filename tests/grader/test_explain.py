@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from unrolled.timing import Block, Pair
+from unrolled.timing import Pair, TimedBlock
 from unrolled.timing.verdict import conclude
 from unrolled_grader.jobs import explain, record
 from unrolled_grader.jobs.record import Key, Record
@@ -21,7 +21,7 @@ from unrolled_grader.judge.evidence import Score
 def pairs(count: int, ratio: float) -> list[Pair]:
     sides = ("baseline", "candidate")
     return [
-        Pair(Block(1, ratio * (1 + 0.01 * (n % 3)), 1.0), Block(4, 4.0, 4.0), sides[n % 2])  # type: ignore[arg-type]
+        Pair(TimedBlock(1, ratio * (1 + 0.01 * (n % 3)), 1.0), TimedBlock(4, 4.0, 4.0), sides[n % 2])  # type: ignore[arg-type]
         for n in range(count)
     ]
 

@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from unrolled.timing import Block, Pair, Verdict, ceilings, copy_bandwidth, matmul_peak, measure, measuring
+from unrolled.timing import Pair, TimedBlock, Verdict, ceilings, copy_bandwidth, matmul_peak, measure, measuring
 from unrolled.timing.threads import blas_threads
 from unrolled.timing.verdict import conclude
 
-QUIET = [Pair(Block(1, 1.0), Block(1, 1.0))] * 8
-NOISY = [Pair(Block(1, 1.0), Block(1, 1.5)), Pair(Block(1, 1.5), Block(1, 1.0))] * 4
+QUIET = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8
+NOISY = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.5)), Pair(TimedBlock(1, 1.5), TimedBlock(1, 1.0))] * 4
 
 
 def pairs(*ratios: float, cpu: float = math.nan) -> list[Pair]:
-    return [Pair(Block(1, 0.02, 0.01), Block(10, 0.2 / ratio, 0.1 / cpu), "candidate") for ratio in ratios]
+    return [Pair(TimedBlock(1, 0.02, 0.01), TimedBlock(10, 0.2 / ratio, 0.1 / cpu), "candidate") for ratio in ratios]
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,18 @@ def test_threads_uncontrolled_is_said() -> None:
 
 
 def test_a_pair_compares_seconds_per_call() -> None:
-    pair = Pair(Block(2, 0.04, 0.02), Block(10, 0.05, 0.04))
+    pair = Pair(TimedBlock(2, 0.04, 0.02), TimedBlock(10, 0.05, 0.04))
     assert pair.ratio == pytest.approx(4)
     assert pair.cpu_ratio == pytest.approx(2.5)
 
 
 def test_a_clock_that_stands_still_never_divides_by_zero() -> None:
-    assert Pair(Block(1, 0.02, 0.0), Block(1, 0.0, 0.0)).ratio == math.inf
-    assert math.isnan(Pair(Block(1, 0.02), Block(1, 0.01)).cpu_ratio)
+    assert Pair(TimedBlock(1, 0.02, 0.0), TimedBlock(1, 0.0, 0.0)).ratio == math.inf
+    assert math.isnan(Pair(TimedBlock(1, 0.02), TimedBlock(1, 0.01)).cpu_ratio)
 
 
 seconds = st.floats(1e-6, 10)
-block = st.builds(Block, st.integers(1, 10**6), seconds, st.one_of(seconds, st.just(math.nan)))
+block = st.builds(TimedBlock, st.integers(1, 10**6), seconds, st.one_of(seconds, st.just(math.nan)))
 some_pairs = st.lists(st.builds(Pair, block, block, st.sampled_from(["baseline", "candidate"])), max_size=10)
 
 
