@@ -71,7 +71,7 @@ def _fastest(function: Callable[[], object], module: device.Module) -> float:
 
 
 def _fastest_block(function: Callable[[], object], module: device.Module) -> float:
-    """The same on a device, for blocks; a model needs one."""
+    """The fastest of some blocks on a device; a model needs one."""
     block = block_timer(function, [{}], module)
     block(1)
     best, end = math.inf, time.perf_counter() + (0.0 if is_graded() or device.is_simulated(module) else BUDGET)

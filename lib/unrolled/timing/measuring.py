@@ -105,7 +105,7 @@ def _blocks(block: BlockTimer, budget: float, start: float, calls: int = 1) -> l
 
 
 def _blocks_on(module: Module, block: BlockTimer, budget: float) -> list[TimedBlock]:
-    """The same on a device, once it is warm. A model does not waver: one block of it, of the same calls everywhere."""
+    """Blocks on a device, once it is warm. A model does not waver: one block of it, of the same calls everywhere."""
     if device.is_simulated(module):
         block(ON_SIMULATED.calls)
         calls = max(1, min(MODELLED_CALLS, math.ceil(SHORT_BLOCK / max(block(1).wall, SHORTEST))))

@@ -102,7 +102,7 @@ def conv2d(x: Array, weight: Array, bias: Array | None = None, stride: int = 1, 
 
 
 def conv2d_positions(x: Array, weight: Array, bias: Array | None = None, stride: int = 1, padding: int = 0) -> Array:
-    """The same by a loop over output positions, with one small product at each: the baseline."""
+    """Convolve as `conv2d` does, by a loop over output positions with one small product at each: the baseline."""
     (kh, kw), (n, o) = weight.shape[:2], (len(x), weight.shape[3])
     oh, ow = ops.conv2d_output_size(x.shape[1:3], (kh, kw), stride, padding)
     x, table = pad(x, padding), weight.reshape(-1, o)
