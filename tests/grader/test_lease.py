@@ -123,7 +123,8 @@ def test_a_killed_process_gives_back_its_place(tmp_path: Path) -> None:
 HOLDER = """
 import pathlib, subprocess, sys, time
 from unrolled_grader.box.lease import Lease, Resource
-lease = Lease(pathlib.Path(sys.argv[1]), [Resource("cores-0+2", frozenset({0, 1})), Resource("cores-2+2", frozenset({2, 3}))])
+sets = [Resource("cores-0+2", frozenset({0, 1})), Resource("cores-2+2", frozenset({2, 3}))]
+lease = Lease(pathlib.Path(sys.argv[1]), sets)
 lease.take(alone=True)
 subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdout=subprocess.DEVNULL)  # must not hold it
 print("held", flush=True)

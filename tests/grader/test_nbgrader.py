@@ -197,7 +197,7 @@ def test_what_nbgrader_cannot_open_is_recorded(course: Grading, root: Path, monk
     def fail(handed: Any, released: Any) -> Any:
         raise ValueError("no such cell")
 
-    monkeypatch.setattr(repair, "repair", fail)
+    monkeypatch.setattr(repair, "repaired", fail)
     hand_in(root, "fay", answered(root, RIGHT))
     commands.grade_class(course, student="fay")
     kept = record.load(course.grades, "fay", LESSON)
