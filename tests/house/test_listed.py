@@ -1,0 +1,43 @@
+"""The build keeps lists of lessons in pages that people write, and says what it cannot list."""
+
+import pytest
+
+from unrolled_grader.build.listed import pages, with_lessons
+from unrolled_grader.build.variants import LessonError
+
+FACTS = [{"number": "00", "title": "Start"}, {"number": "01", "title": "Products"}]
+MARK = "<!-- each lesson: - {number}: {title} -->"
+
+
+def test_the_lines_of_a_list_are_replaced_and_what_stands_around_stays():
+    text = f"# Page\n\n{MARK}\n\nFirst:\n\n- 00: Begin\n- 07: Gone\n\n- 08: another list\n"
+    expected = f"# Page\n\n{MARK}\n\nFirst:\n\n- 00: Start\n- 01: Products\n\n- 08: another list\n"
+    assert with_lessons("page.md", text, FACTS) == expected
+    assert with_lessons("page.md", expected, FACTS) == expected
+
+
+def test_a_page_may_have_two_lists():
+    text = f"{MARK}\n- 00: x\n<!-- each lesson: {{title}} <{{number}}> -->\nStart <00>\n"
+    made = with_lessons("page.md", text, FACTS)
+    assert "- 00: Start\n- 01: Products\n" in made
+    assert made.endswith("\nStart <00>\nProducts <01>\n")
+
+
+def test_a_list_without_a_line_is_named():
+    with pytest.raises(LessonError, match=r"page\.md: no line looks like '- \{number\}: \{title\}'"):
+        with_lessons("page.md", f"{MARK}\n\nnothing\n", FACTS)
+
+
+def test_a_lesson_that_does_not_say_what_is_listed_is_named(tmp_path):
+    (tmp_path / "README.md").write_text(f"{MARK}\n- 00: x\n", encoding="utf-8")
+    lesson = tmp_path / "00_start.py"
+    lesson.write_text("# # Start\n", encoding="utf-8")
+    with pytest.raises(LessonError, match="00_start: the first cell must say"):
+        pages(tmp_path, {"00_start": lesson})
+    lesson.write_text("# # Start\n#\n# Lesson 00, about 5 minutes.\n", encoding="utf-8")
+    with pytest.raises(LessonError, match=r"00_start: .*/l00_start/__init__\.py must say in its docstring"):
+        pages(tmp_path, {"00_start": lesson})
+
+
+def test_a_course_without_such_pages_needs_none_of_it(tmp_path):
+    assert pages(tmp_path, {"00_start": tmp_path / "missing.py"}) == {}
