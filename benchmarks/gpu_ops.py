@@ -5,7 +5,8 @@
 A step is run on the simulated GPU, which writes down each launch: the operation, shapes, strides and dtypes. Then each
 is replayed on CuPy: `host_us` is what the call costs the host, `device_us` what it costs the device, back to back with
 others of its kind. `count` says how often it comes in a step of each batch size. The simulated GPU's model of time is
-judged by this table.
+judged by this table. Writes and reads by index arrays come besides, since no step of the library has them: the fills of
+lessons 03 and 07, and places drawn at random in arrays that fit in a GPU's L2 cache and that do not.
 """
 
 from __future__ import annotations
@@ -84,10 +85,45 @@ def rows(cases: Any) -> list[Row]:
     return list(found.values())
 
 
+def indexed_rows() -> list[Row]:
+    """Return a row for each read and write by index arrays, with what is in these: "places".
+
+    The quadratic fill writes n * n values into n rows of 4; the indexed fill n; the others `count` of a long array.
+    """
+    found = []
+    for n in (980, 1960, 3920, 7840, 15_680):
+        filled, winners = _view((n, 4)), {**_view((n,), "int64"), "places": 4}
+        found.append(_row("quadratic fill", "setitem", [_view((n, 1)), winners], filled, [1]))
+        numbers = {**_view((n,), "int64"), "places": "arange"}
+        found.append(_row("indexed fill", "setitem", [_view((n,)), numbers, winners], filled, [0, 1]))
+    for size in (100_000, 4_000_000, 250_000_000):
+        for count in (100_000, 10_000_000):
+            long, values, index = _view((size,)), _view((count,)), {**_view((count,), "int64"), "places": size}
+            found.append(_row("scatter", "setitem", [values, index], long, [0]))
+            found.append(_row("gather", "getitem", [long, index], values, [0]))
+            found.append(_row("add.at", "add.at", [values, index], long, [0]))
+    for row in found:
+        row.update(measured(row))
+    return found
+
+
+def _view(shape: tuple[int, ...], dtype: str = "float32") -> View:
+    itemsize = np.dtype(dtype).itemsize
+    strides = [itemsize * int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    return {"shape": list(shape), "strides": strides, "dtype": dtype}
+
+
+def _row(what: str, op: str, inputs: list[View], output: View, axes: list[int]) -> Row:
+    row = {"op": op, "inputs": inputs, "outputs": [output], "options": {"axes": axes}}
+    return {"name": f"{what}: {_sides(row)}", **row, "count": {}}
+
+
 def _name(launch: Row) -> str:
-    op = launch["options"].get("name", launch["op"])
-    sides = (" ".join(_word(x) for x in launch[side]) for side in ("inputs", "outputs"))
-    return f"{op}: {' -> '.join(sides)}"
+    return f"{launch['options'].get('name', launch['op'])}: {_sides(launch)}"
+
+
+def _sides(launch: Row) -> str:
+    return " -> ".join(" ".join(_word(x) for x in launch[side]) for side in ("inputs", "outputs"))
 
 
 def _word(x: Any) -> str:
@@ -127,8 +163,11 @@ def replay(row: Row) -> Callable[[], Any]:
         return lambda: cp.matmul(inputs[0], inputs[1], out=out)
     if op == "getitem":
         return lambda: inputs[0][inputs[1]]
-    if op == "setitem":
-        return lambda: out.__setitem__(tuple(inputs[1:]), inputs[0])
+    if op in ("setitem", "add.at"):
+        key = (slice(None),) * min(options["axes"]) + tuple(inputs[1:])
+        if op == "setitem":
+            return lambda: out.__setitem__(key, inputs[0])
+        return lambda: cp.add.at(out, key, inputs[0])
     if op == "where":
         return lambda: cp.where(*inputs)
     if op.startswith("random"):
@@ -141,7 +180,7 @@ def replay(row: Row) -> Callable[[], Any]:
 
 
 def _array(x: Any) -> Any:
-    """An array of that shape, dtype and strides, with small values."""
+    """An array of that shape, dtype and strides: small values, or the "places" of an index array."""
     import cupy as cp
 
     if not isinstance(x, dict):
@@ -149,6 +188,10 @@ def _array(x: Any) -> Any:
     size = 1 + sum((n - 1) * s for n, s in zip(x["shape"], x["strides"], strict=True)) // np.dtype(x["dtype"]).itemsize
     if 0 in x["shape"]:
         return cp.zeros(x["shape"], x["dtype"])
+    if x.get("places") == "arange":
+        return cp.arange(size)
+    if "places" in x:
+        return cp.random.default_rng(0).integers(0, x["places"], size)
     kind = np.dtype(x["dtype"]).kind
     base = (cp.random.default_rng(0).random(size) + 0.1 if kind == "f" else cp.zeros(size)).astype(x["dtype"])
     return cp.lib.stride_tricks.as_strided(base, x["shape"], x["strides"])
@@ -161,7 +204,7 @@ def main() -> None:
 
     chosen = gpu.parser(__doc__).parse_args()
     cases = [*gpu_steps.SOURCE_A[:2], gpu_steps.KERAS, gpu_steps.SOURCE_B[0]]
-    gpu.write(chosen, rows(cases))
+    gpu.write(chosen, [*rows(cases), *indexed_rows()])
 
 
 if __name__ == "__main__":
