@@ -43,7 +43,7 @@ class Check:
         report = checks.run(self.name, self.spec, function, seed=seed, announce=display.announce, climb=judged is None)
         display.show(report)
         if "NBGRADER_EXECUTION" not in os.environ:
-            journal.note(report)
+            journal.note(report, function)
         elif not report.passed or (os.environ["NBGRADER_EXECUTION"] == "autograde" and report.deferred):
             raise CheckFailedError(str(report))  # without our plugin, no error would be full marks
 

@@ -1,0 +1,154 @@
+"""`journal.mine`: a learner's function goes on once its check has passed, in this notebook and in later ones."""
+
+import itertools
+import json
+import linecache
+
+import numpy as np
+import pytest
+
+from unrolled import check, journal
+from unrolled.journal import own
+
+AMDAHL = """
+import math
+PARTS = 2
+half = lambda x: x / PARTS
+def rest(fraction):
+    return 1 - fraction
+def amdahl_speedup(fraction, factor):
+    return 1 / (rest(fraction) + fraction / factor)
+"""
+SIMPLE = "def amdahl_speedup(fraction, factor):\n    return 1 / (1 - fraction + fraction / factor)\n"
+numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _journal(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNROLLED_JOURNAL", str(tmp_path / "journal.json"))
+    own._passed.clear()
+    yield
+    own._passed.clear()
+
+
+def cell(source, **names):
+    """The names that a notebook's cell defines, with a source that can be found again."""
+    file = f"<cell {next(numbers)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    space = {"__name__": "__main__", "np": np, **names}
+    exec(compile(source, file, "exec"), space)
+    return space
+
+
+def other_notebook():
+    """As after a restart: what this kernel remembers is gone."""
+    own._passed.clear()
+
+
+def test_an_untouched_notebook_gets_the_library(capsys):
+    ink, amdahl = journal.mine("ink", "amdahl_speedup")
+    assert capsys.readouterr().out == "ink: library, amdahl_speedup: library\n"
+    assert not own.is_yours(ink)
+    assert amdahl(0.5, 2) == pytest.approx(4 / 3)
+
+
+def test_a_function_that_passed_is_used_in_its_notebook(capsys):
+    own_one = cell(SIMPLE)["amdahl_speedup"]
+    check.amdahl_speedup(own_one)
+    capsys.readouterr()
+    assert journal.mine("amdahl_speedup") is own_one
+    assert capsys.readouterr().out == "amdahl_speedup: yours\n"
+
+
+def test_another_notebook_defines_it_again_with_what_it_needs(capsys):
+    check.amdahl_speedup(cell(AMDAHL)["amdahl_speedup"])
+    other_notebook()
+    capsys.readouterr()
+    function = journal.mine("amdahl_speedup")
+    assert capsys.readouterr().out == "amdahl_speedup: yours\n"
+    assert own.is_yours(function)
+    assert function(0.5, 2) == pytest.approx(4 / 3)
+    assert "half" not in json.loads(journal.path().read_text())["checks"]["amdahl_speedup"]["source"]
+    other_notebook()
+    check.amdahl_speedup(function)  # a function that came from the journal can be kept again
+    other_notebook()
+    assert own.is_yours(journal.mine("amdahl_speedup"))
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (f"WHOLE = np.ones(1)\n{SIMPLE.replace('1 -', 'WHOLE[0] -')}", "it uses WHOLE of its notebook"),
+        (
+            f"def outer():\n    whole = 1\n    {SIMPLE.replace('1 -', 'whole -').replace(chr(10), chr(10) + '    ')}"
+            "return amdahl_speedup\namdahl_speedup = outer()\n",
+            "amdahl_speedup is made inside of another function",
+        ),
+        (
+            "amdahl_speedup = lambda fraction, factor: 1 / (1 - fraction + fraction / factor)\n",
+            "made inside of another",
+        ),
+    ],
+)
+def test_what_cannot_be_written_down_stays_in_its_notebook(source, reason, capsys):
+    check.amdahl_speedup(cell(source)["amdahl_speedup"])
+    assert own.is_yours(journal.mine("amdahl_speedup"))
+    other_notebook()
+    capsys.readouterr()
+    assert not own.is_yours(journal.mine("amdahl_speedup"))
+    assert reason in capsys.readouterr().out
+
+
+def test_constants_and_numpy_come_along():
+    source = "WHOLE = (1, 1)\n" + SIMPLE.replace("1 / (1 -", "WHOLE[0] / (float(np.float64(WHOLE[1])) -")
+    check.amdahl_speedup(cell(source)["amdahl_speedup"])
+    other_notebook()
+    assert own.is_yours(journal.mine("amdahl_speedup"))
+
+
+def test_a_function_that_fails_later_is_forgotten():
+    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
+    check.amdahl_speedup(lambda fraction, factor: 1.0)
+    assert not own.is_yours(journal.mine("amdahl_speedup"))
+
+
+@pytest.mark.parametrize(
+    "source", ["def amdahl_speedup(fraction, factor):\n    return 1.0\n", "def (", "1 / 0", "x = 1\n"]
+)
+def test_a_source_that_does_not_pass_its_check_again_is_not_used(source, capsys):
+    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
+    other_notebook()
+    record = journal.read()
+    record["checks"]["amdahl_speedup"]["source"] = source
+    journal.path().write_text(json.dumps(record))
+    capsys.readouterr()
+    assert not own.is_yours(journal.mine("amdahl_speedup"))
+    assert capsys.readouterr().out.startswith("amdahl_speedup: library, since yours")
+
+
+def test_a_name_without_a_check_is_named():
+    with pytest.raises(ValueError, match="no check named 'conv2d_gem'; did you mean 'conv2d_gemm'"):
+        journal.mine("conv2d_gem")
+
+
+def test_a_rung_says_whose_code_it_is():
+    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
+    ink, amdahl = journal.mine("ink", "amdahl_speedup")
+    journal.rung("mine", "a law", 2.0, 1, made_of=[amdahl])
+    journal.rung("both", "a law", 1.0, 1, made_of=[ink, amdahl])
+    journal.rung("theirs", "a law", 3.0, 1, made_of=[ink])
+    assert {name: rung.get("code") for name, rung in journal.read()["rungs"].items()} == {
+        "mine": "your code",
+        "both": "partly your code",
+        "theirs": None,
+    }
+
+
+def test_a_journal_without_sources_still_counts():
+    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
+    record = journal.read()
+    for key in ("source", "function"):
+        del record["checks"]["amdahl_speedup"][key]
+    journal.path().write_text(json.dumps(record))
+    other_notebook()
+    assert not own.is_yours(journal.mine("amdahl_speedup"))
