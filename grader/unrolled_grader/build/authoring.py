@@ -12,6 +12,7 @@ import argparse
 import copy
 import hashlib
 import importlib
+import json
 import logging
 import re
 import sys
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
-from unrolled_grader.build import listed
+from unrolled_grader.build import listed, minutes
 from unrolled_grader.build.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
@@ -323,6 +324,9 @@ def _command(arguments: argparse.Namespace) -> int:
     changes = check(root) if arguments.check else build(root)
     for change in changes:
         print(change if arguments.check else f"{'removed' if change.kind == 'stale' else 'made'} {change.path}")
+    for name in lessons if not arguments.check else ():
+        cells = json.loads((root / NOTEBOOKS / name / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+        print(f"{name}: {minutes.of(cells)}")
     if not lessons:
         print("lessons/ holds no lesson (NN_topic.py) yet")
     elif not changes:

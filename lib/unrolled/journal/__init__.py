@@ -113,26 +113,32 @@ def predict(name: str, times: Any) -> None:
 
     Never asks and never raises.
     """
+    record = read()
+    known, seen = record["predictions"].get(name), record["measurements"].get(name)
     if times is ...:
-        print(f"No guess for {name} yet. Put a number in place of the dots: how many times?")
+        if known:
+            print(f"Your guess for {name} stands: {known['guess']:g} times.")
+        else:
+            print(f"No guess for {name} yet. Put a number in place of the dots: how many times?")
     elif not _is_positive(times):
         print(f"A guess is a positive number of times, such as 40. Got {times!r}; nothing noted.")
     else:
-        record = read()
         record["predictions"][name] = {"guess": float(times), "date": _now()}
         save(record)
-        print(f"Noted: your guess for {name} is {times:g} times. The measurement will stand beside it.")
+        beside = f"It was {seen['times']:.3g} when you measured" if seen else "The measurement will stand beside it"
+        print(f"Noted: your guess for {name} is {times:g} times. {beside}.")
 
 
-def measured(name: str, times: float) -> None:
+def measured(name: str, times: float, where: str = "") -> None:
     """Note a measurement made in a lesson, a number of `times`, to stand beside the prediction of the same name.
 
-    Raises ValueError unless `times` is a positive number.
+    `where` says what it was made on if not on this machine's processor; a time that is modelled says so there, as in
+    "modelled, T4". Raises ValueError unless `times` is a positive number.
     """
     if not _is_positive(times):
         raise ValueError(f"times must be a positive number, got {times!r}")
     record = read()
-    record["measurements"][name] = {"times": float(times), "date": _now()}
+    record["measurements"][name] = {"times": float(times), "date": _now()} | ({"where": where} if where else {})
     save(record)
 
 
@@ -211,7 +217,7 @@ def guesses() -> Picture | None:
     record = read()
     seen = record["measurements"]
     pairs = [
-        {"name": name, "guess": entry["guess"], "measured": seen[name]["times"]}
+        {"name": name, "guess": entry["guess"], "measured": seen[name]["times"], "where": seen[name].get("where", "")}
         for name, entry in record["predictions"].items()
         if name in seen
     ]
