@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import first_of, given, result
-from unrolled.checks.spec import Inputs, Mistake, Rung, Spec, Speed, case, normal, random_case, sorted_integers, vector
+from unrolled.checks.mistakes import Mistake, first_of, given, result
+from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sorted_integers, vector
 from unrolled.device import Array
 
 DENSE = "a dense layer 784 to 10, forward only"
+SQUARES = {"a": normal(64, 64), "b": normal(64, 64)}
+
+
+def array(*rows: Any) -> Array:
+    """Return these rows as an array of float32."""
+    return np.array(rows, np.float32)
 
 
 def triple_loops(a: Array, b: Array) -> Array:
@@ -34,9 +41,13 @@ def _two_matrices(rng: np.random.Generator) -> Inputs:
     return {"a": normal(n, k).make(rng), "b": normal(k, m).make(rng)}
 
 
+def _layer(n: int, d: int, m: int) -> dict[str, Draw]:
+    """Draw x (N, D), weight (M, D) and bias (M,)."""
+    return {"x": normal(n, d), "weight": normal(m, d), "bias": vector(m)}
+
+
 def _a_layer(rng: np.random.Generator) -> Inputs:
-    n, d, m = rng.integers(2, 12, 3)
-    return {"x": normal(n, d).make(rng), "weight": normal(m, d).make(rng), "bias": vector(m).make(rng)}
+    return {name: draw.make(rng) for name, draw in _layer(*rng.integers(2, 12, 3)).items()}
 
 
 def _a_part(rng: np.random.Generator) -> Inputs:
@@ -100,11 +111,7 @@ matmul_rows = Spec(
     reference=ops.matmul_rows,
     answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one),
     cases=[
-        case(
-            "the product worked by hand",
-            a=np.array([[1, 2, 3], [4, 5, 6]], np.float32),
-            b=np.array([[1, 2], [0, 1], [3, 1]], np.float32),
-        ),
+        case("the product worked by hand", a=array([1, 2, 3], [4, 5, 6]), b=array([1, 2], [0, 1], [3, 1])),
         case("(5, 3) times (3, 7)", a=normal(5, 3), b=normal(3, 7)),
         case("square matrices", a=normal(6, 6), b=normal(6, 6)),
         case("a single row", a=normal(1, 8), b=normal(8, 3)),
@@ -121,16 +128,8 @@ matmul_rows = Spec(
         given("this is a.T @ b: a[i] is a row, a[:, i] a column", a=lambda a: a.T),
     ],
     points=2,
-    speed=Speed(
-        baseline=triple_loops,
-        inputs={"a": normal(64, 64), "b": normal(64, 64)},
-        at_least=50,
-        points=1,
-        against="three plain loops over lists",
-    ),
-    rung=Rung(
-        label="dense layer, row by row", what=DENSE, inputs={"a": normal(1000, 784), "b": normal(784, 10)}, images=1000
-    ),
+    speed=Speed(triple_loops, SQUARES, at_least=50, points=1, against="three plain loops over lists"),
+    rung=Rung("dense layer, row by row", DENSE, {"a": normal(1000, 784), "b": normal(784, 10)}, images=1000),
     hints=(
         "Row i of the result needs only row i of a, and all of b. NumPy multiplies a vector by a matrix in one call: "
         "`vector @ matrix`. So one loop over the rows is left.",
@@ -147,15 +146,12 @@ batch_affine = Spec(
     reference=ops.affine,
     cases=[
         case(
-            "two samples by hand",
-            x=np.array([[1, 2, 0], [0, 1, 3]], np.float32),
-            weight=np.array([[1, 0, 1], [2, 1, 0]], np.float32),
-            bias=np.array([10, 20], np.float32),
+            "two samples by hand", x=array([1, 2, 0], [0, 1, 3]), weight=array([1, 0, 1], [2, 1, 0]), bias=array(10, 20)
         ),
-        case("5 samples, 4 numbers to 3", x=normal(5, 4), weight=normal(3, 4), bias=vector(3)),
-        case("as many outputs as inputs", x=normal(6, 4), weight=normal(4, 4), bias=vector(4)),
-        case("a single sample", x=normal(1, 7), weight=normal(3, 7), bias=vector(3)),
-        case("a single output", x=normal(5, 3), weight=normal(1, 3), bias=vector(1)),
+        case("5 samples, 4 numbers to 3", **_layer(5, 4, 3)),
+        case("as many outputs as inputs", **_layer(6, 4, 4)),
+        case("a single sample", **_layer(1, 7, 3)),
+        case("a single output", **_layer(5, 3, 1)),
         random_case("shapes drawn at random", _a_layer),
     ],
     mistakes=[
@@ -174,19 +170,8 @@ batch_affine = Spec(
         result("this is only the last sample", lambda y: y[-1]),
     ],
     points=2,
-    speed=Speed(
-        baseline=ops.affine_one_by_one,
-        inputs={"x": normal(6000, 64), "weight": normal(10, 64), "bias": vector(10)},
-        at_least=10,
-        points=1,
-        against="one sample at a time",
-    ),
-    rung=Rung(
-        label="dense layer, one product",
-        what=DENSE,
-        inputs={"x": normal(1000, 784), "weight": normal(10, 784), "bias": vector(10)},
-        images=1000,
-    ),
+    speed=Speed(ops.affine_one_by_one, _layer(6000, 64, 10), at_least=10, points=1, against="one sample at a time"),
+    rung=Rung("dense layer, one product", DENSE, _layer(1000, 784, 10), images=1000),
     hints=(
         "A row of x is a sample, a row of weight belongs to an output. Every entry of the result is one dot product of "
         "the one with the other, and all of them together are one matrix product.",

@@ -3,68 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import first_of, given, result
-from unrolled.checks.spec import (
-    Function,
-    Inputs,
-    Mistake,
-    Rung,
-    Spec,
-    Speed,
-    case,
-    filters,
-    images,
-    normal,
-    random_case,
-    vector,
-)
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
+from unrolled.checks.mistakes import Function, Mistake, first_of, given, result
+from unrolled.checks.spec import Case, Inputs, Rung, Spec, Speed, case, filters, images, normal, random_case, vector
 from unrolled.device import Array
 from unrolled.ops import blocks
 from unrolled.ops.windows import Windows
 
 Size = tuple[int, int]
 
-
-def _array(*rows: list[int]) -> Array:
-    return np.array(rows, np.float32)
-
-
 # The numbers of Fixstars' seminar "Software acceleration and deep learning" (CUDA acceleration seminar 3, 2022).
-SEMINAR_X = _array([1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1])[None, None]
-SEMINAR_W = _array([2, 0, 1], [0, 2, 1], [1, 0, 1])[None, None]
-SEMINAR_BIAS = np.array([3], np.float32)
+SEMINAR_X = array([1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1])[None, None]
+SEMINAR_W = array([2, 0, 1], [0, 2, 1], [1, 0, 1])[None, None]
+SEMINAR_BIAS = array(3)
 # Its slide of three channels prints 39, 33, 15, 44; its arrays, which are these, give 39, 37, 16, 46.
-SEMINAR_X3 = np.stack(
+SEMINAR_X3 = array(
     [
-        _array([1, 2, 4, 2], [0, 1, 2, 3], [3, 0, 1, 0], [2, 4, 0, 2]),
-        _array([4, 0, 3, 1], [0, 1, 0, 3], [3, 0, 2, 0], [1, 3, 0, 1]),
+        [[1, 2, 4, 2], [0, 1, 2, 3], [3, 0, 1, 0], [2, 4, 0, 2]],
+        [[4, 0, 3, 1], [0, 1, 0, 3], [3, 0, 2, 0], [1, 3, 0, 1]],
         SEMINAR_X[0, 0],
     ]
-)[None]
-SEMINAR_W3 = np.stack(
-    [
-        _array([2, 0, 1], [0, 3, 0], [1, 0, 2]),
-        _array([0, 1, 3], [0, 1, 2], [1, 0, 0]),
-        _array([2, 0, 1], [0, 1, 2], [1, 0, 2]),
-    ]
-)[None]
+)
+SEMINAR_W3 = array(
+    [[[2, 0, 1], [0, 3, 0], [1, 0, 2]], [[0, 1, 3], [0, 1, 2], [1, 0, 0]], [[2, 0, 1], [0, 1, 2], [1, 0, 2]]]
+)
 # Its example of the matrix conversion. The patch matrix is symmetric, so it cannot tell a transposed one.
-SEMINAR_PATCHES = _array([2, 0, 1], [0, 2, 3], [1, 3, 1])[None, None]
+SEMINAR_PATCHES = array([2, 0, 1], [0, 2, 3], [1, 3, 1])[None, None]
 
 WORK = "convolution forward only, x 60,000 images"
 BATCH = 8
 
 CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, blocks.forward)
 
-
-def _work() -> dict[str, Any]:
-    """The convolution of every rung: 10 filters 3x3, padding 1, on 28 x 28 images, 8 at a time."""
-    return {"x": images(BATCH, 1, 28, 28), "weight": filters(10, 1, 3, 3), "bias": vector(10), "padding": 1}
+DIGIT_BATCH = {"x": images(BATCH, 1, 28, 28), "weight": filters(10, 1, 3, 3), "bias": vector(10), "padding": 1}
+"""The convolution of every rung."""
 
 
 def random_sizes(rng: np.random.Generator) -> Inputs:
@@ -87,9 +65,6 @@ def random_convolution(rng: np.random.Generator) -> Inputs:
     channels, o = inputs["x"].shape[1], int(rng.integers(2, 5))
     weight = rng.standard_normal((o, channels, *inputs.pop("kernel_size"))).astype(np.float32)
     return {"weight": weight, "bias": rng.standard_normal(o).astype(np.float32), **inputs}
-
-
-# conv2d_output_size
 
 
 def sizes(formula: Callable[..., int]) -> Function:
@@ -138,9 +113,6 @@ conv2d_output_size = Spec(
 )
 
 
-# conv2d_loops and conv2d_gemm
-
-
 def _first_number(y: Array) -> Array:
     first = np.zeros_like(y)
     first.flat[0] = y.flat[0]
@@ -156,9 +128,9 @@ def _mixed(weight: Array) -> Array:
     return np.ascontiguousarray(weight.reshape(weight[0].size, len(weight)).T).reshape(weight.shape)
 
 
-def stretched(x: Array, padding: int) -> Array:
-    """x with its edge repeated on all four sides."""
-    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), mode="edge")
+def padded(x: Array, padding: int, mode: Literal["constant", "edge"] = "constant") -> Array:
+    """x with zeros, or its edge repeated, on all four sides."""
+    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), mode)
 
 
 ONE_OUTPUT = "only the first output is written: is `return` inside a loop?"
@@ -192,12 +164,8 @@ CONVOLUTION_MISTAKES = (
     given("the stride counts for columns, too", stride=lambda stride: (stride, 1)),
     given("the stride counts for rows, too", stride=lambda stride: (1, stride)),
     given("the padding is missing: put zeros on all four sides of each image first", padding=0),
-    given("the padding repeats the edge: pad with zeros", x=stretched, padding=0),
-    given(
-        "only the first channel counts: add up over all",
-        x=lambda x: x[:, :1],
-        weight=lambda weight: weight[:, :1],
-    ),
+    given("the padding repeats the edge: pad with zeros", x=partial(padded, mode="edge"), padding=0),
+    given("only the first channel counts: add up over all", x=lambda x: x[:, :1], weight=lambda weight: weight[:, :1]),
     given(
         "only the last channel counts: do not start again at 0",
         x=lambda x: x[:, -1:],
@@ -214,6 +182,12 @@ CONVOLUTION_MISTAKES = (
     ),
 )
 
+
+def weighed(name: str, x: tuple[int, ...], weight: tuple[int, ...], dtype: Any = np.float32, **others: Any) -> Case:
+    """Return a case with x and weight drawn from the normal distribution in these shapes, and with `others`."""
+    return case(name, x=normal(*x, dtype=dtype), weight=normal(*weight, dtype=dtype), **others)
+
+
 CONVOLUTION_CASES = (
     case("the seminar's 4 x 4 example", x=SEMINAR_X, weight=SEMINAR_W),
     case("the same with bias 3", x=SEMINAR_X, weight=SEMINAR_W, bias=SEMINAR_BIAS),
@@ -223,9 +197,7 @@ CONVOLUTION_CASES = (
     case("padding 1", x=images(1, 1, 5, 5), weight=filters(1, 1, 3, 3), padding=1),
     case("stride 2", x=images(1, 1, 7, 8), weight=filters(1, 1, 3, 3), stride=2),
     case("stride 3, padding 2", x=images(2, 2, 6, 5), weight=filters(3, 2, 3, 3), bias=vector(3), stride=3, padding=2),
-    case(
-        "a 1 x 1 kernel, float64", x=normal(2, 5, 4, 3, dtype=float), weight=normal(2, 5, 1, 1, dtype=float), bias=None
-    ),
+    weighed("a 1 x 1 kernel, float64", (2, 5, 4, 3), (2, 5, 1, 1), float, bias=None),
     case("the kernel covers the image", x=images(3, 2, 4, 5), weight=filters(2, 2, 4, 5), bias=vector(2)),
     random_case("sizes as they come", random_convolution),
 )
@@ -250,11 +222,8 @@ conv2d_loops = Spec(
         "    y[image, filter_, row, column] = total",
     ),
     mistakes=CONVOLUTION_MISTAKES,
-    rung=Rung("plain loops", WORK, _work(), BATCH),
+    rung=Rung("plain loops", WORK, DIGIT_BATCH, BATCH),
 )
-
-
-# im2col
 
 
 def _columns(change: Callable[[Array], Array]) -> Function:
@@ -333,6 +302,13 @@ im2col = Spec(
     ),
 )
 
+GEMM_SPEED = Speed(
+    ops.conv2d_positions,
+    {"x": images(8, 1, 56, 56), "weight": filters(8, 1, 3, 3), "padding": 1},
+    at_least=2.5,
+    points=1,
+    against="a loop over output positions, on 8 images of 56 x 56 with 8 filters",
+)
 
 conv2d_gemm = Spec(
     reference=ops.conv2d,
@@ -349,12 +325,6 @@ conv2d_gemm = Spec(
         "return y.reshape(O, N, OH, OW).swapaxes(0, 1)",
     ),
     mistakes=CONVOLUTION_MISTAKES,
-    speed=Speed(
-        baseline=ops.conv2d_positions,
-        inputs={"x": images(8, 1, 56, 56), "weight": filters(8, 1, 3, 3), "padding": 1},
-        at_least=2.5,
-        points=1,
-        against="a loop over output positions, on 8 images of 56 x 56 with 8 filters",
-    ),
-    rung=Rung("one matrix product", WORK, _work(), BATCH),
+    speed=GEMM_SPEED,
+    rung=Rung("one matrix product", WORK, DIGIT_BATCH, BATCH),
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.exercises import STRIDE, TURNED
+from unrolled.checks.exercises.l02_convolution.exercises import CONVOLUTION_MISTAKES, STRIDE, TURNED, padded
 from unrolled.checks.mistakes import Function, Mistake, converted, first_of, given, result
 from unrolled.device import Array
 
@@ -35,13 +35,9 @@ def _order(change: Function) -> Function:
     """Rows made of the windows with every axis apart, (N, OH, OW, KH, KW, C), as `change` leaves them."""
 
     def changed(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
-        return np.ascontiguousarray(change(windows(x, kernel_size, stride, padding))).reshape(y.shape)
+        return np.reshape(change(windows(x, kernel_size, stride, padding)), y.shape)
 
     return changed
-
-
-def _padded_as_nchw(x: Array, padding: int) -> Array:
-    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
 
 
 ROW_MISTAKES = (
@@ -70,9 +66,7 @@ ROW_MISTAKES = (
     given(STRIDE, stride=1),
     given("the padding is missing", padding=0),
     given(
-        "you padded columns and channels, as if x were NCHW: in NHWC the sides are axes 1 and 2",
-        x=_padded_as_nchw,
-        padding=0,
+        "you padded columns and channels, as if x were NCHW: in NHWC the sides are axes 1 and 2", x=padded, padding=0
     ),
     result("you read x as (N, C, H, W): here it is (N, H, W, C)", lambda y: y.T, ops.im2col),
 )
@@ -125,25 +119,21 @@ def _torn_images(x: Array) -> Array:
     return to_nhwc(x.reshape(n, c, h, w))
 
 
-def convolution_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
-    """Mistakes in the order of axes, and after them those of a convolution of NCHW, made in NHWC."""
-    return (
-        given(
-            "weight and columns are in different orders: the rows of ops.im2col go (C, KH, KW), those of "
-            "weight.reshape(-1, O) go (KH, KW, C). Transpose weight first: weight.transpose(2, 0, 1, 3)",
-            weight=_torn_weight,
-        ),
-        given("a reshape tears the pixels of x apart: x.transpose(0, 3, 1, 2) gives NCHW", x=_torn_images),
-        result(
-            "your product is right, but its filters come first: turn it to (N*OH*OW, O) before the reshape",
-            lambda y: y.transpose(3, 0, 1, 2).reshape(y.shape),
-        ),
-        result("yours is (N, O, OH, OW): the result is NHWC, as x is", to_nchw),
-        *(
-            converted(mistake, ops.conv2d, to_nhwc, x=lambda x: to_nchw(x), weight=lambda weight: to_oihw(weight))
-            for mistake in mistakes
-        ),
-    )
+# Mistakes in the order of axes, and after them those of a convolution of NCHW, made in NHWC.
+LAYOUT_MISTAKES = (
+    given(
+        "weight and columns are in different orders: the rows of ops.im2col go (C, KH, KW), those of "
+        "weight.reshape(-1, O) go (KH, KW, C). Transpose weight first: weight.transpose(2, 0, 1, 3)",
+        weight=_torn_weight,
+    ),
+    given("a reshape tears the pixels of x apart: x.transpose(0, 3, 1, 2) gives NCHW", x=_torn_images),
+    result(
+        "your product is right, but its filters come first: turn it to (N*OH*OW, O) before the reshape",
+        lambda y: y.transpose(3, 0, 1, 2).reshape(y.shape),
+    ),
+    result("yours is (N, O, OH, OW): the result is NHWC, as x is", to_nchw),
+    *(converted(mistake, ops.conv2d, to_nhwc, x=to_nchw, weight=to_oihw) for mistake in CONVOLUTION_MISTAKES),
+)
 
 
 # The way back from max-pooling, by index
@@ -154,41 +144,43 @@ def max_unpool2d(values: Array, indices: Array, size: Size) -> Array:
     return to_nhwc(ops.max_unpool2d(to_nchw(values), to_nchw(indices), size))
 
 
-def _images_not_named(values: Array, indices: Array, size: Size) -> Array:
-    n, c = len(values), values.shape[3]
-    result = np.zeros((n, size[0] * size[1], c), values.dtype)
-    result[:, indices.reshape(n, -1, c), np.arange(c)] = values.reshape(n, -1, c)
-    return result.reshape(n, *size, c)
+def _images_not_named(y: Array, values: Array, indices: Array) -> Array:
+    n, *_, c = y.shape
+    unpooled = np.zeros_like(y).reshape(n, -1, c)
+    unpooled[:, indices.reshape(n, -1, c), np.arange(c)] = values.reshape(n, -1, c)
+    return unpooled.reshape(y.shape)
 
 
-def _channels_not_named(values: Array, indices: Array, size: Size) -> Array:
-    n, c = len(values), values.shape[3]
-    result = np.zeros((n, size[0] * size[1], c), values.dtype)
-    result[np.arange(n)[:, None, None], indices.reshape(n, -1, c)] = values.reshape(n, -1, c, 1)
-    return result.reshape(n, *size, c)
+def _channels_not_named(y: Array, values: Array, indices: Array) -> Array:
+    n, *_, c = y.shape
+    unpooled = np.zeros_like(y).reshape(n, -1, c)
+    unpooled[np.arange(n)[:, None, None], indices.reshape(n, -1, c)] = values.reshape(n, -1, c, 1)
+    return unpooled.reshape(y.shape)
 
 
-def _counted_by_numbers(values: Array, indices: Array, size: Size) -> Array:
+def _counted_by_numbers(y: Array, values: Array, indices: Array) -> Array:
     """As if an index counted numbers, with all channels of a pixel one after the other."""
-    n, c = len(values), values.shape[3]
-    result = np.zeros((n, size[0] * size[1] * c), values.dtype)
-    result[np.arange(n)[:, None], indices.reshape(n, -1)] = values.reshape(n, -1)
-    return result.reshape(n, *size, c)
+    unpooled = np.zeros_like(y).reshape(len(y), -1)
+    np.put_along_axis(unpooled, indices.reshape(len(y), -1), values.reshape(len(y), -1), axis=1)
+    return unpooled.reshape(y.shape)
+
+
+TO_NCHW: dict[str, Function] = {"values": lambda values: to_nchw(values), "indices": lambda indices: to_nchw(indices)}
 
 
 def unpooling_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
     """Mistakes in the axes, and after them those of NCHW, made in NHWC."""
     return (
-        Mistake(
+        result(
             "each image got the values of all images: result[:, indices, channels] pairs every image with every index. "
             "Name the images: np.arange(N)[:, None, None]",
             _images_not_named,
         ),
-        Mistake(
+        result(
             "all channels of a pixel got the value: name the channel of each index as well, np.arange(C)",
             _channels_not_named,
         ),
-        Mistake(
+        result(
             "an index counts pixels, row * W + column, not the numbers in them: keep the channels in an axis of their "
             "own",
             _counted_by_numbers,
@@ -198,14 +190,5 @@ def unpooling_mistakes(mistakes: Sequence[Mistake]) -> tuple[Mistake, ...]:
             lambda y: to_nchw(y).reshape(y.shape),
         ),
         given("you read values as (N, C, OH, OW): here they are (N, OH, OW, C)", ops.max_unpool2d),
-        *(
-            converted(
-                mistake,
-                ops.max_unpool2d,
-                to_nhwc,
-                values=lambda values: to_nchw(values),
-                indices=lambda indices: to_nchw(indices),
-            )
-            for mistake in mistakes
-        ),
+        *(converted(mistake, ops.max_unpool2d, to_nhwc, **TO_NCHW) for mistake in mistakes),
     )

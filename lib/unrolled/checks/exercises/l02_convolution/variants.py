@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from unrolled import ops
-from unrolled.checks.exercises.l02_convolution import dilation, nhwc
-from unrolled.checks.exercises.l02_convolution.exercises import (
-    BATCH,
-    CONVOLUTION_MISTAKES,
-    CONVOLUTIONS,
-    SEMINAR_BIAS,
-    SEMINAR_W,
-    SEMINAR_X,
-    SEMINAR_X3,
-    SIZE_MISTAKES,
-    WORK,
-    conv2d_loops,
-    random_convolution,
-    random_images,
-    random_sizes,
-)
-from unrolled.checks.spec import Inputs, Rung, Spec, Speed, case, filters, images, normal, random_case, vector
-from unrolled.ops import blocks
-from unrolled.ops.windows import Windows
-
-# conv2d_output_size_dilated
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
+from unrolled.checks.exercises.l02_convolution import dilation, exercises, nhwc
+from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_BIAS, SEMINAR_W, SEMINAR_X, SEMINAR_X3, weighed
+from unrolled.checks.spec import Inputs, Rung, case, filters, images, normal, random_case, variant, vector
 
 
 def _with_gaps(sizes: Inputs, rng: np.random.Generator) -> Inputs:
@@ -35,9 +19,9 @@ def _with_gaps(sizes: Inputs, rng: np.random.Generator) -> Inputs:
     return {**sizes, "size": size, "dilation": dilation}
 
 
-conv2d_output_size_dilated = Spec(
+conv2d_output_size_dilated = variant(
+    exercises.conv2d_output_size,
     reference=dilation.output_size,
-    answers=(ops.conv2d_output_size, *CONVOLUTIONS, ops.im2col, Windows.over),
     cases=[
         case("a 7 x 7 image, 3 x 3 kernel, dilation 1", size=(7, 7), kernel_size=(3, 3)),
         case("a 7 x 7 image, 3 x 3 kernel, dilation 2", size=(7, 7), kernel_size=(3, 3), dilation=2),
@@ -47,9 +31,8 @@ conv2d_output_size_dilated = Spec(
         case("stride 3, padding 1", size=(12, 15), kernel_size=(4, 3), stride=3, padding=1, dilation=2),
         case("a 1 x 1 kernel, which has no gaps", size=(7, 5), kernel_size=(1, 1), stride=2, dilation=5),
         case("the window covers the image", size=(9, 11), kernel_size=(5, 6), dilation=2),
-        random_case("sizes as they come", lambda rng: _with_gaps(random_sizes(rng), rng)),
+        random_case("sizes as they come", lambda rng: _with_gaps(exercises.random_sizes(rng), rng)),
     ],
-    points=1,
     hints=(
         "Count along one axis first. A window of k pixels, d apart, reaches over more than k pixels of the image. Over "
         "how many? Then go on as without gaps: how far can it move, and how many steps fit into that?",
@@ -59,62 +42,38 @@ conv2d_output_size_dilated = Spec(
         "reach = dilation * (kernel_size[0] - 1) + 1\n"
         "oh = (size[0] + 2 * padding - reach) // stride + 1\now = (the same with [1])\nreturn oh, ow",
     ),
-    mistakes=dilation.size_mistakes(SIZE_MISTAKES),
+    mistakes=dilation.SIZE_MISTAKES,
 )
 
-
-# conv2d_loops_dilated
-
-DIGITS = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [9, 1, 2, 3], [4, 5, 6, 7]], np.float32)[None, None]
-POWERS = np.array([[1, 10], [100, 1000]], np.float32)[None, None]
+DIGITS = array([1, 2, 3, 4], [5, 6, 7, 8], [9, 1, 2, 3], [4, 5, 6, 7])[None, None]
+POWERS = array([1, 10], [100, 1000])[None, None]
 
 
 def _random_dilated(rng: np.random.Generator) -> Inputs:
-    inputs = random_convolution(rng)
+    inputs = exercises.random_convolution(rng)
     n, c, *size = inputs["x"].shape
     wider = _with_gaps({"size": size, "kernel_size": inputs["weight"].shape[2:]}, rng)
     x = rng.standard_normal((n, c, *wider["size"])).astype(np.float32)
     return inputs | {"x": x, "dilation": wider["dilation"]}
 
 
-conv2d_loops_dilated = Spec(
+conv2d_loops_dilated = variant(
+    exercises.conv2d_loops,
     reference=dilation.conv2d,
-    answers=CONVOLUTIONS,
     cases=[
         case("the text's 4 x 4 example, dilation 2", x=DIGITS, weight=POWERS, dilation=2),
         case("the seminar's 4 x 4 example, without gaps", x=SEMINAR_X, weight=SEMINAR_W),
         case("the same with bias 3", x=SEMINAR_X, weight=SEMINAR_W, bias=SEMINAR_BIAS),
         case("the seminar's three channels, dilation 2", x=SEMINAR_X3, weight=filters(1, 3, 2, 2), dilation=2),
         case("two filters", x=images(1, 1, 7, 8), weight=filters(2, 1, 2, 3), dilation=3),
-        case(
-            "two images, three channels, bias",
-            x=images(2, 3, 7, 9),
-            weight=filters(4, 3, 3, 2),
-            bias=vector(4),
-            dilation=2,
-        ),
+        weighed("two images, three channels, bias", (2, 3, 7, 9), (4, 3, 3, 2), bias=vector(4), dilation=2),
         case("padding 2", x=images(1, 1, 5, 5), weight=filters(1, 1, 3, 3), padding=2, dilation=2),
         case("stride 2", x=images(1, 1, 9, 10), weight=filters(1, 1, 3, 3), stride=2, dilation=2),
-        case(
-            "stride 3, padding 2",
-            x=images(2, 2, 9, 8),
-            weight=filters(3, 2, 3, 3),
-            bias=vector(3),
-            stride=3,
-            padding=2,
-            dilation=2,
-        ),
-        case(
-            "a 1 x 1 kernel, float64",
-            x=normal(2, 5, 4, 3, dtype=float),
-            weight=normal(2, 5, 1, 1, dtype=float),
-            bias=None,
-            dilation=3,
-        ),
+        weighed("stride 3, padding 2", (2, 2, 9, 8), (3, 2, 3, 3), bias=vector(3), stride=3, padding=2, dilation=2),
+        weighed("a 1 x 1 kernel, float64", (2, 5, 4, 3), (2, 5, 1, 1), float, bias=None, dilation=3),
         case("the window covers the image", x=images(3, 2, 7, 9), weight=filters(2, 2, 4, 5), dilation=2),
         random_case("sizes as they come", _random_dilated),
     ],
-    points=3,
     hints=(
         "Write four loops that visit every output (image, filter, row, column). For each, three more loops walk "
         "through the window and add up pixel times weight; the pixels of the window lie dilation apart.",
@@ -131,24 +90,21 @@ conv2d_loops_dilated = Spec(
         "        total += pixel * weight[filter_, channel, i, j]\n"
         "    y[image, filter_, row, column] = total",
     ),
-    mistakes=(*dilation.GAP_MISTAKES, *CONVOLUTION_MISTAKES),
-    rung=conv2d_loops.rung,
+    mistakes=dilation.CONVOLUTION_MISTAKES,
 )
 
-
-# im2col_nhwc
-
-PIXELS = np.array([[[1, 10], [2, 20]], [[3, 30], [4, 40]]], np.float32)[None]
+PIXELS = array([[[1, 10], [2, 20]], [[3, 30], [4, 40]]])
 
 
 def _random_nhwc(rng: np.random.Generator) -> Inputs:
-    inputs = random_images(rng, 4)
+    inputs = exercises.random_images(rng, 4)
     return inputs | {"x": nhwc.to_nhwc(inputs["x"])}
 
 
-im2col_nhwc = Spec(
+im2col_nhwc = variant(
+    exercises.im2col,
     reference=nhwc.rows,
-    answers=(ops.im2col, blocks.Block.unroll, nhwc.windows),
+    answers=(nhwc.windows,),
     cases=[
         case("2 x 2 pixels of two channels, window 1 x 2", x=PIXELS, kernel_size=(1, 2)),
         case("the seminar's 4 x 4 image, 2 x 2 kernel", x=nhwc.to_nhwc(SEMINAR_X), kernel_size=(2, 2)),
@@ -163,7 +119,6 @@ im2col_nhwc = Spec(
         case("the kernel covers the image", x=normal(3, 3, 4, 2), kernel_size=(3, 4)),
         random_case("sizes as they come", _random_nhwc),
     ],
-    points=3,
     hints=(
         "One row is one window, flattened. Make an empty matrix, visit the windows in the order of the rows, and write "
         "each into its row. The loops may stay: this exercise is about order, not speed.",
@@ -180,24 +135,21 @@ im2col_nhwc = Spec(
     mistakes=nhwc.ROW_MISTAKES,
 )
 
-
-# conv2d_gemm_nhwc
-
-ONE_PIXEL = np.array([3, 4], np.float32).reshape(1, 1, 1, 2)
-TWO_FILTERS = np.array([[10, 1], [100, 2]], np.float32)[None, None]
+ONE_PIXEL = array([[[3, 4]]])
+TWO_FILTERS = array([10, 1], [100, 2])[None, None]
 SEMINAR_IN_NHWC = nhwc.to_nhwc(SEMINAR_X)
 SEMINAR_W_LAST = SEMINAR_W.transpose(2, 3, 1, 0).copy()
 
 
 def _random_convolution_nhwc(rng: np.random.Generator) -> Inputs:
-    inputs = random_convolution(rng)
+    inputs = exercises.random_convolution(rng)
     weight = np.ascontiguousarray(inputs["weight"].transpose(2, 3, 1, 0))
     return inputs | {"x": nhwc.to_nhwc(inputs["x"]), "weight": weight}
 
 
-conv2d_gemm_nhwc = Spec(
+conv2d_gemm_nhwc = variant(
+    exercises.conv2d_gemm,
     reference=nhwc.conv2d,
-    answers=CONVOLUTIONS,
     cases=[
         case("one pixel of two channels, two filters", x=ONE_PIXEL, weight=TWO_FILTERS),
         case("the seminar's 4 x 4 example", x=SEMINAR_IN_NHWC, weight=SEMINAR_W_LAST),
@@ -207,14 +159,11 @@ conv2d_gemm_nhwc = Spec(
         case("two images, three channels, bias", x=normal(2, 5, 7, 3), weight=normal(3, 2, 3, 4), bias=vector(4)),
         case("padding 1", x=normal(1, 5, 5, 1), weight=normal(3, 3, 1, 1), padding=1),
         case("stride 2", x=normal(1, 7, 8, 1), weight=normal(3, 3, 1, 1), stride=2),
-        case(
-            "stride 3, padding 2", x=normal(2, 6, 5, 2), weight=normal(3, 3, 2, 3), bias=vector(3), stride=3, padding=2
-        ),
-        case("a 1 x 1 kernel, float64", x=normal(2, 4, 3, 5, dtype=float), weight=normal(1, 1, 5, 2, dtype=float)),
+        weighed("stride 3, padding 2", (2, 6, 5, 2), (3, 3, 2, 3), bias=vector(3), stride=3, padding=2),
+        weighed("a 1 x 1 kernel, float64", (2, 4, 3, 5), (1, 1, 5, 2), float),
         case("the kernel covers the image", x=normal(3, 4, 5, 2), weight=normal(4, 5, 2, 2), bias=vector(2)),
         random_case("sizes as they come", _random_convolution_nhwc),
     ],
-    points=2,
     hints=(
         "ops.im2col turned every window into a column, and turned round, .T, into a row. Turn every filter into a "
         "column. Row times column is one output, so windows times filters is all of them.",
@@ -227,18 +176,16 @@ conv2d_gemm_nhwc = Spec(
         "if bias is not None: y = y + bias\n"
         "return y.reshape(N, OH, OW, O)",
     ),
-    mistakes=nhwc.convolution_mistakes(CONVOLUTION_MISTAKES),
-    speed=Speed(
+    mistakes=nhwc.LAYOUT_MISTAKES,
+    speed=replace(
+        exercises.GEMM_SPEED,
         baseline=nhwc.conv2d_positions,
         inputs={"x": normal(8, 56, 56, 1), "weight": normal(3, 3, 1, 8), "padding": 1},
-        at_least=2.5,
-        points=1,
-        against="a loop over output positions, on 8 images of 56 x 56 with 8 filters",
     ),
     rung=Rung(
         "one matrix product, NHWC",
-        WORK,
-        {"x": normal(BATCH, 28, 28, 1), "weight": normal(3, 3, 1, 10), "bias": vector(10), "padding": 1},
-        BATCH,
+        exercises.WORK,
+        {"x": normal(exercises.BATCH, 28, 28, 1), "weight": normal(3, 3, 1, 10), "bias": vector(10), "padding": 1},
+        exercises.BATCH,
     ),
 )
