@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
-from unrolled.checks.exercises.l03_pooling.pooling import OVERLAPPING_MISTAKES, POOLING_MISTAKES
-from unrolled.checks.exercises.l03_pooling.unpooling import (
-    BY_INDEX_MISTAKES,
-    OVERLAP_MISTAKES,
-    ROW_MISTAKES,
-    UNPOOLING_MISTAKES,
-)
-from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, images, normal, random_case
+from unrolled.checks.exercises.l03_pooling import pooling, unpooling
+from unrolled.checks.spec import Case, Draw, Inputs, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import maxima
 
@@ -28,11 +24,12 @@ POOLINGS = (ops.max_pool2d, ops.max_pool2d_loops, ops.max_pool2d_indices, ops.ma
 UNPOOLINGS = (ops.max_unpool2d, ops.max_unpool2d_mask, ops.max_unpool2d_loops, ops.max_pool2d_backward)
 
 # After a ReLU: zeros that tie in three windows of four, once with a winner that is not among them.
-TIED = np.array([[0, 0, 2, 0], [0, 0, 1, 2], [0, 4, 0, 0], [1, 4, 0, 0]], np.float32)[None, None]
-FOUR_VALUES = np.array([[1, 2], [3, 4]], np.float32)[None, None]
+TIED = array([0, 0, 2, 0], [0, 0, 1, 2], [0, 4, 0, 0], [1, 4, 0, 0])[None, None]
+FOUR_VALUES = array([1, 2], [3, 4])[None, None]
 # One pixel is the largest of all four windows of 3 x 3, and the values that meet there add up to 11.
-PEAK = np.array([[0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0]], np.float32)[None, None]
-FOUR_OTHERS = np.array([[1, 2], [3, 5]], np.float32)[None, None]
+PEAK = array([0, 1, 0, 2], [1, 0, 7, 0], [0, 3, 0, 1], [2, 0, 1, 0])[None, None]
+FOUR_OTHERS = array([1, 2], [3, 5])[None, None]
+SEMINAR_INDICES = ops.max_pool2d_indices(SEMINAR_X, 2)
 
 
 def small_integers(*shape: int) -> Draw:
@@ -65,18 +62,11 @@ def _any_overlapping_pooling(rng: np.random.Generator) -> Inputs:
     return {"x": x, "kernel_size": kernel_size, "stride": int(rng.integers(1, kernel_size))}
 
 
-def _with_values(draw: DrawInputs) -> DrawInputs:
-    """Return a draw of the inputs of a pooling, and of values for its outputs."""
-
-    def drawn(rng: np.random.Generator) -> Inputs:
-        inputs = draw(rng)
-        largest = ops.max_pool2d(**inputs)
-        return {"values": rng.standard_normal(largest.shape).astype(largest.dtype), **inputs}
-
-    return drawn
-
-
-# max_pool2d
+def _with_values(draw: DrawInputs, rng: np.random.Generator) -> Inputs:
+    """Draw the inputs of a pooling, and values for its outputs."""
+    inputs = draw(rng)
+    largest = ops.max_pool2d(**inputs)
+    return {"values": rng.standard_normal(largest.shape).astype(largest.dtype), **inputs}
 
 
 max_pool2d = Spec(
@@ -105,44 +95,35 @@ max_pool2d = Spec(
         "    top, left = row * kernel_size, column * kernel_size\n"
         "    y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))",
     ),
-    mistakes=POOLING_MISTAKES,
+    mistakes=pooling.POOLING_MISTAKES,
 )
 
 
-# max_unpool2d
+def _by_index(draw: DrawInputs, rng: np.random.Generator) -> Inputs:
+    """Draw values, indices and size: what is known after a pooling without overlap."""
+    inputs = _with_values(draw, rng)
+    values, x = inputs.pop("values"), inputs["x"]
+    return {"values": values, "indices": ops.max_pool2d_indices(**inputs), "size": x.shape[2:]}
 
 
-def _by_index(draw: DrawInputs) -> DrawInputs:
-    """Return a draw of values, indices and size: what is known after a pooling without overlap."""
-
-    def drawn(rng: np.random.Generator) -> Inputs:
-        inputs = _with_values(draw)(rng)
-        values, x = inputs.pop("values"), inputs["x"]
-        return {"values": values, "indices": ops.max_pool2d_indices(**inputs), "size": x.shape[2:]}
-
-    return drawn
-
-
-def _pooling_of(*shape: int, kernel_size: int) -> DrawInputs:
-    return lambda rng: {"x": normal(*shape).make(rng), "kernel_size": kernel_size}
+def _after_pooling(name: str, *shape: int, kernel_size: int) -> Case:
+    """Return a case of what is known after a pooling of images of this shape."""
+    return random_case(
+        name, partial(_by_index, lambda rng: {"x": normal(*shape).make(rng), "kernel_size": kernel_size})
+    )
 
 
 max_unpool2d = Spec(
     reference=ops.max_unpool2d,
     answers=UNPOOLINGS,
     cases=[
-        case(
-            "the seminar's 4 x 4 image, window 2",
-            values=FOUR_VALUES,
-            indices=ops.max_pool2d_indices(SEMINAR_X, 2),
-            size=(4, 4),
-        ),
-        random_case("4 rows of 6", _by_index(_pooling_of(1, 1, 4, 6, kernel_size=2))),
-        random_case("four images", _by_index(_pooling_of(4, 1, 6, 3, kernel_size=3))),
-        random_case("three channels", _by_index(_pooling_of(1, 3, 4, 6, kernel_size=2))),
-        random_case("two images, three channels, window 3", _by_index(_pooling_of(2, 3, 6, 9, kernel_size=3))),
-        random_case("5 rows of 7: an edge is left over", _by_index(_pooling_of(2, 2, 5, 7, kernel_size=2))),
-        random_case("sizes as they come", _by_index(any_pooling)),
+        case("the seminar's 4 x 4 image, window 2", values=FOUR_VALUES, indices=SEMINAR_INDICES, size=(4, 4)),
+        _after_pooling("4 rows of 6", 1, 1, 4, 6, kernel_size=2),
+        _after_pooling("four images", 4, 1, 6, 3, kernel_size=3),
+        _after_pooling("three channels", 1, 3, 4, 6, kernel_size=2),
+        _after_pooling("two images, three channels, window 3", 2, 3, 6, 9, kernel_size=3),
+        _after_pooling("5 rows of 7: an edge is left over", 2, 2, 5, 7, kernel_size=2),
+        random_case("sizes as they come", partial(_by_index, any_pooling)),
     ],
     points=2,
     hints=(
@@ -156,11 +137,8 @@ max_unpool2d = Spec(
         "result[rows, indices.reshape(N * C, -1)] = values.reshape(N * C, -1)\n"
         "return result.reshape(N, C, H, W)",
     ),
-    mistakes=BY_INDEX_MISTAKES,
+    mistakes=unpooling.BY_INDEX_MISTAKES,
 )
-
-
-# max_unpool2d_mask
 
 UNPOOLING_SPEED = Speed(
     baseline=ops.max_unpool2d_loops,
@@ -170,10 +148,7 @@ UNPOOLING_SPEED = Speed(
     against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
 )
 UNPOOLING_RUNG = Rung(
-    label="by masks",
-    what=WORK,
-    inputs={"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2},
-    images=BATCH,
+    "by masks", WORK, {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2}, BATCH
 )
 
 max_unpool2d_mask = Spec(
@@ -188,7 +163,7 @@ max_unpool2d_mask = Spec(
         case("two images, three channels, window 3", values=normal(2, 3, 2, 3), x=images(2, 3, 6, 9), kernel_size=3),
         case("5 rows of 7: an edge is left over", values=normal(2, 2, 2, 3), x=images(2, 2, 5, 7), kernel_size=2),
         case("float64", values=normal(1, 2, 2, 2, dtype=float), x=normal(1, 2, 4, 4, dtype=float), kernel_size=2),
-        random_case("sizes as they come", _with_values(any_pooling)),
+        random_case("sizes as they come", partial(_with_values, any_pooling)),
     ],
     points=2,
     hints=(
@@ -205,13 +180,10 @@ max_unpool2d_mask = Spec(
         "    result[at] = here * values\n"
         "    waiting = waiting & ~here",
     ),
-    mistakes=UNPOOLING_MISTAKES + ROW_MISTAKES,
+    mistakes=unpooling.UNPOOLING_MISTAKES + unpooling.ROW_MISTAKES,
     speed=UNPOOLING_SPEED,
     rung=UNPOOLING_RUNG,
 )
-
-
-# Overlapping windows
 
 max_pool2d_overlapping = Spec(
     reference=ops.max_pool2d,
@@ -238,7 +210,7 @@ max_pool2d_overlapping = Spec(
         "    columns = slice(j, j + OW * stride, stride)\n"
         "    y = np.maximum(y, x[:, :, rows, columns])",
     ),
-    mistakes=OVERLAPPING_MISTAKES,
+    mistakes=pooling.OVERLAPPING_MISTAKES,
     speed=Speed(
         baseline=ops.max_pool2d_loops,
         inputs={"x": images(1, 2, 80, 80), "kernel_size": 4, "stride": 2},
@@ -256,30 +228,23 @@ OVERLAPPING_SPEED = Speed(
     against="plain loops over all windows, on 2 images of 28 x 28 with 10 channels, window 4, stride 2",
 )
 
+
+def _overlapping(name: str, values: Draw | Array, x: Draw | Array, kernel_size: int, stride: int) -> Case:
+    return case(name, values=values, x=x, kernel_size=kernel_size, stride=stride)
+
+
 max_unpool2d_overlapping = Spec(
     reference=ops.max_unpool2d_mask,
     answers=UNPOOLINGS,
     cases=[
-        case("one pixel wins in all four windows", values=FOUR_OTHERS, x=PEAK, kernel_size=3, stride=1),
-        case("many ties", values=normal(2, 1, 4, 7), x=small_integers(2, 1, 6, 9), kernel_size=3, stride=1),
-        case("the seminar's 4 x 4 image, window 3, stride 1", values=FOUR_VALUES, x=SEMINAR_X, kernel_size=3, stride=1),
-        case(
-            "all pixels equal",
-            values=_positive(1, 1, 3, 3),
-            x=np.ones((1, 1, 4, 4), np.float32),
-            kernel_size=2,
-            stride=1,
-        ),
-        case(
-            "6 rows of 10, window 4, stride 2",
-            values=normal(1, 1, 2, 4),
-            x=images(1, 1, 6, 10),
-            kernel_size=4,
-            stride=2,
-        ),
-        case("two images, three channels", values=normal(2, 3, 3, 4), x=images(2, 3, 7, 9), kernel_size=3, stride=2),
-        case("an edge is left over", values=normal(2, 2, 2, 4), x=images(2, 2, 6, 10), kernel_size=3, stride=2),
-        random_case("sizes as they come", _with_values(_any_overlapping_pooling)),
+        _overlapping("one pixel wins in all four windows", FOUR_OTHERS, PEAK, 3, stride=1),
+        _overlapping("many ties", normal(2, 1, 4, 7), small_integers(2, 1, 6, 9), 3, stride=1),
+        _overlapping("the seminar's 4 x 4 image, window 3, stride 1", FOUR_VALUES, SEMINAR_X, 3, stride=1),
+        _overlapping("all pixels equal", _positive(1, 1, 3, 3), np.ones((1, 1, 4, 4), np.float32), 2, stride=1),
+        _overlapping("6 rows of 10, window 4, stride 2", normal(1, 1, 2, 4), images(1, 1, 6, 10), 4, stride=2),
+        _overlapping("two images, three channels", normal(2, 3, 3, 4), images(2, 3, 7, 9), 3, stride=2),
+        _overlapping("an edge is left over", normal(2, 2, 2, 4), images(2, 2, 6, 10), 3, stride=2),
+        random_case("sizes as they come", partial(_with_values, _any_overlapping_pooling)),
     ],
     points=2,
     hints=(
@@ -295,6 +260,6 @@ max_unpool2d_overlapping = Spec(
         "    result[:, :, rows, columns] += here * values\n"
         "    waiting = waiting & ~here",
     ),
-    mistakes=OVERLAP_MISTAKES + UNPOOLING_MISTAKES,
+    mistakes=unpooling.OVERLAP_MISTAKES + unpooling.UNPOOLING_MISTAKES,
     speed=OVERLAPPING_SPEED,
 )

@@ -30,17 +30,13 @@ def average_pool(x: Array, kernel_size: int) -> Array:
     return pool(x, kernel_size, np.mean)
 
 
-# Usual mistakes
-
-
 def _filled_up(x: Array, kernel_size: int, mode: Literal["constant", "edge"] = "constant") -> Array:
     """Return x, as large as whole windows need it, filled up with zeros or with the pixels at its edge."""
     down, right = (-size % kernel_size for size in x.shape[2:])
     return np.pad(x, ((0, 0), (0, 0), (0, down), (0, right)), mode)
 
 
-def _with_more_edge(x: Array, kernel_size: int) -> Array:
-    return _filled_up(x, kernel_size, "edge")
+_with_more_edge = partial(_filled_up, mode="edge")
 
 
 def _corner_of(y: Array, size: tuple[int, ...]) -> Array:
@@ -68,8 +64,7 @@ BY_ONE_PIXEL = "your window moves one pixel at a time: here it moves by its own 
 FROM_0 = "your maximum starts at 0, so negative pixels never win: start with the first "
 OTHER_THAN_MAXIMA = (
     Mistake(
-        "these are the smallest pixels: max-pooling keeps the largest",
-        lambda x, kernel_size, stride=None: -ops.max_pool2d(-x, kernel_size, stride),
+        "these are the smallest pixels: max-pooling keeps the largest", given={"x": lambda x: -x}, result=lambda y: -y
     ),
     Mistake("these are the means of the windows: max-pooling keeps the largest pixel", ops.avg_pool2d),
 )
@@ -92,10 +87,7 @@ POOLING_MISTAKES = (
 
 OVERLAPPING_MISTAKES = (
     result(FROM_0 + "place", lambda y: np.maximum(y, 0)),
-    given(
-        "your windows do not overlap: they move by stride, not by their own size",
-        stride=lambda kernel_size: kernel_size,
-    ),
+    given("your windows do not overlap: they move by stride, not by their own size", stride=None),
     result(
         "your windows are as small as the stride: they see kernel_size pixels each way",
         lambda y, x, stride: _corner_of(ops.max_pool2d(x, stride), y.shape[2:]),

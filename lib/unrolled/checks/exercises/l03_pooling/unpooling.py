@@ -73,11 +73,8 @@ def _covered(y: Array, values: Array, kernel_size: int, stride: int | None) -> A
 
 def _by_columns(says: str) -> Mistake:
     """Return the mistake of looking through a window column by column."""
-    return Mistake(
-        says,
-        given={"values": lambda values: values.swapaxes(2, 3), "x": lambda x: x.swapaxes(2, 3)},
-        result=lambda y: y.swapaxes(2, 3),
-    )
+    turned = {"values": lambda values: values.swapaxes(2, 3), "x": lambda x: x.swapaxes(2, 3)}
+    return Mistake(says, given=turned, result=lambda y: y.swapaxes(2, 3))
 
 
 BESIDE_TIES = (
@@ -100,16 +97,14 @@ BESIDE_TIES = (
 FIRST = "of equal maxima the first, row by row, gets the value; "
 TO_EACH = "yours gives all of it to each of them, so the sum grows"
 IN_PARTS = "yours shares it between them"
-FORGETTING = (
-    "waiting = ~here forgets the places before: a window is done once and for all, so waiting = waiting & ~here"
-)
+FORGETS = "waiting = ~here forgets the places before: a window is done once and for all, so waiting = waiting & ~here"
 
 UNPOOLING_MISTAKES = (
     Mistake(FIRST + TO_EACH, to_each),
     Mistake(FIRST + IN_PARTS, shared),
     Mistake(FIRST + "yours gives it to the last", last),
     _by_columns(FIRST + "yours goes down the columns first"),
-    Mistake(FORGETTING, place_by_place(added, forget=True)),
+    Mistake(FORGETS, place_by_place(added, forget=True)),
     *BESIDE_TIES,
 )
 
@@ -203,16 +198,16 @@ def _as_they_come(values: Array, x: Array, kernel_size: int, stride: int | None 
     return parts
 
 
-def _divided(values: Array, x: Array, kernel_size: int, stride: int | None) -> Array:
-    return values / ties(x, kernel_size, stride)
-
-
 ALL = "equal maxima share the value in equal parts; "
 SHARED_MISTAKES = (
     Mistake(ALL + TO_EACH, to_each),
     Mistake(ALL + "yours gives all of it to the first", ops.max_unpool2d_mask),
     Mistake(ALL + "yours gives all of it to the last", last),
-    given(ALL + "yours gives the first its part and the others nothing", ops.max_unpool2d_mask, values=_divided),
+    given(
+        ALL + "yours gives the first its part and the others nothing",
+        ops.max_unpool2d_mask,
+        values=lambda values, x, kernel_size, stride: values / ties(x, kernel_size, stride),
+    ),
     Mistake(ALL + "yours divides by those counted so far: count all of them before you give", _as_they_come),
     given(
         "divide by how many maxima the window has, not by how many pixels",
@@ -241,6 +236,6 @@ LAST_MISTAKES = (
     Mistake(LAST + TO_EACH, to_each),
     Mistake(LAST + IN_PARTS, shared),
     _by_columns(LAST + "yours goes up the columns first"),
-    Mistake(FORGETTING, place_by_place(added, backwards=True, forget=True)),
+    Mistake(FORGETS, place_by_place(added, backwards=True, forget=True)),
     *BESIDE_TIES,
 )

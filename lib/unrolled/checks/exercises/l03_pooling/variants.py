@@ -9,33 +9,18 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution import nhwc
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
-from unrolled.checks.exercises.l03_pooling import ties
-from unrolled.checks.exercises.l03_pooling.exercises import (
-    FOUR_VALUES,
-    OVERLAPPING_SPEED,
-    TIED,
-    UNPOOLING_RUNG,
-    UNPOOLING_SPEED,
-    any_pooling,
-    max_pool2d,
-    max_unpool2d,
-    max_unpool2d_mask,
-    max_unpool2d_overlapping,
-)
-from unrolled.checks.exercises.l03_pooling.pooling import AVERAGE_MISTAKES, average_pool, pool
-from unrolled.checks.exercises.l03_pooling.unpooling import BY_INDEX_MISTAKES, LAST_MISTAKES, SHARED_MISTAKES
+from unrolled.checks.exercises.l03_pooling import exercises, pooling, ties, unpooling
 from unrolled.checks.spec import Case, Inputs, case, images, normal, random_case, variant
 
-# max_pool2d_average
-
-ODD = np.array([[1, 3, 5], [5, 7, 9], [2, 4, 6]], np.float32)[None, None]
+ODD = array([1, 3, 5], [5, 7, 9], [2, 4, 6])[None, None]
 
 max_pool2d_average = variant(
-    max_pool2d,
-    reference=average_pool,
-    answers=(ops.avg_pool2d, pool),
+    exercises.max_pool2d,
+    reference=pooling.average_pool,
+    answers=(ops.avg_pool2d, pooling.pool),
     cases=[
         case("a 3 x 3 image, window 2: an edge is left over", x=ODD, kernel_size=2),
         case("the seminar's 4 x 4 image, window 2", x=SEMINAR_X, kernel_size=2),
@@ -46,7 +31,7 @@ max_pool2d_average = variant(
         case("7 rows of 9, window 4: edges of three rows and of one column", x=images(1, 2, 7, 9), kernel_size=4),
         case("window 1, float64", x=normal(2, 3, 2, 4, dtype=float), kernel_size=1),
         case("the window is larger than the image", x=images(3, 2, 3, 4), kernel_size=5),
-        random_case("sizes as they come", any_pooling),
+        random_case("sizes as they come", exercises.any_pooling),
     ],
     hints=(
         "Go through the outputs, row by row. Cut the window of each out of x, and take its mean. A slice that reaches "
@@ -60,11 +45,8 @@ max_pool2d_average = variant(
         "    top, left = row * kernel_size, column * kernel_size\n"
         "    y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].mean(axis=(2, 3))",
     ),
-    mistakes=AVERAGE_MISTAKES,
+    mistakes=pooling.AVERAGE_MISTAKES,
 )
-
-
-# max_unpool2d_nhwc
 
 
 def _to_nhwc(inputs: Mapping[str, Any]) -> Inputs:
@@ -79,17 +61,14 @@ def _in_nhwc(given: Case) -> Case:
     return random_case(given.name, lambda rng: _to_nhwc(draw(rng)))
 
 
+ONE_WINDOW = {"values": array([[[10, 20]]]), "indices": np.array([[[[3, 0]]]])}
+
 max_unpool2d_nhwc = variant(
-    max_unpool2d,
+    exercises.max_unpool2d,
     reference=nhwc.max_unpool2d,
     cases=[
-        case(
-            "2 x 2 pixels of two channels, one window",
-            values=np.array([10, 20], np.float32).reshape(1, 1, 1, 2),
-            indices=np.array([3, 0]).reshape(1, 1, 1, 2),
-            size=(2, 2),
-        ),
-        *(_in_nhwc(each) for each in max_unpool2d.cases),
+        case("2 x 2 pixels of two channels, one window", **ONE_WINDOW, size=(2, 2)),
+        *map(_in_nhwc, exercises.max_unpool2d.cases),
     ],
     hints=(
         "Make the two axes of places one: images of H * W pixels, in which `indices` says where each value goes. Then "
@@ -102,22 +81,16 @@ max_unpool2d_nhwc = variant(
         "result[image, indices.reshape(N, -1, C), channel] = values.reshape(N, -1, C)\n"
         "return result.reshape(N, H, W, C)",
     ),
-    mistakes=nhwc.unpooling_mistakes(BY_INDEX_MISTAKES),
+    mistakes=nhwc.unpooling_mistakes(unpooling.BY_INDEX_MISTAKES),
 )
 
-
-# max_unpool2d_mask_shared
-
-untied, _, *others = max_unpool2d_mask.cases
+untied, tied, *others = exercises.max_unpool2d_mask.cases
+parted = case(tied.name, **{**tied.arguments, "values": 12 * exercises.FOUR_VALUES})  # the parts are whole numbers
 
 max_unpool2d_mask_shared = variant(
-    max_unpool2d_mask,
+    exercises.max_unpool2d_mask,
     reference=ties.shared,
-    cases=[
-        untied,
-        case("ties, as after a ReLU", values=12 * FOUR_VALUES, x=TIED, kernel_size=2),  # parts are whole numbers
-        *others,
-    ],
+    cases=[untied, parted, *others],
     hints=(
         "A place inside the window, such as the upper left, is a slice of x with steps: it holds that pixel of all "
         "windows at once. Go through the places twice: first count the winners of each window, then give each winner "
@@ -133,16 +106,13 @@ max_unpool2d_mask_shared = variant(
         "in the same loops again:\n"
         "    result[at] = (x[at] == largest) * part",
     ),
-    mistakes=SHARED_MISTAKES,
-    speed=replace(UNPOOLING_SPEED, baseline=ties.shared_loops, at_least=8),
-    rung=replace(UNPOOLING_RUNG, label="by masks, ties shared"),
+    mistakes=unpooling.SHARED_MISTAKES,
+    speed=replace(exercises.UNPOOLING_SPEED, baseline=ties.shared_loops, at_least=8),
+    rung=replace(exercises.UNPOOLING_RUNG, label="by masks, ties shared"),
 )
 
-
-# max_unpool2d_overlapping_last
-
 max_unpool2d_overlapping_last = variant(
-    max_unpool2d_overlapping,
+    exercises.max_unpool2d_overlapping,
     reference=ties.last,
     hints=(
         "It is the mask again, with three changes: slices that step by the stride, a plus where values are put down, "
@@ -158,6 +128,6 @@ max_unpool2d_overlapping_last = variant(
         "    result[:, :, rows, columns] += here * values\n"
         "    waiting = waiting & ~here",
     ),
-    mistakes=LAST_MISTAKES,
-    speed=replace(OVERLAPPING_SPEED, baseline=ties.last_loops, at_least=6),
+    mistakes=unpooling.LAST_MISTAKES,
+    speed=replace(exercises.OVERLAPPING_SPEED, baseline=ties.last_loops, at_least=6),
 )
