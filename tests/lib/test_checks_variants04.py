@@ -1,5 +1,7 @@
 """The references of lesson 04's variants against PyTorch, and the judge of slopes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,6 @@ from unrolled.checks.exercises.l04_backprop.dense_gradients import (
 )
 from unrolled.checks.exercises.l04_backprop.gradients import (
     SQUARES,
-    counted,
     directed,
     is_a_judge_along,
     mean_forgotten,
@@ -105,7 +106,7 @@ def test_a_slope_tells_a_planted_error(draw, seed):
 
 
 def test_two_questions_are_enough():
-    inputs = {"function": counted(SQUARES), "x": np.array([1.0, -2.0]), "direction": np.array([1.0, 1.0])}
+    inputs = {"function": replace(SQUARES, calls=[]), "x": np.array([1.0, -2.0]), "direction": np.array([1.0, 1.0])}
     slope = slope_along(**inputs)
     assert slope == pytest.approx(-2)
     assert is_a_judge_along(slope, slope, inputs) is None

@@ -17,19 +17,14 @@ from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
-# affine_backward
 
-
-def any_affine(rng: np.random.Generator) -> Inputs:
-    """Draw grad (N, M), x (N, D) and weight (M, D)."""
+def any_affine(rng: np.random.Generator, in_out: bool = False) -> Inputs:
+    """Draw grad (N, M), x (N, D) and weight (M, D), or with `in_out` weight (D, M)."""
     n, d, m = (int(size) for size in rng.integers(1, 7, 3))
-    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(m, d))
+    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(d, m) if in_out else (m, d))
 
 
-def any_affine_in_out(rng: np.random.Generator) -> Inputs:
-    """Draw grad (N, M), x (N, D) and weight (D, M)."""
-    n, d, m = (int(size) for size in rng.integers(1, 7, 3))
-    return random_arrays(rng, grad=(n, m), x=(n, d), weight=(d, m))
+any_affine_in_out = functools.partial(any_affine, in_out=True)
 
 
 def in_out_backward(grad: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
@@ -71,9 +66,6 @@ IN_OUT_MISTAKES = (
     in_weight(BY_WEIGHT, lambda _, grad, weight: weight.T @ grad),
     *EITHER_WAY,
 )
-
-
-# softmax_cross_entropy
 
 
 def any_labelled(rng: np.random.Generator) -> Inputs:
@@ -147,10 +139,6 @@ def _by_probabilities(subtract: Callable[[Array], Any], total: Callable[..., Arr
     return wrong
 
 
-def _nothing(scores: Array) -> float:
-    return 0
-
-
 def _plain_logarithm_of_sum(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
     exponentials = np.exp(scores)
     sums = exponentials.sum(axis=1)
@@ -176,8 +164,8 @@ OVERFLOWS = "exp overflows: subtract the largest score of each row first; softma
 # Of plain labels and of smoothed ones.
 SMOOTHED_OR_NOT = (
     result(LOG_OF_0, _by_probabilities(_row_max)),
-    result(OVERFLOWS, _by_probabilities(_nothing)),
-    result(OVERFLOWS, _by_probabilities(_nothing, _added_up)),
+    result(OVERFLOWS, _by_probabilities(lambda scores: 0)),
+    result(OVERFLOWS, _by_probabilities(lambda scores: 0, _added_up)),
     result(OVERFLOWS, _plain_logarithm_of_sum),
     result("subtract the maximum of each row (axis=1), not of the whole array", _by_probabilities(np.max)),
     in_loss("the loss is a mean over the samples: yours is the sum", lambda loss, scores: loss * len(scores)),

@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.dilation import Sizes
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_W, SEMINAR_X
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
-from unrolled.checks.spec import Case, Rung, Spec, Speed, case, filters, images, normal, random_case
+from unrolled.checks.spec import Case, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
 from unrolled.ops import blocks
 
 WORK = "convolution backward only, x 60,000 images"
 BATCH = 8
+ONE_OUTPUT, ALL_OUTPUTS = array([1, 0], [0, 0])[None, None], array([1, 2], [3, 4])[None, None]
 
 
-def array(*rows: Any) -> Array:
-    """Return these rows as an array of float32."""
-    return np.array(rows, np.float32)
-
-
-# numeric_gradient
+def gradients_case(name: str, grad: Sizes, x: Sizes, weight: Sizes, dtype: Any = np.float32, **options: int) -> Case:
+    """Return a case with arrays of these shapes, drawn from the normal distribution."""
+    shapes = {"grad": grad, "x": x, "weight": weight}
+    return case(name, **{each: normal(*shape, dtype=dtype) for each, shape in shapes.items()}, **options)
 
 
 numeric_gradient = Spec(
@@ -56,7 +56,6 @@ numeric_gradient = Spec(
     compare=gradients.is_a_judge,
 )
 
-
 affine_backward = Spec(
     reference=ops.affine_backward,
     cases=[
@@ -69,8 +68,8 @@ affine_backward = Spec(
         case(
             "one sample of three numbers", grad=array([1, 10]), x=array([2, 3, 5]), weight=array([1, 0, 2], [0, 1, 1])
         ),
-        case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
-        case("float64", grad=normal(3, 2, dtype=float), x=normal(3, 5, dtype=float), weight=normal(2, 5, dtype=float)),
+        gradients_case("all sizes 4, where no shape can warn you", (4, 4), (4, 4), (4, 4)),
+        gradients_case("float64", (3, 2), (3, 5), (2, 5), float),
         random_case("sizes as they come", dense_gradients.any_affine),
     ],
     points=2,
@@ -86,7 +85,6 @@ affine_backward = Spec(
     mistakes=dense_gradients.AFFINE_MISTAKES,
     compare=gradients.by_layer,
 )
-
 
 softmax_cross_entropy = Spec(
     reference=ops.softmax_cross_entropy,
@@ -180,36 +178,18 @@ col2im = Spec(
     speed=COL2IM_SPEED,
 )
 
-
 conv2d_backward = Spec(
     reference=ops.conv2d_backward,
     answers=(blocks.backward,),
     cases=[
-        case(
-            "the seminar's 4 x 4 example, one output",
-            grad=array([1, 0], [0, 0])[None, None],
-            x=SEMINAR_X,
-            weight=SEMINAR_W,
-        ),
-        case("all four outputs", grad=array([1, 2], [3, 4])[None, None], x=SEMINAR_X, weight=SEMINAR_W),
-        case("two filters", grad=images(1, 2, 3, 3), x=images(1, 1, 4, 5), weight=filters(2, 1, 2, 3)),
-        case("two images, three channels", grad=images(2, 4, 3, 6), x=images(2, 3, 5, 7), weight=filters(4, 3, 3, 2)),
-        case("padding 1", grad=images(2, 2, 5, 4), x=images(2, 1, 5, 4), weight=filters(2, 1, 3, 3), padding=1),
-        case("stride 2", grad=images(1, 1, 3, 3), x=images(1, 1, 7, 8), weight=filters(1, 1, 3, 3), stride=2),
-        case(
-            "stride 3, padding 2",
-            grad=images(2, 3, 3, 3),
-            x=images(2, 2, 6, 5),
-            weight=filters(3, 2, 3, 3),
-            stride=3,
-            padding=2,
-        ),
-        case(
-            "a 1 x 1 kernel, float64",
-            grad=normal(2, 4, 4, 3, dtype=float),
-            x=normal(2, 5, 4, 3, dtype=float),
-            weight=normal(4, 5, 1, 1, dtype=float),
-        ),
+        case("the seminar's 4 x 4 example, one output", grad=ONE_OUTPUT, x=SEMINAR_X, weight=SEMINAR_W),
+        case("all four outputs", grad=ALL_OUTPUTS, x=SEMINAR_X, weight=SEMINAR_W),
+        gradients_case("two filters", (1, 2, 3, 3), (1, 1, 4, 5), (2, 1, 2, 3)),
+        gradients_case("two images, three channels", (2, 4, 3, 6), (2, 3, 5, 7), (4, 3, 3, 2)),
+        gradients_case("padding 1", (2, 2, 5, 4), (2, 1, 5, 4), (2, 1, 3, 3), padding=1),
+        gradients_case("stride 2", (1, 1, 3, 3), (1, 1, 7, 8), (1, 1, 3, 3), stride=2),
+        gradients_case("stride 3, padding 2", (2, 3, 3, 3), (2, 2, 6, 5), (3, 2, 3, 3), stride=3, padding=2),
+        gradients_case("a 1 x 1 kernel, float64", (2, 4, 4, 3), (2, 5, 4, 3), (4, 5, 1, 1), float),
         random_case("sizes as they come", window_gradients.any_convolution),
     ],
     points=3,
@@ -232,25 +212,19 @@ conv2d_backward = Spec(
     rung=Rung(
         "backward by matrix products",
         WORK,
-        {
-            "grad": images(BATCH, 10, 28, 28),
-            "x": images(BATCH, 1, 28, 28),
-            "weight": filters(10, 1, 3, 3),
-            "padding": 1,
-        },
+        {"grad": normal(BATCH, 10, 28, 28), "x": normal(BATCH, 1, 28, 28), "weight": normal(10, 1, 3, 3), "padding": 1},
         BATCH,
     ),
 )
-
 
 max_pool2d_backward = Spec(
     reference=ops.max_pool2d_backward,
     answers=(ops.max_unpool2d_mask, ops.max_unpool2d_loops),
     cases=[
-        case("the seminar's 4 x 4 image", grad=array([1, 2], [3, 4])[None, None], x=SEMINAR_X, kernel_size=2),
+        case("the seminar's 4 x 4 image", grad=ALL_OUTPUTS, x=SEMINAR_X, kernel_size=2),
         case(
             "after a ReLU: a window of zeros, and ties",
-            grad=array([1, 2], [3, 4])[None, None],
+            grad=ALL_OUTPUTS,
             x=array([0, 0, 5, 0], [0, 0, 0, 5], [0, 7, 1, 1], [7, 0, 1, 1])[None, None],
             kernel_size=2,
         ),

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution import dilation
 from unrolled.checks.exercises.l04_backprop import dense_gradients, exercises, gradients, window_gradients
-from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK, array, columns_case, numbered_columns
-from unrolled.checks.exercises.l04_backprop.gradients import counted, directed
+from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK, columns_case, gradients_case, numbered_columns
+from unrolled.checks.exercises.l04_backprop.gradients import GROWING, KINKED, SQUARES, directed
 from unrolled.checks.spec import Rung, case, normal, random_case, variant
 
 numeric_gradient_directional = variant(
@@ -18,30 +19,25 @@ numeric_gradient_directional = variant(
     cases=[
         case(
             "a² + b² + c² at (1, -2, 3), along (1, 0, 2)",
-            function=counted(gradients.SQUARES),
+            function=SQUARES,
             x=np.array([1.0, -2.0, 3.0]),
             direction=np.array([1.0, 0.0, 2.0]),
         ),
         case(
             "a direction twice as long: twice the slope",
-            function=counted(gradients.SQUARES),
+            function=SQUARES,
             x=np.array([1.0, -2.0, 3.0]),
             direction=np.array([2.0, 0.0, 4.0]),
         ),
-        case(
-            "a matrix",
-            function=counted(gradients.GROWING),
-            x=normal(2, 3, dtype=float),
-            direction=normal(2, 3, dtype=float),
-        ),
+        case("a matrix", function=GROWING, x=normal(2, 3, dtype=float), direction=normal(2, 3, dtype=float)),
         case(
             "the step that is given: 0.01",
-            function=counted(gradients.KINKED),
+            function=KINKED,
             x=np.array([0.003, -0.002]),
             direction=np.array([1.0, 0.5]),
             step=0.01,
         ),
-        case("x and direction in float32", function=counted(gradients.GROWING), x=normal(3, 2), direction=normal(3, 2)),
+        case("x and direction in float32", function=GROWING, x=normal(3, 2), direction=normal(3, 2)),
         *(random_case(f"catches: {error}", directed(draw)) for error, draw in gradients.ERRORS.items()),
         random_case("shapes as they come", directed(gradients.any_function)),
     ],
@@ -58,7 +54,6 @@ numeric_gradient_directional = variant(
     compare=gradients.is_a_judge_along,
 )
 
-
 affine_backward_in_out = variant(
     exercises.affine_backward,
     reference=dense_gradients.in_out_backward,
@@ -72,8 +67,8 @@ affine_backward_in_out = variant(
         case(
             "one sample of three numbers", grad=array([1, 10]), x=array([2, 3, 5]), weight=array([1, 0], [0, 1], [2, 1])
         ),
-        case("all sizes 4, where no shape can warn you", grad=normal(4, 4), x=normal(4, 4), weight=normal(4, 4)),
-        case("float64", grad=normal(3, 2, dtype=float), x=normal(3, 5, dtype=float), weight=normal(5, 2, dtype=float)),
+        gradients_case("all sizes 4, where no shape can warn you", (4, 4), (4, 4), (4, 4)),
+        gradients_case("float64", (3, 2), (3, 5), (5, 2), float),
         random_case("sizes as they come", dense_gradients.any_affine_in_out),
     ],
     hints=(
@@ -87,7 +82,6 @@ affine_backward_in_out = variant(
     ),
     mistakes=dense_gradients.IN_OUT_MISTAKES,
 )
-
 
 softmax_cross_entropy_smoothing = variant(
     exercises.softmax_cross_entropy,
@@ -128,7 +122,6 @@ softmax_cross_entropy_smoothing = variant(
     ),
     mistakes=dense_gradients.SMOOTHING_MISTAKES,
 )
-
 
 col2im_dilated = variant(
     exercises.col2im,
@@ -179,7 +172,6 @@ col2im_dilated = variant(
     ),
 )
 
-
 X3 = array([1, 2, 0], [0, 1, 3], [2, 0, 1])[None, :, :, None]
 W2 = array([1, 0], [2, 3])[:, :, None, None]
 
@@ -189,31 +181,13 @@ conv2d_backward_nhwc = variant(
     cases=[
         case("3 x 3 pixels, one output", grad=array([1, 0], [0, 0])[None, :, :, None], x=X3, weight=W2),
         case("all four outputs", grad=array([1, 2], [3, 4])[None, :, :, None], x=X3, weight=W2),
-        case("two filters", grad=normal(1, 3, 3, 2), x=normal(1, 4, 5, 1), weight=normal(2, 3, 1, 2)),
-        case(
-            "all sizes 3, where no shape can warn you",
-            grad=normal(3, 3, 3, 3),
-            x=normal(3, 3, 3, 3),
-            weight=normal(3, 3, 3, 3),
-            padding=1,
-        ),
-        case("two images, three channels", grad=normal(2, 3, 6, 4), x=normal(2, 5, 7, 3), weight=normal(3, 2, 3, 4)),
-        case("padding 1", grad=normal(2, 5, 4, 2), x=normal(2, 5, 4, 1), weight=normal(3, 3, 1, 2), padding=1),
-        case("stride 2", grad=normal(1, 3, 3, 1), x=normal(1, 7, 8, 1), weight=normal(3, 3, 1, 1), stride=2),
-        case(
-            "stride 3, padding 2",
-            grad=normal(2, 3, 3, 3),
-            x=normal(2, 6, 5, 2),
-            weight=normal(3, 3, 2, 3),
-            stride=3,
-            padding=2,
-        ),
-        case(
-            "a 1 x 1 kernel, float64",
-            grad=normal(2, 4, 3, 4, dtype=float),
-            x=normal(2, 4, 3, 5, dtype=float),
-            weight=normal(1, 1, 5, 4, dtype=float),
-        ),
+        gradients_case("two filters", (1, 3, 3, 2), (1, 4, 5, 1), (2, 3, 1, 2)),
+        gradients_case("all sizes 3, where no shape can warn you", (3, 3, 3, 3), (3, 3, 3, 3), (3, 3, 3, 3), padding=1),
+        gradients_case("two images, three channels", (2, 3, 6, 4), (2, 5, 7, 3), (3, 2, 3, 4)),
+        gradients_case("padding 1", (2, 5, 4, 2), (2, 5, 4, 1), (3, 3, 1, 2), padding=1),
+        gradients_case("stride 2", (1, 3, 3, 1), (1, 7, 8, 1), (3, 3, 1, 1), stride=2),
+        gradients_case("stride 3, padding 2", (2, 3, 3, 3), (2, 6, 5, 2), (3, 3, 2, 3), stride=3, padding=2),
+        gradients_case("a 1 x 1 kernel, float64", (2, 4, 3, 4), (2, 4, 3, 5), (1, 1, 5, 4), float),
         random_case("sizes as they come", window_gradients.any_convolution_nhwc),
     ],
     hints=(

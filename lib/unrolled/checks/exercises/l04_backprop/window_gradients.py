@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.dilation import Sizes, col2im_dilated, output_size, reach
+from unrolled.checks.exercises.l02_convolution.dilation import Sizes, col2im_dilated, column_axes, output_size, reach
 from unrolled.checks.exercises.l02_convolution.exercises import STRIDE
 from unrolled.checks.exercises.l02_convolution.nhwc import pad, to_nchw, to_nhwc, to_oihw
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x, random_arrays
-from unrolled.checks.mistakes import Function, Mistake, given, result
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
@@ -33,68 +34,31 @@ def _any_windows(rng: np.random.Generator, with_gaps: bool = False) -> Inputs:
 
 
 def any_columns(rng: np.random.Generator, with_gaps: bool = False) -> Inputs:
-    """Draw columns (C*KH*KW, N*OH*OW) and their windows."""
+    """Draw columns (C*KH*KW, N*OH*OW) and their windows, perhaps with a dilation."""
     windows = _any_windows(rng, with_gaps)
-    c, kh, kw, n, oh, ow = _axes(**windows)
+    c, kh, kw, n, oh, ow = column_axes(**windows)
     return random_arrays(rng, columns=(c * kh * kw, n * oh * ow)) | windows
 
 
-def any_dilated_columns(rng: np.random.Generator) -> Inputs:
-    """Draw columns (C*KH*KW, N*OH*OW) and their windows, which have a dilation."""
-    return any_columns(rng, with_gaps=True)
+any_dilated_columns = partial(any_columns, with_gaps=True)
 
 
-def _axes(x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1) -> Sizes:
-    """Return C, KH, KW, N, OH, OW: the sizes of all axes of columns."""
-    (n, c, h, w), (kh, kw) = x_shape, kernel_size
-    return (c, kh, kw, n, *output_size((h, w), kernel_size, stride, padding, dilation))
-
-
-def _read_as(*axes: int) -> Function:
-    """Return columns read in another order: `axes` is what (C, KH, KW, N, OH, OW) were taken for."""
+def _read_as(says: str, *axes: int) -> Mistake:
+    """Return the mistake of columns read in another order: `axes` is what (C, KH, KW, N, OH, OW) were taken for."""
 
     def taken(
         columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
     ) -> Array:
-        sizes = _axes(x_shape, kernel_size, stride, padding, dilation)
+        sizes = column_axes(x_shape, kernel_size, stride, padding, dilation)
         six = columns.reshape([sizes[axis] for axis in axes]).transpose(np.argsort(axes))
         return six.reshape(columns.shape)
 
-    return taken
+    return given(says, columns=taken)
 
 
 def _turned(columns: Array, x_shape: Sizes, kernel_size: Sizes) -> Array:
     windows = columns.reshape(x_shape[1], *kernel_size, -1)
     return windows[:, ::-1, ::-1].reshape(columns.shape)
-
-
-def _put_back(
-    columns: Array,
-    x_shape: Sizes,
-    kernel_size: Sizes,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    *,
-    step: int | None = None,
-    gap: int | None = None,
-    overwrite: bool = False,
-    backwards: bool = False,
-) -> Array:
-    """Put the columns back place by place of the window, `step` from window to window and `gap` from place to place.
-
-    With `overwrite`, the last one to come stays. That is the last window, where the places are visited `backwards`.
-    """
-    (h, w), six = x_shape[2:], columns.reshape(_axes(x_shape, kernel_size, stride, padding, dilation))
-    step, gap, (oh, ow) = step or stride, gap or dilation, six.shape[4:]
-    x = np.zeros((*x_shape[:2], h + 2 * padding, w + 2 * padding), columns.dtype)
-    places = list(np.ndindex(*kernel_size))
-    for i, j in reversed(places) if backwards else places:
-        top, left = i * gap, j * gap
-        pixels = x[:, :, top : top + step * oh : step, left : left + step * ow : step]
-        values = six[:, i, j].swapaxes(0, 1)
-        pixels[...] = values if overwrite else pixels + values
-    return x[:, :, padding : padding + h, padding : padding + w]
 
 
 def _with_border(x_shape: Sizes, padding: int) -> Sizes:
@@ -115,8 +79,8 @@ UNCUT: dict[str, Any] = {"x_shape": _with_border, "padding": 0}
 """What col2im is given where the padding stays."""
 
 COL2IM_MISTAKES = (
-    given(OVERWRITES, _put_back, overwrite=True, backwards=True),
-    given(OVERWRITES, _put_back, overwrite=True),
+    given(OVERWRITES, col2im_dilated, overwrite=True, backwards=True),
+    given(OVERWRITES, col2im_dilated, overwrite=True),
     Mistake(
         "with padding 0, the slice padding : -padding is empty: crop with padding : padding + H",
         given=UNCUT,
@@ -129,32 +93,18 @@ COL2IM_MISTAKES = (
         result=lambda x, x_shape: x[:, :, : x_shape[2], : x_shape[3]],
     ),
     result("this is the mean over the windows that cover a pixel: add up", _mean),
-    given(STRIDE, _put_back, step=1),
+    given(STRIDE, col2im_dilated, step=1),
     given("windows are turned by 180 degrees", columns=_turned),
-    given(
-        "the rows of columns are read as (KH, KW, C): they go channel by channel, (C, KH, KW)",
-        columns=_read_as(1, 2, 0, 3, 4, 5),
-    ),
-    given(
-        "the rows of columns are read as (C, KW, KH): each window was flattened row by row",
-        columns=_read_as(0, 2, 1, 3, 4, 5),
-    ),
-    given(
-        "the axes are read as (N, C, KH, KW): they go (C, KH, KW), then (N, OH, OW)", columns=_read_as(3, 0, 1, 2, 4, 5)
-    ),
-    given(
-        "the columns are read as (OH, OW, N): they come image by image, (N, OH, OW)", columns=_read_as(0, 1, 2, 4, 5, 3)
-    ),
-    given(
-        "the columns are read as (N, OW, OH): the window moves row by row, (N, OH, OW)",
-        columns=_read_as(0, 1, 2, 3, 5, 4),
-    ),
+    _read_as("the rows of columns are read as (KH, KW, C): they go channel by channel, (C, KH, KW)", 1, 2, 0, 3, 4, 5),
+    _read_as("the rows of columns are read as (C, KW, KH): each window was flattened row by row", 0, 2, 1, 3, 4, 5),
+    _read_as("the axes are read as (N, C, KH, KW): they go (C, KH, KW), then (N, OH, OW)", 3, 0, 1, 2, 4, 5),
+    _read_as("the columns are read as (OH, OW, N): they come image by image, (N, OH, OW)", 0, 1, 2, 4, 5, 3),
+    _read_as("the columns are read as (N, OW, OH): the window moves row by row, (N, OH, OW)", 0, 1, 2, 3, 5, 4),
 )
 
 DILATED_MISTAKES = (
     given(
         "the dilation is missing: place (i, j) of a window lies i * dilation rows and j * dilation columns into it",
-        _put_back,
         gap=1,
     ),
     *COL2IM_MISTAKES,
@@ -165,7 +115,10 @@ DILATED_MISTAKES = (
 
 
 def any_convolution(rng: np.random.Generator, channels_last: bool = False) -> Inputs:
-    """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding; or these in NHWC."""
+    """Draw grad (N, O, OH, OW), x (N, C, H, W), weight (O, C, KH, KW), stride and padding.
+
+    With `channels_last`, grad is (N, OH, OW, O), x (N, H, W, C), weight (KH, KW, C, O).
+    """
     windows = _any_windows(rng)
     (n, c, *size), kernel_size = windows.pop("x_shape"), windows.pop("kernel_size")
     o = int(rng.integers(1, 5))
@@ -175,9 +128,7 @@ def any_convolution(rng: np.random.Generator, channels_last: bool = False) -> In
     return random_arrays(rng, grad=(n, o, *there), x=(n, c, *size), weight=(o, c, *kernel_size)) | windows
 
 
-def any_convolution_nhwc(rng: np.random.Generator) -> Inputs:
-    """Draw grad (N, OH, OW, O), x (N, H, W, C), weight (KH, KW, C, O), stride and padding."""
-    return any_convolution(rng, channels_last=True)
+any_convolution_nhwc = partial(any_convolution, channels_last=True)
 
 
 def nhwc_backward(
@@ -266,8 +217,8 @@ NHWC_MISTAKES = (
         "grad_x is (N, C, H, W) in yours, and grad_weight (O, C, KH, KW): each has the layout of what it belongs to",
         ops.conv2d_backward,
         grad=lambda grad: to_nchw(grad),
-        x=lambda x: to_nchw(x),
-        weight=lambda weight: to_oihw(weight),
+        x=to_nchw,
+        weight=to_oihw,
     ),
     in_x("grad_x is overwritten where windows overlap: add with += what lies there already", _overwriting),
     in_x(
@@ -296,19 +247,15 @@ NHWC_MISTAKES = (
 
 def any_pooling(rng: np.random.Generator) -> Inputs:
     """Draw images with many ties and windows that may overlap."""
-    kernel_size = int(rng.integers(2, 4))
-    options = {
-        "kernel_size": kernel_size,
-        "stride": int(rng.integers(1, kernel_size + 1)),
-        "padding": int(rng.integers(0, 2)),
-    }
-    shape = tuple(int(size) for size in (*rng.integers(1, 4, 2), *(kernel_size + rng.integers(0, 5, 2))))
+    k = int(rng.integers(2, 4))
+    options = {"kernel_size": k, "stride": int(rng.integers(1, k + 1)), "padding": int(rng.integers(0, 2))}
+    shape = tuple(int(size) for size in (*rng.integers(1, 4, 2), *(k + rng.integers(0, 5, 2))))
     x = np.maximum(rng.standard_normal(shape), 0).astype(np.float32)
     return {**random_arrays(rng, grad=ops.max_pool2d(x, **options).shape), "x": x, **options}
 
 
-def _shared(share: Callable[[Array], Array]) -> Function:
-    """Return another rule for who gets what: share(largest) of a window's gradient goes to each of its pixels.
+def _shared(says: str, share: Callable[[Array], Array]) -> Mistake:
+    """Return the mistake of another rule for who gets what: share(largest) of a window's gradient for its pixels.
 
     `largest` tells where the maxima are, (k*k, N*C*OH*OW).
     """
@@ -321,7 +268,7 @@ def _shared(share: Callable[[Array], Array]) -> Function:
         back = ops.col2im(parts.astype(grad.dtype), (n * c, 1, h, w), kernel_size, stride or kernel_size, padding)
         return back.reshape(x.shape)
 
-    return wrong
+    return Mistake(says, wrong)
 
 
 def _last(largest: Array) -> Array:
@@ -341,22 +288,16 @@ POOLING_MISTAKES = (
     given(
         "the maxima are put back, not the gradient: the place comes from x, the value from grad", grad=ops.max_pool2d
     ),
-    Mistake(
-        "every tied maximum gets the whole gradient: of equal ones, only the first does",
-        _shared(lambda largest: largest),
-    ),
-    Mistake(
+    _shared("every tied maximum gets the whole gradient: of equal ones, only the first does", lambda largest: largest),
+    _shared(
         "tied maxima share the gradient: of equal ones, the first gets all of it",
-        _shared(lambda largest: largest / largest.sum(axis=0)),
+        lambda largest: largest / largest.sum(axis=0),
     ),
-    Mistake("of equal maxima yours takes the last: take the first", _shared(_last)),
-    Mistake(
-        "every pixel of a window gets the whole gradient: only the largest had a say in the output",
-        _shared(np.ones_like),
-    ),
-    Mistake(
+    _shared("of equal maxima yours takes the last: take the first", _last),
+    _shared("every pixel of a window gets the whole gradient: only the largest had a say in the output", np.ones_like),
+    _shared(
         "the gradient is spread evenly, as for average pooling: here, the largest pixel gets all of it",
-        _shared(lambda largest: np.ones_like(largest) / len(largest)),
+        lambda largest: np.ones_like(largest) / len(largest),
     ),
     result("where windows overlap, gradients that meet on a pixel are overwritten: they add up", _overwritten),
     given(NO_STRIDE, stride=None),
