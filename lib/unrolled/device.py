@@ -21,49 +21,15 @@ import numpy as np
 Array: TypeAlias = Any  # an array of any registered library
 Module: TypeAlias = Any  # a module, or an object that offers the names of one
 
-SUPPORTED: frozenset[str] = frozenset(
-    {
-        # functions
-        "add",
-        "add.at",
-        "arange",
-        "concatenate",
-        "divide",
-        "empty",
-        "exp",
-        "full",
-        "greater",
-        "isfinite",
-        "log",
-        "log1p",
-        "matmul",
-        "maximum",
-        "minimum",
-        "multiply",
-        "random.default_rng",
-        "sign",
-        "sqrt",
-        "tanh",
-        "where",
-        "zeros",
-        # what an array can do besides arithmetic, comparison and indexing
-        "ndarray.T",
-        "ndarray.all",
-        "ndarray.argmax",
-        "ndarray.astype",
-        "ndarray.copy",
-        "ndarray.dtype",
-        "ndarray.max",
-        "ndarray.mean",
-        "ndarray.ndim",
-        "ndarray.reshape",
-        "ndarray.shape",
-        "ndarray.sum",
-        "ndarray.transpose",
-        "ndarray.view",
-    }
-)
-"""Dotted names, as in NumPy, that library code may call on an array module and on its arrays."""
+_NAMES = """
+    add add.at arange concatenate divide empty exp full greater isfinite log log1p matmul maximum minimum multiply
+    random.default_rng sign sqrt tanh where zeros
+    ndarray.T ndarray.all ndarray.argmax ndarray.astype ndarray.copy ndarray.dtype ndarray.max ndarray.mean ndarray.ndim
+    ndarray.reshape ndarray.shape ndarray.sum ndarray.transpose ndarray.view
+"""
+SUPPORTED = frozenset(_NAMES.split())
+"""Dotted names, as in NumPy: the functions that library code may call on an array module, and what it may ask of arrays
+besides arithmetic, comparison and indexing."""
 
 _modules: dict[type, Module] = {np.ndarray: np}
 _SIMULATED = "unrolled.simgpu"

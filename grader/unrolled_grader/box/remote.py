@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.command import Asking, InvalidCommandError, Operand, OutOfMemoryError, Plain, View
+from unrolled.simgpu.command import Inputs, InvalidCommandError, Machine, Options, OutOfMemoryError, View, Views
 from unrolled.simgpu.profiles import PROFILES
 from unrolled.simgpu.trace import Trace
 
@@ -19,8 +19,8 @@ ERRORS: Mapping[str, type[Exception]] = {
 """What a machine raises. Anything else becomes a RuntimeError."""
 
 
-class RemoteMachine(Asking):
-    """`simgpu.command.Machine`: each command is a question to the judge about the object with this number."""
+class RemoteMachine(Machine):
+    """A machine of the judge's: each command is a question to the judge about the object with this number."""
 
     def __init__(self, ask: Ask, number: int, profile: str) -> None:
         self.profile = PROFILES[profile]
@@ -31,14 +31,7 @@ class RemoteMachine(Asking):
         """Note that a buffer was freed, and tell the judge with the next command: finalizers call this at any time."""
         self._freed.append(buffer)
 
-    def launch(
-        self,
-        op: str,
-        inputs: Sequence[Operand],
-        outputs: Sequence[View],
-        options: Mapping[str, Plain] | None = None,
-        stream: int = 0,
-    ) -> None:
+    def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         operands = [[x.real, x.imag] if isinstance(x, complex) else x for x in inputs]
         self._call("launch", op, operands, list(outputs), dict(options or {}), stream)
 

@@ -55,7 +55,7 @@ class StandIn:
         """Give the simulated GPU for one case: the worker's function and this process work on the same machine."""
         self._machine = self._simulated().fresh()
         try:
-            with self._worker.using(self._machine), connected(self._machine) as module:
+            with self._worker.using(self._machine), connected(self._machine) as module:  # type: ignore[arg-type]
                 yield module
         finally:
             self._machine.over = True

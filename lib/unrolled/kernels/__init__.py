@@ -12,42 +12,11 @@ from unrolled.kernels.sums import mean, sum_filters, sum_first_axis
 from unrolled.kernels.values import add_row, dropout, relu, relu_backward
 from unrolled.kernels.windows import col2im, im2col
 
-__all__ = [
-    "NONE",
-    "PLAIN",
-    "TURN_A",
-    "TURN_B",
-    "Constants",
-    "Kernel",
-    "adadelta",
-    "adam",
-    "add_row",
-    "avg_pool",
-    "avg_pool_backward",
-    "by_name",
-    "col2im",
-    "constants",
-    "count_right",
-    "dropout",
-    "filters",
-    "im2col",
-    "max_pool",
-    "max_pool_with_indices",
-    "max_unpool",
-    "mean",
-    "momentum",
-    "nesterov",
-    "product",
-    "relu",
-    "relu_backward",
-    "runs_on",
-    "scaled",
-    "sgd",
-    "softmax_cross_entropy",
-    "sum_filters",
-    "sum_first_axis",
-    "take",
-]
+__all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take"]
+__all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
+__all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]
+__all__ += ["PLAIN", "TURN_A", "TURN_B", "filters", "mean", "product", "sum_filters", "sum_first_axis"]
+__all__ += ["add_row", "col2im", "count_right", "dropout", "im2col", "relu", "relu_backward", "softmax_cross_entropy"]
 
 KERNELS = {kernel.name: kernel for kernel in list(globals().values()) if isinstance(kernel, Kernel)}
 

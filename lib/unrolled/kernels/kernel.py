@@ -83,33 +83,23 @@ class Kernel:
     addressing: int = 0
     _compiled: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def __call__(
-        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], constants: Constants = NONE, **floats: float
-    ) -> None:
+    def __call__(self, inputs: Arrays, outputs: Arrays, constants: Constants = NONE, **floats: float) -> None:
         """Launch it, without waiting for the end. Inputs may have any strides; outputs lie in one piece, in C order."""
         module = array_module(outputs[0])
-        for x in inputs:
-            if not x.flags.c_contiguous:
-                inputs = tuple(x if x.flags.c_contiguous else module.ascontiguousarray(x) for x in inputs)
-                break
+        inputs = [x if x.flags.c_contiguous else module.ascontiguousarray(x) for x in inputs]
         if is_cupy(module):
             self.on_cupy(inputs, outputs, constants, floats)
         else:
             module.launch_kernel(self.name, inputs, outputs, {**constants, **floats})
 
-    def on_cupy(
-        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], constants: Constants, floats: Mapping[str, float]
-    ) -> None:
+    def on_cupy(self, inputs: Arrays, outputs: Arrays, constants: Constants, floats: Options) -> None:
         """Compile, unless that is done, and launch on CuPy's current stream; nothing is launched for a size of 0."""
         size = self.size(inputs, outputs)
         if not size:
             return
         wide = inputs[0].size > LARGEST_INT or outputs[0].size > LARGEST_INT
         key = constants, inputs[0].dtype.char, wide
-        found = self._compiled.get(key)
-        if found is None:
-            found = self._compiled[key] = compiled(self, *key)
-        launch, index = found
+        launch, index = self._compiled.get(key) or self._compiled.setdefault(key, compiled(self, *key))
         blocks = -(-self.threads(size, constants) // self.block)
         launch((blocks,), (self.block,), (*inputs, *outputs, index(size), *floats.values()))
 
@@ -135,10 +125,7 @@ def is_cupy(module: Module) -> bool:
 
 
 def compiled(kernel: Kernel, constants: Constants, dtype: str, wide: bool) -> tuple[Any, Any]:
-    """Return (CuPy's kernel, the NumPy type of its `size`).
-
-    CuPy compiles at the first launch, and keeps the code on disk.
-    """
+    """Return (CuPy's kernel, NumPy's type of its `size`). CuPy compiles at the first launch, and keeps code on disk."""
     import cupy
 
     return cupy.RawKernel(code(kernel, constants, dtype, wide), kernel.name), cupy.int64 if wide else cupy.int32

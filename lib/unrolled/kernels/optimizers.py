@@ -81,37 +81,26 @@ def _adadelta(g: Any, s: Any, u: Any, rate: float, decay: float, epsilon: float)
 
 
 def _kernel(name: str, memory: str, options: str, body: str, rule: Callable[..., Any], flops: int) -> Kernel:
-    return Kernel(
-        name,
-        _source(name, memory, options, body),
-        _update(rule),
-        lambda inputs, outputs, _: flops * int(inputs[0].size),
-        updates=True,
-    )
+    source = _source(name, memory, options, body)
+    return Kernel(name, source, _update(rule), lambda inputs, *_: flops * int(inputs[0].size), updates=True)
 
 
 VELOCITY = "T speed = v[at] = (T)momentum * v[at] + g;\n    "
+MOMENTUM = VELOCITY + "p[at] -= (T)rate * speed;"
+NESTEROV = VELOCITY + "p[at] -= (T)rate * (g + (T)momentum * speed);"
 SQUARES = "T squares = s[at] = (T)decay * s[at] + g * g;\n    "
+SCALED = SQUARES + "p[at] -= (T)rate * g / (SQRT(squares) + (T)epsilon);"
 ADAM = """T mean = m[at] = (T)beta1 * m[at] + g;
     T squares = s[at] = (T)beta2 * s[at] + g * g;
     p[at] -= (T)rate * mean / (SQRT(squares) + (T)epsilon);"""
-ADADELTA = """T d = SQRT((u[at] + (T)epsilon) / (squares + (T)epsilon)) * g;
+ADADELTA = f"""{SQUARES}T d = SQRT((u[at] + (T)epsilon) / (squares + (T)epsilon)) * g;
     u[at] = (T)decay * u[at] + d * d;
     p[at] -= (T)rate * d;"""
 
 sgd = _kernel("sgd", "", "rate", "p[at] -= (T)rate * g;", _sgd, 4)
-momentum = _kernel("momentum", "v", "rate momentum", VELOCITY + "p[at] -= (T)rate * speed;", _momentum, 6)
-nesterov = _kernel(
-    "nesterov", "v", "rate momentum", VELOCITY + "p[at] -= (T)rate * (g + (T)momentum * speed);", _nesterov, 8
-)
-scaled = _kernel(
-    "scaled",
-    "s",
-    "rate decay epsilon",
-    SQUARES + "p[at] -= (T)rate * g / (SQRT(squares) + (T)epsilon);",
-    _scaled,
-    10,
-)
+momentum = _kernel("momentum", "v", "rate momentum", MOMENTUM, _momentum, 6)
+nesterov = _kernel("nesterov", "v", "rate momentum", NESTEROV, _nesterov, 8)
+scaled = _kernel("scaled", "s", "rate decay epsilon", SCALED, _scaled, 10)
 """AdaGrad (a decay of 1) and RMSProp."""
 adam = _kernel("adam", "m s", "rate beta1 beta2 epsilon", ADAM, _adam, 12)
-adadelta = _kernel("adadelta", "s u", "rate decay epsilon", SQUARES + ADADELTA, _adadelta, 15)
+adadelta = _kernel("adadelta", "s u", "rate decay epsilon", ADADELTA, _adadelta, 15)

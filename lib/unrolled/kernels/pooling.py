@@ -6,6 +6,8 @@ those whose maximum it is. Nothing is filled with zeros first, and no two thread
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options
@@ -100,24 +102,15 @@ def _max_unpool(inputs: Arrays, outputs: Arrays, options: Options) -> None:
             x[to] += np.where(places[of] == numbers[to], values[of], 0)
 
 
-def _avg_pool(inputs: Arrays, outputs: Arrays, options: Options) -> None:
-    (x,), (y,) = inputs, outputs
-    check_windows(options, x, y)
-    y[...] = 0
-    if y.size:
-        for _, _, to, of in meetings(options):
-            y[to] += x[of]
-    y *= y.dtype.type(1 / (options["kh"] * options["kw"]))
-
-
-def _avg_pool_backward(inputs: Arrays, outputs: Arrays, options: Options) -> None:
-    (values,), (x,) = inputs, outputs
-    check_windows(options, x, values)
-    x[...] = 0
-    if x.size:
-        for _, _, of, to in meetings(options):
-            x[to] += values[of]
-    x *= x.dtype.type(1 / (options["kh"] * options["kw"]))
+def _avg_pool(inputs: Arrays, outputs: Arrays, options: Options, backward: bool = False) -> None:
+    (values,), (out,) = inputs, outputs
+    check_windows(options, *((out, values) if backward else (values, out)))
+    out[...] = 0
+    if out.size:
+        for _, _, place, pixels in meetings(options):
+            to, of = (pixels, place) if backward else (place, pixels)
+            out[to] += values[of]
+    out *= out.dtype.type(1 / (options["kh"] * options["kw"]))
 
 
 def _of_outputs(inputs: Arrays, outputs: Arrays, options: Options) -> int:
@@ -132,6 +125,5 @@ max_pool = Kernel("max_pool", MAX_POOL, _max_pool, _of_outputs)
 max_pool_with_indices = Kernel("max_pool_with_indices", MAX_POOL_WITH_INDICES, _max_pool, _of_outputs)
 max_unpool = Kernel("max_unpool", MAX_UNPOOL, _max_unpool, _of_inputs, addressing=ADDRESSING)
 avg_pool = Kernel("avg_pool", AVG_POOL, _avg_pool, _of_outputs)
-avg_pool_backward = Kernel(
-    "avg_pool_backward", AVG_POOL_BACKWARD, _avg_pool_backward, _of_inputs, addressing=ADDRESSING
-)
+_backward = partial(_avg_pool, backward=True)
+avg_pool_backward = Kernel("avg_pool_backward", AVG_POOL_BACKWARD, _backward, _of_inputs, addressing=ADDRESSING)

@@ -6,13 +6,11 @@ three launches more. cuBLAS needs neither: a transpose is a flag, and a matrix t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from unrolled.device import Array
 from unrolled.kernels.kernel import Arrays, Constants, Kernel, Options, constants
 
 MOST = 65_535  # products in one call: the largest third side of a grid of blocks
@@ -25,9 +23,7 @@ class Product(Kernel):
     and `transpose_b` say that a is (N, J, M), b (N, K, J).
     """
 
-    def on_cupy(
-        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], constants: Constants, floats: Mapping[str, float]
-    ) -> None:
+    def on_cupy(self, inputs: Arrays, outputs: Arrays, constants: Constants, floats: Options) -> None:
         (a, b), (out,) = inputs, outputs
         m, k = out.shape[-2:]
         n = out.shape[0] if out.ndim == 3 else 1

@@ -19,31 +19,31 @@ from unrolled.simgpu import functions as _functions
 from unrolled.simgpu import indexing as _indexing
 from unrolled.simgpu import methods as _methods
 from unrolled.simgpu import reductions as _reductions
-from unrolled.simgpu import sorting as _sorting
 from unrolled.simgpu import views as _views
 from unrolled.simgpu.array import launch_kernel, ndarray
 from unrolled.simgpu.cuda import get_default_memory_pool
 from unrolled.simgpu.current import clock, connect, disconnect, profile, reset, trace, use
 from unrolled.simgpu.elementwise import ElementwiseKernel
 
-_CONSTANTS = """
-    float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ intp
-    pi e inf nan newaxis dtype finfo iinfo result_type promote_types can_cast isscalar issubdtype floating integer
-"""
+_NAMES: dict[Any, str] = {
+    _np: """
+        float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ intp
+        pi e inf nan newaxis dtype finfo iinfo result_type promote_types can_cast isscalar issubdtype floating integer
+        shape ndim size broadcast_shapes""",
+    _creation: """
+        array asarray ascontiguousarray empty zeros ones full empty_like zeros_like ones_like full_like copy arange
+        linspace eye identity tril triu asnumpy get_array_module""",
+    _functions: "where clip",
+    _indexing: "take nonzero take_along_axis put_along_axis",
+    linalg: "matmul dot tensordot inner outer vdot einsum",
+    _reductions: "sort argsort searchsorted",
+    _views: "broadcast_arrays transpose reshape ravel concatenate stack vstack hstack pad repeat tile roll",
+}
 
-globals().update({name: getattr(_np, name) for name in _CONSTANTS.split()})
-globals().update(_functions.UFUNCS)
-globals().update(_reductions.REDUCTIONS)
-for _module in (_creation, _views, _sorting):
-    globals().update(_module.FUNCTIONS)
-globals().update(linalg.FUNCTIONS)
-
-where, clip = _functions.where, _functions.clip
+for _module, _names in _NAMES.items():
+    globals().update({name: getattr(_module, name) for name in _names.split()})
+globals().update(_functions.UFUNCS | _reductions.REDUCTIONS | _views.VIEWS)
 round = around = _functions.round_
-take, nonzero = _indexing.take, _indexing.nonzero
-take_along_axis, put_along_axis = _indexing.take_along_axis, _indexing.put_along_axis
-
-
 assert _methods  # imported for what it puts on the class
 
 
@@ -51,22 +51,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"{name} is not simulated: unrolled.simgpu offers what the course uses of CuPy")
 
 
-__all__ = [
-    "ElementwiseKernel",
-    "clock",
-    "connect",
-    "cuda",
-    "disconnect",
-    "get_default_memory_pool",
-    "launch_kernel",
-    "lib",
-    "linalg",
-    "ndarray",
-    "profile",
-    "random",
-    "reset",
-    "trace",
-    "use",
-]
+__all__ = ["ElementwiseKernel", "clock", "connect", "cuda", "disconnect", "get_default_memory_pool", "launch_kernel"]
+__all__ += ["lib", "linalg", "ndarray", "profile", "random", "reset", "trace", "use"]
 
 _device.register(ndarray, sys.modules[__name__])

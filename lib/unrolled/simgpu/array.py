@@ -7,24 +7,21 @@ and strides whose values nobody reads or writes. Views and strides are NumPy's o
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from operator import index
+from operator import attrgetter, index
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.simgpu import current
-from unrolled.simgpu.command import Machine, Operand, OutOfMemoryError, Plain, View
+from unrolled.simgpu.command import Machine, Operand, Options, OutOfMemoryError, View
 
 Layout = NDArray[Any]
 SCALARS = (bool, int, float, complex, np.generic)
 
-_IMPLICIT = (
-    "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
-)
 _KNOWS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
@@ -127,33 +124,13 @@ class ndarray:  # noqa: N801 (CuPy's name)
     def shape(self, shape: Any) -> None:
         self._layout, self._view = in_shape(self._layout, shape), None
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._layout.dtype
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self._layout.strides
-
-    @property
-    def ndim(self) -> int:
-        return self._layout.ndim
-
-    @property
-    def size(self) -> int:
-        return self._layout.size
-
-    @property
-    def itemsize(self) -> int:
-        return self._layout.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self._layout.nbytes
-
-    @property
-    def flags(self) -> Any:
-        return self._layout.flags
+    dtype = property(attrgetter("_layout.dtype"))
+    strides = property(attrgetter("_layout.strides"))
+    ndim = property(attrgetter("_layout.ndim"))
+    size = property(attrgetter("_layout.size"))
+    itemsize = property(attrgetter("_layout.itemsize"))
+    nbytes = property(attrgetter("_layout.nbytes"))
+    flags = property(attrgetter("_layout.flags"))
 
     @property
     def T(self) -> ndarray:  # noqa: N802 (NumPy's name)
@@ -211,7 +188,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
     def item(self, *index: Any) -> Any:
         """Return one value as a Python number. Waits for the device."""
         if index or self.size != 1:
-            return (self[index[0] if len(index) == 1 and isinstance(index[0], tuple) else index]).get().item()
+            return self[index[0] if len(index) == 1 and isinstance(index[0], tuple) else index].get().item()
         return self.get().item()
 
     def tolist(self) -> Any:
@@ -242,7 +219,10 @@ class ndarray:  # noqa: N801 (CuPy's name)
         return self
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(_IMPLICIT)
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly."
+        )
 
     def __repr__(self) -> str:
         return repr(self.get())
@@ -277,8 +257,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
         launch("copy", [self], [result])
         return result
 
-    def __copy__(self) -> ndarray:
-        return self.copy()
+    __copy__ = copy
 
     def __deepcopy__(self, memo: Any) -> ndarray:
         return self.copy()
@@ -304,9 +283,7 @@ def shaped_like(layout: Layout) -> ndarray:
     return flat.seen_as(inner.transpose(np.argsort(axes)))
 
 
-def launch(
-    op: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Mapping[str, Plain] | None = None
-) -> None:
+def launch(op: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Options | None = None) -> None:
     """Send one command to the machine, on the stream in use. Inputs are arrays, numbers or None.
 
     Raises TypeError for anything else: nothing moves by itself.
@@ -316,18 +293,29 @@ def launch(
     machine.launch(op, operands, [_place(x, machine) for x in outputs], options or {}, current.streams[-1])
 
 
-def launch_kernel(
-    name: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Mapping[str, Plain] | None = None
-) -> None:
+def launch_kernel(name: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Options | None = None) -> None:
     """Launch a kernel of the library by its name: it writes the outputs."""
     launch("kernel", inputs, outputs, {**(options or {}), "name": name})
+
+
+def check(x: Any) -> ndarray:
+    """Return x. Raises TypeError, in CuPy's words, for what is no array of the device."""
+    if not isinstance(x, ndarray):
+        raise TypeError(f"Unsupported type {type(x)}")
+    return x
 
 
 def check_types(values: Sequence[Any]) -> None:
     """Raise TypeError, in CuPy's words, for what is neither an array of the device nor a number."""
     for x in values:
-        if not isinstance(x, (ndarray, *SCALARS)):
-            raise TypeError(f"Unsupported type {type(x)}")
+        if not isinstance(x, SCALARS):
+            check(x)
+
+
+def check_cast(what: str, dtype: Any, to: Any, casting: Any = "same_kind") -> None:
+    """Raise TypeError, in NumPy's words, where `casting` does not let what has this dtype be written `to` another."""
+    if not np.can_cast(dtype, to, casting):
+        raise TypeError(f"Cannot cast {what} from {dtype!r} to {to!r} with casting rule {casting!r}")
 
 
 def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
@@ -337,11 +325,9 @@ def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
 
 
 def _operand(x: Any, machine: Machine) -> Operand:
-    if isinstance(x, ndarray):
-        return _place(x, machine)
     if x is None or isinstance(x, SCALARS):
         return x.item() if isinstance(x, np.generic) else x
-    raise TypeError(f"Unsupported type {type(x)}")
+    return _place(check(x), machine)
 
 
 def _place(x: ndarray, machine: Machine) -> View:

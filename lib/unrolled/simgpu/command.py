@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from unrolled.simgpu.profiles import GPUProfile
     from unrolled.simgpu.trace import Trace
 
 Plain: TypeAlias = Any  # None, bool, int, float, str, and lists and dictionaries of them: what JSON can say
+Options: TypeAlias = Mapping[str, Plain]
 
 
 class InvalidCommandError(ValueError):
@@ -45,102 +46,81 @@ class View:
 
 Operand: TypeAlias = View | bool | int | float | complex | None
 """An array, or a Python scalar, which stays one: NumPy 2's weak promotion."""
+Inputs: TypeAlias = Sequence[Operand]
+Views: TypeAlias = Sequence[View]
 
 
-class Machine(Protocol):
-    """A simulated GPU. Work that it is asked for advances its modelled host clock; no method reads a real clock."""
+class Machine(ABC):
+    """A simulated GPU. Work that it is asked for advances its modelled host clock; no method reads a real clock.
 
-    @property
-    def profile(self) -> GPUProfile: ...
+    Methods of plain values ask a machine elsewhere, by `_call`; the one in this process replaces them all.
+    """
+
+    profile: GPUProfile
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """What the machine answers to the call of this name; raises what it raises."""
+        raise NotImplementedError
 
     def allocate(self, nbytes: int) -> int:
         """Return the id of a new buffer. Raises OutOfMemoryError, which names its size and what is in use."""
+        return int(self._call("allocate", nbytes))
 
+    @abstractmethod
     def free(self, buffer: int) -> None:
         """Give a buffer back to the pool. Unknown ids are ignored."""
 
-    def launch(
-        self,
-        op: str,
-        inputs: Sequence[Operand],
-        outputs: Sequence[View],
-        options: Mapping[str, Plain] | None = None,
-        stream: int = 0,
-    ) -> None:
+    @abstractmethod
+    def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         """Launch one kernel on a stream. For the ops, their inputs, outputs and options see `operations.py`."""
 
+    @abstractmethod
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         """Write the host's bytes (C order, of the view's dtype and shape) to the view."""
 
+    @abstractmethod
     def download(self, view: View, stream: int = 0) -> bytes:
         """Return the view's bytes in C order, after all work on the stream: the host waits."""
 
     def synchronize(self, stream: int | None = None) -> None:
         """Let the host wait for a stream; None: for the whole device."""
+        self._call("synchronize", stream)
 
     def record(self, stream: int = 0) -> int:
         """Record an event, the device's time at this place of the stream, and return its id."""
+        return int(self._call("record", stream))
 
     def wait(self, event: int, stream: int | None) -> None:
         """Let the stream wait for the event; None: the host."""
+        self._call("wait", event, stream)
 
     def elapsed(self, first: int, last: int) -> float:
         """Return the seconds between two events.
 
         Raises RuntimeError, as CUDA does, while the host has not waited for both.
         """
+        return float(self._call("elapsed", first, last))
 
     def clock(self) -> float:
         """Return the seconds on the modelled host clock."""
+        return float(self._call("clock"))
 
     def start_trace(self) -> int:
         """Begin a trace and return its number."""
+        return int(self._call("start_trace"))
 
+    @abstractmethod
     def stop_trace(self, number: int) -> Trace:
         """End a trace and return what happened in it. Does not wait for the device: synchronize first."""
 
     def memory(self) -> dict[str, int]:
         """Return {"used", "total", "peak", "capacity"} in bytes: live, live and free blocks, most used, the limit."""
-
-    def reset_peak(self) -> None: ...
-
-    def free_all(self) -> None:
-        """Give the pool's free blocks back."""
-
-
-class Asking(ABC):
-    """The methods of a Machine that take and return plain values, for a machine elsewhere: `_call` asks it."""
-
-    @abstractmethod
-    def _call(self, name: str, *arguments: Any) -> Any:
-        """What the machine answers to the call of this name; raises what it raises."""
-
-    def allocate(self, nbytes: int) -> int:
-        return int(self._call("allocate", nbytes))
-
-    def synchronize(self, stream: int | None = None) -> None:
-        self._call("synchronize", stream)
-
-    def record(self, stream: int = 0) -> int:
-        return int(self._call("record", stream))
-
-    def wait(self, event: int, stream: int | None) -> None:
-        self._call("wait", event, stream)
-
-    def elapsed(self, first: int, last: int) -> float:
-        return float(self._call("elapsed", first, last))
-
-    def clock(self) -> float:
-        return float(self._call("clock"))
-
-    def start_trace(self) -> int:
-        return int(self._call("start_trace"))
-
-    def memory(self) -> dict[str, int]:
         return dict(self._call("memory"))
 
     def reset_peak(self) -> None:
+        """Count the peak from now on."""
         self._call("reset_peak")
 
     def free_all(self) -> None:
+        """Give the pool's free blocks back."""
         self._call("free_all")

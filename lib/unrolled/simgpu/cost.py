@@ -20,14 +20,13 @@ How far this is from a real GPU is measured: `benchmarks/simgpu.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, log2, prod
 from typing import Any
 
 from unrolled.simgpu import gathers, operations
-from unrolled.simgpu.command import InvalidCommandError, Operand, Plain, View
+from unrolled.simgpu.command import Inputs, InvalidCommandError, Options, View, Views
 from unrolled.simgpu.profiles import GPUProfile
 
 SECTOR = 32
@@ -54,7 +53,10 @@ FLOPS: dict[str, int] = {
 }
 """Operations for one value; 1 for what is not listed."""
 
-_CREATIONS = ("fill", "arange", "linspace", "eye")
+_KINDS = {name: name for name in ("matmul", "einsum", "copy", "concatenate", "kernel", "random")} | {"fused": "kernel"}
+_KINDS |= dict.fromkeys(("getitem", "setitem", "nonzero"), "indexing")
+_KINDS |= dict.fromkeys(("fill", "arange", "linspace", "eye"), "fill")
+_KINDS |= dict.fromkeys(("sort", "argsort", "searchsorted", "median"), "sort")
 
 
 @dataclass(frozen=True)
@@ -69,28 +71,22 @@ class Cost:
     work: float
 
 
-def seconds(
-    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: GPUProfile
-) -> float:
+def seconds(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUProfile) -> float:
     """Return the device's time for a command, in seconds."""
     return of(op, inputs, outputs, options, profile).seconds
 
 
-def of(
-    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], profile: GPUProfile
-) -> Cost:
-    """Return the cost of a command.
-
-    Raises CommandError, ValueError or TypeError for a command whose parts do not go together.
-    """
+def of(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUProfile) -> Cost:
+    """Return the cost of a command. Raises CommandError, ValueError or TypeError where its parts do not go together."""
     views = [x for x in inputs if isinstance(x, View)]
     elements = _elements(op, inputs, outputs, options)
     read, written, traffic = _moved(op, views, outputs, options, elements, profile)
     flops = _flops(op, inputs, outputs, options, elements)
     product = op in ("matmul", "einsum") or _kernel_is("is_product", op, options)
     memory, compute = traffic / profile.bandwidth, flops / _peak((*views, *outputs), product, profile)
-    if op == "kernel":
-        compute = max(compute, _addressing(options, outputs) / profile.integer)
+    if op == "kernel" and outputs:
+        addressing = operations.kernel(options.get("name")).addressing * outputs[0].size
+        compute = max(compute, addressing / profile.integer)
     if op.endswith(".at"):
         compute = max(compute, elements / profile.atomics)
     slowed = max(memory / _blocks_share(op, outputs, profile), compute / _tiles_share(product, outputs, flops, profile))
@@ -101,18 +97,14 @@ def of(
 
 
 def _moved(
-    op: str,
-    views: Sequence[View],
-    outputs: Sequence[View],
-    options: Mapping[str, Plain],
-    elements: int,
-    profile: GPUProfile,
+    op: str, views: Views, outputs: Views, options: Options, elements: int, profile: GPUProfile
 ) -> tuple[int, int, float]:
     """Bytes read, bytes written, and what the memory moves for them."""
-    named = views[0] if op == "getitem" else outputs[0] if _is_scatter(op) else None  # of it, what an index names
+    scatters = op == "setitem" or op.endswith(".at")
+    named = views[0] if op == "getitem" else outputs[0] if scatters else None  # of it, what an index names
 
     def nbytes(view: View) -> int:
-        return elements * _itemsize(view) if view is named else _nbytes(view)
+        return elements * _itemsize(view) if view is named else _layout(view.shape, view.strides, view.dtype)[0]
 
     updates = op.endswith(".at") or _kernel_is("updates", op, options)
     read = [*views, *outputs] if updates else views
@@ -121,7 +113,7 @@ def _moved(
     return sum(map(nbytes, read)), sum(map(nbytes, outputs)), traffic * passes
 
 
-def host_seconds(op: str, options: Mapping[str, Plain], profile: GPUProfile) -> float:
+def host_seconds(op: str, options: Options, profile: GPUProfile) -> float:
     """Return the seconds that the host takes for the call that launches an op."""
     return profile.host[kind(op, options)]
 
@@ -131,7 +123,7 @@ def library_seconds(op: str, profile: GPUProfile) -> float:
     return profile.host["library"] if op == "kernel" else 0.0
 
 
-def kind(op: str, options: Mapping[str, Plain]) -> str:
+def kind(op: str, options: Options) -> str:
     """Return the kind of call: a key of `Profile.host`."""
     if _kernel_is("is_product", op, options):  # a call of cuBLAS
         return "matmul"
@@ -139,14 +131,10 @@ def kind(op: str, options: Mapping[str, Plain]) -> str:
         return "reduction"
     if op.endswith(".at"):
         return "scatter_add"
-    kinds = {"fused": "kernel", "kernel": "kernel", "random": "random"}
-    kinds |= {name: name for name in ("matmul", "einsum", "copy", "concatenate")}
-    kinds |= dict.fromkeys(("getitem", "setitem", "nonzero"), "indexing")
-    kinds |= dict.fromkeys(_CREATIONS, "fill") | dict.fromkeys(("sort", "argsort", "searchsorted", "median"), "sort")
-    return kinds.get(op, "ufunc")
+    return _KINDS.get(op, "ufunc")
 
 
-def _elements(op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain]) -> int:
+def _elements(op: str, inputs: Inputs, outputs: Views, options: Options) -> int:
     """How many values the op handles: those that an index names, else those of its largest operand."""
     views = [x for x in inputs if isinstance(x, View)]
     if op in ("getitem", "setitem") or op.endswith(".at"):
@@ -156,23 +144,9 @@ def _elements(op: str, inputs: Sequence[Operand], outputs: Sequence[View], optio
     return max((view.size for view in (*views, *outputs)), default=0)
 
 
-def _is_scatter(op: str) -> bool:
-    return op == "setitem" or op.endswith(".at")
-
-
-def _kernel_is(what: str, op: str, options: Mapping[str, Plain]) -> bool:
+def _kernel_is(what: str, op: str, options: Options) -> bool:
     """Whether a kernel of the library says so of itself: "updates" (it reads its outputs, too) or "is_product"."""
     return op == "kernel" and bool(getattr(operations.kernel(options.get("name")), what, False))
-
-
-def _addressing(options: Mapping[str, Plain], outputs: Sequence[View]) -> int:
-    """Whole-number operations with which a kernel of the library finds its places."""
-    each = int(getattr(operations.kernel(options.get("name")), "addressing", 0))
-    return each * outputs[0].size if outputs else 0
-
-
-def _nbytes(view: View) -> int:
-    return _layout(view.shape, view.strides, view.dtype)[0]
 
 
 def _itemsize(view: View) -> int:
@@ -196,25 +170,20 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> tup
     return nbytes, max(1.0, min(nearest, SECTOR) / itemsize), nearest <= itemsize
 
 
-def _sectors(view: View, named: bool, options: Mapping[str, Plain], profile: GPUProfile) -> float:
+def _sectors(view: View, named: bool, options: Options, profile: GPUProfile) -> float:
     """How many bytes the memory moves for a byte of an operand, since it moves whole sectors."""
     if named:
-        return max(1.0, SECTOR / _row(view, options))
+        last = max(options["axes"], default=-1)
+        row = max(1, prod(view.shape[last + 1 :])) * _itemsize(view)  # bytes side by side, named by one index
+        return max(1.0, SECTOR / row)
     _, sectors, transposed = _layout(view.shape, view.strides, view.dtype)
     return profile.transposed if transposed else sectors
 
 
-def _row(view: View, options: Mapping[str, Plain]) -> int:
-    """Bytes that lie side by side and are named by one index."""
-    last = max(options["axes"], default=-1)
-    return max(1, prod(view.shape[last + 1 :])) * _itemsize(view)
-
-
-def _flops(
-    op: str, inputs: Sequence[Operand], outputs: Sequence[View], options: Mapping[str, Plain], elements: int
-) -> int:
+def _flops(op: str, inputs: Inputs, outputs: Views, options: Options, elements: int) -> int:
     if op == "matmul":
-        return 2 * outputs[0].size * _inner(inputs)
+        first = inputs[0]
+        return 2 * outputs[0].size * (first.shape[-1] if isinstance(first, View) and first.shape else 1)
     if op == "einsum":
         return 2 * _index_space(options["subscripts"], inputs)
     if op == "fused":
@@ -226,12 +195,7 @@ def _flops(
     return elements * FLOPS.get(op, 1)
 
 
-def _inner(inputs: Sequence[Operand]) -> int:
-    first = inputs[0]
-    return first.shape[-1] if isinstance(first, View) and first.shape else 1
-
-
-def _index_space(subscripts: Any, inputs: Sequence[Operand]) -> int:
+def _index_space(subscripts: Any, inputs: Inputs) -> int:
     """The product of all lengths that the letters of an einsum name."""
     if not isinstance(subscripts, str) or len(subscripts) > 200 or "." in subscripts:
         raise InvalidCommandError(f"subscripts are {subscripts!r:.80}; expected letters such as ij,jk->ik")
@@ -246,19 +210,17 @@ def _index_space(subscripts: Any, inputs: Sequence[Operand]) -> int:
     return prod(lengths.values())
 
 
-def _peak(views: Sequence[View], product: bool, profile: GPUProfile) -> float:
+def _peak(views: Views, product: bool, profile: GPUProfile) -> float:
     """Operations a second of the dtype that an op computes in: the widest float, else integers."""
     kinds = [operations.dtype_of(view.dtype) for view in views]
-    widest = max(
-        (dtype.itemsize // (2 if dtype.kind == "c" else 1) for dtype in kinds if dtype.kind in "fc"), default=0
-    )
+    widest = max((kind.itemsize // (2 if kind.kind == "c" else 1) for kind in kinds if kind.kind in "fc"), default=0)
     if product:
         peaks = {2: profile.tensor_float16, 4: profile.float32, 8: profile.matmul_float64}
         return profile.matmul_efficiency * peaks.get(widest, profile.integer)
     return {2: profile.float16, 4: profile.float32, 8: profile.float64}.get(widest, profile.integer)
 
 
-def _tiles_share(product: bool, outputs: Sequence[View], flops: int, profile: GPUProfile) -> float:
+def _tiles_share(product: bool, outputs: Views, flops: int, profile: GPUProfile) -> float:
     """The part of the GPU's arithmetic that a matrix product keeps busy: its tiles, and what of them is filled."""
     if not product or not outputs[0].size:
         return 1.0
@@ -269,7 +231,7 @@ def _tiles_share(product: bool, outputs: Sequence[View], flops: int, profile: GP
     return min(1.0, prod(batch) * tiles * ceil(inner / SPLIT) / profile.multiprocessors) * filled
 
 
-def _blocks_share(op: str, outputs: Sequence[View], profile: GPUProfile) -> float:
+def _blocks_share(op: str, outputs: Views, profile: GPUProfile) -> float:
     """The part of the memory's bandwidth that a reduction can draw: each value is one block of threads.
 
     A reduction to one value is done in two steps, by many blocks.

@@ -1,4 +1,4 @@
-"""Making arrays: from the host's data, or on the device alone."""
+"""Making arrays, from the host's data or on the device alone, and writing whole ones."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.simgpu.array import check, check_fits, check_types, launch, ndarray
 from unrolled.simgpu.array import empty_like as _like
-from unrolled.simgpu.array import launch, ndarray
 from unrolled.simgpu.views import stack
-from unrolled.simgpu.writing import assign
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", ndmin: int = 0) -> ndarray:
@@ -54,37 +53,34 @@ def ones(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> ndarray:
     """Return an array of one number; its dtype is that of the number unless given."""
-    kind = (
-        (fill_value.dtype if isinstance(fill_value, ndarray) else np.asarray(fill_value).dtype)
-        if dtype is None
-        else dtype
-    )
-    return _filled(ndarray(shape, kind, order), fill_value)
+    if dtype is None:
+        dtype = (fill_value if isinstance(fill_value, ndarray) else np.asarray(fill_value)).dtype
+    return _filled(ndarray(shape, dtype, order), fill_value)
 
 
 def empty_like(prototype: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array with undefined values, of the prototype's shape, dtype and memory order unless given."""
-    return _like(_check(prototype), dtype, order, shape)
+    return _like(check(prototype), dtype, order, shape)
 
 
 def zeros_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of zeros, of a's shape, dtype and memory order unless others are given."""
-    return _filled(_like(_check(a), dtype, order, shape), 0)
+    return _filled(_like(check(a), dtype, order, shape), 0)
 
 
 def ones_like(a: ndarray, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of ones, of a's shape, dtype and memory order unless others are given."""
-    return _filled(_like(_check(a), dtype, order, shape), 1)
+    return _filled(_like(check(a), dtype, order, shape), 1)
 
 
 def full_like(a: ndarray, fill_value: Any, dtype: Any = None, order: str = "K", shape: Any = None) -> ndarray:
     """Return an array of one number, of a's shape, dtype and memory order unless others are given."""
-    return _filled(_like(_check(a), dtype, order, shape), fill_value)
+    return _filled(_like(check(a), dtype, order, shape), fill_value)
 
 
 def copy(a: ndarray, order: str = "K") -> ndarray:
     """Return a copy with memory of its own."""
-    return _check(a).copy(order)
+    return check(a).copy(order)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> ndarray:
@@ -113,12 +109,12 @@ def identity(n: int, dtype: Any = float) -> ndarray:
 
 def tril(m: ndarray, k: int = 0) -> ndarray:
     """Return a copy of the array with zeros above diagonal k."""
-    return _triangle("tril", m, k)
+    return _born("tril", ndarray(check(m).shape, m.dtype), {"k": int(k)}, m)
 
 
 def triu(m: ndarray, k: int = 0) -> ndarray:
     """Return a copy of the array with zeros below diagonal k."""
-    return _triangle("triu", m, k)
+    return _born("triu", ndarray(check(m).shape, m.dtype), {"k": int(k)}, m)
 
 
 def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None) -> Any:
@@ -131,19 +127,46 @@ def get_array_module(*args: Any) -> Any:
     return sys.modules["unrolled.simgpu"] if any(isinstance(x, ndarray) for x in args) else np
 
 
-def shape(a: Any) -> tuple[int, ...]:
-    """Return the lengths of the axes."""
-    return a.shape if isinstance(a, ndarray) else np.shape(a)
+def assign(target: ndarray, value: Any) -> None:
+    """Set target[...] = value, an array of the device or a number."""
+    if not isinstance(value, ndarray):
+        fill(target, value)
+    elif value.as_view() != target.as_view():  # equal is what x[key] += y ends with
+        launch("copy", [fitting(value, target.shape)], [target])
 
 
-def ndim(a: Any) -> int:
-    """Return how many axes there are."""
-    return a.ndim if isinstance(a, ndarray) else np.ndim(a)
+def fill(x: ndarray, value: Any) -> None:
+    """Write one number everywhere."""
+    if isinstance(value, (list, tuple)):
+        value = np.asarray(value)
+    if isinstance(value, (np.ndarray, ndarray)):
+        if value.shape != ():
+            kind = "numpy" if isinstance(value, np.ndarray) else "cupy"
+            raise ValueError(f"non-scalar {kind}.ndarray cannot be used for fill")
+        if isinstance(value, ndarray):
+            launch("copy", [value], [x])
+            return
+        value = value.item()
+    check_types([value])
+    check_fits(value, x.dtype)
+    launch("fill", [value], [x])
 
 
-def size(a: Any) -> int:
-    """Return how many values there are."""
-    return a.size if isinstance(a, ndarray) else np.size(a)
+def fitting(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a value that can be written to this shape, without surplus axes of length 1 in front.
+
+    Raises ValueError if it does not fit, TypeError for what is neither an array of the device nor a number.
+    """
+    check_types([value])
+    if not isinstance(value, ndarray):
+        return value
+    sizes = value.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    fits = len(sizes) <= len(shape) and all(n in (1, m) for n, m in zip(sizes[::-1], shape[::-1], strict=False))
+    if not fits:
+        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
+    return value if len(sizes) == value.ndim else value.seen_as(value._layout.reshape(sizes))
 
 
 def _from_host(obj: Any, dtype: Any, order: str) -> ndarray:
@@ -161,34 +184,13 @@ def _filled(x: ndarray, value: Any) -> ndarray:
     return x
 
 
-def _born(op: str, x: ndarray, options: dict[str, Any]) -> ndarray:
-    launch(op, [], [x], options)
+def _born(op: str, x: ndarray, options: dict[str, Any], *inputs: ndarray) -> ndarray:
+    launch(op, inputs, [x], options)
     return x
-
-
-def _triangle(op: str, m: ndarray, k: int) -> ndarray:
-    result = ndarray(_check(m).shape, m.dtype)
-    launch(op, [m], [result], {"k": int(k)})
-    return result
 
 
 def _plain(x: Any) -> Any:
     return x.item() if isinstance(x, (np.generic, ndarray)) else x
-
-
-def _check(a: Any) -> ndarray:
-    if not isinstance(a, ndarray):
-        raise TypeError(f"Unsupported type {type(a)}")
-    return a
-
-
-FUNCTIONS = {
-    function.__name__: function
-    for function in (
-        *(array, asarray, ascontiguousarray, empty, zeros, ones, full, empty_like, zeros_like, ones_like, full_like),
-        *(copy, arange, linspace, eye, identity, tril, triu, asnumpy, get_array_module, shape, ndim, size),
-    )
-}
 
 
 def _holds_arrays(obj: Any) -> bool:

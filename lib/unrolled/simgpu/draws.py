@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.command import InvalidCommandError, Plain
+from unrolled.simgpu.command import InvalidCommandError, Options
 
 
-def seed(inputs: Sequence[Any], outputs: Sequence[Any], options: Mapping[str, Plain]) -> None:
+def seed(inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> None:
     """Write the state of a new generator, made from a whole number or a few of them, to the output."""
     _save(np.random.PCG64(options["seed"]), outputs[0])
 
 
-def draw(inputs: Sequence[Any], outputs: Sequence[Any], options: Mapping[str, Plain]) -> None:
+def draw(inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> None:
     """Draw as numpy.random.Generator does; outputs are values and state, which lies on the device, as cuRAND's does.
 
     Raises CommandError for a method that is not in METHODS.

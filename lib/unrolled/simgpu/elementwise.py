@@ -48,12 +48,9 @@ class ElementwiseKernel:
             if out.shape != shape:
                 raise ValueError(f"{self.name}: an output has shape {out.shape}; the inputs give {shape}")
         options = {"name": self.name, "steps": self._steps, "results": self._results}
-        launch(
-            "fused",
-            [self._typed(x, kind, types) for x, (kind, _) in zip(inputs, self.in_params, strict=True)],
-            outs,
-            options,
-        )
+        kinds = [types[kind] for kind, _ in self.in_params]
+        typed = [x if isinstance(x, ndarray) else kind.type(x).item() for x, kind in zip(inputs, kinds, strict=True)]
+        launch("fused", typed, outs, options)
         return outs[0] if self.nout == 1 else tuple(outs)
 
     def __repr__(self) -> str:
@@ -74,17 +71,13 @@ class ElementwiseKernel:
             raise TypeError(f"{self.name}: no input tells the type {unknown[0]!r}")
         return types
 
-    def _typed(self, x: Any, kind: str, types: dict[str, np.dtype[Any]]) -> Any:
-        return types[kind].type(x).item() if isinstance(x, SCALARS) else x
-
 
 def _parameters(text: str) -> list[tuple[str, str]]:
     """ "float32 x, T y" as [("float32", "x"), ("T", "y")]."""
-    found = [tuple(part.split()) for part in text.split(",")]
-    for part in found:
-        if len(part) != 2:
-            raise ValueError(f"parameters are {text!r}; expected a type and a name for each, as 'float32 x, float32 y'")
-    return [(part[0], part[1]) for part in found]
+    found = [part.split() for part in text.split(",")]
+    if any(len(part) != 2 for part in found):
+        raise ValueError(f"parameters are {text!r}; expected a type and a name for each, as 'float32 x, float32 y'")
+    return [(kind, name) for kind, name in found]
 
 
 def _record(operation: Callable[..., Any], nin: int, nout: int, name: str) -> tuple[list[Any], list[Any]]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.array import Layout, check_fits, check_types, launch, ndarray, shaped_like
+from unrolled.simgpu.array import Layout, check_cast, check_fits, check_types, launch, ndarray, shaped_like
 from unrolled.simgpu.symbols import Symbol
 
 NAMES = """
     add subtract multiply divide true_divide floor_divide remainder mod fmod divmod power float_power negative positive
     absolute abs fabs sign square sqrt cbrt reciprocal exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2
     sin cos tan arcsin arccos arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg radians
-    degrees     maximum minimum fmax fmin floor ceil trunc rint modf frexp ldexp copysign signbit nextafter heaviside
+    degrees maximum minimum fmax fmin floor ceil trunc rint modf frexp ldexp copysign signbit nextafter heaviside
     greater greater_equal less less_equal equal not_equal logical_and logical_or logical_xor logical_not
     bitwise_and bitwise_or bitwise_xor bitwise_not invert left_shift right_shift isfinite isinf isnan gcd lcm
 """
@@ -92,9 +92,7 @@ def _loop(function: np.ufunc, kinds: tuple[Any, ...], dtype: Any) -> tuple[np.dt
     return function.resolve_dtypes((*kinds, *empty), signature=signature, casting="unsafe")
 
 
-def _results(
-    name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[Any], casting: Any
-) -> list[ndarray]:
+def _results(name: str, inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[Any], casting: Any) -> list[Any]:
     """The arrays to write: those given, checked, and new ones laid out as NumPy lays them out."""
     layouts = [x._layout for x in inputs if isinstance(x, ndarray)]
     shape = broadcast_shape([x.shape for x in layouts])
@@ -129,11 +127,7 @@ def laid_out(layouts: Sequence[Layout], shape: tuple[int, ...], dtype: Any) -> n
 
 
 def _check_out(name: str, out: ndarray, shape: tuple[int, ...], dtype: Any, casting: Any, number: int) -> None:
-    if not np.can_cast(dtype, out.dtype, casting):
-        which = f"output {number}" if number else "output"
-        raise TypeError(
-            f"Cannot cast ufunc {name!r} {which} from {dtype!r} to {out.dtype!r} with casting rule {casting!r}"
-        )
+    check_cast(f"ufunc {name!r} output" + (f" {number}" if number else ""), dtype, out.dtype, casting)
     if out.shape != shape:
         raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.simgpu.command import InvalidCommandError, Plain
+from unrolled.simgpu.command import InvalidCommandError, Options
 
 Array: TypeAlias = Any
-Options: TypeAlias = Mapping[str, Plain]
 Operation: TypeAlias = Callable[[Sequence[Any], Sequence[Array], Options], None]
 
 

@@ -13,24 +13,18 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from unrolled.simgpu.array import SCALARS, check_fits, launch, ndarray
-from unrolled.simgpu.creation import arange, asarray
-from unrolled.simgpu.writing import assign, fitting
+from unrolled.simgpu.creation import arange, asarray, assign, fitting
 
 _BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
-_WRONG = (
-    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) "
-    "and integer or boolean arrays are valid indices"
-)
 
 
 def getitem(x: ndarray, key: Any) -> ndarray:
     """Return x[key]: a view, or a copy where the key holds arrays."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
-        return _view(x, keys)
-    seen, start, indices = _advanced(x, keys)
+    seen, start, indices = _addressed(x, key)
+    if not indices:
+        return seen
     result = ndarray(_picked(seen, start, indices), x.dtype)
-    launch("getitem", [seen, *indices], [result], {"axes": _axes(start, indices)})
+    launch("getitem", [seen, *indices], [result], _axes(start, indices))
     return result
 
 
@@ -39,16 +33,15 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
 
     With arrays in the key, a list or a NumPy array moves to the device first, as in CuPy.
     """
-    keys = key if isinstance(key, tuple) else (key,)
-    if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
-        assign(_view(x, keys), value)
+    seen, start, indices = _addressed(x, key)
+    if not indices:
+        assign(seen, value)
         return
-    seen, start, indices = _advanced(x, keys)
     if not isinstance(value, (ndarray, *SCALARS)):
         value = asarray(value, x.dtype)  # as CuPy: it moves, and the trace tells
     value = fitting(value, _picked(seen, start, indices))
     check_fits(value, x.dtype)
-    launch("setitem", [value, *indices], [seen], {"axes": _axes(start, indices)})
+    launch("setitem", [value, *indices], [seen], _axes(start, indices))
 
 
 ATOMIC_ADD = ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64")
@@ -60,16 +53,14 @@ def at(function: Any, x: ndarray, key: Any, values: Any) -> None:
 
     Raises TypeError for numpy.add on a dtype that is not in ATOMIC_ADD.
     """
-    keys = key if isinstance(key, tuple) else (key,)
-    if all(isinstance(k, _BASIC) and not isinstance(k, bool) for k in keys):
-        seen = _view(x, keys)
+    if function.__name__ == "add" and x.dtype.name not in ATOMIC_ADD and not all(map(_is_basic, _items(key))):
+        raise TypeError(f"cupy.add.at only supports {', '.join(ATOMIC_ADD)} as data type")
+    seen, start, indices = _addressed(x, key)
+    if not indices:
         function(seen, values, out=seen)
         return
-    if function.__name__ == "add" and x.dtype.name not in ATOMIC_ADD:
-        raise TypeError(f"cupy.add.at only supports {', '.join(ATOMIC_ADD)} as data type")
-    seen, start, indices = _advanced(x, keys)
     values = fitting(values, _picked(seen, start, indices))
-    launch(f"{function.__name__}.at", [values, *indices], [seen], {"axes": _axes(start, indices)})
+    launch(f"{function.__name__}.at", [values, *indices], [seen], _axes(start, indices))
 
 
 def nonzero(a: ndarray) -> tuple[ndarray, ...]:
@@ -112,25 +103,29 @@ def _along(a: ndarray, indices: ndarray, axis: int) -> tuple[Any, ...]:
     along = normalize_axis_index(axis, a.ndim)
     if indices.ndim != a.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    key: list[Any] = []
-    for i, size in enumerate(a.shape):
-        places = [1] * a.ndim
-        places[i] = size
-        key.append(indices if i == along else arange(size).reshape(places))
-    return tuple(key)
+    return tuple(
+        indices if i == along else arange(size).reshape([size if j == i else 1 for j in range(a.ndim)])
+        for i, size in enumerate(a.shape)
+    )
 
 
-def _view(x: ndarray, keys: Sequence[Any]) -> ndarray:
-    whole = (*keys, Ellipsis) if not any(k is Ellipsis for k in keys) else tuple(keys)
-    return x.seen_as(x._layout[whole])
+def _items(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
 
 
-def _advanced(x: ndarray, keys: Sequence[Any]) -> tuple[ndarray, int, list[ndarray]]:
-    """A view of x, and index arrays for its axes from `start` on: what NumPy's rules make of the key.
+def _is_basic(item: Any) -> bool:
+    return isinstance(item, _BASIC) and not isinstance(item, bool)
+
+
+def _addressed(x: ndarray, key: Any) -> tuple[ndarray, int, list[ndarray]]:
+    """A view of x, and index arrays (or none) for its axes from `start` on: what NumPy's rules make of the key.
 
     Arrays that stand apart bring their axes to the front; an integer beside them counts as one of them.
     """
-    items = _spread([k if isinstance(k, _BASIC) and not isinstance(k, bool) else _array(k) for k in keys], x.ndim)
+    keys = _items(key)
+    if all(map(_is_basic, keys)):
+        return x.seen_as(x._layout[keys if any(k is Ellipsis for k in keys) else (*keys, Ellipsis)]), 0, []
+    items = _spread([k if _is_basic(k) else _array(k) for k in keys], x.ndim)
     basic: list[Any] = []
     indices: list[ndarray] = []
     places: list[int] = []
@@ -163,10 +158,8 @@ def _spread(items: list[Any], ndim: int) -> list[Any]:
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    missing = [slice(None)] * (ndim - used)
-    if not dots:
-        return items + missing
-    return items[: dots[0]] + missing + items[dots[0] + 1 :]
+    at = dots[0] if dots else len(items)
+    return items[:at] + [slice(None)] * (ndim - used) + items[at + 1 :]
 
 
 def _axes_of(item: Any) -> int:
@@ -179,7 +172,10 @@ def _array(item: Any) -> Any:
     """An index array on the device. Lists and NumPy arrays move there, as in CuPy."""
     if not isinstance(item, ndarray):
         if not isinstance(item, (list, np.ndarray)):
-            raise IndexError(_WRONG)
+            raise IndexError(
+                "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) "
+                "and integer or boolean arrays are valid indices"
+            )
         host = np.asarray(item)
         item = asarray(host.astype(np.int64) if not host.size else host)
     if item.dtype.kind not in "iub":
@@ -205,11 +201,10 @@ def _picked(seen: ndarray, start: int, indices: Sequence[ndarray]) -> tuple[int,
         middle = np.broadcast_shapes(*(i.shape for i in indices))
     except ValueError:
         text = " ".join(str(i.shape).replace(" ", "") for i in indices)
-        raise IndexError(
-            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}"
-        ) from None
+        message = f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}"
+        raise IndexError(message) from None
     return (*seen.shape[:start], *middle, *seen.shape[start + len(indices) :])
 
 
-def _axes(start: int, indices: Sequence[ndarray]) -> list[int]:
-    return list(range(start, start + len(indices)))
+def _axes(start: int, indices: Sequence[ndarray]) -> dict[str, list[int]]:
+    return {"axes": list(range(start, start + len(indices)))}

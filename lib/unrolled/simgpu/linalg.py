@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from unrolled.simgpu.array import launch, ndarray
+from unrolled.simgpu.array import check, check_cast, launch, ndarray
 from unrolled.simgpu.functions import UFUNCS, broadcast_shape
 from unrolled.simgpu.reductions import REDUCTIONS
 from unrolled.simgpu.views import reshape, transpose
@@ -20,17 +20,16 @@ def matmul(x1: ndarray, x2: ndarray, out: ndarray | None = None) -> ndarray:
 
     Raises ValueError for shapes that do not fit.
     """
-    a, b = _check(x1), _check(x2)
+    a, b = check(x1), check(x2)
     if not a.ndim or not b.ndim:
         raise ValueError("matmul: Input operand does not have enough dimensions (has 0, requires 1)")
     inner = b.shape[-2 if b.ndim > 1 else -1]
     if a.shape[-1] != inner:
-        raise ValueError(
-            f"matmul: the last axis of {a.shape} has length {a.shape[-1]}, which is not {inner} as {b.shape} asks"
-        )
+        found = f"the last axis of {a.shape} has length {a.shape[-1]}"
+        raise ValueError(f"matmul: {found}, which is not {inner} as {b.shape} asks")
     batch = broadcast_shape([a.shape[:-2], b.shape[:-2]])
     rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
-    return _multiply("matmul", a, b, (*batch, *rows, *columns), out)
+    return _multiply(a, b, (*batch, *rows, *columns), out)
 
 
 def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
@@ -41,7 +40,7 @@ def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
     if a.shape[-1] != inner:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} (dim {a.ndim - 1}) != {inner}")
     if b.ndim <= 2:
-        return _multiply("matmul", a, b, (*a.shape[:-1], *(b.shape[-1:] if b.ndim > 1 else ())), out)
+        return _multiply(a, b, (*a.shape[:-1], *(b.shape[-1:] if b.ndim > 1 else ())), out)
     flat = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1)).reshape(inner, -1)
     shape = (*a.shape[:-1], *b.shape[:-2], b.shape[-1])
     found = dot(a.reshape(-1, inner), flat).reshape(shape)
@@ -50,7 +49,7 @@ def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
 
 def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
     """Return sums of products over axes of both: the last `axes` of a and the first of b, or a pair of lists."""
-    _check(a), _check(b)
+    check(a), check(b)
     if isinstance(axes, (int, np.integer)):
         pair: Any = (list(range(a.ndim - int(axes), a.ndim)), list(range(int(axes))))
     else:
@@ -62,11 +61,9 @@ def tensordot(a: ndarray, b: ndarray, axes: Any = 2) -> ndarray:
     rest_b = [i for i in range(b.ndim) if i not in right]
     inner = prod(a.shape[i] for i in left)
     shape_a, shape_b = [a.shape[i] for i in rest_a], [b.shape[i] for i in rest_b]
-    product = dot(
-        reshape(transpose(a, rest_a + left), (prod(shape_a), inner)),
-        reshape(transpose(b, right + rest_b), (inner, prod(shape_b))),
-    )
-    return reshape(product, (*shape_a, *shape_b))
+    first = reshape(transpose(a, rest_a + left), (prod(shape_a), inner))
+    second = reshape(transpose(b, right + rest_b), (inner, prod(shape_b)))
+    return reshape(dot(first, second), (*shape_a, *shape_b))
 
 
 def inner(a: ndarray, b: ndarray) -> Any:
@@ -139,7 +136,7 @@ def _sizes(words: list[str], operands: Sequence[ndarray]) -> dict[str, int]:
         raise ValueError(f"einsum got {len(operands)} arrays for the subscripts of {len(words)}")
     sizes: dict[str, int] = {}
     for word, x in zip(words, operands, strict=True):
-        if len(word) != _check(x).ndim:
+        if len(word) != check(x).ndim:
             raise ValueError(f"einsum: subscripts {word!r} name {len(word)} axes of an array of shape {x.shape}")
         for letter, size in zip(word, x.shape, strict=True):
             if sizes.setdefault(letter, size) != size:
@@ -147,24 +144,12 @@ def _sizes(words: list[str], operands: Sequence[ndarray]) -> dict[str, int]:
     return sizes
 
 
-def _multiply(op: str, a: ndarray, b: ndarray, shape: tuple[int, ...], out: ndarray | None) -> ndarray:
+def _multiply(a: ndarray, b: ndarray, shape: tuple[int, ...], out: ndarray | None) -> ndarray:
     dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
     if out is None:
         out = ndarray(shape, dtype)
     elif out.shape != shape:
-        raise ValueError(f"{op}: out has shape {out.shape}; expected {shape}")
-    elif not np.can_cast(dtype, out.dtype, "same_kind"):
-        raise TypeError(
-            f"Cannot cast ufunc {op!r} output from {dtype!r} to {out.dtype!r} with casting rule 'same_kind'"
-        )
-    launch(op, [a, b], [out])
+        raise ValueError(f"matmul: out has shape {out.shape}; expected {shape}")
+    check_cast("ufunc 'matmul' output", dtype, out.dtype)
+    launch("matmul", [a, b], [out])
     return out
-
-
-def _check(a: Any) -> ndarray:
-    if not isinstance(a, ndarray):
-        raise TypeError(f"Unsupported type {type(a)}")
-    return a
-
-
-FUNCTIONS = {f.__name__: f for f in (matmul, dot, tensordot, inner, outer, vdot, einsum)}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from unrolled.simgpu import cost, operations
-from unrolled.simgpu.command import InvalidCommandError, Operand, Plain, View
+from unrolled.simgpu.command import Inputs, InvalidCommandError, Machine, Options, View, Views
 from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.memory import Pool, array_of, real_memory
 from unrolled.simgpu.profiles import GPUProfile, named
@@ -37,8 +34,8 @@ class MachineLimits:
     """Traces open at a time."""
 
 
-class LocalMachine:
-    """`command.Machine` in this process. memory_limit caps what the profile's GPU has, in bytes."""
+class LocalMachine(Machine):
+    """A machine in this process. memory_limit caps what the profile's GPU has, in bytes."""
 
     def __init__(
         self, profile: str | GPUProfile = "T4", memory_limit: int | None = None, limits: MachineLimits | None = None
@@ -68,32 +65,28 @@ class LocalMachine:
         if nbytes is not None and self._traces:  # `where` would be that of a finalizer
             self._note(Allocation(nbytes, self._timeline.host, True))
 
-    def launch(
-        self,
-        op: str,
-        inputs: Sequence[Operand],
-        outputs: Sequence[View],
-        options: Mapping[str, Plain] | None = None,
-        stream: int = 0,
-    ) -> None:
+    def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         options = options or {}
         self._check_stream(stream)
         operation = operations.find(op)
         arrays = [x if x is None else self._array(x) if isinstance(x, View) else scalar(x) for x in inputs]
         results = [self._array(x) for x in outputs]
-        with _plain_errors(op):
+        try:
             price = cost.of(op, inputs, outputs, options, self.profile)
             self._check_size(op, price, len(arrays) + len(results))
             with np.errstate(all="ignore"):  # a GPU does not warn
                 operation(arrays, results, options)
-        call = cost.host_seconds(op, options, self.profile)
+        except (TypeError, ValueError, MemoryError):
+            raise
+        except Exception as error:  # whatever else a bad command leads to
+            raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error
         self._timeline.call(cost.library_seconds(op, self.profile))
-        issued = self._timeline.call(call)
+        issued = self._timeline.call(call := cost.host_seconds(op, options, self.profile))
         start, end = self._timeline.enqueue(stream, price.seconds, price.work, "compute")
-        shape, dtype = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
-        figures = (price.bytes_read, price.bytes_written, price.flops)
         name = str(options["name"]) if op == "kernel" else op
-        self._note(Launch(name, stream, issued, call, start, end, *figures, shape, dtype, self._caller("")[1]))
+        figures = (price.bytes_read, price.bytes_written, price.flops)
+        kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
+        self._note(Launch(name, stream, issued, call, start, end, *figures, *kind, self._caller("")[1]))
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._check_stream(stream)
@@ -178,12 +171,9 @@ class LocalMachine:
         return array_of(view, self._pool.buffers, self.limits.elements)
 
     def _check_size(self, op: str, price: cost.Cost, operands: int) -> None:
-        limits = self.limits
-        for what, size, most in (
-            ("operations", price.flops, limits.flops),
-            ("values", price.elements, limits.elements),
-            ("operands", operands, limits.operands),
-        ):
+        sizes = {"operations": price.flops, "values": price.elements, "operands": operands}
+        mosts = self.limits.flops, self.limits.elements, self.limits.operands
+        for (what, size), most in zip(sizes.items(), mosts, strict=True):
             if size > most:
                 raise InvalidCommandError(f"{op} of {size:,} {what}, at most {most:,} are taken")
 
@@ -198,9 +188,8 @@ class LocalMachine:
 
     def _transfer(self, direction: str, nbytes: int, stream: int, bandwidth: float, blocking: bool) -> None:
         """The host's waiting for it is part of the transfer, and no synchronization besides: one thing counts once."""
-        call = self.profile.host["upload" if direction == "to device" else "download"]
+        call, work = self.profile.host["upload" if direction == "to device" else "download"], nbytes / bandwidth
         issued = self._timeline.call(call)
-        work = nbytes / bandwidth
         start, end = self._timeline.enqueue(stream, self.profile.link_latency + work, work, direction)
         if blocking:
             self._timeline.wait(end)
@@ -227,24 +216,11 @@ def caller(otherwise: str) -> tuple[str, str | None]:
     The name is `otherwise` where the program calls the machine itself.
     """
     frame, name = sys._getframe(1), otherwise
-    while frame.f_back is not None and _is_ours(frame):
-        if frame.f_globals["__name__"] not in (__name__, "contextlib"):
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith("unrolled.simgpu") and module != "contextlib":
+            break
+        if module not in (__name__, "contextlib"):
             name = frame.f_code.co_name
         frame = frame.f_back
     return name, f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _is_ours(frame: FrameType) -> bool:
-    name = str(frame.f_globals.get("__name__", ""))
-    return name.startswith("unrolled.simgpu") or name == "contextlib"
-
-
-@contextlib.contextmanager
-def _plain_errors(op: str) -> Iterator[None]:
-    """Let TypeError, ValueError and MemoryError through; any other error of a bad command becomes a CommandError."""
-    try:
-        yield
-    except (TypeError, ValueError, MemoryError):
-        raise
-    except Exception as error:
-        raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error

@@ -14,28 +14,21 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import draws, gathers
-from unrolled.simgpu.command import InvalidCommandError
-from unrolled.simgpu.gathers import Array, Operation, Options
+from unrolled.simgpu.command import InvalidCommandError, Options
+from unrolled.simgpu.gathers import Array, Operation
 
-DTYPES: dict[str, np.dtype[Any]] = {}
-for _code in "?bBhHiIlLqQefdFD":
-    for _text in (np.dtype(_code).name, np.dtype(_code).str):
-        DTYPES[_text] = np.dtype(_code)
-
-_GENERALIZED = {"matmul", "vecdot", "matvec", "vecmat"}
+_KINDS = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
+DTYPES: dict[str, np.dtype[Any]] = {text: kind for kind in _KINDS for text in (kind.name, kind.str)}
 UFUNCS: dict[str, np.ufunc] = {
     name: function
     for name, function in vars(np).items()
-    if isinstance(function, np.ufunc) and name not in _GENERALIZED and function.signature is None
+    if isinstance(function, np.ufunc) and function.signature is None  # with a signature: matmul and its like
 }
-
-REDUCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(np, name)
-    for name in (
-        *("sum", "prod", "max", "min", "argmax", "argmin", "any", "all", "mean", "var", "std", "count_nonzero", "ptp"),
-        *("nansum", "nanprod", "nanmean", "nanmax", "nanmin", "nanvar", "nanstd", "median"),
-    )
-}
+_REDUCTIONS = """
+    sum prod max min argmax argmin any all mean var std count_nonzero ptp nansum nanprod nanmean nanmax nanmin nanvar
+    nanstd median
+"""
+REDUCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _REDUCTIONS.split()}
 SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumprod}
 
 
@@ -64,10 +57,8 @@ def find(op: str) -> Operation:
 def _ufunc(function: np.ufunc) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         if (len(inputs), len(outputs)) != (function.nin, function.nout):
-            raise InvalidCommandError(
-                f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs, "
-                f"got {len(inputs)} and {len(outputs)}"
-            )
+            takes = f"{function.__name__} takes {function.nin} inputs and {function.nout} outputs"
+            raise InvalidCommandError(f"{takes}, got {len(inputs)} and {len(outputs)}")
         loop: dict[str, Any] = {}
         if options.get("dtype") is not None:
             loop["dtype"] = dtype_of(options["dtype"])
@@ -89,13 +80,10 @@ def _bounded_power(inputs: Sequence[Any], out: Array) -> tuple[Any, Any]:
     """
     base, exponent = inputs
     _check_fit(inputs, out)
-    negative = np.less(exponent, 0)
-    unit = np.logical_or(np.equal(base, 1), np.equal(base, -1))
-    kind = np.result_type(base, exponent)
-    vanishes = np.logical_and(negative, np.logical_not(unit))
-    return np.where(vanishes, 0, base).astype(kind), np.where(
-        negative, np.bitwise_and(exponent, 1) + 2 * vanishes, exponent
-    ).astype(kind)
+    kind, negative = np.result_type(base, exponent), np.less(exponent, 0)
+    vanishes = np.logical_and(negative, np.logical_and(np.not_equal(base, 1), np.not_equal(base, -1)))
+    bounded = np.where(negative, np.bitwise_and(exponent, 1) + 2 * vanishes, exponent)
+    return np.where(vanishes, 0, base).astype(kind), bounded.astype(kind)
 
 
 def _casting(options: Options, default: str) -> Any:
@@ -105,15 +93,11 @@ def _casting(options: Options, default: str) -> Any:
     return casting
 
 
-def _axis(options: Options) -> Any:
-    axis = options.get("axis")
-    return tuple(axis) if isinstance(axis, (list, tuple)) else axis
-
-
 def _reduction(op: str) -> Operation:
     def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
         (x,), (out,) = inputs, outputs
-        words: dict[str, Any] = {"axis": _axis(options)}
+        axis = options.get("axis")
+        words: dict[str, Any] = {"axis": tuple(axis) if isinstance(axis, list) else axis}
         if options.get("dtype") is not None:
             words["dtype"] = dtype_of(options["dtype"])
         if options.get("ddof"):
@@ -139,8 +123,7 @@ def _check_fit(inputs: Sequence[Any], out: Array) -> None:
 
 
 def _where(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
-    condition, x, y = inputs
-    (out,) = outputs
+    (condition, x, y), (out,) = inputs, outputs
     _check_fit(inputs, out)
     np.copyto(out, np.where(condition, x, y), casting="same_kind")
 
@@ -177,8 +160,7 @@ def _arange(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -
 
 def _linspace(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     (out,) = outputs
-    endpoint = options.get("endpoint", True)
-    values = np.linspace(options["start"], options["stop"], out.size, endpoint=endpoint)
+    values = np.linspace(options["start"], options["stop"], out.size, endpoint=options.get("endpoint", True))
     np.copyto(out, values, casting="unsafe")
 
 

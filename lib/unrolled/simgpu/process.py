@@ -17,11 +17,11 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unrolled.simgpu.command import Asking, InvalidCommandError, Operand, OutOfMemoryError, Plain, View
-from unrolled.simgpu.machine import LocalMachine, MachineLimits
+from unrolled.simgpu.command import Inputs, InvalidCommandError, Machine, Options, OutOfMemoryError, View, Views
+from unrolled.simgpu.machine import LocalMachine
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.trace import Trace
 
@@ -34,23 +34,18 @@ DIGITS_LIMIT = 1000
 CPU_SECONDS = 600
 """CPU time of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
-_PLAIN_CALLS = (
-    *("allocate", "synchronize", "record", "wait", "elapsed", "clock"),
-    *("start_trace", "memory", "reset_peak", "free_all"),
-)
-_CALLS = frozenset((*_PLAIN_CALLS, "launch", "upload", "download", "stop_trace"))
-_ERRORS = {
-    kind.__name__: kind
-    for kind in (InvalidCommandError, OutOfMemoryError, TypeError, ValueError, MemoryError, RuntimeError)
-}
+_CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
+_CALLS |= {"start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
+_RAISED = (InvalidCommandError, OutOfMemoryError, TypeError, ValueError, MemoryError, RuntimeError)
+_ERRORS = {kind.__name__: kind for kind in _RAISED}
 
 
 class LinkError(ConnectionError):
     """The other side is gone, or what it says is no message."""
 
 
-class Link(Asking):
-    """`command.Machine` at the other end of a socket. Each call waits for its answer.
+class Link(Machine):
+    """A machine at the other end of a socket. Each call waits for its answer.
 
     Raises what the machine raises; LinkError, from then on always, once the other side is gone or was too slow for the
     socket's timeout (the first time TimeoutError).
@@ -61,29 +56,18 @@ class Link(Asking):
         self._lock = threading.Lock()
         self._freed: deque[int] = deque()
         self._dead = False
-        self._profile = named(self._call("use", None))
-
-    @property
-    def profile(self) -> GPUProfile:
-        return self._profile
+        self.profile = named(self._call("use", None))
 
     def use(self, name: str) -> GPUProfile:
         """Replace the machine by a new one of this profile, and return the profile: no arrays, clock at 0."""
-        self._profile = named(self._call("use", name))
-        return self._profile
+        self.profile = named(self._call("use", name))
+        return self.profile
 
     def free(self, buffer: int) -> None:
         """Free a buffer with the next call: a finalizer may come here at any time, even in a call, in any thread."""
         self._freed.append(buffer)
 
-    def launch(
-        self,
-        op: str,
-        inputs: Sequence[Operand],
-        outputs: Sequence[View],
-        options: Mapping[str, Plain] | None = None,
-        stream: int = 0,
-    ) -> None:
+    def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         operands = [_encode(x) for x in inputs]
         self._call("launch", op, operands, [_encode(x) for x in outputs], dict(options or {}), stream)
 
@@ -136,21 +120,16 @@ class MachineWireError(Exception):
     """What arrived is no message of this protocol."""
 
 
-def serve(
-    connection: socket.socket,
-    profile: str | GPUProfile = "T4",
-    memory_limit: int | None = None,
-    limits: MachineLimits | None = None,
-) -> None:
+def serve(connection: socket.socket, profile: str | GPUProfile = "T4", memory_limit: int | None = None) -> None:
     """Answer a Link until it closes the connection, or says what is no message. Needs nothing but the socket."""
-    machine = LocalMachine(profile, memory_limit, limits)
+    machine = LocalMachine(profile, memory_limit)
     with contextlib.suppress(EOFError, OSError, MachineWireError):
         while True:
             message, data = _receive(connection, min(DATA_LIMIT, machine.memory()["capacity"]))
             content = b""
             try:
                 if message.get("call") == "use":
-                    machine, value = _use(machine, message.get("arguments"), memory_limit, limits)
+                    machine, value = _use(machine, message.get("arguments"), memory_limit)
                 else:
                     value, content = _answer(machine, message, data)
                 packed = _pack({"value": value}, content)
@@ -161,14 +140,12 @@ def serve(
             connection.sendall(content)
 
 
-def _use(
-    machine: LocalMachine, arguments: Any, memory_limit: int | None, limits: MachineLimits | None
-) -> tuple[LocalMachine, str]:
+def _use(machine: LocalMachine, arguments: Any, memory_limit: int | None) -> tuple[LocalMachine, str]:
     """The machine in use, or with a name a new one; and the name of its profile."""
     if not (isinstance(arguments, list) and len(arguments) == 1 and isinstance(arguments[0], (str, type(None)))):
         raise InvalidCommandError("use takes the name of a profile")
     if arguments[0] is not None:
-        machine = LocalMachine(arguments[0], memory_limit, limits)
+        machine = LocalMachine(arguments[0], memory_limit)
     return machine, machine.profile.name
 
 
@@ -186,18 +163,15 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
         op, inputs, outputs, options, stream = arguments
         if not isinstance(op, str) or not isinstance(options, dict):
             raise InvalidCommandError("a launch's op is a text, its options are named")
-        machine.launch(op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream)
-        return None, b""
+        arguments = [op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream]
     if name in ("upload", "download"):
         arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
     if name == "upload":
-        machine.upload(arguments[0], bytes(data), *arguments[1:])
-        return None, b""
-    if name == "download":
-        return None, machine.download(*arguments)
-    if name == "stop_trace":
-        return None, machine.stop_trace(*arguments).to_json().encode()
-    return getattr(machine, name)(*arguments), b""
+        arguments.insert(1, bytes(data))
+    found = getattr(machine, name)(*arguments)
+    if isinstance(found, Trace):
+        found = found.to_json().encode()
+    return (None, found) if isinstance(found, bytes) else (found, b"")
 
 
 def _kind(error: Exception) -> str:
@@ -205,7 +179,7 @@ def _kind(error: Exception) -> str:
     return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "CommandError")
 
 
-def _encode(x: Operand) -> Any:
+def _encode(x: Any) -> Any:
     """An operand as JSON: an array as {"view": [...]}, a number as it is."""
     if isinstance(x, View):
         return {"view": [x.buffer, x.offset, list(x.shape), list(x.strides), x.dtype]}

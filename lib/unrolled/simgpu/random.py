@@ -12,9 +12,8 @@ import numpy as np
 
 from unrolled.simgpu import current
 from unrolled.simgpu.array import launch, ndarray
-from unrolled.simgpu.writing import assign
-
-STATE = 6  # words of 64 bits that NumPy's PCG64 remembers
+from unrolled.simgpu.command import Options
+from unrolled.simgpu.creation import assign
 
 
 class Generator:
@@ -45,9 +44,8 @@ class Generator:
         first, last = (0, low) if high is None else (low, high)
         if first >= last:
             raise ValueError("low >= high")
-        return self._draw(
-            "integers", size, dtype, {"low": int(first), "high": int(last), "dtype": np.dtype(dtype).name}
-        )
+        bounds = {"low": int(first), "high": int(last), "dtype": np.dtype(dtype).name}
+        return self._draw("integers", size, dtype, bounds)
 
     def permutation(self, x: Any) -> ndarray:
         """Return the whole numbers below x, or the rows of an array x, in random order."""
@@ -59,9 +57,7 @@ class Generator:
         """Bring the rows of an array into random order, in place."""
         assign(x, self.permutation(x))
 
-    def _draw(
-        self, method: str, size: Any, dtype: Any, arguments: dict[str, Any], out: ndarray | None = None
-    ) -> ndarray:
+    def _draw(self, method: str, size: Any, dtype: Any, arguments: Options, out: ndarray | None = None) -> ndarray:
         result = ndarray(() if size is None else size, dtype) if out is None else out
         launch("random", [], [result, self._ready()], {"method": method, "arguments": arguments})
         return result
@@ -69,31 +65,19 @@ class Generator:
     def _ready(self) -> ndarray:
         """The state, on the machine in use."""
         if self._state is None or self._state._memory.machine is not current.machine():
-            self._state = ndarray(STATE, np.uint64)
+            self._state = ndarray(6, np.uint64)  # what NumPy's PCG64 remembers
             launch("random.seed", [], [self._state], {"seed": self._seed})
         return self._state
 
 
 def default_rng(seed: Any = None) -> Generator:
-    """Return a generator; the same seed gives the same numbers, those of numpy.random.default_rng(seed).
-
-    A generator given as seed comes back as it is.
-    """
+    """Return a generator of the numbers of numpy.random.default_rng(seed); a generator comes back as it is."""
     return seed if isinstance(seed, Generator) else Generator(seed)
 
 
 def seed(seed: Any = None) -> None:
     """Start the common generator anew; the same seed gives the same numbers."""
-    global _common
-    _common = Generator(seed)
-
-
-def random(size: Any = None, dtype: Any = float) -> ndarray:
-    """Draw uniform numbers from [0, 1)."""
-    return _common.random(size, dtype)
-
-
-random_sample = sample = ranf = random
+    _common._seed, _common._state = _plain_seed(seed), None
 
 
 def rand(*size: int, dtype: Any = float) -> ndarray:
@@ -106,19 +90,14 @@ def randn(*size: int, dtype: Any = float) -> ndarray:
     return _common.standard_normal(size, dtype)
 
 
-def standard_normal(size: Any = None, dtype: Any = float) -> ndarray:
-    """Draw normal numbers of mean 0 and standard deviation 1."""
-    return _common.standard_normal(size, dtype)
-
-
 def normal(loc: float = 0.0, scale: float = 1.0, size: Any = None, dtype: Any = float) -> ndarray:
     """Draw normal numbers of mean `loc` and standard deviation `scale`."""
-    return _cast(_common.normal(loc, scale, size), dtype)
+    return _common.normal(loc, scale, size).astype(dtype, copy=False)
 
 
 def uniform(low: float = 0.0, high: float = 1.0, size: Any = None, dtype: Any = float) -> ndarray:
     """Draw uniform numbers from [low, high)."""
-    return _cast(_common.uniform(low, high, size), dtype)
+    return _common.uniform(low, high, size).astype(dtype, copy=False)
 
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int) -> ndarray:
@@ -140,10 +119,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"random.{name} is not simulated")
 
 
-def _cast(x: ndarray, dtype: Any) -> ndarray:
-    return x.astype(dtype, copy=False)
-
-
 def _plain_seed(seed: Any) -> Any:
     """The seed as plain data; without one, a random one."""
     if seed is None:
@@ -156,3 +131,5 @@ def _plain_seed(seed: Any) -> Any:
 
 
 _common = Generator()  # of the functions that are given no generator
+random = random_sample = sample = ranf = _common.random
+standard_normal = _common.standard_normal

@@ -1,4 +1,4 @@
-"""Reductions and running sums: the dtype of the result is what NumPy gives for one element, the machine computes."""
+"""Along an axis: reductions, running sums, sorting, searching. A reduction's dtype is NumPy's for one element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from unrolled.simgpu.array import launch, ndarray, shaped_like
+from unrolled.simgpu.array import check, check_cast, launch, ndarray, shaped_like
 
 NAMES = """
     sum prod mean var std max min amax amin any all count_nonzero nansum nanprod nanmean nanmax nanmin nanvar nanstd
@@ -21,7 +21,6 @@ TYPED = {"sum", "prod", "mean", "var", "std", "nansum", "nanprod", "nanmean", "n
 SCANS = {"cumsum", "cumprod"}
 ONE_AXIS = {"argmax", "argmin", *SCANS}
 NO_EMPTY = {"max": "maximum", "min": "minimum", "ptp": "maximum", "nanmax": "fmax", "nanmin": "fmin"}
-NO_EMPTY |= {"argmax": "", "argmin": ""}
 
 
 def reduction(name: str) -> Callable[..., Any]:
@@ -31,17 +30,15 @@ def reduction(name: str) -> Callable[..., Any]:
     def reduce(
         a: ndarray, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, ddof: int = 0
     ) -> ndarray:
-        if not isinstance(a, ndarray):
-            raise TypeError(f"Unsupported type {type(a)}")
+        check(a)
         if dtype is not None and op not in TYPED:
             raise TypeError(f"{op}() got an unexpected keyword argument 'dtype'")
         options: dict[str, Any] = {"axis": _axes(op, a, axis)}
         if dtype is None and out is not None and op in ("sum", "prod", *SCANS):
             dtype = out.dtype
         kind = result_dtype(op, a.dtype, None if dtype is None else np.dtype(dtype))
-        result = _result(op, a, options["axis"], kind, bool(keepdims)) if out is None else out
-        if out is not None:
-            _check_out(op, a, options["axis"], kind, bool(keepdims), out)
+        given = (op, a, options["axis"], kind, bool(keepdims))
+        result = _result(*given) if out is None else _checked(*given, out)
         if dtype is not None:
             options["dtype"] = np.dtype(dtype).name
         if ddof:
@@ -88,9 +85,9 @@ def _shape(op: str, a: ndarray, axis: Any, keepdims: bool) -> tuple[int, ...]:
     if op in SCANS:
         return (a.size,) if axis is None else a.shape
     gone = _gone(a, axis)
+    if op in ("argmax", "argmin") and 0 in [a.shape[i] for i in gone]:
+        raise ValueError(f"attempt to get {op} of an empty sequence")
     if op in NO_EMPTY and 0 in [a.shape[i] for i in gone]:
-        if op.startswith("arg"):
-            raise ValueError(f"attempt to get {op} of an empty sequence")
         raise ValueError(f"zero-size array to reduction operation {NO_EMPTY[op]} which has no identity")
     if keepdims:
         return tuple(1 if i in gone else n for i, n in enumerate(a.shape))
@@ -98,19 +95,38 @@ def _shape(op: str, a: ndarray, axis: Any, keepdims: bool) -> tuple[int, ...]:
 
 
 def _gone(a: ndarray, axis: Any) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(a.ndim))
-    return tuple(axis) if isinstance(axis, list) else (axis,)
+    return tuple(range(a.ndim) if axis is None else axis if isinstance(axis, list) else [axis])
 
 
-def _check_out(op: str, a: ndarray, axis: Any, kind: np.dtype[Any], keepdims: bool, out: Any) -> None:
-    if not isinstance(out, ndarray):
-        raise TypeError(f"Unsupported type {type(out)}")
-    shape = _shape(op, a, axis, keepdims)
-    if out.shape != shape:
+def _checked(op: str, a: ndarray, axis: Any, kind: np.dtype[Any], keepdims: bool, out: Any) -> ndarray:
+    if check(out).shape != (shape := _shape(op, a, axis, keepdims)):
         raise ValueError(f"output parameter for reduction operation {op} has shape {out.shape}; expected {shape}")
-    if not np.can_cast(kind, out.dtype, "same_kind"):
-        raise TypeError(f"Cannot cast {op} output from {kind!r} to {out.dtype!r} with casting rule 'same_kind'")
+    check_cast(f"{op} output", kind, out.dtype)
+    return check(out)
 
 
 REDUCTIONS = {name: reduction(name) for name in NAMES.split()}
+
+
+def sort(a: ndarray, axis: int | None = -1) -> ndarray:
+    """Return a copy that is sorted along an axis; None: of all values in one row."""
+    return _ordered("sort", a, axis, a.dtype)
+
+
+def argsort(a: ndarray, axis: int | None = -1) -> ndarray:
+    """Return the indices that sort an array along an axis (None: all in one row). Equal values keep their order."""
+    return _ordered("argsort", a, axis, np.dtype(np.int64))
+
+
+def searchsorted(a: ndarray, v: ndarray, side: str = "left") -> ndarray:
+    """Return the index in the sorted a at which each value of v belongs, int64."""
+    result = ndarray(v.shape, np.int64)
+    launch("searchsorted", [a, v], [result], {"side": side})
+    return result
+
+
+def _ordered(op: str, a: ndarray, axis: int | None, dtype: Any) -> ndarray:
+    flat = check(a).reshape(-1) if axis is None else check(a)
+    result = ndarray(flat.shape, dtype)
+    launch(op, [flat], [result], {"axis": normalize_axis_index(-1 if axis is None else axis, flat.ndim)})
+    return result

@@ -8,11 +8,6 @@ import numpy as np
 
 Reference = Any  # ["in", i], ["step", j], or a number
 
-_NO_ANSWER = (
-    "a value inside of a kernel cannot be asked for its truth: each thread has another one. "
-    "Choose between two values with np.where(condition, a, b)"
-)
-
 
 class Recorder:
     """The steps of an expression, in order: [[name, [reference, ...], dtype or None], ...]."""
@@ -52,7 +47,10 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         return self.recorder.record("cast", [self], np.dtype(dtype).name)
 
     def __bool__(self) -> bool:
-        raise TypeError(_NO_ANSWER)
+        raise TypeError(
+            "a value inside of a kernel cannot be asked for its truth: each thread has another one. "
+            "Choose between two values with np.where(condition, a, b)"
+        )
 
     def __int__(self) -> int:
         raise TypeError(

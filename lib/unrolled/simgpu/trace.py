@@ -8,8 +8,19 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
+class Lasting:
+    """An event that lasts from start to end."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
 @dataclass(frozen=True)
-class Launch:
+class Launch(Lasting):
     """A kernel: when the host called (`issued`) and how long (`call`), when the device ran it, what it did."""
 
     op: str
@@ -26,16 +37,12 @@ class Launch:
     where: str | None = None
 
     @property
-    def seconds(self) -> float:
-        return self.end - self.start
-
-    @property
     def nbytes(self) -> int:
         return self.bytes_read + self.bytes_written
 
 
 @dataclass(frozen=True)
-class Transfer:
+class Transfer(Lasting):
     """Bytes between host and device; `direction` is "to device" or "to host". A blocking one lets the host wait.
 
     `cause` is what of the package the program called ("asnumpy", "__float__"), where that is known.
@@ -52,10 +59,6 @@ class Transfer:
     cause: str = ""
     where: str | None = None
 
-    @property
-    def seconds(self) -> float:
-        return self.end - self.start
-
 
 @dataclass(frozen=True)
 class Allocation:
@@ -69,7 +72,7 @@ class Allocation:
 
 
 @dataclass(frozen=True)
-class Synchronization:
+class Synchronization(Lasting):
     """The host waited from start to end; `cause` is what made it wait."""
 
     start: float
@@ -77,19 +80,10 @@ class Synchronization:
     cause: str
     where: str | None = None
 
-    @property
-    def seconds(self) -> float:
-        return self.end - self.start
-
 
 Event = Launch | Transfer | Allocation | Synchronization
 
-_LISTS: dict[str, type] = {
-    "launches": Launch,
-    "transfers": Transfer,
-    "allocations": Allocation,
-    "synchronizations": Synchronization,
-}
+_LISTS = {"launches": Launch, "transfers": Transfer, "allocations": Allocation, "synchronizations": Synchronization}
 
 
 @dataclass(frozen=True)
@@ -119,9 +113,7 @@ class Trace:
 
     def add(self, event: Event) -> None:
         """Append an event to the list of its kind."""
-        for name, kind in _LISTS.items():
-            if type(event) is kind:
-                getattr(self, name).append(event)
+        getattr(self, next(name for name, kind in _LISTS.items() if type(event) is kind)).append(event)
 
     def __len__(self) -> int:
         return sum(len(getattr(self, name)) for name in _LISTS)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.lib import stride_tricks as _tricks
 from numpy.lib.array_utils import normalize_axis_index
 
-from unrolled.simgpu.array import in_shape, launch, ndarray
+from unrolled.simgpu.array import check, in_shape, launch, ndarray
 
 MOST_PARTS = 60
 """Arrays that one launch joins at most: the operands of a command are limited."""
 
-VIEWS = """
+NAMES = """
     swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to flip fliplr flipud rot90 diagonal atleast_1d atleast_2d
-    atleast_3d split array_split hsplit vsplit broadcast_arrays
+    atleast_3d split array_split hsplit vsplit
 """
 
 
@@ -26,7 +26,7 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's function of this name on the layout; its views are views of the array."""
 
     def view(a: ndarray, *args: Any, **kwargs: Any) -> Any:
-        _check(a)
+        check(a)
         found = function(a._layout, *args, **kwargs)
         return [a.seen_as(layout) for layout in found] if isinstance(found, (list, tuple)) else a.seen_as(found)
 
@@ -37,13 +37,13 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def broadcast_arrays(*arrays: ndarray) -> list[ndarray]:
     """Return views of all arrays in their common shape."""
-    found = np.broadcast_arrays(*(_check(a)._layout for a in arrays))
+    found = np.broadcast_arrays(*(check(a)._layout for a in arrays))
     return [a.seen_as(layout) for a, layout in zip(arrays, found, strict=True)]
 
 
 def transpose(a: ndarray, axes: Any = None) -> ndarray:
     """Return a view with the axes in another order; reversed by default."""
-    return _check(a).seen_as(np.transpose(a._layout, axes))
+    return check(a).seen_as(np.transpose(a._layout, axes))
 
 
 def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
@@ -51,7 +51,7 @@ def reshape(a: ndarray, shape: Any, order: str = "C") -> ndarray:
 
     Raises ValueError for a shape of another size.
     """
-    sizes = _sizes(_check(a), shape)
+    sizes = _sizes(check(a), shape)
     if order == "F":
         return reshape(transpose(a), sizes[::-1]).T
     try:
@@ -81,12 +81,11 @@ def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | 
     """Return the arrays, one after the other along an axis; None: all values along one axis."""
     if not len(arrays):
         raise ValueError("need at least one array to concatenate")
-    parts = [_check(a) if axis is not None else ravel(_check(a)) for a in arrays]
+    parts = [check(a) if axis is not None else ravel(check(a)) for a in arrays]
     first, axis = parts[0], normalize_axis_index(0 if axis is None else axis, parts[0].ndim)
     for a in parts:
-        if a.ndim != first.ndim or any(
-            n != m for i, (n, m) in enumerate(zip(a.shape, first.shape, strict=False)) if i != axis
-        ):
+        others = (x.shape[:axis] + x.shape[axis + 1 :] for x in (a, first))
+        if a.ndim != first.ndim or len(set(others)) > 1:
             shapes = ", ".join(str(a.shape) for a in parts)
             raise ValueError(f"all the input array dimensions except for axis {axis} must match exactly, got {shapes}")
     shape = (*first.shape[:axis], sum(a.shape[axis] for a in parts), *first.shape[axis + 1 :])
@@ -106,7 +105,7 @@ def concatenate(arrays: Sequence[ndarray], axis: int | None = 0, out: ndarray | 
 
 def stack(arrays: Sequence[ndarray], axis: int = 0, out: ndarray | None = None) -> ndarray:
     """Return the arrays along a new axis."""
-    if len({_check(a).shape for a in arrays}) > 1:
+    if len({check(a).shape for a in arrays}) > 1:
         raise ValueError("all input arrays must have the same shape")
     return concatenate([expand_dims(a, axis) for a in arrays], axis, out)
 
@@ -129,7 +128,7 @@ def pad(array: ndarray, pad_width: Any, mode: str = "constant", constant_values:
     """
     if mode != "constant" or not np.isscalar(constant_values):
         raise ValueError(f"pad(mode={mode!r}) is simulated for a border of one number only")
-    widths = np.broadcast_to(pad_width, (_check(array).ndim, 2)).tolist()
+    widths = np.broadcast_to(pad_width, (check(array).ndim, 2)).tolist()
     shape = tuple(before + n + after for (before, after), n in zip(widths, array.shape, strict=True))
     result = ndarray(shape, array.dtype)
     launch("fill", [constant_values], [result])
@@ -150,7 +149,7 @@ def repeat(a: ndarray, repeats: int, axis: int | None = None) -> ndarray:
 def tile(a: ndarray, reps: Any) -> ndarray:
     """Return the array several times along each axis; `reps` says how often."""
     counts = tuple(reps) if isinstance(reps, Sequence) else (reps,)
-    ndim = max(len(counts), _check(a).ndim)
+    ndim = max(len(counts), check(a).ndim)
     counts, shape = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - a.ndim) + a.shape
     thin = reshape(a, [n for size in shape for n in (1, size)])
     wide = broadcast_to(thin, [n for pair in zip(counts, shape, strict=True) for n in pair])
@@ -159,7 +158,7 @@ def tile(a: ndarray, reps: Any) -> ndarray:
 
 def roll(a: ndarray, shift: int, axis: int | None = None) -> ndarray:
     """Return the values moved along an axis (None: in one row); what leaves at one end enters at the other."""
-    flat = ravel(a) if axis is None else _check(a)
+    flat = ravel(a) if axis is None else check(a)
     along = 0 if axis is None else normalize_axis_index(axis, a.ndim)
     cut = -shift % max(1, flat.shape[along])
     turned = flat._layout.swapaxes(0, along) if flat.ndim else flat._layout
@@ -172,32 +171,14 @@ def as_strided(x: ndarray, shape: Any = None, strides: Any = None) -> ndarray:
 
     Nothing checks that it stays inside the array; a launch on a view that leaves the array's memory fails.
     """
-    return _check(x).seen_as(_tricks.as_strided(x._layout, shape, strides))
+    return check(x).seen_as(_tricks.as_strided(x._layout, shape, strides))
 
 
 def sliding_window_view(x: ndarray, window_shape: Any, axis: Any = None) -> ndarray:
     """Return a view of every place of a window; the window's axes come last."""
-    return _check(x).seen_as(_tricks.sliding_window_view(x._layout, window_shape, axis))
+    return check(x).seen_as(_tricks.sliding_window_view(x._layout, window_shape, axis))
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the common shape of arrays of these shapes."""
-    return np.broadcast_shapes(*shapes)
-
-
-def _check(a: Any) -> ndarray:
-    if not isinstance(a, ndarray):
-        raise TypeError(f"Unsupported type {type(a)}")
-    return a
-
-
-FUNCTIONS = {name: _view(getattr(np, name)) for name in VIEWS.split() if name != "broadcast_arrays"}
-expand_dims, broadcast_to = FUNCTIONS["expand_dims"], FUNCTIONS["broadcast_to"]
-atleast_1d, atleast_2d = FUNCTIONS["atleast_1d"], FUNCTIONS["atleast_2d"]
-FUNCTIONS |= {
-    function.__name__: function
-    for function in (
-        *(broadcast_arrays, transpose, reshape, ravel, concatenate, stack, vstack, hstack, pad, repeat, tile, roll),
-        broadcast_shapes,
-    )
-}
+VIEWS = {name: _view(getattr(np, name)) for name in NAMES.split()}
+expand_dims, broadcast_to = VIEWS["expand_dims"], VIEWS["broadcast_to"]
+atleast_1d, atleast_2d = VIEWS["atleast_1d"], VIEWS["atleast_2d"]
