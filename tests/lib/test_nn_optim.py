@@ -10,7 +10,8 @@ import pytest
 from strict_arrays import strict
 
 from unrolled import device
-from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp, optimizer
+from unrolled.nn import optim
+from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
 
 MAKERS: dict[str, Callable[..., Optimizer]] = {
     "SGD": SGD,
@@ -67,7 +68,7 @@ def test_ten_steps_of_pytorch(
     ours: Optimizer, name: str, options: dict[str, Any], dtype: Any, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
-    monkeypatch.setattr(optimizer, "PIECE", 400)  # three pieces, the last one shorter
+    monkeypatch.setattr(optim, "PIECE", 400)  # three pieces, the last one shorter
     ours.reset()
     parameters = np.random.default_rng(1).normal(size=1000).astype(dtype)
     tensor = torch.tensor(parameters, requires_grad=True)
@@ -124,7 +125,7 @@ def test_the_learning_rate_may_change_between_steps(make: Callable[..., Optimize
 def test_it_runs_on_any_array_library_in_one_piece(
     make: Callable[..., Optimizer], weight_decay: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(optimizer, "PIECE", 3)
+    monkeypatch.setattr(optim, "PIECE", 3)
     host = np.linspace(-1, 1, 8, dtype=np.float32)
     on_device = strict.asarray(host)
     here, there = make(weight_decay=weight_decay), make(weight_decay=weight_decay)
@@ -215,7 +216,7 @@ def test_gradients_that_die_out_leave_no_subnormal_numbers_to_compute_with(
 
 
 def test_a_device_takes_the_array_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "PIECE", 3)
+    monkeypatch.setattr(optim, "PIECE", 3)
     here, there, ones = Adam(), Adam(), np.ones(8, np.float32)
     here.step(ones.copy(), ones)
     there.step(strict.asarray(ones), strict.asarray(ones))
