@@ -4,30 +4,13 @@ The others come from UNROLLED_DATA (a folder that is only read), from the cache,
 """
 
 from .augment import shifted
-from .batches import minibatches
 from .catalog import CatalogEntry, available, cifar10, fashion_mnist, fetch, load, mnist
-from .dataset import Dataset, Split
+from .dataset import Dataset, FileFormatError, Split, minibatches
 from .digits import bilinear_matrix, digits
-from .errors import DownloadError, FileFormatError
+from .fetching import DownloadError
 from .idx import read_idx
 from .whitening import zca_whiten
 
-__all__ = [
-    "CatalogEntry",
-    "Dataset",
-    "DownloadError",
-    "FileFormatError",
-    "Split",
-    "available",
-    "bilinear_matrix",
-    "cifar10",
-    "digits",
-    "fashion_mnist",
-    "fetch",
-    "load",
-    "minibatches",
-    "mnist",
-    "read_idx",
-    "shifted",
-    "zca_whiten",
-]
+__all__ = ["CatalogEntry", "available", "cifar10", "digits", "fashion_mnist", "fetch", "load", "mnist"]
+__all__ += ["Dataset", "DownloadError", "FileFormatError", "Split"]
+__all__ += ["bilinear_matrix", "minibatches", "read_idx", "shifted", "zca_whiten"]

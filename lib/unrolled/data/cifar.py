@@ -12,15 +12,14 @@ import math
 import pickle
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import Dataset, Split
-from .errors import FileFormatError
+from .dataset import Dataset, FileFormatError, Split
 
 FOLDER = "cifar-10-batches-py"
 TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -29,10 +28,8 @@ SHAPE = (3, 32, 32)
 CLASSES = 10
 _LARGEST = 1 << 26  # bytes; a batch has 31 million
 
-Batch = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
-
-def read_batch(content: bytes, name: str) -> Batch:
+def read_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return the pixels (N, 3, 32, 32), uint8, and labels (N,), int64, of one batch file; `name` is for the messages.
 
     Raises FileFormatError for what is no batch: damaged, cut short, foreign, or with names that a batch does not hold.
@@ -40,7 +37,8 @@ def read_batch(content: bytes, name: str) -> Batch:
     try:
         batch = _Reader(io.BytesIO(content), encoding="bytes").load()
     except Exception as error:  # damaged bytes make pickle raise almost anything
-        raise FileFormatError(f"{name}: found no readable CIFAR-10 batch ({_words(error)})") from error
+        words = str(error) or type(error).__name__
+        raise FileFormatError(f"{name}: found no readable CIFAR-10 batch ({words})") from error
     if not isinstance(batch, dict):
         raise FileFormatError(f"{name}: found a {type(batch).__name__}; expected a dictionary with data and labels")
     fields = {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in batch.items()}
@@ -51,17 +49,15 @@ def read_batch(content: bytes, name: str) -> Batch:
 def read_folder(folder: Path) -> Split:
     """Return (train, test) from the unpacked folder. Raises FileFormatError, FileNotFoundError for a missing batch."""
 
-    def contents(names: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-        for name in names:
-            path = folder / name
-            yield str(path), _limited(path.open("rb"), str(path))
+    def read(names: tuple[str, ...]) -> Dataset:
+        return _joined(_limited((folder / name).open("rb"), str(folder / name)) for name in names)
 
-    return _joined(contents(TRAIN)), _joined(contents(TEST))
+    return read(TRAIN), read(TEST)
 
 
 def read_archive(path: Path) -> Split:
     """Return (train, test) from the published archive; nothing is unpacked to the disk. Raises FileFormatError."""
-    found: dict[str, bytes] = {}
+    found: dict[str, tuple[str, bytes]] = {}
     try:
         with tarfile.open(path, "r:gz") as archive:
             for member in archive:  # once from front to back: going back would unpack everything again
@@ -74,7 +70,7 @@ def read_archive(path: Path) -> Split:
     missing = [name for name in TRAIN + TEST if name not in found]
     if missing:
         raise FileFormatError(f"{path}: found no {', '.join(missing)}; expected the batches of CIFAR-10")
-    train, test = ([(f"{path}: {name}", found[name]) for name in names] for names in (TRAIN, TEST))
+    train, test = ([found[name] for name in names] for names in (TRAIN, TEST))
     return _joined(train), _joined(test)
 
 
@@ -89,12 +85,13 @@ def _joined(contents: Iterable[tuple[str, bytes]]) -> Dataset:
     return Dataset(images, np.concatenate([labels for _, labels in batches]))
 
 
-def _limited(stream: Any, name: str) -> bytes:
+def _limited(stream: Any, name: str) -> tuple[str, bytes]:
+    """The name for messages, and all that the stream holds."""
     with stream:
         content: bytes = stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise FileFormatError(f"{name}: found more than {_LARGEST:,} bytes; expected a CIFAR-10 batch")
-    return content
+    return name, content
 
 
 def _pixels(data: Any, name: str) -> NDArray[np.uint8]:
@@ -111,10 +108,6 @@ def _labels(labels: Any, count: int, name: str) -> NDArray[np.int64]:
     if len(labels) != count:
         raise FileFormatError(f"{name}: found {len(labels):,} labels; expected {count:,}, one for each image")
     return np.array(labels, np.int64)
-
-
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 class _Reader(pickle.Unpickler):

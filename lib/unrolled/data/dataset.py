@@ -1,12 +1,20 @@
-"""Images with their labels."""
+"""Images with their labels, and mini-batches of them in an order that a seed decides."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unrolled.device import Array, array_module, to_device
+
+
+class FileFormatError(ValueError):
+    """A file is not what its name promises. The message names the file, what was found and what was expected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,3 +46,24 @@ Split: TypeAlias = tuple[Dataset, Dataset]
 def from_bytes(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Dataset:
     """Return a data set of pixels 0 to 255, made float32 in [0, 1], and labels, made int64."""
     return Dataset(np.divide(images, 255, dtype=np.float32), labels.astype(np.int64))
+
+
+def minibatches(
+    data: Dataset | tuple[Array, Array], batch_size: int, seed: int | Sequence[int]
+) -> Iterator[tuple[Array, Array]]:
+    """Return an iterator over (images, labels) of one epoch: every image once, shuffled by `seed`, in mini-batches.
+
+    A batch has `batch_size` images; the last may be smaller. Each is a copy, on the device where the arrays are.
+    Raises ValueError for a batch size below 1, images and labels of different counts, and no images.
+    """
+    images, labels = (data.images, data.labels) if isinstance(data, Dataset) else data
+    module, size = array_module(images, labels), index(batch_size)
+    if size < 1:
+        raise ValueError(f"batch_size is {batch_size}; expected at least 1")
+    if images.shape[:1] != labels.shape[:1]:
+        raise ValueError(f"images has shape {images.shape}, labels {labels.shape}; expected one label for each image")
+    if images.shape[0] == 0:
+        raise ValueError(f"images has shape {images.shape}; expected at least one image")
+    order = to_device(np.random.default_rng(seed).permutation(images.shape[0]), module)
+    starts = range(0, images.shape[0], size)
+    return ((images[chosen], labels[chosen]) for chosen in (order[start : start + size] for start in starts))

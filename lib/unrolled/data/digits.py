@@ -20,23 +20,17 @@ def digits() -> Dataset:
     centres aligned: R @ image @ R.T with R from `bilinear_matrix(8, 28)`. Kept in memory, so the arrays are read-only:
     copy them before you change them. Raises ModuleNotFoundError where scikit-learn is not installed.
     """
-    table = np.loadtxt(_file(), delimiter=",")  # 64 pixels and the label
+    # scikit-learn is not imported for its digits: that takes a second, for SciPy's statistics.
+    package = importlib.util.find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("the digits come with scikit-learn: pip install scikit-learn", name="sklearn")
+    file = Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    table = np.loadtxt(file, delimiter=",")  # 64 pixels and the label
     resize = bilinear_matrix(8, 28)
     images = (resize @ (table[:, :-1].reshape(-1, 8, 8) / 16) @ resize.T).astype(np.float32)[:, None]
     labels = table[:, -1].astype(np.int64)
     images.flags.writeable = labels.flags.writeable = False
     return Dataset(images, labels)
-
-
-def _file() -> Path:
-    """Where scikit-learn carries its digits. It is not imported for them: that takes a second, for SciPy's statistics.
-
-    Raises ModuleNotFoundError where scikit-learn is not installed.
-    """
-    package = importlib.util.find_spec("sklearn")
-    if package is None or package.origin is None:
-        raise ModuleNotFoundError("the digits come with scikit-learn: pip install scikit-learn", name="sklearn")
-    return Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
 
 
 def bilinear_matrix(size: int, new_size: int) -> NDArray[np.float64]:

@@ -10,9 +10,12 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .errors import DownloadError
 from .resuming import BrokenOffError, CannotKeepError, Resuming
 from .sources import Source
+
+
+class DownloadError(OSError):
+    """No mirror gave the file, or it cannot be kept. The message says what each one answered and what works offline."""
 
 
 def given(source: Source, names: tuple[str, ...]) -> tuple[Path, ...] | None:
@@ -27,8 +30,7 @@ def given(source: Source, names: tuple[str, ...]) -> tuple[Path, ...] | None:
 
 def cache() -> Path:
     """Return the folder that downloads go to."""
-    chosen = os.environ.get("UNROLLED_CACHE")
-    if chosen:
+    if chosen := os.environ.get("UNROLLED_CACHE"):
         return Path(chosen).expanduser()
     import pooch
 
@@ -87,8 +89,6 @@ def _why(error: Exception) -> str:
 
 def _offline(source: Source) -> str:
     names, root = ", ".join(source.files), os.environ.get("UNROLLED_DATA")
-    place = f"a folder {source.folders[0]}"
-    where = (
-        f"{place} in {root}, which is UNROLLED_DATA" if root else f"{place} and name the one above it in UNROLLED_DATA"
-    )
-    return f"Offline: put {names} into {where}; or use data.digits(), which needs no network"
+    where = f"in {root}, which is UNROLLED_DATA" if root else "and name the one above it in UNROLLED_DATA"
+    folder = f"a folder {source.folders[0]} {where}"
+    return f"Offline: put {names} into {folder}; or use data.digits(), which needs no network"

@@ -15,8 +15,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import Dataset, from_bytes
-from .errors import FileFormatError
+from .dataset import Dataset, FileFormatError, from_bytes
 
 SIDE = 28
 CLASSES = 10
@@ -42,10 +41,7 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
 
 
 def read_pair(images: Path, labels: Path) -> Dataset:
-    """Return the images (N, 1, 28, 28) and labels (N,) of two IDX files.
-
-    Raises FileFormatError where they do not fit MNIST.
-    """
+    """Return images (N, 1, 28, 28) and labels (N,) of two IDX files. Raises FileFormatError unless they fit MNIST."""
     pixels, classes = read_idx(images, axes=3), read_idx(labels, axes=1)
     if pixels.shape[1:] != (SIDE, SIDE):
         raise FileFormatError(f"{images}: found images of {pixels.shape[1:]} pixels; expected {(SIDE, SIDE)}")

@@ -11,34 +11,8 @@ from unrolled.nn.summary import Summary
 from unrolled.nn.training import EarlyStop
 from unrolled.nn.watch import NonFiniteError
 
-__all__ = [
-    "SGD",
-    "AdaDelta",
-    "AdaGrad",
-    "Adam",
-    "AvgPool2d",
-    "Conv2d",
-    "Dropout",
-    "EarlyStop",
-    "Evaluation",
-    "Flatten",
-    "History",
-    "Layer",
-    "LeakyReLU",
-    "Linear",
-    "MaxPool2d",
-    "NonFiniteError",
-    "Optimizer",
-    "RMSProp",
-    "ReLU",
-    "Sequential",
-    "Sigmoid",
-    "Softplus",
-    "Summary",
-    "Tanh",
-    "cosine_decay",
-    "exponential_decay",
-    "predict_with_loops",
-    "step_decay",
-    "warmup",
-]
+__all__ = ["LeakyReLU", "ReLU", "Sigmoid", "Softplus", "Tanh"]
+__all__ += ["AvgPool2d", "Conv2d", "Dropout", "Flatten", "Layer", "Linear", "MaxPool2d", "Sequential", "Summary"]
+__all__ += ["SGD", "AdaDelta", "AdaGrad", "Adam", "Optimizer", "RMSProp"]
+__all__ += ["EarlyStop", "Evaluation", "History", "NonFiniteError", "predict_with_loops"]
+__all__ += ["cosine_decay", "exponential_decay", "step_decay", "warmup"]

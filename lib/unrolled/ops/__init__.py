@@ -34,51 +34,12 @@ from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops, 
 from unrolled.ops.sorting import bubble_sort, merge, merge_sort
 from unrolled.ops.unpool import max_pool2d_backward, max_unpool2d, max_unpool2d_loops, max_unpool2d_mask
 
-__all__ = [
-    "affine",
-    "affine_backward",
-    "affine_one_by_one",
-    "amdahl_speedup",
-    "avg_pool2d",
-    "avg_pool2d_backward",
-    "bubble_sort",
-    "col2im",
-    "col2im_loops",
-    "conv2d",
-    "conv2d_backward",
-    "conv2d_loops",
-    "conv2d_output_size",
-    "conv2d_positions",
-    "dropout",
-    "dropout_backward",
-    "im2col",
-    "leaky_relu",
-    "leaky_relu_backward",
-    "matmul_loops",
-    "matmul_rows",
-    "max_pool2d",
-    "max_pool2d_backward",
-    "max_pool2d_indices",
-    "max_pool2d_loops",
-    "max_pool2d_with_indices",
-    "max_unpool2d",
-    "max_unpool2d_loops",
-    "max_unpool2d_mask",
-    "mean_squared_error",
-    "merge",
-    "merge_sort",
-    "numeric_gradient",
-    "relu",
-    "relu_backward",
-    "sigmoid",
-    "sigmoid_backward",
-    "softmax",
-    "softmax_backward",
-    "softmax_cross_entropy",
-    "softplus",
-    "softplus_backward",
-    "step",
-    "step_backward",
-    "tanh",
-    "tanh_backward",
-]
+__all__ = ["leaky_relu", "leaky_relu_backward", "relu", "relu_backward", "sigmoid", "sigmoid_backward", "softmax"]
+__all__ += ["softmax_backward", "softplus", "softplus_backward", "step", "step_backward", "tanh", "tanh_backward"]
+__all__ += ["affine", "affine_backward", "affine_one_by_one", "matmul_loops", "matmul_rows"]
+__all__ += ["conv2d", "conv2d_backward", "conv2d_loops", "conv2d_output_size", "conv2d_positions"]
+__all__ += ["col2im", "col2im_loops", "im2col"]
+__all__ += ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward", "max_pool2d_indices"]
+__all__ += ["max_pool2d_loops", "max_pool2d_with_indices", "max_unpool2d", "max_unpool2d_loops", "max_unpool2d_mask"]
+__all__ += ["dropout", "dropout_backward", "mean_squared_error", "numeric_gradient", "softmax_cross_entropy"]
+__all__ += ["amdahl_speedup", "bubble_sort", "merge", "merge_sort"]
