@@ -10,6 +10,7 @@ import numpy as np
 from unrolled.device import Array
 
 IntOrPair: TypeAlias = "int | tuple[int, int]"
+NCHW: TypeAlias = tuple[int, int, int, int]  # the shape of images
 
 
 def pair(name: str, value: IntOrPair, least: int = 0) -> tuple[int, int]:
@@ -26,6 +27,12 @@ def pair(name: str, value: IntOrPair, least: int = 0) -> tuple[int, int]:
     if min(values) < least:
         raise ValueError(f"{name} is {value!r}; expected at least {least}")
     return values[0], values[1]
+
+
+def check_least(name: str, value: float, least: float = 1) -> None:
+    """Raise ValueError unless value >= least."""
+    if not value >= least:
+        raise ValueError(f"{name} is {value}; expected at least {least}")
 
 
 def check_axes(name: str, x: Array, axes: str) -> None:

@@ -6,7 +6,7 @@ from math import prod
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import IntOrPair, as_floats, check_axes, check_shape
+from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_shape
 from unrolled.ops.memory import empty
 from unrolled.ops.pool import pooling_windows
 
@@ -17,7 +17,6 @@ def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     stride is kernel_size unless given; padding must be smaller than the kernel. Raises ValueError otherwise and where
     the window does not fit.
     """
-    check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     (x,) = as_floats(x)
     if kernels.take(x):
@@ -32,11 +31,7 @@ def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
 
 
 def avg_pool2d_backward(
-    grad: Array,
-    x_shape: tuple[int, int, int, int],
-    kernel_size: IntOrPair,
-    stride: IntOrPair | None = None,
-    padding: IntOrPair = 0,
+    grad: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
     """Share grad (N, C, OH, OW) equally among the pixels of each window: grad_x of x_shape (N, C, H, W).
 

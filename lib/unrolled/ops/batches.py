@@ -30,12 +30,7 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
 
 
 def backward(
-    grad: Array,
-    x: Array,
-    weight: Array,
-    windows: Windows,
-    input_gradient: bool,
-    out: tuple[Array, Array] | None = None,
+    grad: Array, x: Array, weight: Array, windows: Windows, input_gradient: bool, out: tuple[Array, Array] | None = None
 ) -> tuple[Array | None, Array, Array]:
     """Return the result of `conv2d_backward` for arguments that are checked and share one dtype; in `out`, if given."""
     module, (n, o), places = array_module(x), grad.shape[:2], prod(windows.output_size)

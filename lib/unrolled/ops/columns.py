@@ -6,7 +6,7 @@ from math import prod
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import IntOrPair, check_axes, check_shape
+from unrolled.ops.arguments import NCHW, IntOrPair, check_axes, check_shape
 from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
@@ -18,8 +18,8 @@ def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: Int
     Raises ValueError where the window does not fit.
     """
     check_axes("x", x, "N, C, H, W")
-    n, c, *size = x.shape
-    windows = Windows.over((size[0], size[1]), kernel_size, stride, padding, image=f"x of shape {x.shape}")
+    n, c, h, w = x.shape
+    windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x of shape {x.shape}")
     if kernels.take(x):
         by_image = empty(x, "the columns of im2col", (n, c * prod(windows.kernel_size), prod(windows.output_size)))
         kernels.im2col((x,), (by_image,), windows.constants(c))
@@ -28,28 +28,19 @@ def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: Int
     by_channel = x.transpose(1, 0, 2, 3)
     for i, j, outputs, inputs in windows.offsets():
         columns[:, i, j][outputs] = by_channel[inputs]
-    kh, kw = windows.kernel_size
-    oh, ow = windows.output_size
-    return columns.reshape(c * kh * kw, n * oh * ow)
+    return columns.reshape(c * prod(windows.kernel_size), n * prod(windows.output_size))
 
 
 def col2im(
-    columns: Array,
-    x_shape: tuple[int, int, int, int],
-    kernel_size: IntOrPair,
-    stride: IntOrPair = 1,
-    padding: IntOrPair = 0,
+    columns: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:
     """Add every column back where `im2col` took it from: an array of x_shape (N, C, H, W), dtype as columns.
 
     This is the transpose of `im2col`, not its inverse: a pixel gets the sum over all windows that cover it.
     Raises ValueError if columns is not (C * KH * KW, N * OH * OW) for this x_shape.
     """
-    n, c, h, w = _image_shape(x_shape)
-    windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {(n, c, h, w)}")
-    kh, kw = windows.kernel_size
-    oh, ow = windows.output_size
-    check_shape("columns", columns, (c * kh * kw, n * oh * ow), f"x_shape {tuple(x_shape)}")
+    windows = _checked(columns, x_shape, kernel_size, stride, padding)
+    (n, c, h, w), (kh, kw), (oh, ow) = x_shape, windows.kernel_size, windows.output_size
     if kernels.take(columns):
         x = empty(columns, "the result of col2im", (n, c, h, w))
         by_image = columns.reshape(c * kh * kw, n, oh * ow).transpose(1, 0, 2)
@@ -64,18 +55,12 @@ def col2im(
 
 
 def col2im_loops(
-    columns: Array,
-    x_shape: tuple[int, int, int, int],
-    kernel_size: IntOrPair,
-    stride: IntOrPair = 1,
-    padding: IntOrPair = 0,
+    columns: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:
     """Compute `col2im` with loops: add each column, folded, where its window stands. The definition, and slow."""
-    n, c, h, w = _image_shape(x_shape)
-    windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {(n, c, h, w)}")
-    (kh, kw), (oh, ow) = windows.kernel_size, windows.output_size
+    windows = _checked(columns, x_shape, kernel_size, stride, padding)
+    (n, c, h, w), (kh, kw), (oh, ow) = x_shape, windows.kernel_size, windows.output_size
     (sh, sw), (ph, pw) = windows.stride, windows.padding
-    check_shape("columns", columns, (c * kh * kw, n * oh * ow), f"x_shape {(n, c, h, w)}")
     padded = array_module(columns).zeros((n, c, h + 2 * ph, w + 2 * pw), dtype=columns.dtype)
     at = 0
     for image in range(n):
@@ -86,8 +71,11 @@ def col2im_loops(
     return padded[:, :, ph : ph + h, pw : pw + w].copy()
 
 
-def _image_shape(x_shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+def _checked(columns: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntOrPair, padding: IntOrPair) -> Windows:
     if len(x_shape) != 4:
         raise ValueError(f"x_shape is {tuple(x_shape)}; expected 4 sizes (N, C, H, W)")
     n, c, h, w = x_shape
-    return n, c, h, w
+    windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {tuple(x_shape)}")
+    expected = c * prod(windows.kernel_size), n * prod(windows.output_size)
+    check_shape("columns", columns, expected, f"x_shape {tuple(x_shape)}")
+    return windows

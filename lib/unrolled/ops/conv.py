@@ -15,10 +15,7 @@ from unrolled.ops.windows import Windows
 def conv2d_output_size(
     size: IntOrPair, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> tuple[int, int]:
-    """Return (OH, OW): (size + 2 * padding - kernel_size) // stride + 1 along each axis.
-
-    Raises ValueError as `conv2d` does.
-    """
+    """Return (OH, OW), each (size + 2 * padding - kernel_size) // stride + 1. Raises ValueError as `conv2d` does."""
     return Windows.over(size, kernel_size, stride, padding).output_size
 
 
@@ -29,7 +26,7 @@ def conv2d_loops(
     x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
     (n, c), o = x.shape[:2], len(weight)
     (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
-    padded = _pad(x, windows)
+    padded = windows.pad(x)
     y = array_module(x).zeros((n, o, oh, ow), dtype=x.dtype)
     for image in range(n):
         for filter_ in range(o):
@@ -52,7 +49,7 @@ def conv2d_positions(
     x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
     n, o = len(x), len(weight)
     (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
-    padded = _pad(x, windows)
+    padded = windows.pad(x)
     rows = weight.reshape(o, x.shape[1] * kh * kw).T
     y = array_module(x).zeros((n, o, oh, ow), dtype=x.dtype)
     for row in range(oh):
@@ -126,11 +123,3 @@ def _arguments(
         x, weight, bias = as_floats(x, weight, bias)
     window, image = f"weight has shape {weight.shape}", f"x of shape {x.shape}"
     return x, weight, bias, Windows.over(x.shape[2:], weight.shape[2:], stride, padding, window=window, image=image)
-
-
-def _pad(x: Array, windows: Windows) -> Array:
-    """x with zeros around each image."""
-    (n, c, h, w), (ph, pw) = x.shape, windows.padding
-    padded = array_module(x).zeros((n, c, h + 2 * ph, w + 2 * pw), dtype=x.dtype)
-    padded[:, :, ph : ph + h, pw : pw + w] = x
-    return padded

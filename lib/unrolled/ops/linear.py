@@ -34,12 +34,7 @@ def affine_one_by_one(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def affine_backward(
-    grad: Array,
-    x: Array,
-    weight: Array,
-    *,
-    input_gradient: bool = True,
-    out: tuple[Array, Array] | None = None,
+    grad: Array, x: Array, weight: Array, *, input_gradient: bool = True, out: tuple[Array, Array] | None = None
 ) -> tuple[Array | None, Array, Array]:
     """Return grad_x (N, D) = grad @ weight, grad_weight (M, D) = grad.T @ x, grad_bias (M,) = sums of grad (N, M).
 
@@ -48,8 +43,6 @@ def affine_backward(
     Raises ValueError for shapes that do not fit.
     """
     array_module(grad, x, weight)
-    check_axes("x", x, "N, D")
-    check_axes("weight", weight, "M, D")
     _check_features(x, weight)
     check_shape("grad", grad, (len(x), len(weight)), f"x {x.shape} and weight {weight.shape}")
     grad, x, weight = as_floats(grad, x, weight)
@@ -82,14 +75,14 @@ def _backward_on_kernels(
 
 def _arguments(x: Array, weight: Array, bias: Array) -> tuple[Array, ...]:
     array_module(x, weight, bias)
-    check_axes("x", x, "N, D")
-    check_axes("weight", weight, "M, D")
     _check_features(x, weight)
     check_shape("bias", bias, weight.shape[:1], f"weight {weight.shape}")
     return as_floats(x, weight, bias)
 
 
 def _check_features(x: Array, weight: Array) -> None:
+    check_axes("x", x, "N, D")
+    check_axes("weight", weight, "M, D")
     if x.shape[1] != weight.shape[1]:
         raise ValueError(
             f"weight has shape {weight.shape} with D = {weight.shape[1]} features, "

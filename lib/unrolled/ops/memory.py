@@ -23,7 +23,8 @@ def empty(like: Array, name: str, shape: tuple[int, ...], dtype: Any = None) -> 
     try:
         return array_module(like).empty(shape, dtype=dtype)
     except MemoryError as error:
-        raise OutOfDeviceMemoryError(_words(name, shape, dtype, error)) from error
+        size = f"{shape} of {np.dtype(dtype)}, {prod(shape) * np.dtype(dtype).itemsize / 1e6:,.0f} MB"
+        raise OutOfDeviceMemoryError(f"no memory left for {name}, {size}{_smaller(shape[0])} ({error})") from error
 
 
 def named(error: MemoryError, where: str, batch: int) -> OutOfDeviceMemoryError:
@@ -35,8 +36,3 @@ def named(error: MemoryError, where: str, batch: int) -> OutOfDeviceMemoryError:
 
 def _smaller(batch: int) -> str:
     return f"; try a batch of {batch // 2} instead of {batch}" if batch > 1 else ""
-
-
-def _words(name: str, shape: tuple[int, ...], dtype: Any, error: MemoryError) -> str:
-    size = prod(shape) * np.dtype(dtype).itemsize / 1e6
-    return f"no memory left for {name}, {shape} of {np.dtype(dtype)}, {size:,.0f} MB{_smaller(shape[0])} ({error})"

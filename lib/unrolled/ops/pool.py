@@ -9,7 +9,7 @@ import numpy as np
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import maxima
-from unrolled.ops.arguments import IntOrPair, check_axes
+from unrolled.ops.arguments import IntOrPair
 from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
@@ -18,7 +18,6 @@ def max_pool2d_loops(
     x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
     """Max-pool with a loop over every axis: the definition, and the slowest way."""
-    check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     (n, c, h, w), (oh, ow) = x.shape, windows.output_size
     (kh, kw), (sh, sw), (ph, pw) = windows.kernel_size, windows.stride, windows.padding
@@ -43,7 +42,6 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     stride is kernel_size unless given; smaller strides overlap. Padding never wins, and must be smaller than the
     kernel, so that every window sees a pixel. Raises ValueError otherwise and where the window does not fit.
     """
-    check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     if kernels.take(x):
         y = empty(x, "the output of max_pool2d", (*x.shape[:2], *windows.output_size))
@@ -65,7 +63,6 @@ def max_pool2d_with_indices(
 
     With the indices, `max_unpool2d` is the backward pass. `unrolled.ops.maxima` says how it gets fast.
     """
-    check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     if kernels.take(x):
         shape = (*x.shape[:2], *windows.output_size)
@@ -92,16 +89,14 @@ def max_pool2d_indices(
 
 
 def pooling_windows(
-    shape: tuple[int, ...],
-    kernel_size: IntOrPair,
-    stride: IntOrPair | None,
-    padding: IntOrPair,
-    image: str | None = None,
+    shape: tuple[int, ...], kernel_size: IntOrPair, stride: IntOrPair | None, padding: IntOrPair, image: str = ""
 ) -> Windows:
     """Return the windows of a pooling over x of shape (N, C, H, W), checked; a stride of None is kernel_size.
 
     Raises ValueError as `max_pool2d` says; `image` are the caller's words for x in the message.
     """
+    if len(shape) != 4:
+        raise ValueError(f"x has shape {shape}; expected 4 axes (N, C, H, W)")
     _, _, h, w = shape
     stride = kernel_size if stride is None else stride
     windows = Windows.over((h, w), kernel_size, stride, padding, image=image or f"x of shape {shape}")

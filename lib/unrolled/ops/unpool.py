@@ -101,15 +101,9 @@ def max_pool2d_backward(
 
 
 def _checked(
-    values: Array,
-    x: Array,
-    kernel_size: IntOrPair,
-    stride: IntOrPair | None,
-    padding: IntOrPair,
-    name: str = "values",
+    values: Array, x: Array, kernel_size: IntOrPair, stride: IntOrPair | None, padding: IntOrPair, name: str = "values"
 ) -> Windows:
     array_module(values, x)
-    check_axes("x", x, "N, C, H, W")
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     check_shape(name, values, (*x.shape[:2], *windows.output_size), f"x {x.shape}")
     return windows
