@@ -18,15 +18,6 @@ class Evaluation(NamedTuple):
     accuracy: float
 
 
-class EpochResult(NamedTuple):
-    """One epoch of training: the loss of every mini-batch, their sizes, how many images were right, seconds."""
-
-    losses: NDArray[np.float32]
-    sizes: Sequence[int]
-    right: float
-    seconds: float
-
-
 @dataclass
 class History:
     """One entry an epoch in each list, but `step_loss`, which has one a mini-batch. `print(history)` shows a table.
@@ -45,12 +36,12 @@ class History:
     stopped: str | None = None
     device_bytes: int | None = None
 
-    def trained(self, epoch: EpochResult) -> None:
-        """Add an epoch of training."""
-        self.step_loss += epoch.losses.tolist()
-        self.loss.append(float(np.average(epoch.losses, weights=epoch.sizes)))
-        self.accuracy.append(epoch.right / sum(epoch.sizes))
-        self.seconds.append(epoch.seconds)
+    def trained(self, losses: NDArray[np.float32], sizes: Sequence[int], right: float, seconds: float) -> None:
+        """Add an epoch: the loss of every mini-batch, their sizes, how many images were right, seconds of training."""
+        self.step_loss += losses.tolist()
+        self.loss.append(float(np.average(losses, weights=sizes)))
+        self.accuracy.append(right / sum(sizes))
+        self.seconds.append(seconds)
 
     def validated(self, evaluation: Evaluation) -> None:
         """Add what the validation set says after an epoch."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
 from math import prod, sqrt
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import IntOrPair, pair
+from unrolled.ops.arguments import IntOrPair, check_least, pair
 
 Shape = tuple[int, ...]
 
@@ -31,6 +32,8 @@ class Layer:
     """Nobody asks for the gradient by a network's input, so its first layer need not compute it."""
     network: Any = field(default=None, init=False)
     """The network that this layer was built into; it can be in one only."""
+    multiply_adds: int = field(default=0, init=False)
+    """Multiplications with an addition that one sample takes in the forward pass, once the layer is built."""
     _kept: Any = field(default=None, init=False)
 
     def build(self, shape: Shape) -> Shape:
@@ -48,11 +51,6 @@ class Layer:
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
         """Return first values of the parameters by name, drawn on the host, once the layer is built."""
         return {}
-
-    @property
-    def multiply_adds(self) -> int:
-        """Multiplications with an addition that one sample takes in the forward pass; 0 where there are none."""
-        return 0
 
     def forward(self, x: Array, training: bool = False) -> Array:
         """Return the layer's output for a batch x (N, ...). In training, keep what `backward` needs, else nothing.
@@ -81,9 +79,7 @@ class Layer:
     def __repr__(self) -> str:
         """As one would write it: required arguments, then those that are not at their defaults."""
         words = []
-        for option in sorted(
-            filter(lambda option: option.init, fields(self)), key=lambda option: option.kw_only is True
-        ):
+        for option in sorted(filter(attrgetter("init"), fields(self)), key=attrgetter("kw_only")):
             value = getattr(self, option.name)
             if option.default is MISSING:
                 words.append(repr(value))
@@ -122,12 +118,10 @@ class Linear(Weighted):
     def build(self, shape: Shape) -> Shape:
         if len(shape) != 1:
             raise ValueError(f"{self!r} takes flat samples (D,), got {shape}: put Flatten() before it")
-        self.weight_shape = (_at_least_1("features", self.features), shape[0])
+        check_least("features", self.features)
+        self.weight_shape = (self.features, shape[0])
+        self.multiply_adds = prod(self.weight_shape)
         return (self.features,)
-
-    @property
-    def multiply_adds(self) -> int:
-        return prod(self.weight_shape)
 
     def forward(self, x: Array, training: bool = False) -> Array:
         self._kept = x if training else None
@@ -147,19 +141,15 @@ class Conv2d(Weighted):
     kernel_size: IntOrPair
     stride: IntOrPair = 1
     padding: IntOrPair = 0
-    _multiply_adds: int = field(default=0, init=False)
 
     def build(self, shape: Shape) -> Shape:
         channels, *size = _image_shape(self, shape)
         kernel_size = pair("kernel_size", self.kernel_size, least=1)
-        self.weight_shape = (_at_least_1("filters", self.filters), channels, *kernel_size)
+        check_least("filters", self.filters)
+        self.weight_shape = (self.filters, channels, *kernel_size)
         outputs = ops.conv2d_output_size((size[0], size[1]), kernel_size, self.stride, self.padding)
-        self._multiply_adds = prod(self.weight_shape) * prod(outputs)
+        self.multiply_adds = prod(self.weight_shape) * prod(outputs)
         return (self.filters, *outputs)
-
-    @property
-    def multiply_adds(self) -> int:
-        return self._multiply_adds
 
     def forward(self, x: Array, training: bool = False) -> Array:
         self._kept = x if training else None
@@ -167,9 +157,8 @@ class Conv2d(Weighted):
 
     def backward(self, grad: Array) -> Array | None:
         out = self.gradients["weight"], self.gradients["bias"]
-        options: dict[str, Any] = {"input_gradient": not self.is_first, "out": out}
-        x, weight = self.kept(), self.parameters["weight"]
-        return ops.conv2d_backward(grad, x, weight, self.stride, self.padding, **options)[0]
+        x, weight, wanted = self.kept(), self.parameters["weight"], not self.is_first
+        return ops.conv2d_backward(grad, x, weight, self.stride, self.padding, input_gradient=wanted, out=out)[0]
 
 
 @dataclass(eq=False, repr=False)
@@ -267,9 +256,3 @@ def _image_shape(layer: Layer, shape: Shape) -> Shape:
     if len(shape) != 3:
         raise ValueError(f"{layer!r} takes images (C, H, W), got samples of shape {shape}")
     return shape
-
-
-def _at_least_1(name: str, value: int) -> int:
-    if value < 1:
-        raise ValueError(f"{name} is {value}; expected at least 1")
-    return value

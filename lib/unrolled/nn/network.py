@@ -20,7 +20,7 @@ from unrolled.nn.schedules import Schedule
 from unrolled.nn.summary import Summary
 from unrolled.nn.training import Callback, EarlyStop
 from unrolled.ops import memory
-from unrolled.ops.arguments import check_shape
+from unrolled.ops.arguments import check_least, check_shape
 
 Loss = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -148,7 +148,7 @@ class Sequential:
 
     def scores(self, images: Array, batch_size: int = 256) -> Array:
         """Return the scores (N, M) of many images, `batch_size` at a time."""
-        training.check_batch_size(batch_size)
+        check_least("batch_size", batch_size)
         parts = range(0, max(1, len(images)), batch_size)
         return array_module(images).concatenate([self.forward(images[at : at + batch_size]) for at in parts])
 

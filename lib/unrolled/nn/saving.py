@@ -70,11 +70,10 @@ def check_fit(expected: Sequence[dict[str, Shape]], dtype: Any, found: Sequence[
         if shapes.keys() != arrays.keys():
             raise ValueError(f"layer {number} has {sorted(arrays)} in it, the network's has {sorted(shapes)}")
         for name, shape in shapes.items():
-            if arrays[name].shape != shape or arrays[name].dtype != dtype:
-                raise ValueError(
-                    f"{number}.{name} is {arrays[name].dtype} {arrays[name].shape} in it, "
-                    f"the network's is {dtype} {shape}"
-                )
+            there = arrays[name]
+            if there.shape != shape or there.dtype != dtype:
+                words = f"{number}.{name} is {there.dtype} {there.shape} in it"
+                raise ValueError(f"{words}, the network's is {dtype} {shape}")
 
 
 @contextmanager

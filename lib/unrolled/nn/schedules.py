@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import cos, inf, pi
+from math import cos, pi
 from typing import TypeAlias
+
+from unrolled.ops.arguments import check_least
 
 Schedule: TypeAlias = Callable[[int], float]
 """A function from the epoch, counted from 0, to the factor."""
@@ -15,16 +17,13 @@ def step_decay(every: int, factor: float = 0.5) -> Schedule:
 
     Raises ValueError unless every >= 1 and 0 < factor <= 1.
     """
-    _check("every", every, 1)
+    check_least("every", every)
     _check_factor(factor)
     return lambda epoch: float(factor ** (epoch // every))
 
 
 def exponential_decay(factor: float) -> Schedule:
-    """Return the schedule factor^epoch: the rate drops a little every epoch.
-
-    Raises ValueError unless 0 < factor <= 1.
-    """
+    """Return the schedule factor^epoch: it drops a little every epoch. Raises ValueError unless 0 < factor <= 1."""
     _check_factor(factor)
     return lambda epoch: float(factor**epoch)
 
@@ -35,8 +34,9 @@ def cosine_decay(epochs: int, final: float = 0.0) -> Schedule:
     Source: Loshchilov and Hutter, 2017. With epochs as in `fit`, the last epoch still moves: it has index epochs - 1.
     Raises ValueError unless epochs >= 1 and 0 <= final <= 1.
     """
-    _check("epochs", epochs, 1)
-    _check("final", final, 0, 1)
+    check_least("epochs", epochs)
+    if not 0 <= final <= 1:
+        raise ValueError(f"final is {final}; expected 0 to 1")
     return lambda epoch: final + (1 - final) * (1 + cos(pi * min(epoch, epochs) / epochs)) / 2
 
 
@@ -46,7 +46,7 @@ def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
     Without `then` it stays at 1. Small first steps, while the gradients are wild (Goyal et al., 2017,
     arXiv:1706.02677). Raises ValueError unless epochs >= 0, TypeError for a `then` that is no function.
     """
-    _check("epochs", epochs, 0)
+    check_least("epochs", epochs, 0)
     if then is not None and not callable(then):
         raise TypeError(f"then is {then!r}; expected a schedule, such as cosine_decay(10)")
 
@@ -56,12 +56,6 @@ def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
         return 1.0 if then is None else then(epoch - epochs)
 
     return factor
-
-
-def _check(name: str, value: float, least: float, most: float = inf) -> None:
-    if not least <= value <= most:
-        expected = f"{least} to {most}" if most < inf else f"at least {least}"
-        raise ValueError(f"{name} is {value}; expected {expected}")
 
 
 def _check_factor(factor: float) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unrolled import kernels
 from unrolled.data import Dataset, minibatches
 from unrolled.device import Array, array_module, pool_bytes, to_host
-from unrolled.nn.history import EpochResult, Evaluation, History
+from unrolled.nn.history import Evaluation, History
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
 from unrolled.nn.watch import Layered, Watch
+from unrolled.ops.arguments import check_least
 
 
 class Trainable(Layered, Protocol):
@@ -65,7 +67,7 @@ class Plan:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        check_batch_size(self.batch_size)
+        check_least("batch_size", self.batch_size)
         kinds = {"optimizer": (Optimizer, "nn.Adam()"), "early_stop": (EarlyStop, "nn.EarlyStop(patience=3)")}
         for name, (kind, example) in kinds.items():
             if not isinstance(getattr(self, name), (kind, type(None))):
@@ -84,15 +86,22 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
     kept, on the host those before the step at hand, and `history.stopped` says so. Raises `NonFiniteError` where loss
     or parameters turn NaN or infinite: it names step, layer and array, and the network gets the parameters kept.
     """
-    _check(train, validation, plan)
+    from tqdm.auto import tqdm
+
+    _check_set("train", train)
+    if validation is not None:
+        _check_set("validation", validation)
+    elif plan.early_stop is not None:
+        raise ValueError("early_stop watches the validation loss: fit needs validation, too")
     network.build(train.images.shape[1:], array_module(train.images))
     history, watch, best = History(), Watch(network), _Best(network)
     optimizer = plan.optimizer or Adam()
+    bar = tqdm(total=plan.epochs * _steps(train, plan), unit="step", disable=not plan.progress, leave=False)
     # NumPy would warn of what `watch` reports by step, layer and array.
-    with np.errstate(all="ignore"), _bar(plan.epochs * _steps(train, plan), plan.progress) as bar:
+    with np.errstate(all="ignore"), bar:
         try:
             for epoch in range(plan.epochs):
-                history.trained(_epoch(network, train, optimizer, plan, epoch, watch, bar))
+                history.trained(*_epoch(network, train, optimizer, plan, epoch, watch, bar))
                 if validation is not None:
                     history.validated(network.evaluate(validation))
                 bar.set_postfix_str(history.latest())
@@ -112,7 +121,7 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
 
 def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluation:
     """Return mean loss and accuracy over all images, a batch at a time."""
-    check_batch_size(batch_size)
+    check_least("batch_size", batch_size)
     _check_set("dataset", dataset)
     loss, correct = 0.0, 0.0
     for start in range(0, len(dataset), batch_size):
@@ -124,12 +133,6 @@ def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluatio
     return Evaluation(loss / len(dataset), correct / len(dataset))
 
 
-def check_batch_size(batch_size: int) -> None:
-    """Raise ValueError for a batch size below 1."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; expected at least 1")
-
-
 def _steps(train: Dataset, plan: Plan) -> int:
     """Mini-batches in an epoch."""
     return -(-len(train) // plan.batch_size)
@@ -137,8 +140,11 @@ def _steps(train: Dataset, plan: Plan) -> int:
 
 def _epoch(
     network: Trainable, train: Dataset, optimizer: Optimizer, plan: Plan, epoch: int, watch: Watch, bar: Any
-) -> EpochResult:
-    """All mini-batches once. Losses and hits stay where the network is until the end: a GPU never waits for us."""
+) -> tuple[NDArray[np.float32], list[int], float, float]:
+    """All mini-batches once; what `History.trained` takes.
+
+    Losses and hits stay where the network is until the end: a GPU never waits for us.
+    """
     start = time.perf_counter()
     losses = array_module(network.parameters).zeros(_steps(train, plan), dtype=np.float32)
     rate = 1.0 if plan.schedule is None else plan.schedule(epoch)
@@ -152,7 +158,7 @@ def _epoch(
         sizes.append(len(labels))
         bar.update()
     watch.check_parameters()
-    return EpochResult(to_host(losses), sizes, float(to_host(right)), time.perf_counter() - start)
+    return to_host(losses), sizes, float(to_host(right)), time.perf_counter() - start
 
 
 def _right(scores: Array, labels: Array) -> Array:
@@ -183,7 +189,7 @@ class _Best:
     network: Trainable
     loss: float = math.inf
     epochs_ago: int = 0
-    parameters: Array = field(default=None)
+    parameters: Array = None
 
     def compare(self, loss: float) -> None:
         if loss < self.loss:
@@ -194,20 +200,6 @@ class _Best:
     def restore(self) -> None:
         if self.parameters is not None:
             self.network.parameters[...] = self.parameters
-
-
-def _bar(steps: int, shown: bool) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=steps, unit="step", disable=not shown, leave=False)
-
-
-def _check(train: Dataset, validation: Dataset | None, plan: Plan) -> None:
-    _check_set("train", train)
-    if validation is not None:
-        _check_set("validation", validation)
-    elif plan.early_stop is not None:
-        raise ValueError("early_stop watches the validation loss: fit needs validation, too")
 
 
 def _check_set(name: str, dataset: Dataset) -> None:

@@ -10,8 +10,6 @@ import numpy as np
 from unrolled.device import Array, array_module
 from unrolled.nn.layers import Layer
 
-EVERY_ON_A_DEVICE = 100  # steps: to look at a loss is to wait for the GPU, so there only now and then
-
 
 class Layered(Protocol):
     """A network as far as it is watched: layers, and all their parameters in one array (P,)."""
@@ -48,7 +46,7 @@ class Watch:
         self._network = network
         self._module = array_module(network.parameters)
         self._good = network.parameters.copy()
-        self._every = 1 if self._module is np else EVERY_ON_A_DEVICE
+        self._every = 1 if self._module is np else 100
         self._steps = 0
 
     def check(self, loss: Array, images: Array, labels: Array) -> None:
