@@ -17,8 +17,8 @@ from unrolled.device import Array, Module, array_module
 
 PIECE = 32_768  # values: 128 KiB in float32; the six arrays of a step in that size fit in the cache of one core
 SMALLEST = float(np.finfo(np.float32).tiny)  # an epsilon below is 0 in float32, and 0 / 0 where a gradient is 0
-LIMITS = {"learning_rate": (0, inf), "weight_decay": (0, inf), "momentum": (0, 1), "decay": (0, 1)}
-LIMITS |= {"beta1": (0, 1), "beta2": (0, 1), "epsilon": (SMALLEST, inf)}
+LIMITS: dict[str, tuple[float, float]] = {"learning_rate": (0, inf), "weight_decay": (0, inf), "momentum": (0, 1)}
+LIMITS |= {"decay": (0, 1), "beta1": (0, 1), "beta2": (0, 1), "epsilon": (SMALLEST, inf)}
 """By option: its least value, and the one that it must be below."""
 
 
