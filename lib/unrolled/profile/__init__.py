@@ -14,15 +14,4 @@ from unrolled.profile.recording import Recording, recording, span
 from unrolled.profile.repeats import by_layer, layers, statements, step
 from unrolled.profile.tree import REMAINDER, Node
 
-__all__ = [
-    "REMAINDER",
-    "Node",
-    "Profile",
-    "Recording",
-    "by_layer",
-    "layers",
-    "recording",
-    "span",
-    "statements",
-    "step",
-]
+__all__ = ["REMAINDER", "Node", "Profile", "Recording", "by_layer", "layers", "recording", "span", "statements", "step"]

@@ -6,11 +6,11 @@ Format: "Trace Event Format", Google, 2016: "X" is a complete event, "M" names a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unrolled.profile.tree import Span
+from unrolled.profile.tree import Span, every
 
 HOST, DEVICE = 1, 2  # process numbers: a block of rows each
 
@@ -22,23 +22,16 @@ def write(path: Path, spans: Sequence[Span], where: str, on_device: bool, trace:
     """
     origin = spans[0].host_start if trace is None else trace.start
     events = [_named(HOST, f"spans, host ({where})")]
-    events += [_box(HOST, span.name, span.host_start - origin, span.host_seconds) for span in _all(spans)]
+    events += [_box(HOST, span.name, span.host_start - origin, span.host_seconds) for span in every(spans)]
     if on_device:
         events.append(_named(DEVICE, f"spans, device ({where})"))
-        events += [_box(DEVICE, span.name, span.start - origin, span.seconds) for span in _all(spans)]
+        events += [_box(DEVICE, span.name, span.start - origin, span.seconds) for span in every(spans)]
     if trace is not None:
         from unrolled.simgpu.chrome import chrome_events
 
         events += chrome_events(trace)
     path.write_text(json.dumps({"displayTimeUnit": "ms", "traceEvents": events}), encoding="utf-8")
     return path
-
-
-def _all(spans: Sequence[Span]) -> Iterator[Span]:
-    """The spans and all their parts, each before what lies inside it."""
-    for span in spans:
-        yield span
-        yield from _all(span.parts)
 
 
 def _box(process: int, name: str, start: float, seconds: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from unrolled import device
 class HostClock:
     """The clock of work on the host: a mark is a reading of `time.perf_counter`, in seconds."""
 
-    on_device = False
+    on_device, module = False, np
 
     def begin(self, name: str) -> float:
         """Return a mark for the start of a span."""
@@ -29,9 +29,6 @@ class HostClock:
     def end(self) -> float:
         """Return a mark for the end of the span that began last and is not over."""
         return time.perf_counter()
-
-    def synchronize(self) -> None:
-        """Do nothing: there is nothing to wait for."""
 
     def host(self, mark: float) -> float:
         """Return the host's clock at a mark, in seconds."""
@@ -78,9 +75,6 @@ class DeviceClock:
             self._nvtx.RangePop()
         return mark
 
-    def synchronize(self) -> None:
-        device.synchronize(self.module)
-
     def host(self, mark: Mark) -> float:
         return mark.host
 
@@ -100,8 +94,3 @@ class DeviceClock:
 
 
 Clock = HostClock | DeviceClock
-
-
-def clock_of(module: device.Module) -> Clock:
-    """Return the clock for work that runs where this module's arrays lie."""
-    return HostClock() if module is np else DeviceClock(module)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.profile import chrome
-from unrolled.profile.tree import Node, Span, count, merged, rows
+from unrolled.profile.tree import Node, Span, every, merged, rows
 from unrolled.timing.measuring import duration
 
 LAUNCH_BOUND = 0.9  # of the time on the device: if the host took as long to issue it, the device waited for the host
@@ -77,8 +77,8 @@ class Profile:
             return self.seconds - self.bare
         if self._cost_of_a_span is None:
             return float("nan")
-        inner = sum(count(span) - 1 for span in self.spans) / max(1, len(self.spans))
-        return inner * self._cost_of_a_span()
+        inner = sum(1 for _ in every(self.spans)) - len(self.spans)
+        return inner / max(1, len(self.spans)) * self._cost_of_a_span()
 
     def at(self, *path: str) -> Node:
         """Return the node at a path, as in `at("backward", "2: MaxPool2d(2)")`.
@@ -104,10 +104,13 @@ class Profile:
                 continue
             share = row.seconds / root.seconds if root.seconds else 0.0
             times = [_fixed(value, factor, digits) for value in (row.self_seconds, row.host_seconds)]
-            cells = [_count(row.calls), _fixed(row.seconds, factor, digits), f"{100 * share + 0.0:.1f} %"]
+            calls = "" if row.calls is None else f"{row.calls:g}"
+            cells = [calls, _fixed(row.seconds, factor, digits), f"{100 * share + 0.0:.1f} %"]
             bar = "█" * round(BAR * max(0.0, share))
             lines.append([2 * row.depth * " " + row.name, *cells, *times[: 1 + self.on_device], bar])
-        return "\n".join([self._title(), *_aligned(lines), *self._remarks()])
+        repeats = f", mean of {len(self.spans)} repeats" if len(self.spans) > 1 else ""
+        title = f"{root.name}: {duration(root.seconds)} ({self.where}{repeats})"
+        return "\n".join([title, *_aligned(lines), *self._remarks()])
 
     def chrome_trace(self, path: str | Path, trace: Any = None) -> Path:
         """Write the spans as Chrome's trace JSON, which ui.perfetto.dev and chrome://tracing open, and return the path.
@@ -123,10 +126,6 @@ class Profile:
 
     def __repr__(self) -> str:
         return self.table() if self.spans else f"{type(self).__name__}(nothing recorded yet)"
-
-    def _title(self) -> str:
-        repeats = f", mean of {len(self.spans)} repeats" if len(self.spans) > 1 else ""
-        return f"{self.root.name}: {duration(self.seconds)} ({self.where}{repeats})"
 
     def _remarks(self) -> list[str]:
         root, remarks = self.root, []
@@ -156,17 +155,7 @@ def _fixed(seconds: float | None, factor: float, digits: int) -> str:
     return "" if seconds is None else f"{round(seconds * factor, digits) + 0.0:.{digits}f}"
 
 
-def _count(calls: float | None) -> str:
-    return "" if calls is None else f"{calls:g}"
-
-
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """The first and the last column to the left, the others to the right."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column in (0, len(widths) - 1) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    first, *widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join([name.ljust(first), *map(str.rjust, cells, widths), bar]).rstrip() for name, *cells, bar in lines]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from unrolled.device import Module
-from unrolled.profile.clock import Clock, clock_of
+from unrolled.device import Module, synchronize
+from unrolled.profile.clock import Clock, DeviceClock, HostClock
 from unrolled.profile.profiles import Profile
 from unrolled.profile.tree import Span
 from unrolled.timing.blocks import no_collection
@@ -19,14 +20,14 @@ TRIALS = 100  # empty spans that tell what a span costs
 _active: list[Recording | None] = []
 
 
+@dataclass(slots=True)
 class _Open:
     """A span that may not be over: its borders as marks of the clock."""
 
-    __slots__ = ("begin", "end", "name", "parts")
-
-    def __init__(self, name: str, begin: Any) -> None:
-        self.name, self.begin, self.end = name, begin, begin
-        self.parts: list[_Open] = []
+    name: str
+    begin: Any
+    end: Any = None
+    parts: list[_Open] = field(default_factory=list)
 
 
 class _Timed:
@@ -45,15 +46,11 @@ class _Timed:
 
 
 class Recording(Profile):
-    """The profile of a `with recording(...)` block. While it runs, `span` adds parts; afterwards there are figures.
-
-    For one thread.
-    """
+    """The profile of a `with recording(...)` block, for one thread. While it runs, `span` adds parts."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         super().__init__(clock.where(), clock.on_device, cost_of_a_span=self._cost_of_a_span)
-        self._clock = clock
-        self._name = name
+        self._clock, self._name = clock, name
         self._stack: list[_Open] = []
 
     def span(self, name: str) -> AbstractContextManager[None]:
@@ -69,16 +66,12 @@ class Recording(Profile):
 
     def end(self) -> None:
         """Close the span that was opened last."""
-        self._stack[-1].end = self._clock.end()
-        self._stack.pop()
+        self._stack.pop().end = self._clock.end()
 
     @contextmanager
     def running(self) -> Iterator[Recording]:
-        """Record the block as a span of its own, which all others lie inside, and yield this recording.
-
-        The device is synchronized before and after.
-        """
-        self._clock.synchronize()
+        """Record the block, with a synchronization before and after, as the span that all others lie inside."""
+        synchronize(self._clock.module)
         self.begin(self._name)
         whole = self._stack[0]
         _active.append(self)
@@ -88,7 +81,7 @@ class Recording(Profile):
             _active.pop()
             while self._stack:  # the whole, and spans left open inside
                 self.end()
-            self._clock.synchronize()
+            synchronize(self._clock.module)
             self.spans = (_resolved(self._clock, whole, whole.begin, self._clock.host(whole.begin)),)
 
     def _cost_of_a_span(self) -> float:
@@ -109,17 +102,14 @@ def recording(module: Module = np, name: str = "whole", threads: int | None = 1)
     block starts and ends with a synchronization, and no garbage is collected in it. `threads`: BLAS threads; None
     leaves them alone.
     """
-    recorder = Recording(clock_of(module), name)
+    recorder = Recording(HostClock() if module is np else DeviceClock(module), name)
     with blas_threads(threads) as held, no_collection(), recorder.running():
         yield recorder
         recorder.where += "" if recorder.on_device else f", {held()}"
 
 
 def span(name: str) -> AbstractContextManager[None]:
-    """Return a context manager that times its block as a span of the recording that runs; without one it does nothing.
-
-    For use inside layers and functions.
-    """
+    """Time a block inside layers and functions as a span of the recording that runs; without one it does nothing."""
     recorder = _active[-1] if _active else None
     return nullcontext() if recorder is None else recorder.span(name)
 
@@ -137,12 +127,7 @@ def quiet() -> Iterator[None]:
 def _resolved(clock: Any, opened: _Open, parent: Any, start: float) -> Span:
     """The span in plain numbers. `start` is when the parent (its first mark) began, on the clock of the seconds."""
     start += clock.between(parent, opened.begin)
+    seconds = clock.between(opened.begin, opened.end)
     host = clock.host(opened.begin)
-    return Span(
-        opened.name,
-        start,
-        clock.between(opened.begin, opened.end),
-        host,
-        clock.host(opened.end) - host,
-        tuple(_resolved(clock, part, opened.begin, start) for part in opened.parts),
-    )
+    parts = tuple(_resolved(clock, part, opened.begin, start) for part in opened.parts)
+    return Span(opened.name, start, seconds, host, clock.host(opened.end) - host, parts)

@@ -6,7 +6,7 @@ import copy
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from unrolled.timing.measuring import is_graded
 MEASURED, MODELLED = 20, 3  # repeats: modelled times do not waver
 BARE = "without spans inside"
 Run = Callable[[], Any]
+Named = tuple[Any, str, str]  # an object, its method, the name of the span
 
 
 def step(
@@ -64,12 +65,8 @@ def step(
 def layers(network: Sequential, images: Array, *, repeats: int | None = None, threads: int | None = 1) -> Profile:
     """Measure a forward pass on one batch, as in `predict`, by layer."""
     network.build(images.shape[1:], array_module(images))
-    module = array_module(network.parameters)
-
-    def spans() -> Any:
-        return _renamed([(layer, "forward", _title(number, layer)) for number, layer in enumerate(network.layers)])
-
-    return _repeated("forward", lambda: network.forward(images), spans, module, repeats, threads)
+    module, names = array_module(network.parameters), _layers(network, "forward")
+    return _repeated("forward", lambda: network.forward(images), lambda: _renamed(names), module, repeats, threads)
 
 
 def statements(
@@ -100,27 +97,22 @@ def statements(
     return _repeated(timed.__name__, lambda: current[-1](*args, **kwargs), spans, module, repeats, threads)
 
 
-@contextmanager
-def by_layer(network: Sequential, optimizer: Optimizer | None = None) -> Iterator[None]:
+def by_layer(network: Sequential, optimizer: Optimizer | None = None) -> AbstractContextManager[None]:
     """Record each pass and layer of `network` inside the block as a span of the recording that runs, whoever calls it.
 
     If `optimizer` is given, each of its steps is a span `update`.
     """
-    names: list[tuple[Any, str, str]] = [(network, way, way) for way in ("forward", "loss", "backward")]
-    for number, layer in enumerate(network.layers):
-        names += [(layer, way, _title(number, layer)) for way in ("forward", "backward")]
-    if optimizer is not None:
-        names.append((optimizer, "step", "update"))
-    with _renamed(names):
-        yield
+    names: list[Named] = [(network, way, way) for way in ("forward", "loss", "backward")]
+    update: list[Named] = [] if optimizer is None else [(optimizer, "step", "update")]
+    return _renamed([*names, *_layers(network, "forward", "backward"), *update])
 
 
-def _title(number: int, layer: Any) -> str:
-    return f"{number}: {layer!r}"
+def _layers(network: Sequential, *ways: str) -> list[Named]:
+    return [(layer, way, f"{number}: {layer!r}") for number, layer in enumerate(network.layers) for way in ways]
 
 
 @contextmanager
-def _renamed(names: Sequence[tuple[Any, str, str]]) -> Iterator[None]:
+def _renamed(names: Sequence[Named]) -> Iterator[None]:
     """Let each (object, method) be a span of that name inside the block; afterwards all is as it was."""
     before = [(owner, method, vars(owner).get(method)) for owner, method, _ in names]
     try:

@@ -12,7 +12,6 @@ from typing import Any
 SPAN = "__unrolled_span__"
 LONGEST = 36  # characters of a statement
 UNTIMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Pass, ast.Import)
-BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def spanned(function: Callable[..., Any], span: Callable[[str], Any]) -> Callable[..., Any]:
@@ -34,54 +33,35 @@ def spanned(function: Callable[..., Any], span: Callable[[str], Any]) -> Callabl
     if not isinstance(definition, ast.FunctionDef) or definition.name != function.__name__:
         raise ValueError(f"{function.__name__} is not written with a plain def")
     definition.decorator_list = []
-    definition.body = _wrapped(definition.body, definition.lineno - 1)
+    timed = _Timed(definition.lineno - 1)
+    definition.body = [timed.visit(statement) for statement in definition.body]
     return _compiled(definition, function, span)
 
 
-def _wrapped(body: list[ast.stmt], above: int) -> list[ast.stmt]:
-    return [_timed(statement, above) for statement in body]
+class _Timed(ast.NodeTransformer):
+    """Puts each statement into a span, also those inside loops and branches. `above`: lines before the `def`."""
 
+    def __init__(self, above: int) -> None:
+        self.above = above
 
-def _timed(statement: ast.stmt, above: int) -> ast.stmt:
-    if isinstance(statement, UNTIMED) or _is_docstring(statement):
-        return statement
-    name = f"{statement.lineno - above}: {_in_short(statement)}"
-    for field in BODIES:
-        _wrap_inside(statement, field, above)
-    call = ast.Call(ast.Name(SPAN, ast.Load()), [ast.Constant(name)], [])
-    return ast.With([ast.withitem(call, None)], [statement])
-
-
-def _wrap_inside(node: ast.AST, field: str, above: int) -> None:
-    """Wrap the statements of a loop or a branch; those of an `except` or a `case` lie one level deeper."""
-    inner = getattr(node, field, None)
-    if not isinstance(inner, list) or not inner:
-        return
-    if field in ("handlers", "cases"):
-        for part in inner:
-            _wrap_inside(part, "body", above)
-    else:
-        setattr(node, field, _wrapped(inner, above))
-
-
-def _in_short(statement: ast.stmt) -> str:
-    text = ast.unparse(statement).split("\n")[0]
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    def visit(self, node: ast.AST) -> Any:
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (*UNTIMED, ast.expr)) or is_docstring:
+            return node
+        if not isinstance(node, ast.stmt):  # an `except` or a `case`, with statements inside
+            return self.generic_visit(node)
+        text = ast.unparse(node).split("\n")[0]
+        text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        call = ast.Call(ast.Name(SPAN, ast.Load()), [ast.Constant(f"{node.lineno - self.above}: {text}")], [])
+        return ast.With([ast.withitem(call, None)], [self.generic_visit(node)])
 
 
 def _compiled(definition: ast.FunctionDef, function: FunctionType, span: Callable[[str], Any]) -> Callable[..., Any]:
     """The new function with the defaults, the globals and the outer variables of the old one, as they are now."""
     outer = function.__code__.co_freevars
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    definition.args.defaults, definition.args.kw_defaults, definition.returns = (
-        [],
-        [None] * len(definition.args.kwonlyargs),
-        None,
-    )
+    arguments = definition.args
+    arguments.defaults, arguments.kw_defaults, definition.returns = [], [None] * len(arguments.kwonlyargs), None
     maker = ast.parse(f"def maker({', '.join(outer)}):\n    return {function.__name__}").body[0]
     assert isinstance(maker, ast.FunctionDef)
     maker.body.insert(0, definition)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 REMAINDER = "(in none of these)"
@@ -38,13 +39,8 @@ class Node:
 
     def divided(self, by: float) -> Node:
         """Return the node for one of `by` repeats: its calls and times, and those of its parts, divided."""
-        return replace(
-            self,
-            calls=self.calls / by,
-            seconds=self.seconds / by,
-            host_seconds=self.host_seconds / by,
-            parts=tuple(part.divided(by) for part in self.parts),
-        )
+        parts = tuple(part.divided(by) for part in self.parts)
+        return Node(self.name, self.calls / by, self.seconds / by, self.host_seconds / by, parts)
 
     def to_dict(self, whole: float) -> dict[str, Any]:
         """Return the node and its parts as plain data, each with its share of `whole` seconds."""
@@ -73,13 +69,11 @@ class ProfileRow:
 
 def merged(name: str, spans: Sequence[Span]) -> Node:
     """Return one node of spans in the same place; their parts are merged by name, in the order in which they came."""
-    return Node(
-        name,
-        len(spans),
-        sum(span.seconds for span in spans),
-        sum(span.host_seconds for span in spans),
-        tuple(merged(part, same) for part, same in _by_name(part for span in spans for part in span.parts).items()),
-    )
+    groups: dict[str, list[Span]] = {}
+    for part in (part for span in spans for part in span.parts):
+        groups.setdefault(part.name, []).append(part)
+    seconds, host_seconds = sum(span.seconds for span in spans), sum(span.host_seconds for span in spans)
+    return Node(name, len(spans), seconds, host_seconds, tuple(starmap(merged, groups.items())))
 
 
 def rows(node: Node, depth: int = 0) -> Iterator[ProfileRow]:
@@ -92,9 +86,11 @@ def rows(node: Node, depth: int = 0) -> Iterator[ProfileRow]:
         yield ProfileRow(depth + 1, REMAINDER, None, node.self_seconds)
 
 
-def count(span: Span) -> int:
-    """Return the number of spans in this one, itself and all parts of parts included."""
-    return 1 + sum(count(part) for part in span.parts)
+def every(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield the spans and all their parts, each before what lies inside it."""
+    for span in spans:
+        yield span
+        yield from every(span.parts)
 
 
 def middle_half(spans: Iterable[Span]) -> list[Span]:
@@ -102,10 +98,3 @@ def middle_half(spans: Iterable[Span]) -> list[Span]:
     ordered = sorted(spans, key=lambda span: span.seconds)
     quarter = len(ordered) // 4
     return ordered[quarter : len(ordered) - quarter]
-
-
-def _by_name(spans: Iterable[Span]) -> dict[str, list[Span]]:
-    groups: dict[str, list[Span]] = {}
-    for span in spans:
-        groups.setdefault(span.name, []).append(span)
-    return groups
