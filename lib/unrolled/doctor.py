@@ -25,17 +25,20 @@ QUIET_EXTRAS = ("dev", "peers")
 
 def examine() -> Facts:
     """Return everything there is to tell, ready for JSON. `problems` holds what keeps the course from working."""
+    from unrolled import data, device
+
     rows = packages()
+    ready = [entry for entry in data.available() if entry.ready()]
     return {
         "unrolled": unrolled.__version__,
         "python": {"version": platform.python_version(), "executable": sys.executable, "platform": platform.platform()},
         "cores": cores(),
         "packages": rows,
         "blas": blas(),
-        "device": device(),
+        "device": device.describe(),
         "sandbox": sandbox(),
-        "data": data(),
-        "problems": [_problem(row) for row in rows if _problem(row)],
+        "data": [{"name": entry.name, "about": entry.about, "source": entry.source} for entry in ready],
+        "problems": list(filter(None, map(_problem, rows))),
     }
 
 
@@ -76,13 +79,6 @@ def blas() -> list[Facts]:
     return [{"library": lib["internal_api"], "version": lib["version"], "threads": lib["num_threads"]} for lib in found]
 
 
-def device() -> Facts:
-    """Return what `unrolled.device` says of the GPU, or why there is none."""
-    from unrolled import device
-
-    return device.describe()
-
-
 def sandbox() -> Facts:
     """Return {"works", "why"}: whether bubblewrap can isolate a program, as the grader needs, and if not, why."""
     if sys.platform != "linux":
@@ -101,31 +97,22 @@ def sandbox() -> Facts:
     return {"works": False, "why": f"{said[0]} ({reason})" if "ermi" in said[0] or "space" in said[0] else said[0]}
 
 
-def data() -> list[Facts]:
-    """Return the data sets that are ready to use."""
-    from unrolled import data
-
-    return [
-        {"name": entry.name, "about": entry.about, "source": entry.source}
-        for entry in data.available()
-        if entry.ready()
-    ]
-
-
 def table(facts: Facts) -> str:
     """Return the facts as text for a reader."""
     python, core = facts["python"], facts["cores"]
+    blas = [f"{lib['library']} {lib['version']}, {lib['threads']} threads" for lib in facts["blas"]]
+    told = [row for row in facts["packages"] if row["version"] or row["extra"] not in QUIET_EXTRAS]
     lines = [
         _line("unrolled", facts["unrolled"]),
         _line("Python", f"{python['version']}   {python['executable']}"),
         _line("system", python["platform"]),
         _line("cores", f"{core['usable']} of {core['machine']}"),
-        *_blas_lines(facts["blas"]),
+        *[_line("BLAS", text) for text in blas or ["its threads cannot be controlled here"]],
         _line("GPU", facts["device"].get("gpu") or f"none: {facts['device'].get('why')}"),
         _line("sandbox", "works (bubblewrap)" if facts["sandbox"]["works"] else f"none: {facts['sandbox']['why']}"),
         *[_line("data", f"{entry['name']}: {entry['about']}, from {entry['source']}") for entry in facts["data"]],
         "packages",
-        *[f"  {row['name']:<16} {_state(row)}" for row in facts["packages"] if _tell(row)],
+        *[f"  {row['name']:<16} {_state(row)}" for row in told],
         *[f"problem: {problem}" for problem in facts["problems"]],
     ]
     return "\n".join(lines)
@@ -133,16 +120,6 @@ def table(facts: Facts) -> str:
 
 def _line(name: str, text: Any) -> str:
     return f"{name:<12} {text}"
-
-
-def _blas_lines(libraries: list[Facts]) -> list[str]:
-    if not libraries:
-        return [_line("BLAS", "its threads cannot be controlled here")]
-    return [_line("BLAS", f"{lib['library']} {lib['version']}, {lib['threads']} threads") for lib in libraries]
-
-
-def _tell(row: Facts) -> bool:
-    return bool(row["version"]) or row["extra"] not in QUIET_EXTRAS
 
 
 def _state(row: Facts) -> str:
