@@ -20,7 +20,7 @@ from unrolled import device
 class HostClock:
     """The clock of work on the host: a mark is a reading of `time.perf_counter`, in seconds."""
 
-    on_device, module = False, np
+    on_device, module, where = False, np, "measured, CPU"
 
     def begin(self, name: str) -> float:
         """Return a mark for the start of a span."""
@@ -37,10 +37,6 @@ class HostClock:
     def between(self, first: float, last: float) -> float:
         """Return the seconds from one mark to another."""
         return last - first
-
-    def where(self) -> str:
-        """Return what gives the times, in words."""
-        return "measured, CPU"
 
 
 class Mark(NamedTuple):
@@ -81,7 +77,9 @@ class DeviceClock:
     def between(self, first: Mark, last: Mark) -> float:
         return float(self.module.cuda.get_elapsed_time(first.event, last.event)) / 1000
 
+    @property
     def where(self) -> str:
+        """What gives the times, in words."""
         if device.is_simulated(self.module):
             return f"modelled, {self.module.profile().name}"
         runtime = self.module.cuda.runtime

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unrolled.profile import chrome
-from unrolled.profile.tree import Node, Span, every, merged, rows
+from unrolled.profile.tree import Node, Span, chrome_events, every, merged, rows
 from unrolled.timing.measuring import duration
 
 LAUNCH_BOUND = 0.9  # of the time on the device: if the host took as long to issue it, the device waited for the host
@@ -45,10 +45,7 @@ class Profile:
 
     @property
     def tree(self) -> dict[str, Any]:
-        """`root` as plain data: name, calls, seconds, self_seconds, host_seconds, share (of the whole), parts.
-
-        The root also says `where` the times come from.
-        """
+        """`root` and `where` as plain data: name, calls, seconds, self_seconds, host_seconds, share (of it), parts."""
         return {**self.root.to_dict(self.seconds), "where": self.where}
 
     @property
@@ -81,10 +78,7 @@ class Profile:
         return inner / max(1, len(self.spans)) * self._cost_of_a_span()
 
     def at(self, *path: str) -> Node:
-        """Return the node at a path, as in `at("backward", "2: MaxPool2d(2)")`.
-
-        ValueError, with the names there are, if there is none.
-        """
+        """Return the node at a path, as in `at("backward", "2: MaxPool2d(2)")`. ValueError, with the names, if none."""
         node = self.root
         for name in path:
             parts = {part.name: part for part in node.parts}
@@ -115,11 +109,18 @@ class Profile:
     def chrome_trace(self, path: str | Path, trace: Any = None) -> Path:
         """Write the spans as Chrome's trace JSON, which ui.perfetto.dev and chrome://tracing open, and return the path.
 
-        `trace`: of the simulated GPU, recorded around the same work; its launches become further rows. RuntimeError
-        while the recording still runs.
+        `trace`: of the simulated GPU, recorded around the same work; its launches become further rows, and times count
+        from its start, not from that of the first span. RuntimeError while the recording still runs.
         """
         self.root  # noqa: B018 (raises while the recording runs)
-        return chrome.write(Path(path), self.spans, self.where, self.on_device, trace)
+        origin = self.spans[0].host_start if trace is None else trace.start
+        events = chrome_events(self.spans, self.where, self.on_device, origin)
+        if trace is not None:
+            from unrolled.simgpu import chrome
+
+            events += chrome.chrome_events(trace)
+        Path(path).write_text(json.dumps({"displayTimeUnit": "ms", "traceEvents": events}), encoding="utf-8")
+        return Path(path)
 
     def __str__(self) -> str:
         return self.table()

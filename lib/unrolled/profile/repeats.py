@@ -18,7 +18,6 @@ from unrolled.nn.optim import Optimizer
 from unrolled.profile.profiles import Profile
 from unrolled.profile.recording import quiet, recording, span
 from unrolled.profile.statements import spanned
-from unrolled.profile.tree import middle_half
 from unrolled.timing.blocks import device_module, warm_up_on
 from unrolled.timing.measuring import is_graded
 
@@ -88,10 +87,8 @@ def statements(
     @contextmanager
     def spans() -> Iterator[None]:
         current.append(timed)
-        try:
-            yield
-        finally:
-            current.pop()
+        yield
+        current.pop()
 
     module = module or device_module(args, kwargs) or np
     return _repeated(timed.__name__, lambda: current[-1](*args, **kwargs), spans, module, repeats, threads)
@@ -122,7 +119,7 @@ def _renamed(names: Sequence[Named]) -> Iterator[None]:
     finally:
         for owner, method, value in before:
             if value is None:
-                vars(owner).pop(method, None)
+                owner.__dict__.pop(method, None)
             else:
                 setattr(owner, method, value)
 
@@ -153,7 +150,8 @@ def _repeated(
                     run()
     with_spans, without = ([part for part in recorder.spans[0].parts if part.name == kind] for kind in (name, BARE))
     ratio = statistics.median(pair[0].seconds / pair[1].seconds for pair in zip(with_spans, without, strict=True))
-    kept = middle_half(with_spans)
+    ordered, quarter = sorted(with_spans, key=lambda span: span.seconds), repeats // 4
+    kept = ordered[quarter : repeats - quarter]  # as steady as a median, but the parts still add up
     bare_seconds = sum(span.seconds for span in kept) / len(kept) / ratio
     return Profile(recorder.where, recorder.on_device, kept, bare=bare_seconds)
 

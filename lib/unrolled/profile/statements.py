@@ -53,7 +53,8 @@ class _Timed(ast.NodeTransformer):
         text = ast.unparse(node).split("\n")[0]
         text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
         call = ast.Call(ast.Name(SPAN, ast.Load()), [ast.Constant(f"{node.lineno - self.above}: {text}")], [])
-        return ast.With([ast.withitem(call, None)], [self.generic_visit(node)])
+        self.generic_visit(node)
+        return ast.With([ast.withitem(call, None)], [node])
 
 
 def _compiled(definition: ast.FunctionDef, function: FunctionType, span: Callable[[str], Any]) -> Callable[..., Any]:

@@ -93,8 +93,18 @@ def every(spans: Iterable[Span]) -> Iterator[Span]:
         yield from every(span.parts)
 
 
-def middle_half(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans without the fastest and the slowest quarter: as steady as a median, but parts still add up."""
-    ordered = sorted(spans, key=lambda span: span.seconds)
-    quarter = len(ordered) // 4
-    return ordered[quarter : len(ordered) - quarter]
+def chrome_events(spans: Sequence[Span], where: str, on_device: bool, origin: float) -> list[dict[str, Any]]:
+    """Return the spans as events that ui.perfetto.dev and chrome://tracing draw as boxes; times count from `origin`.
+
+    Format: "Trace Event Format", Google, 2016: "X" is a complete event, "M" names a block of rows; in microseconds.
+    """
+    rows = {"host": [(span.name, span.host_start, span.host_seconds) for span in every(spans)]}
+    if on_device:
+        rows["device"] = [(span.name, span.start, span.seconds) for span in every(spans)]
+    events: list[dict[str, Any]] = []
+    for number, (side, boxes) in enumerate(rows.items(), 1):
+        row = {"pid": number, "tid": 1}
+        events.append({"ph": "M", **row, "name": "process_name", "args": {"name": f"spans, {side} ({where})"}})
+        for name, start, seconds in boxes:
+            events.append({"ph": "X", **row, "name": name, "ts": (start - origin) * 1e6, "dur": seconds * 1e6})
+    return events
