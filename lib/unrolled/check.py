@@ -15,9 +15,9 @@ from typing import Any
 import unrolled
 from unrolled import checks, journal
 from unrolled.checks.report import MARKS, MIME, Finding, Report
+from unrolled.notebook import frontend
 
 COLOURS = {"pass": "#00694c", "inconclusive": "#8a5a00", "missing": "#555", "not run": "#555"}
-FAILED = "#a8380b"
 
 
 class CheckFailedError(AssertionError):
@@ -37,11 +37,15 @@ class Check:
 
     def __call__(self, function: Any) -> None:
         """Check the function, show the findings and note them in the journal."""
-        display = _Display(self.name)
+        display = _Display()
         judged = os.environ.get("UNROLLED_SEED")  # set by our grader: fresh inputs, no ladder
         seed = checks.VISIBLE_SEED if judged is None else int(judged)
-        report = checks.run(self.name, self.spec, function, seed=seed, announce=display.announce, climb=judged is None)
-        display.show(report)
+
+        def announce(text: str) -> None:
+            display.show(f"{self.name}: {text}")
+
+        report = checks.run(self.name, self.spec, function, seed=seed, announce=announce, climb=judged is None)
+        display.show(str(report), report)
         if "NBGRADER_EXECUTION" not in os.environ:
             journal.note(report, function)
         elif not report.passed or (os.environ["NBGRADER_EXECUTION"] == "autograde" and report.deferred):
@@ -60,30 +64,20 @@ class Check:
 class _Display:
     """Where the report appears: one output of the cell, announced and then filled, or plain text outside a notebook."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.handle: Any = None
+    handle: Any = None
 
-    def announce(self, text: str) -> None:
-        """Say what is going on before it takes time."""
-        if _in_notebook():
-            self._update({"text/plain": f"{self.name}: {text}"})
-        else:
-            print(f"{self.name}: {text}", flush=True)
-
-    def show(self, report: Report) -> None:
-        if _in_notebook():
-            self._update({"text/plain": str(report), "text/html": to_html(report), MIME: report.to_dict()})
-        else:
-            print(report)
-
-    def _update(self, bundle: dict[str, Any]) -> None:
+    def show(self, text: str, report: Report | None = None) -> None:
+        """Show a text; in a notebook in place of the one before, and with it a report's table and data."""
+        if not hasattr(frontend.shell(), "kernel"):
+            print(text, flush=True)
+            return
         from IPython.display import display
 
+        rich = {} if report is None else {"text/html": to_html(report), MIME: report.to_dict()}
         if self.handle is None:
-            self.handle = display(bundle, raw=True, display_id=True)
+            self.handle = display({"text/plain": text, **rich}, raw=True, display_id=True)
         else:
-            self.handle.update(bundle, raw=True)
+            self.handle.update({"text/plain": text, **rich}, raw=True)
 
 
 def start(lesson: str, version: str) -> None:
@@ -103,7 +97,7 @@ def to_html(report: Report) -> str:
 
 
 def _row(finding: Finding) -> str:
-    colour = COLOURS.get(finding.verdict, FAILED)
+    colour = COLOURS.get(finding.verdict, "#a8380b")  # of what failed
     lines = "".join(f"<div>{html.escape(line)}</div>" for line in finding.lines)
     cell = 'style="text-align:left; vertical-align:top; padding-right:1em"'
     mark = f'<span style="color:{colour}; white-space:nowrap">{MARKS[finding.verdict]} {finding.verdict}</span>'
@@ -128,15 +122,6 @@ def _pairs(report: Report) -> str:
     from unrolled import show
 
     return f"<details><summary>the measured pairs</summary>{show.pairs(report.timing).html()}</details>"
-
-
-def _in_notebook() -> bool:
-    try:
-        from IPython.core.getipython import get_ipython
-    except ImportError:
-        return False
-    shell = get_ipython()
-    return shell is not None and hasattr(shell, "kernel")
 
 
 def __getattr__(name: str) -> Check:

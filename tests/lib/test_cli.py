@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
 from unrolled import cli
 from unrolled.checks.report import MIME, Finding, Part, Report
-from unrolled.cli import checkout, lab, learner
+from unrolled.cli import checkout, handing_in, lab
 from unrolled.notebook import run
 
 
@@ -245,7 +245,7 @@ def executed(*cells, errors=()):
 
 def test_findings_are_those_of_the_checks_and_only_they_decide():
     error = run.CellError(0, None, "ZeroDivisionError", "division by zero")
-    text, passed = learner.findings(executed(cell(), cell(report("im2col", "pass"), "check_im2col"), errors=[error]))
+    text, passed = handing_in.findings(executed(cell(), cell(report("im2col", "pass"), "check_im2col"), errors=[error]))
     assert passed
     assert text.split("\n\n") == [
         "im2col\n  ✓ a case\n      a line",
@@ -263,14 +263,14 @@ def test_findings_are_those_of_the_checks_and_only_they_decide():
     ],
 )
 def test_a_check_that_fails_is_silent_or_malformed_has_not_passed(last, words):
-    text, passed = learner.findings(executed(cell(report("im2col", "pass"), "check_im2col"), last))
+    text, passed = handing_in.findings(executed(cell(report("im2col", "pass"), "check_im2col"), last))
     assert not passed
     assert words in text
     assert text.endswith("1 of 2 checks passed")
 
 
 def test_answers_in_words_are_no_checks():
-    text, passed = learner.findings(executed(cell(None, "explain", solution=True)))
+    text, passed = handing_in.findings(executed(cell(None, "explain", solution=True)))
     assert (text, passed) == ("this notebook has no checks", True)
 
 

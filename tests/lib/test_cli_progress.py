@@ -224,7 +224,7 @@ def test_another_process_goes_on_where_the_last_one_ended(home, monkeypatch):
             f"journal.note(Report({name!r}, '1', (Finding('a', 'pass'),), (Part({name!r}, 'pass', 1, 1, ''),)))"
         )
         subprocess.run([sys.executable, "-c", program], check=True)
-    assert progress.passed(journal.read()["checks"]) == {"ink", "merge"}
+    assert plan.passed(journal.read()["checks"]) == {"ink", "merge"}
 
 
 # The record

@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 
 import unrolled
 
-from . import gallery, handing_in, lab, learner, machine, progress, upgrade
+from . import gallery, handing_in, lab, machine, progress, upgrade
 from .common import CommandError, Subparsers, why
 
 __all__ = ["CommandError", "Subparsers", "main"]
@@ -28,18 +28,8 @@ HELP = {
 }
 """In which order `unrolled --help` lists the commands, as far as they are there; others come last."""
 EXTRAS = {
-    "ipykernel": "lab",
-    "jupyter_client": "lab",
-    "jupyterlab": "lab",
-    "nbclient": "lab",
-    "nbformat": "lab",
-    "copydetect": "grading",
-    "jupytext": "grading",
-    "nbconvert": "grading",
-    "nbgrader": "grading",
-    "sqlalchemy": "grading",
-    "tomli": "grading",
-    "traitlets": "grading",
+    **dict.fromkeys(("ipykernel", "jupyter_client", "jupyterlab", "nbclient", "nbformat"), "lab"),
+    **dict.fromkeys(("copydetect", "jupytext", "nbconvert", "nbgrader", "sqlalchemy", "tomli", "traitlets"), "grading"),
 }
 """The extra that brings a package, for the packages that are not always there."""
 
@@ -90,18 +80,15 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
     subparsers = parser.add_subparsers(
         dest="command", metavar="command", required=True, prog="unrolled", help=argparse.SUPPRESS
     )
-    for add in (machine.add, lab.add, learner.add, handing_in.add, progress.add, gallery.add, upgrade.add):
-        add(subparsers)
-    absent, added = {}, set()
+    adders = [module.add for module in (machine, lab, handing_in, progress, gallery, upgrade)]
+    absent = {}
     for entry in metadata.entry_points(group=GROUP):
         try:
-            add_command: Callable[[Subparsers], None] = entry.load()
+            adders.append(entry.load())
         except ModuleNotFoundError as error:
             absent[entry.name] = _needs(error)
-        else:
-            if add_command not in added:
-                add_command(subparsers)
-            added.add(add_command)
+    for add in dict.fromkeys(adders):  # a module of the grader may stand there for several commands
+        add(subparsers)
     parser.epilog = _listed(subparsers)
     return parser, absent
 

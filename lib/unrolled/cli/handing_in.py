@@ -1,4 +1,4 @@
-"""`unrolled submit`: look a notebook over, run its checks once more, and make the file to hand in."""
+"""`unrolled check`: run a notebook's checks. `unrolled submit`: look it over, too, and make the file to hand in."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import datetime
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from . import checkout, lab, learner
+from . import checkout, lab
 from .common import CommandError, Subparsers, why
 
 if TYPE_CHECKING:
+    from unrolled.notebook.run import Executed
     from unrolled.notebook.submission import Outcome
 
 ERRORS = 5
@@ -21,6 +22,10 @@ ERRORS = 5
 
 
 def add(subparsers: Subparsers) -> None:
+    check = subparsers.add_parser("check", help="run a notebook and print the findings of all its checks")
+    check.add_argument("notebook", type=Path, metavar="FILE", help="a notebook")
+    check.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="per cell (default: 120)")
+    check.set_defaults(run=_check)
     parser = subparsers.add_parser(
         "submit",
         help="check a lesson and make the file to hand in",
@@ -37,6 +42,68 @@ def add(subparsers: Subparsers) -> None:
     parser.set_defaults(run=_run)
 
 
+def _check(arguments: argparse.Namespace) -> int:
+    text, passed = findings(execute(arguments.notebook, arguments.timeout))
+    print(text)
+    return 0 if passed else 1
+
+
+def execute(file: Path, timeout: float) -> Executed:
+    """Run a notebook where it lies in a fresh kernel, with a progress bar. Raises CommandError if it cannot be read."""
+    from tqdm import tqdm
+
+    from unrolled.notebook import cells, run, submission
+
+    try:
+        nb = cells.read(file)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {why(error)}") from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    count = sum(cell.cell_type == "code" for cell in nb.cells)
+    with tqdm(total=count, desc=file.name, unit="cell", leave=False) as bar:
+        return run.execute(
+            nb,
+            cwd=file.absolute().parent,
+            env={submission.REHEARSAL: "1"},
+            cell_timeout=timeout,
+            on_cell=lambda index, cell: bar.update(),
+        )
+
+
+def findings(executed: Executed) -> tuple[str, bool]:
+    """Return what the checks of a notebook found, as text, and whether all of them passed.
+
+    A check cell that displayed no verdict has not passed. Errors in other cells are in the text, but decide nothing.
+    """
+    blocks, passed = [], 0
+    for name, found in executed.reports.items():
+        try:
+            report = found.report()
+        except ValueError as error:
+            blocks.append(f"{name}\n  ✗ {error}")
+        else:
+            blocks.append(str(report))
+            passed += report.passed
+    silent = _silent_checks(executed)
+    blocks += [f"{grade_id}\n  ✗ displayed no verdict" for grade_id in silent]
+    if executed.errors:
+        blocks.append("errors\n" + "\n".join(f"  {error}" for error in executed.errors))
+    total = len(executed.reports) + len(silent)
+    blocks.append(f"{passed} of {total} checks passed" if total else "this notebook has no checks")
+    return "\n\n".join(blocks), passed == total
+
+
+def _silent_checks(executed: Executed) -> list[str]:
+    """The grade_ids of the check cells (graded code that is not the learner's) without a verdict."""
+    from unrolled.notebook.cells import mark
+
+    spoken = {report.cell_index for report in executed.reports.values()}
+    silent = [cell for index, cell in enumerate(executed.notebook.cells) if index not in spoken]
+    marks = [mark(cell) for cell in silent if cell.cell_type == "code"]
+    return [str(kept.get("grade_id")) for kept in marks if kept.get("grade") and not kept.get("solution")]
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from unrolled.notebook import submission
 
@@ -48,27 +115,34 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _submit(arguments: argparse.Namespace) -> int:
     from unrolled import checks, journal
-    from unrolled.notebook import submission
+    from unrolled.notebook import cells, handin, submission
 
     lesson = lab.choose(arguments.lesson, list(checks.lessons()))
     exercises = checks.lessons()[lesson]
     file = arguments.notebook or find(lesson)
-    content, nb = _read(file)
+    try:
+        content = file.read_bytes()
+        nb = cells.parse(content)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file} cannot be handed in: {why(error)}") from error
     submission.lesson_of(nb, lesson)
     os.environ.setdefault("UNROLLED_JOURNAL", str(file.absolute().parent / "journal.json"))
-    student = _identify(arguments.student)
+    try:
+        student = handin.identified(journal.student(arguments.student), "--student ID")
+    except ValueError as error:
+        raise CommandError(str(error)) from error
     known = journal.read()
     if not arguments.anyway:
         _stop_if_older(file, [known["checks"][name]["date"] for name in exercises if name in known["checks"]])
     print(f"{lesson}: {file}", flush=True)
     found = submission.problems(nb, exercises)
     before = submission.remembered(known, exercises, found)
-    outcomes = before if arguments.no_run else run(file, arguments.timeout)
+    outcomes = before if arguments.no_run else rerun(file, arguments.timeout)
     print("By your journal:" if arguments.no_run else "By a run from top to bottom:")
     print(submission.table(exercises, found, outcomes))
     print("\n".join(lost(before, outcomes)), end="")
     packed = submission.pack(content, known, student, lesson, arguments.to or file.parent)
-    print("\n".join(filter(None, [submission.note_on_version(nb), submission.made(packed)])))
+    print(submission.made(packed, nb))
     return 0
 
 
@@ -84,11 +158,11 @@ def find(lesson: str) -> Path:
     return Path(os.path.relpath(file)) if file.is_relative_to(Path.cwd()) else file
 
 
-def run(file: Path, timeout: float) -> dict[str, Outcome]:
+def rerun(file: Path, timeout: float) -> dict[str, Outcome]:
     """Run a notebook in a fresh kernel, print its first errors, and return what each check says, by its name."""
     from unrolled.notebook import submission
 
-    executed = learner.execute(file, timeout)
+    executed = execute(file, timeout)
     for error in executed.errors[:ERRORS]:
         print(f"  {error}")
     outcomes = {}
@@ -107,29 +181,6 @@ def lost(before: Mapping[str, Outcome], now: Mapping[str, Outcome]) -> list[str]
         for name, outcome in before.items()
         if outcome.passed and not (name in now and now[name].passed)
     ]
-
-
-def _identify(name: str | None) -> str:
-    from unrolled import journal
-    from unrolled.notebook import handin
-
-    try:
-        known = journal.student(name)
-        if not known:
-            raise CommandError("say once who you are, by the id that your course gave you: --student ID")
-        return handin.student_id(known)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
-
-
-def _read(file: Path) -> tuple[bytes, dict[str, Any]]:
-    from unrolled.notebook import cells
-
-    try:
-        content = file.read_bytes()
-        return content, cells.parse(content)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{file} cannot be handed in: {why(error)}") from error
 
 
 def _stop_if_older(file: Path, checked: list[str]) -> None:

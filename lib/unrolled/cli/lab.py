@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -27,17 +28,23 @@ def add(subparsers: Subparsers) -> None:
     parser.set_defaults(run=_run, hands_on=True)
 
 
-def copy_lessons(notebooks: Path, work: Path) -> list[str]:
-    """Copy notebooks/NAME/NAME.ipynb to work/NAME.ipynb where that is not there; return the names that were copied."""
+def released(root: Path) -> dict[str, Path]:
+    """Return the notebooks of the course in `root` by lesson, in order: notebooks/NAME/NAME.ipynb."""
+    files = sorted((root / "notebooks").glob("*/*.ipynb"))
+    return {file.stem: file for file in files if file.stem == file.parent.name}
+
+
+def copy_lessons(lessons: dict[str, Path], work: Path) -> list[str]:
+    """Copy notebooks to work/NAME.ipynb where that is not there; return the names that were copied."""
     copied = []
-    for folder in sorted(notebooks.glob("*")):
-        source, target = folder / f"{folder.name}.ipynb", work / f"{folder.name}.ipynb"
-        if source.is_file() and not os.path.lexists(target):
+    for name, source in lessons.items():
+        target = work / f"{name}.ipynb"
+        if not os.path.lexists(target):
             work.mkdir(parents=True, exist_ok=True)
             half = target.with_name(f".{target.name}.part")
             shutil.copyfile(source, half)
             half.replace(target)
-            copied.append(folder.name)
+            copied.append(name)
     return copied
 
 
@@ -53,26 +60,20 @@ def choose(lesson: str, names: list[str]) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     work = (arguments.work or root / "work").absolute()
-    names = sorted(file.stem for file in (root / "notebooks").glob("*/*.ipynb") if file.stem == file.parent.name)
-    if not names:
+    lessons = released(root)
+    if not lessons:
         raise CommandError(f"{root / 'notebooks'} holds no lessons; run `make build`")
-    opened = choose(arguments.lesson, names) if arguments.lesson else None
+    opened = choose(arguments.lesson, [*lessons]) if arguments.lesson else None
     if importlib.util.find_spec("jupyterlab") is None:
         raise ModuleNotFoundError("jupyterlab is not installed", name="jupyterlab")
-    copied = copy_lessons(root / "notebooks", work)
+    copied = copy_lessons(lessons, work)
     if copied:
         print(f"Copied to {work}: {', '.join(copied)}")
     print(f"Your lessons and your journal are in {work}; nothing but you changes them.", flush=True)
-    return _wait(subprocess.Popen(_jupyter(work, opened, arguments)))
-
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for JupyterLab to end. Ctrl-C reaches it as well; it asks and ends its kernels, so leave that to it."""
+    process = subprocess.Popen(_jupyter(work, opened, arguments))
     while True:
-        try:
+        with contextlib.suppress(KeyboardInterrupt):  # it reaches JupyterLab as well, which asks and ends its kernels
             return process.wait()
-        except KeyboardInterrupt:
-            continue
 
 
 def _jupyter(work: Path, opened: str | None, arguments: argparse.Namespace) -> list[str]:

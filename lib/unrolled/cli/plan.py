@@ -7,15 +7,20 @@ the heading of an exercise. Where no notebook is found, or its text has another 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unrolled.notebook import cells
 
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 WHOLE = re.compile(r"^Lesson \d+, about (\d+) minutes", re.MULTILINE)
 EXERCISE = re.compile(r"^### Exercise: (\w+)\s+^\*\*(Core|More)\*\*, about (\d+) minutes", re.MULTILINE)
+
+
+Entries = Mapping[str, Mapping[str, Any]]
+"""What a journal notes of the checks, by their names."""
 
 
 @dataclass(frozen=True)
@@ -36,25 +41,25 @@ class Lesson:
     minutes: int
     exercises: tuple[Exercise, ...]
 
-    def left(self, passed: Iterable[str]) -> float:
+    def left(self, passed: Collection[str]) -> float:
         """Return about how many minutes are left if these exercises passed, each with its share of the reading."""
-        done = set(passed)
+        todo = [exercise.minutes for exercise in self.exercises if exercise.name not in passed]
         whole = sum(exercise.minutes for exercise in self.exercises)
-        todo = sum(exercise.minutes for exercise in self.exercises if exercise.name not in done)
-        if all(exercise.name in done for exercise in self.exercises):
+        if not todo:
             return 0
-        return self.minutes * todo / whole if whole else self.minutes
+        return self.minutes * sum(todo) / whole if whole else self.minutes
 
 
-def read(lessons: Mapping[str, Iterable[str]], folders: Iterable[Path]) -> list[Lesson]:
-    """Return the lessons, with what FOLDER/NAME/NAME.ipynb or FOLDER/NAME.ipynb say of them.
+def passed(kept: Entries) -> set[str]:
+    """Return the exercises that passed at least once."""
+    return {name for name, entry in kept.items() if entry.get("ever_passed")}
 
-    `lessons`: name -> names of exercises.
-    """
-    places = list(folders)
+
+def read(lessons: Mapping[str, Iterable[str]], folders: Collection[Path]) -> list[Lesson]:
+    """Return the lessons (name -> exercises) with what FOLDER/NAME/NAME.ipynb or FOLDER/NAME.ipynb say of them."""
     plan = []
     for name, exercises in lessons.items():
-        files = [file for folder in places for file in (folder / name / f"{name}.ipynb", folder / f"{name}.ipynb")]
+        files = (file for folder in folders for file in (folder / name / f"{name}.ipynb", folder / f"{name}.ipynb"))
         plan.append(parse(name, exercises, next(filter(None, map(text, files)), "")))
     return plan
 

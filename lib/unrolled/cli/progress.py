@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import os
 from collections.abc import Mapping
@@ -15,8 +16,6 @@ from unrolled.notebook import cells
 from . import checkout, plan
 from .common import CommandError, Subparsers, why, write_new
 from .upgrade import numbers
-
-Entries = Mapping[str, Mapping[str, Any]]
 
 
 def add(subparsers: Subparsers) -> None:
@@ -41,12 +40,16 @@ def _run(arguments: argparse.Namespace) -> int:
     kept = _named(arguments.journal) if arguments.journal else journal.read()
     lessons = plan.read(checks.lessons(), _folders(journal.path().parent))
     if arguments.record:
-        _write(arguments.record, lessons, kept, arguments.name or journal.student())
+        from . import record
+
+        page = record.page(lessons, kept, arguments.name or journal.student(), datetime.date.today())
+        write_new(arguments.record, page.encode())
         print(f"Your record is {arguments.record}. Open it in a browser to print it.")
         return 0
-    print(f"journal: {_short(journal.path())}")
+    file = journal.path()
+    print(f"journal: {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
     print(progress(lessons, kept["checks"], arguments.all))
-    print("".join(older([lesson.name for lesson in lessons], journal.path().parent)), end="")
+    print("".join(older([lesson.name for lesson in lessons], file.parent)), end="")
     return 0
 
 
@@ -56,10 +59,9 @@ def _journal(chosen: Path | None) -> Path | None:
         raise CommandError(f"{chosen} is {'no file' if chosen.exists() else 'not there'}")
     if chosen is not None or "UNROLLED_JOURNAL" in os.environ or Path("journal.json").is_file():
         return chosen
-    try:
+    with contextlib.suppress(checkout.NotACheckoutError):
         return checkout.find() / "work" / "journal.json"
-    except checkout.NotACheckoutError:
-        return None
+    return None
 
 
 def _named(file: Path) -> Mapping[str, Any]:
@@ -76,24 +78,17 @@ def _named(file: Path) -> Mapping[str, Any]:
 
 def _folders(beside: Path) -> list[Path]:
     """Where notebooks may be: the course's own, else the learner's."""
-    try:
+    with contextlib.suppress(checkout.NotACheckoutError):
         return [checkout.find() / "notebooks", beside]
-    except checkout.NotACheckoutError:
-        return [beside]
+    return [beside]
 
 
-def _write(file: Path, lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str) -> None:
-    from . import record
-
-    write_new(file, record.page(lessons, kept, name, datetime.date.today()).encode())
-
-
-def progress(lessons: list[plan.Lesson], kept: Entries, every: bool = False) -> str:
+def progress(lessons: list[plan.Lesson], kept: plan.Entries, every: bool = False) -> str:
     """Return a line for each lesson and exercise, then what is next, how long all of it takes, and what else there is.
 
     The exercises of lessons that are not begun are left out, but for the next one's, unless `every` is true.
     """
-    done = passed(kept)
+    done = plan.passed(kept)
     width = max((len(exercise.name) for lesson in lessons for exercise in lesson.exercises), default=0)
     following = _following(lessons, done)
     lines = []
@@ -104,7 +99,10 @@ def progress(lessons: list[plan.Lesson], kept: Entries, every: bool = False) -> 
         begun = any(exercise.name in kept for exercise in lesson.exercises)
         if every or begun or (following and following[0] is lesson):
             lines += [_line(exercise, width, kept.get(exercise.name, {}), done) for exercise in lesson.exercises]
-    return "\n".join([*lines, "", *_next(lessons, done), *_others(lessons, kept), *_last(kept)])
+    lines += ["", *_next(lessons, done)]
+    if others := done - {exercise.name for lesson in lessons for exercise in lesson.exercises}:
+        lines.append(f"also passed, from another version or choice of lessons: {', '.join(sorted(others))}")
+    return "\n".join([*lines, *_last(kept)])
 
 
 def _following(lessons: list[plan.Lesson], done: set[str]) -> tuple[plan.Lesson, plan.Exercise] | None:
@@ -134,16 +132,6 @@ def older(lessons: list[str], work: Path) -> list[str]:
     return lines
 
 
-def _short(path: Path) -> Path:
-    """The path as seen from here, if it lies below."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def passed(kept: Entries) -> set[str]:
-    """Return the exercises that passed at least once."""
-    return {name for name, entry in kept.items() if entry.get("ever_passed")}
-
-
 def _line(exercise: plan.Exercise, width: int, entry: Mapping[str, Any], done: set[str]) -> str:
     mark = "✓" if exercise.name in done else "✗" if entry else "–"
     kind = {True: "core", False: "more", None: ""}[exercise.core]
@@ -168,14 +156,7 @@ def _next(lessons: list[plan.Lesson], done: set[str]) -> list[str]:
     return lines
 
 
-def _others(lessons: list[plan.Lesson], kept: Entries) -> list[str]:
-    """What the journal knows beside these lessons: from another version of the course, or another choice of lessons."""
-    known = {exercise.name for lesson in lessons for exercise in lesson.exercises}
-    others = sorted(passed(kept) - known)
-    return [f"also passed, from another version or choice of lessons: {', '.join(others)}"] if others else []
-
-
-def _last(kept: Entries) -> list[str]:
+def _last(kept: plan.Entries) -> list[str]:
     dated = [(str(entry["date"]), name) for name, entry in kept.items() if "date" in entry]
     if not dated:
         return ["your journal is empty: checks in a notebook fill it, `unrolled check` does not; `unrolled lab 00`"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import html
 import math
@@ -78,19 +79,20 @@ SELF_CHECKED = (
 
 def page(lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str, today: datetime.date) -> str:
     """Return the record as HTML. `kept` is a journal; lessons with nothing passed are named in a line at the end."""
-    entries = kept["checks"]
-    begun = [lesson for lesson in lessons if any(_passed(entries, one) for one in lesson.exercises)]
-    blocks = "".join(_lesson(lesson, kept) for lesson in begun)
+    done = plan.passed(kept["checks"])
+    begun = [lesson for lesson in lessons if any(one.name in done for one in lesson.exercises)]
+    blocks = "".join(_lesson(lesson, kept, done) for lesson in begun)
     others = [lesson.title for lesson in lessons if lesson not in begun]
     rest = f"<p class='note'>Not begun: {html.escape(', '.join(others))}.</p>" if others else ""
-    who = f'<div class="name">{html.escape(name)}<small>{_day(today)}</small></div>' if name else _day(today)
+    day = f"{today.day} {today:%B %Y}"
+    who = f'<div class="name">{html.escape(name)}<small>{day}</small></div>' if name else day
     legend = "<p class='note'>× says how many times as fast as the slow version that the check compares with.</p>"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Unrolled: a self-checked record</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_css()}</style></head><body>\n'
         f"<header><div><h1>Unrolled</h1><p>From Python loops to GPU speed: a self-checked record</p></div>{who}"
         "</header>\n"
-        f"{_sum(lessons, kept)}\n<main><div class='lessons'>{blocks}</div>{legend}{rest}{_ladder(kept)}</main>\n"
+        f"{_sum(lessons, kept, done)}\n<main><div class='lessons'>{blocks}</div>{legend}{rest}{_ladder(kept)}</main>\n"
         f"<footer>{SELF_CHECKED} Course version {unrolled.__version__}.</footer>\n</body></html>\n"
     )
 
@@ -98,41 +100,38 @@ def page(lessons: list[plan.Lesson], kept: Mapping[str, Any], name: str, today: 
 def _css() -> str:
     from unrolled.show import style
 
-    colours = {"ink": style.INK, "blue": style.BLUE, "pale": style.PALE, "green": DARK_GREEN, "grey": DARK_GREY}
-    return STYLE.substitute(colours)
+    return STYLE.substitute(ink=style.INK, blue=style.BLUE, pale=style.PALE, green=DARK_GREEN, grey=DARK_GREY)
 
 
-def _sum(lessons: list[plan.Lesson], kept: Mapping[str, Any]) -> str:
-    entries = kept["checks"]
-    exercises = [one for lesson in lessons for one in lesson.exercises]
-    passed = sum(_passed(entries, one) for one in exercises)
-    done = {one.name for one in exercises if _passed(entries, one)}
+def _sum(lessons: list[plan.Lesson], kept: Mapping[str, Any], done: set[str]) -> str:
+    names = [one.name for lesson in lessons for one in lesson.exercises]
     minutes = sum(lesson.minutes - lesson.left(done) for lesson in lessons)
-    facts = [(f"{passed} of {len(exercises)}", "exercises passed")]
+    facts = [(f"{sum(name in done for name in names)} of {len(names)}", "exercises passed")]
     facts += [(f"about {round(minutes / 60)} h", "of lessons")] if minutes >= 45 else []
     facts += [(f"{len(kept['predictions'])}", "guesses written down")] if kept["predictions"] else []
     facts += [(f"{len(kept['rungs'])}", "rungs of the ladder")] if kept["rungs"] else []
     return f'<ul class="sum">{"".join(f"<li><b>{number}</b><span>{what}</span></li>" for number, what in facts)}</ul>'
 
 
-def _lesson(lesson: plan.Lesson, kept: Mapping[str, Any]) -> str:
-    passed = sum(_passed(kept["checks"], one) for one in lesson.exercises)
-    rows = "".join(_row(one, kept) for one in lesson.exercises)
-    count = f"{passed} of {len(lesson.exercises)}"
+def _lesson(lesson: plan.Lesson, kept: Mapping[str, Any], done: set[str]) -> str:
+    rows = "".join(_row(one.name, kept, one.name in done) for one in lesson.exercises)
+    count = f"{sum(one.name in done for one in lesson.exercises)} of {len(lesson.exercises)}"
     return f"<section><h2>{html.escape(lesson.title)}<span>{count}</span></h2><table>{rows}</table></section>"
 
 
-def _row(exercise: plan.Exercise, kept: Mapping[str, Any]) -> str:
-    entry = kept["checks"].get(exercise.name, {})
-    done = _passed(kept["checks"], exercise)
-    measured = kept["measurements"].get(exercise.name, {}).get("times")
-    times = f"{measured:,.0f}×" if isinstance(measured, (int, float)) and measured >= 10 else ""
-    times = times or (f"{measured:.1f}×" if isinstance(measured, (int, float)) else "")
-    mark = '<span role="img" aria-label="passed">✓</span>' if done else ""
-    row = "" if done else ' class="open"'
+def _row(name: str, kept: Mapping[str, Any], done: bool) -> str:
+    row, mark, times, day = ' class="open"', "", "", ""
+    if done:
+        row, mark = "", '<span role="img" aria-label="passed">✓</span>'
+        measured = kept["measurements"].get(name, {}).get("times")
+        if isinstance(measured, (int, float)):
+            times = f"{measured:,.0f}×" if measured >= 10 else f"{measured:.1f}×"
+        with contextlib.suppress(ValueError):
+            date = datetime.datetime.fromisoformat(str(kept["checks"][name].get("date"))).astimezone()
+            day = f"{date.day} {date:%b %Y}"
     return (
-        f'<tr{row}><td class="mark">{mark}</td><td>{html.escape(exercise.name)}</td>'
-        f'<td class="times">{times if done else ""}</td><td class="day">{_entry_day(entry) if done else ""}</td></tr>'
+        f'<tr{row}><td class="mark">{mark}</td><td>{html.escape(name)}</td>'
+        f'<td class="times">{times}</td><td class="day">{day}</td></tr>'
     )
 
 
@@ -174,18 +173,3 @@ def _climb(what: str, slow: Mapping[str, Any], fast: Mapping[str, Any], place: C
         f'<tr><td class="work"><b>{html.escape(what)}</b><small>{words}</small></td>'
         f'<td class="track"><div>{dots}</div></td><td class="ratio">{ratio}</td></tr>'
     )
-
-
-def _passed(entries: Mapping[str, Any], exercise: plan.Exercise) -> bool:
-    return bool(entries.get(exercise.name, {}).get("ever_passed"))
-
-
-def _entry_day(entry: Mapping[str, Any]) -> str:
-    try:
-        return _day(datetime.datetime.fromisoformat(str(entry.get("date"))).astimezone().date(), short=True)
-    except ValueError:
-        return ""
-
-
-def _day(day: datetime.date, short: bool = False) -> str:
-    return f"{day.day} {day:%b %Y}" if short else f"{day.day} {day:%B %Y}"

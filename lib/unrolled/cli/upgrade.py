@@ -37,11 +37,11 @@ def add(subparsers: Subparsers) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     work = (arguments.work or root / "work").absolute()
-    names = sorted(file.stem for file in (root / "notebooks").glob("*/*.ipynb") if file.stem == file.parent.name)
+    lessons = lab.released(root)
     if arguments.lesson == "all":
-        chosen = [name for name in names if (work / f"{name}.ipynb").is_file()]
+        chosen = [name for name in lessons if (work / f"{name}.ipynb").is_file()]
     else:
-        chosen = [lab.choose(arguments.lesson, names)]
+        chosen = [lab.choose(arguments.lesson, [*lessons])]
         if not (work / f"{chosen[0]}.ipynb").is_file():
             raise CommandError(f"{work / chosen[0]}.ipynb is not there: there is nothing to upgrade")
     if not chosen:
@@ -49,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
     failed = False
     for name in chosen:
         try:
-            print(one(work / f"{name}.ipynb", root / "notebooks" / name / f"{name}.ipynb", write=not arguments.dry_run))
+            print(one(work / f"{name}.ipynb", lessons[name], write=not arguments.dry_run))
         except (OSError, ValueError, RecursionError) as error:
             failed = True
             print(f"{name}: not upgraded, and left as it is: {why(error)}")

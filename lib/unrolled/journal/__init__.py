@@ -14,32 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled import device
 from unrolled.journal import galleries, own
-from unrolled.journal.file import PARTS, Record, choose, load, parse, path, read, save, write
+from unrolled.journal.file import PARTS, Record, choose, is_positive, parse, save, write
+from unrolled.journal.file import load as load
+from unrolled.journal.file import path as path
+from unrolled.journal.file import read as read
 from unrolled.notebook import handin
 
 if TYPE_CHECKING:
     from unrolled.checks.report import Report
     from unrolled.show.picture import Picture
-
-__all__ = [
-    "export",
-    "gallery",
-    "give",
-    "guesses",
-    "ladder",
-    "load",
-    "measured",
-    "mine",
-    "note",
-    "path",
-    "predict",
-    "read",
-    "restore",
-    "rung",
-    "student",
-    "submit",
-    "use",
-]
 
 
 def use(file: str | Path) -> None:
@@ -102,17 +85,11 @@ def submit(student: str | None = None, notebook: str | Path | None = None, to: s
 
 
 def _identify(name: str | None) -> str:
-    known = student(name)
-    if not known:
-        raise ValueError('say once who you are, by the id that your course gave you: journal.submit("ID")')
-    return handin.student_id(known)
+    return handin.identified(student(name), 'journal.submit("ID")')
 
 
 def predict(name: str, times: Any) -> None:
-    """Note a guess, as a number of `times`: faster, longer, whatever was asked. `...` means none yet.
-
-    Never asks and never raises.
-    """
+    """Note a guess, as a number of `times`: faster, longer, … (`...` means none yet). Never asks and never raises."""
     record = read()
     known, seen = record["predictions"].get(name), record["measurements"].get(name)
     if times is ...:
@@ -120,7 +97,7 @@ def predict(name: str, times: Any) -> None:
             print(f"Your guess for {name} stands: {known['guess']:g} times.")
         else:
             print(f"No guess for {name} yet. Put a number in place of the dots: how many times?")
-    elif not _is_positive(times):
+    elif not is_positive(times):
         print(f"A guess is a positive number of times, such as 40. Got {times!r}; nothing noted.")
     else:
         record["predictions"][name] = {"guess": float(times), "date": _now()}
@@ -135,7 +112,7 @@ def measured(name: str, times: float, where: str = "") -> None:
     `where` says what it was made on if not on this machine's processor; a time that is modelled says so there, as in
     "modelled, T4". Raises ValueError unless `times` is a positive number.
     """
-    if not _is_positive(times):
+    if not is_positive(times):
         raise ValueError(f"times must be a positive number, got {times!r}")
     record = read()
     record["measurements"][name] = {"times": float(times), "date": _now()} | ({"where": where} if where else {})
@@ -187,7 +164,7 @@ def rung(
     unless given; a time that is modelled says so here, as in "T4, modelled". `made_of` are the functions that `mine`
     gave: the ladder says whether they are yours. ValueError unless `seconds` is positive.
     """
-    if not _is_positive(seconds):
+    if not is_positive(seconds):
         raise ValueError(f"seconds must be a positive number, got {seconds!r}")
     record = read()
     entry = {"label": label, "what": what, "seconds": float(seconds), "batch": batch, "precision": precision}
@@ -216,15 +193,16 @@ def guesses() -> Picture | None:
 
     record = read()
     seen = record["measurements"]
-    pairs = [
-        {"name": name, "guess": entry["guess"], "measured": seen[name]["times"], "where": seen[name].get("where", "")}
-        for name, entry in record["predictions"].items()
-        if name in seen
-    ]
-    if not pairs:
+    guessed = [(name, entry["guess"]) for name, entry in record["predictions"].items() if name in seen]
+    if not guessed:
         print("No guess has a measurement beside it yet. Write one down with journal.predict, then measure.")
         return None
-    return show.guesses(pairs)
+    return show.guesses(
+        [
+            {"name": name, "guess": guess, "measured": seen[name]["times"], "where": seen[name].get("where", "")}
+            for name, guess in guessed
+        ]
+    )
 
 
 def give(file: str | Path, name: str) -> None:
@@ -255,10 +233,6 @@ def gallery(*files: str | Path) -> Picture:
     from unrolled import show
 
     return show.gallery(galleries.merged(galleries.read(Path(file).expanduser()) for file in files))
-
-
-def _is_positive(times: Any) -> bool:
-    return isinstance(times, (int, float)) and not isinstance(times, bool) and 0 < times < float("inf")
 
 
 def _summary(record: Record) -> str:

@@ -7,6 +7,7 @@ be written the record lives as long as the kernel.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tempfile
@@ -37,10 +38,7 @@ def choose(file: Path) -> None:
 
 
 def read() -> Record:
-    """Return the whole record, an empty one if there is no file.
-
-    A file that is not a journal is put aside, with a message, and an empty record returned.
-    """
+    """Return the whole record; an empty one if there is no file, or no journal in it: that is put aside, and said."""
     if _memory is not None:
         return _memory
     file = path()
@@ -54,10 +52,7 @@ def read() -> Record:
 
 
 def load(file: Path) -> Record:
-    """Return the record in a file, which stays as it is.
-
-    Raises OSError, and ValueError, naming the file, if it is no journal.
-    """
+    """Return the record in a file, which stays as it is. Raises OSError, and ValueError, naming it, for no journal."""
     return parse(file.read_text(encoding="utf-8"), str(file))
 
 
@@ -66,16 +61,23 @@ def empty() -> Record:
     return {"format": FORMAT, "version": VERSION} | {part: {} for part in PARTS}
 
 
+def checked(text: str, name: str, form: str, version: int) -> Record:
+    """Return a JSON document of this form and version. Raises ValueError, in the name of its file, if it is none."""
+    kind = form.removeprefix("unrolled-")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is not a {kind}: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise ValueError(f"{name} is not a {kind} of this course")
+    if content.get("version") != version:
+        raise ValueError(f"{name} is a {kind} of version {content.get('version')}, expected {version}")
+    return content
+
+
 def parse(text: str, name: str) -> Record:
     """Return the record in a journal's text. Raises ValueError, in the name of its file, if it is no journal."""
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not a journal: {error}") from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError(f"{name} is not a journal of this course")
-    if record.get("version") != VERSION:
-        raise ValueError(f"{name} is a journal of version {record.get('version')}, expected {VERSION}")
+    record = checked(text, name, FORMAT, VERSION)
     for part in PARTS:
         entries = record.get(part)
         if not isinstance(entries, dict) or not all(isinstance(e, dict) and "date" in e for e in entries.values()):
@@ -86,15 +88,19 @@ def parse(text: str, name: str) -> Record:
 def _put_aside(file: Path) -> str:
     """Rename to a name that is free: journal.broken-1.json, journal.broken-2.json, … What became of it, in words."""
     global _memory
-    number = 1
-    while (aside := file.with_name(f"{file.stem}.broken-{number}{file.suffix}")).exists():
-        number += 1
+    names = (file.with_name(f"{file.stem}.broken-{number}{file.suffix}") for number in itertools.count(1))
+    aside = next(name for name in names if not name.exists())
     try:
         file.rename(aside)
     except OSError as error:
         _memory = empty()
         return f"It stays where it is ({error}); the record is kept only as long as this kernel runs."
     return f"The file is kept as {aside}."
+
+
+def is_positive(number: Any) -> bool:
+    """Return whether this is a positive number, as all times are that a journal or a gallery may hold."""
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < float("inf")
 
 
 def save(record: Record) -> None:

@@ -11,10 +11,12 @@ The key is drawn once for each journal. It tells whose ladder it is when one is 
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from unrolled.journal.file import checked, is_positive
 
 FORMAT = "unrolled-gallery"
 VERSION = 1
@@ -56,34 +58,26 @@ def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
     Where two people took the same name, the second is called "name (2)".
     """
     newest: dict[str, Ladder] = {}
-    for ladders in galleries:
-        for one in ladders:
-            before = newest.get(one["key"])
-            if before is None or len(one["rungs"]) >= len(before["rungs"]):
-                newest[one["key"]] = one
-    taken: set[str] = set()
-    result = []
+    for one in itertools.chain.from_iterable(galleries):
+        if len(one["rungs"]) >= len(newest.get(one["key"], one)["rungs"]):
+            newest[one["key"]] = one
+    named: dict[str, Ladder] = {}
     for one in newest.values():
         name, number = one["name"], 1
-        while name in taken:
+        while name in named:
             number += 1
             name = f"{one['name']} ({number})"
-        taken.add(name)
-        result.append({**one, "name": name})
-    return result
+        named[name] = {**one, "name": name}
+    return list(named.values())
 
 
 def read(file: Path) -> list[Ladder]:
     """Return the ladders in a file. Raises FileNotFoundError, or ValueError, naming the file, if it is no gallery."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not a gallery: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{file} is not a gallery of this course")
-    if content.get("version") != VERSION:
-        raise ValueError(f"{file} is a gallery of version {content.get('version')}, expected {VERSION}")
-    ladders = content.get("ladders")
+    ladders = checked(text, str(file), FORMAT, VERSION).get("ladders")
     if not isinstance(ladders, list) or not all(map(_is_ladder, ladders)):
         raise ValueError(f"{file} is a damaged gallery: its ladders are not readable")
     return ladders
@@ -95,25 +89,10 @@ def document(ladders: list[Ladder]) -> dict[str, Any]:
 
 
 def _is_ladder(one: Any) -> bool:
-    return (
-        isinstance(one, dict)
-        and isinstance(one.get("key"), str)
-        and isinstance(one.get("name"), str)
-        and _is_name(one["name"])
-        and isinstance(one.get("rungs"), list)
-        and all(map(_is_rung, one["rungs"]))
-    )
-
-
-def _is_rung(rung: Any) -> bool:
-    if not isinstance(rung, dict) or not all(isinstance(rung.get(key), str) for key in ("label", "what")):
-        return False
-    seconds = rung.get("seconds")
-    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < float("inf")
-
-
-def _is_name(name: str) -> bool:
     try:
-        return bool(pseudonym(name))
-    except ValueError:
+        pseudonym(one["name"])
+        words = [one["key"], *(rung[key] for rung in one["rungs"] for key in ("label", "what"))]
+        timed = all(is_positive(rung["seconds"]) for rung in one["rungs"])
+    except (AttributeError, KeyError, TypeError, ValueError):
         return False
+    return timed and isinstance(one["rungs"], list) and all(isinstance(word, str) for word in words)

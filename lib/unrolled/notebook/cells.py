@@ -27,14 +27,20 @@ def read(path: str | Path) -> NotebookNode:
     return nb
 
 
+def json_object(data: bytes, name: str) -> dict[str, Any]:
+    """Parse a JSON object. Raises ValueError, in this name, if `data` holds none."""
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is not readable: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not readable: it holds no object")
+    return value
+
+
 def parse(data: bytes) -> dict[str, Any]:
     """Parse an .ipynb as plain JSON. Raises ValueError if it holds no list of cells."""
-    try:
-        nb = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the notebook is not readable: {error}") from None
-    if not isinstance(nb, dict):
-        raise ValueError("the notebook is not readable: it holds no object")
+    nb = json_object(data, "the notebook")
     cells = nb.get("cells")
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise ValueError("the notebook holds no list of cells")
@@ -51,9 +57,7 @@ def source(cell: Mapping[str, Any]) -> str:
 
 def mark(cell: Mapping[str, Any]) -> dict[str, Any]:
     """Return what nbgrader keeps in a cell's metadata; an empty dictionary if it keeps nothing."""
-    metadata = cell.get("metadata")
-    found = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
+    return _kept(cell, "nbgrader")
 
 
 def grade_id(cell: Mapping[str, Any]) -> str | None:
@@ -64,7 +68,12 @@ def grade_id(cell: Mapping[str, Any]) -> str | None:
 
 def claimed(nb: Mapping[str, Any]) -> tuple[str, str]:
     """Return the lesson and the version of the course that a notebook says it is of; "" for what it does not say."""
-    metadata = nb.get("metadata")
-    about = metadata.get("unrolled") if isinstance(metadata, dict) else None
-    lesson, version = (about.get(key) for key in ("lesson", "version")) if isinstance(about, dict) else ("", "")
+    about = _kept(nb, "unrolled")
+    lesson, version = about.get("lesson"), about.get("version")
     return lesson if isinstance(lesson, str) else "", version if isinstance(version, str) else ""
+
+
+def _kept(part: Mapping[str, Any], key: str) -> dict[str, Any]:
+    metadata = part.get("metadata")
+    found = metadata.get(key) if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}

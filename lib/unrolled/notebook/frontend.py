@@ -26,10 +26,10 @@ def colab_notebook() -> dict[str, Any] | None:
         from google.colab import _message  # type: ignore[import-not-found]  # there is no public way
 
         reply = _message.blocking_request("get_ipynb", request="", timeout_sec=COLAB_SECONDS)
+        notebook: dict[str, Any] = reply["ipynb"]
+        return notebook if isinstance(notebook["cells"], list) else None
     except Exception:  # it is Colab's own affair, and may change or be gone
         return None
-    notebook = reply.get("ipynb") if isinstance(reply, dict) else None
-    return notebook if isinstance(notebook, dict) and isinstance(notebook.get("cells"), list) else None
 
 
 def notebook_file() -> Path | None:
@@ -39,7 +39,7 @@ def notebook_file() -> Path | None:
     from the moment when the kernel started, so a notebook that was renamed since is not found by it.
     """
     here = Path.cwd()
-    told = [_namespace().get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")]
+    told = [(getattr(shell(), "user_ns", None) or {}).get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")]
     started = STARTED.findall("\n".join(inputs()))
     for name in [*told, *(f"{lesson}.ipynb" for lesson in started[-1:])]:
         if isinstance(name, str) and name.endswith(".ipynb"):
@@ -51,7 +51,7 @@ def notebook_file() -> Path | None:
 
 def inputs() -> list[str]:
     """Return the cells that this kernel has run, in order; the last is the one that is running."""
-    history = getattr(_shell(), "history_manager", None)
+    history = getattr(shell(), "history_manager", None)
     return [str(text) for text in getattr(history, "input_hist_raw", [])]
 
 
@@ -66,11 +66,8 @@ def offer(file: Path) -> None:
             print(f"The browser could not download it ({error}); find it in the folder on the left.")
 
 
-def _namespace() -> dict[str, Any]:
-    return getattr(_shell(), "user_ns", None) or {}
-
-
-def _shell() -> Any:
+def shell() -> Any:
+    """Return IPython's shell that this code runs in; None outside of IPython."""
     try:
         from IPython.core.getipython import get_ipython
     except ImportError:

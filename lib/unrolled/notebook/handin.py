@@ -17,6 +17,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import io
+import itertools
 import json
 import re
 import secrets
@@ -44,13 +45,11 @@ DEPTH = 50
 """Lists and objects in one another; a journal needs six. Much deeper ones break whoever writes or shows them."""
 YEARS = range(1970, 2101)
 """When a hand-in may say that it was made: later or earlier ones cannot be told in every time zone, nor believed."""
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 LESSON = re.compile(r"\w{1,80}")
 STUDENT = re.compile(r"\w(?:[\w.@-]{0,62}[\w-])?")
 RESERVED = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])(?:\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices."""
-HEX = {"nonce": re.compile("[0-9a-f]{32}"), "digest": re.compile("[0-9a-f]{64}")}
 
 Record = dict[str, Any]
 
@@ -85,6 +84,13 @@ def student_id(text: str) -> str:
             "such as s12345 or ada.lovelace"
         )
     return name
+
+
+def identified(known: str, how: str) -> str:
+    """Return a student's id that is known. Raises ValueError if it cannot be one; `how` to give it is said for ""."""
+    if not known:
+        raise ValueError(f"say once who you are, by the id that your course gave you: {how}")
+    return student_id(known)
 
 
 def make(notebook: bytes | Record, journal: Record, student: str, lesson: str) -> bytes:
@@ -129,7 +135,7 @@ def read(data: bytes) -> HandIn:
     files = _unzip(data)
     if ABOUT not in files:
         raise ValueError(f"it is no hand-in of this course: {ABOUT} is missing")
-    about = _shallow(_object(files[ABOUT], ABOUT), ABOUT)
+    about = _shallow(cells.json_object(files[ABOUT], ABOUT), ABOUT)
     _check(about)
     name = f"{about['lesson']}.ipynb"
     if set(files) != {ABOUT, JOURNAL, name}:
@@ -137,28 +143,24 @@ def read(data: bytes) -> HandIn:
     if hashlib.sha256(files[name]).hexdigest() != about["digest"]:
         raise ValueError(f"{name} was changed after the hand-in was made")
     return HandIn(
-        lesson=about["lesson"],
+        **{key: about[key] for key in ("lesson", "course", "nonce", "digest")},
         student=student_id(about["student"]),
-        course=about["course"],
         made=datetime.datetime.fromisoformat(about["made"]),
-        nonce=about["nonce"],
-        digest=about["digest"],
         notebook=files[name],
-        journal=_shallow(_object(files[JOURNAL], JOURNAL), JOURNAL),
+        journal=_shallow(cells.json_object(files[JOURNAL], JOURNAL), JOURNAL),
         dropped=tuple(map(str, about.get("dropped", ()))),
     )
 
 
 def large_outputs(nb: Record) -> list[tuple[int, int, int]]:
     """Return (cell, output, bytes) of every output over 1 MB: two indices and the size."""
-    found = []
-    for index, cell in enumerate(nb["cells"]):
-        outputs = cell.get("outputs")
-        for number, output in enumerate(outputs if isinstance(outputs, list) else ()):
-            size = len(_json(output))
-            if size > OUTPUT_BYTES:
-                found.append((index, number, size))
-    return found
+    return [
+        (index, number, size)
+        for index, cell in enumerate(nb["cells"])
+        if isinstance(cell.get("outputs"), list)
+        for number, output in enumerate(cell["outputs"])
+        if (size := len(_json(output))) > OUTPUT_BYTES
+    ]
 
 
 def without(nb: Record, dropped: list[tuple[int, int, int]]) -> Record:
@@ -166,9 +168,8 @@ def without(nb: Record, dropped: list[tuple[int, int, int]]) -> Record:
     cells = list(nb["cells"])
     for index, number, size in dropped:
         note = {"output_type": "stream", "name": "stdout", "text": f"[an output of {size / 1e6:.1f} MB was left out]\n"}
-        outputs = list(cells[index]["outputs"])
-        outputs[number] = note
-        cells[index] = {**cells[index], "outputs": outputs}
+        before = cells[index]["outputs"]
+        cells[index] = {**cells[index], "outputs": [*before[:number], note, *before[number + 1 :]]}
     return {**nb, "cells": cells}
 
 
@@ -183,8 +184,8 @@ def _check(about: Record) -> None:
             raise ValueError(f"{ABOUT} gives no readable {key}")
     if not LESSON.fullmatch(about["lesson"]):
         raise ValueError(f"{ABOUT} names the lesson {about['lesson']!r}, which cannot be one")
-    for key, form in HEX.items():
-        if not form.fullmatch(about[key]):
+    for key, digits in (("nonce", 32), ("digest", 64)):
+        if not re.fullmatch(f"[0-9a-f]{{{digits}}}", about[key]):
             raise ValueError(f"{ABOUT} gives no readable {key}")
     try:
         made = datetime.datetime.fromisoformat(about["made"])
@@ -198,23 +199,12 @@ def _check(about: Record) -> None:
         raise ValueError(f"{ABOUT} gives no readable dropped")
 
 
-def _object(data: bytes, name: str) -> Record:
-    try:
-        value = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not readable: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} is not readable: it holds no object")
-    return value
-
-
 def _shallow(value: Record, name: str) -> Record:
     """The value as it is. Raises ValueError if it is nested deeper than anything the course writes."""
     level: list[Any] = [value]
     for _ in range(DEPTH):
-        inner = [list(one.values()) if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
-        level = [each for one in inner for each in one]
-        if not level:
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        if not (level := list(itertools.chain.from_iterable(inner))):
             return value
     raise ValueError(f"{name} is nested more than {DEPTH} levels deep")
 
@@ -248,7 +238,7 @@ def _unzip(data: bytes) -> dict[str, bytes]:
 
 def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     limit = {ABOUT: ABOUT_BYTES, JOURNAL: JOURNAL_BYTES}.get(entry.filename, NOTEBOOK_BYTES)
-    if entry.compress_type not in METHODS:
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{entry.filename!r} is packed in a way that a hand-in never is")
     with archive.open(entry) as stream:
         content = stream.read(limit + 1)

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ LOG.addHandler(logging.NullHandler())
 LOG.propagate = False
 
 TIMEOUT = "CellTimeoutError"
-DEAD = "DeadKernelError"
+OnCell = Callable[[int, NotebookNode], None]
 
 
 @dataclass(frozen=True)
@@ -90,27 +90,13 @@ class Executed:
     seconds: float
 
 
-@dataclass
-class _Run:
-    """What happens while a notebook runs."""
-
-    errors: list[CellError] = field(default_factory=list)
-    stopped: str | None = None
-
-    def stop(self, index: int, cell: NotebookNode | None, name: str, message: str) -> None:
-        self.stopped = message
-        self.errors.append(CellError(index, grade_id(cell) if cell else None, name, message))
-        if cell is not None:
-            cell.outputs.append(_error_output(name, message))
-
-
 def execute(
     notebook: str | Path | NotebookNode,
     *,
     cwd: str | Path,
     env: Mapping[str, str] | None = None,
     cell_timeout: float = 60,
-    on_cell: Callable[[int, NotebookNode], None] | None = None,
+    on_cell: OnCell | None = None,
     skip: Callable[[NotebookNode], bool] | None = None,
 ) -> Executed:
     """Execute a copy of `notebook` in the folder `cwd`, with this interpreter, and return it with its reports.
@@ -125,19 +111,21 @@ def execute(
 
     Raises ValueError for a file that is not a notebook.
     """
-    nb = _without_outputs(notebook if not isinstance(notebook, (str, Path)) else cells.read(notebook))
+    nb = cells.read(notebook) if isinstance(notebook, (str, Path)) else copy.deepcopy(notebook)
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
     started = time.monotonic()
-    state = _Run()
     with tempfile.TemporaryDirectory(prefix="unrolled-") as scratch:
         environment = {**os.environ, "UNROLLED_JOURNAL": str(Path(scratch) / "journal.json"), **(env or {})}
         client = _Client(nb, cell_timeout, Path(scratch) / "kernel")
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}  # the cells' own output goes another way
         try:
             with client.setup_kernel(env=environment, cwd=str(cwd), **quiet):
-                _run_cells(client, state, cell_timeout, on_cell, skip)
+                client.run_cells(on_cell, skip)
         except (RuntimeError, OSError) as error:
-            state.stop(-1, None, type(error).__name__, f"the kernel could not be started or stopped: {error}")
-    return Executed(nb, reports(nb), tuple(state.errors), state.stopped, time.monotonic() - started)
+            client.stop(-1, None, type(error).__name__, f"the kernel could not be started or stopped: {error}")
+    return Executed(nb, reports(nb), tuple(client.errors), client.stopped, time.monotonic() - started)
 
 
 def reports(nb: NotebookNode) -> dict[str, CellReport]:
@@ -156,44 +144,6 @@ def reports(nb: NotebookNode) -> dict[str, CellReport]:
             if earlier is None or report.grade_id or not earlier.grade_id:
                 found[report.check] = report
     return found
-
-
-def _run_cells(
-    client: _Client,
-    state: _Run,
-    cell_timeout: float,
-    on_cell: Callable[[int, NotebookNode], None] | None,
-    skip: Callable[[NotebookNode], bool] | None,
-) -> None:
-    for index, cell in enumerate(client.nb.cells):
-        if cell.cell_type != "code" or (skip is not None and skip(cell)):
-            continue
-        try:
-            client.execute_cell(cell, index)
-        except DeadKernelError:
-            state.stop(index, cell, DEAD, "the kernel died; the cells below were not run")
-        except CellTimeoutError:
-            state.stop(index, cell, TIMEOUT, "the kernel went silent; the cells below were not run")
-        else:
-            _note_errors(client, state, index, cell, cell_timeout)
-        if on_cell is not None:
-            on_cell(index, cell)
-        if state.stopped:
-            client.shutdown_kernel = "immediate"
-            return
-
-
-def _note_errors(client: _Client, state: _Run, index: int, cell: NotebookNode, cell_timeout: float) -> None:
-    """Keep the cell's error. A cell that ran out of time and did not even end when interrupted ends the run."""
-    timed_out = index in client.timed_out
-    if timed_out and index not in client.idle:
-        message = f"still busy after {cell_timeout:g} s and an interrupt; the cells below were not run"
-        state.stop(index, cell, TIMEOUT, message)
-    elif timed_out:
-        state.errors.append(CellError(index, grade_id(cell), TIMEOUT, f"interrupted after {cell_timeout:g} s"))
-    else:
-        raised = [output for output in cell.outputs if output.output_type == "error"]
-        state.errors += [CellError(index, grade_id(cell), output.ename, output.evalue) for output in raised[:1]]
 
 
 class _Client(NotebookClient):
@@ -216,12 +166,50 @@ class _Client(NotebookClient):
             log=LOG,
         )
         self.owns_km = True
+        self.cell_timeout = cell_timeout
+        self.errors: list[CellError] = []
+        self.stopped: str | None = None
         self.timed_out: set[int] = set()
         """Cells that were interrupted."""
         self.idle: set[int] = set()
         """Cells after which the kernel said that it was idle."""
         self.sizes: dict[tuple[int, bool], int] = {}
         self.on_cell_executed = self.note_reply
+
+    def run_cells(self, on_cell: OnCell | None, skip: Callable[[NotebookNode], bool] | None) -> None:
+        for index, cell in enumerate(self.nb.cells):
+            if cell.cell_type != "code" or (skip is not None and skip(cell)):
+                continue
+            try:
+                self.execute_cell(cell, index)
+            except DeadKernelError:
+                self.stop(index, cell, "DeadKernelError", "the kernel died; the cells below were not run")
+            except CellTimeoutError:
+                self.stop(index, cell, TIMEOUT, "the kernel went silent; the cells below were not run")
+            else:
+                self.note_error(index, cell)
+            if on_cell is not None:
+                on_cell(index, cell)
+            if self.stopped:
+                self.shutdown_kernel = "immediate"
+                return
+
+    def stop(self, index: int, cell: NotebookNode | None, name: str, message: str) -> None:
+        self.stopped = message
+        self.errors.append(CellError(index, grade_id(cell) if cell else None, name, message))
+        if cell is not None:
+            cell.outputs.append(new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"]))
+
+    def note_error(self, index: int, cell: NotebookNode) -> None:
+        """Keep the cell's error. A cell that ran out of time and did not even end when interrupted ends the run."""
+        if index in self.timed_out and index not in self.idle:
+            message = f"still busy after {self.cell_timeout:g} s and an interrupt; the cells below were not run"
+            self.stop(index, cell, TIMEOUT, message)
+        elif index in self.timed_out:
+            self.errors.append(CellError(index, grade_id(cell), TIMEOUT, f"interrupted after {self.cell_timeout:g} s"))
+        else:
+            raised = [output for output in cell.outputs if output.output_type == "error"]
+            self.errors += [CellError(index, grade_id(cell), output.ename, output.evalue) for output in raised[:1]]
 
     def note_reply(self, cell: NotebookNode, cell_index: int, execute_reply: dict[str, Any]) -> None:
         if execute_reply["content"].get("ename") == TIMEOUT:
@@ -249,16 +237,3 @@ class _Client(NotebookClient):
             kept = msg["content"]["text"][: limit - before] if stream else ""
             outs.append(new_output("stream", name="stdout", text=f"{kept}\n[output cut after {limit:,} characters]\n"))
         return None
-
-
-def _without_outputs(notebook: NotebookNode) -> NotebookNode:
-    nb = copy.deepcopy(notebook)
-    for cell in nb.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return nb
-
-
-def _error_output(name: str, message: str) -> NotebookNode:
-    output: NotebookNode = new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"])
-    return output

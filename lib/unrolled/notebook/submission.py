@@ -5,6 +5,7 @@ Nothing here stops a learner from handing in less than everything: what is missi
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -43,9 +44,8 @@ class Outcome:
 
 def claims(nb: Record) -> tuple[str, str]:
     """Return the lesson and the version that a notebook says it is of; "" where it does not say."""
-    lesson, version = cells.claimed(nb)
-    if lesson:
-        return lesson, version
+    if cells.claimed(nb)[0]:
+        return cells.claimed(nb)
     text = "\n".join(map(source, nb["cells"]))
     found = re.search(r"""check\.start\(\s*["'](\w+)["']\s*,\s*["']([^"']+)["']""", text)
     return (found[1], found[2]) if found else ("", "")
@@ -111,13 +111,6 @@ def defines(text: str, name: str) -> bool:
     return bool(re.search(bound, text, re.MULTILINE))
 
 
-def unsaved(nb: Record, inputs: list[str], exercises: Iterable[str]) -> list[str]:
-    """Return the exercises whose last version that ran in the kernel is not in the notebook's file."""
-    texts = {source(cell).strip() for cell in nb["cells"]}
-    last = {name: text.strip() for text in inputs for name in exercises if defines(text, name)}
-    return [name for name, text in last.items() if text not in texts]
-
-
 def outcome(report: Report) -> Outcome:
     """Return what a check found, with the first case that did not pass, and why, in a line."""
     stopped = next(
@@ -161,10 +154,7 @@ def _line(name: str, width: int, problem: str, result: Outcome | None) -> str:
 
 
 def pack(nb: bytes | Record, record: Record, student: str, lesson: str, folder: Path) -> Path:
-    """Make the hand-in in `folder` under a name that is free, and return its path.
-
-    Raises NotReadyError where that is impossible.
-    """
+    """Make the hand-in in `folder` under a name that is free; return its path. Raises NotReadyError if it cannot be."""
     try:
         data = handin.make(nb, record, student, lesson)
         folder.mkdir(parents=True, exist_ok=True)
@@ -177,40 +167,38 @@ def pack(nb: bytes | Record, record: Record, student: str, lesson: str, folder: 
 
 
 def _write(data: bytes, folder: Path, stem: str) -> Path:
-    number = 1
-    while True:
+    for number in itertools.count(1):
         file = folder / (f"{stem}.zip" if number == 1 else f"{stem}.{number}.zip")
         try:
             with file.open("xb") as stream:
                 stream.write(data)
+            break
         except FileExistsError:
-            number += 1
+            continue
         except OSError:
             file.unlink(missing_ok=True)
             raise
-        else:
-            return file
+    return file
 
 
-def made(file: Path) -> str:
-    """Return in words what was made: the file, for whom, and what was left out of it."""
+def made(file: Path, nb: Record) -> str:
+    """Return in words what was made of a notebook: the file, for whom, and what was left out of it."""
     hand_in = handin.read(file.read_bytes())
-    lines = [
-        f"Made {file} ({file.stat().st_size / 1000:.0f} kB): the notebook and your journal, for {hand_in.student}."
-    ]
+    size = f"{file.stat().st_size / 1000:.0f} kB"
+    lines = [note_on_version(nb)] if note_on_version(nb) else []
+    lines.append(f"Made {file} ({size}): the notebook and your journal, for {hand_in.student}.")
     lines += [f"Left out: {text}. Nothing is graded by its output." for text in hand_in.dropped]
     return "\n".join([*lines, "Hand in this file. It will be graded with inputs that you have not seen."])
 
 
 def note_on_version(nb: Record) -> str:
     """Return a note on a notebook of another version of the course than the one installed, or ""."""
-    _, version = claims(nb)
-    if not version or version == unrolled.__version__:
-        return ""
-    return (
+    version = claims(nb)[1]
+    note = (
         f"Note: the notebook belongs to version {version} of the course, and {unrolled.__version__} is installed. It "
         "is graded by the checks of its own version."
     )
+    return note if version not in ("", unrolled.__version__) else ""
 
 
 def submit_here(record: Record, student: str, notebook: Path | None, to: Path | None, beside: Path) -> None:
@@ -230,9 +218,8 @@ def submit_here(record: Record, student: str, notebook: Path | None, to: Path | 
     print(f"{lesson}, by your journal:")
     found = problems(nb, exercises)
     print(table(exercises, found, remembered(record, exercises, found)))
-    folder = to or _folder(file, beside)
-    packed = pack(content, record, student, lesson, folder)
-    print("\n".join(filter(None, [note_on_version(nb), made(packed)])))
+    packed = pack(content, record, student, lesson, to or _folder(file, beside))
+    print(made(packed, nb))
     frontend.offer(packed)
 
 
@@ -241,9 +228,8 @@ def _running(notebook: Path | None) -> tuple[bytes | Record, Path | None]:
     if notebook is None and frontend.on_colab():
         page = frontend.colab_notebook()
         if page is None:
-            raise NotReadyError(
-                "Colab did not send the notebook. Choose File, Download, Download .ipynb, and hand in that"
-            )
+            words = "Colab did not send the notebook. Choose File, Download, Download .ipynb, and hand in that"
+            raise NotReadyError(words)
         return page, None
     file = notebook or frontend.notebook_file()
     if file is None:
@@ -257,15 +243,18 @@ def _running(notebook: Path | None) -> tuple[bytes | Record, Path | None]:
 
 
 def _stop_if_unsaved(nb: Record, exercises: Iterable[str], file: Path) -> None:
-    """Raise NotReadyError if the file is older than what ran. Text that was not saved cannot be known of."""
-    inputs = frontend.inputs()
-    older = unsaved(nb, inputs, exercises)
-    if inputs and inputs[-1].strip() not in {source(cell).strip() for cell in nb["cells"]}:
+    """Raise NotReadyError if an exercise, or the cell that runs, is not in the file as it last ran in the kernel.
+
+    Text that was not saved cannot be known of.
+    """
+    inputs, saved = frontend.inputs(), {source(cell).strip() for cell in nb["cells"]}
+    last = {name: text.strip() for text in inputs for name in exercises if defines(text, name)}
+    older = [name for name, text in last.items() if text not in saved]
+    if inputs and inputs[-1].strip() not in saved:
         older.append("this very cell")
     if older:
-        raise NotReadyError(
-            f"{file.name} on disk is older than {' and '.join(older)}. Save it first, then run this again"
-        )
+        words = " and ".join(older)
+        raise NotReadyError(f"{file.name} on disk is older than {words}. Save it first, then run this again")
 
 
 def _folder(file: Path | None, beside: Path) -> Path:

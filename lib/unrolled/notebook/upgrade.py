@@ -200,9 +200,8 @@ def _untouched(cell: Cell) -> bool:
 def _plain(cell: Cell, taken: set[str]) -> Cell:
     """A cell of the learner's own: no mark of the course's on it, and an id that no other cell has."""
     own = copy.deepcopy(cell)
-    own["metadata"] = {
-        key: value for key, value in own["metadata"].items() if key not in ("nbgrader", "editable", "deletable")
-    }
+    for key in ("nbgrader", "editable", "deletable"):
+        own["metadata"].pop(key, None)
     identity, number = _id(cell) or hashlib.sha256(cell["source"].encode()).hexdigest()[:8], 1
     own["id"] = identity
     while own["id"] in taken:
@@ -230,10 +229,9 @@ def _code(cell: Cell) -> str:
 
 
 def _cells(notebook: Notebook) -> list[Cell]:
-    cells = notebook.get("cells")
-    if not isinstance(cells, list) or notebook.get("nbformat") != 4:
+    if not isinstance(notebook.get("cells"), list) or notebook.get("nbformat") != 4:
         raise ValueError("it is no notebook of format 4: open it in Jupyter and save it again")
-    return [_checked(cell) for cell in cells]
+    return [_checked(cell) for cell in notebook["cells"]]
 
 
 def _checked(cell: Any) -> Cell:
