@@ -89,7 +89,7 @@ def operations(measured: Record, calls: Record) -> list[Row]:
 def operation(row: Mapping[str, Any]) -> Row:
     inputs, outputs, options = [_operand(x) for x in row["inputs"]], [_view(x) for x in row["outputs"]], row["options"]
     device = 1e6 * cost.seconds(row["op"], inputs, outputs, options, H200)
-    host = call_us(cost.kind(row["op"], options))
+    host = 1e6 * cost.host_seconds(row["op"], options, H200) + allocation_us(cost.kind(row["op"], options))
     times = {"device_us": row["device_us"], "modelled_us": device, "ratio": device / row["device_us"]}
     if "host_us" in row:
         times |= {"host_us": row["host_us"], "modelled_host_us": host, "host_ratio": host / row["host_us"]}
@@ -98,7 +98,12 @@ def operation(row: Mapping[str, Any]) -> Row:
 
 def call_us(kind: str) -> float:
     """Return the modelled microseconds of the host for a call, with the result's allocation where that was measured."""
-    return 1e6 * (H200.host[kind] + (H200.host["allocate"] if kind in ALLOCATE else 0))
+    return 1e6 * H200.host[kind] + allocation_us(kind)
+
+
+def allocation_us(kind: str) -> float:
+    """Return the modelled microseconds of the host for the result's allocation, 0 where it was not measured."""
+    return 1e6 * H200.host["allocate"] if kind in ALLOCATE else 0.0
 
 
 def _view(x: Mapping[str, Any]) -> View:

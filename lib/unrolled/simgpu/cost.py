@@ -8,7 +8,13 @@ Bytes: each operand is read once and each output written once, whatever the kern
 broadcast is read once, and windows that overlap are read as often as the memory that they cover. Memory comes in
 sectors of 32 bytes. So an operand whose neighbours lie apart costs its sectors, up to eight times its float32 values; a
 dense one that is read across its rows costs `transposed` times its bytes, since the cache finds part of each sector
-again; and what an index array names costs a sector a value, unless whole rows are named.
+again.
+
+What index arrays name, unless it is whole rows, costs a sector a place, or two where it is written, since the rest of
+the sector has to be kept. Of an array that fits in the L2 cache nothing is fetched twice: its sectors come at the
+cache's bandwidth, others at `scattered`. A warp whose places lie within one sector touches one. And finding a place
+takes whole-number operations, which set the pace where places are near. Several index arrays are first made into one,
+by small kernels that are not counted as launches.
 
 Flops: one a value for an addition, several for a division or an exponential (`FLOPS`). A matrix product counts
 2 * M * N * K. It is cut into tiles, which are spread over the multiprocessors: a product with few tiles leaves most of
@@ -37,6 +43,11 @@ SPLIT = 512
 """Terms of a sum above which cuBLAS spreads one tile over several multiprocessors."""
 BLOCK_SHARE = 2.0
 """Bandwidth that one multiprocessor can draw in a reduction, as a multiple of its fair share."""
+WARP = 32
+"""Threads that read or write at once."""
+FINDING = 200
+"""Whole-number operations with which CuPy finds a place that index arrays name (measured on an H200: 195 to 227, for
+lesson 03's quadratic fill)."""
 SORT_PASSES = 8
 """Digits of a radix sort: everything is read and written once for each."""
 
@@ -84,6 +95,9 @@ def of(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUPr
     flops = _flops(op, inputs, outputs, options, elements)
     product = op in ("matmul", "einsum") or _kernel_is("is_product", op, options)
     memory, compute = traffic / profile.bandwidth, flops / _peak((*views, *outputs), product, profile)
+    if named := _named(op, views, outputs):
+        memory += _places_seconds(named, elements, options, op != "getitem", profile)
+        compute = max(compute, elements * FINDING / profile.integer)
     if op == "kernel" and outputs:
         addressing = operations.kernel(options.get("name")).addressing * outputs[0].size
         compute = max(compute, addressing / profile.integer)
@@ -93,29 +107,56 @@ def of(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUPr
     shortest = profile.shortest_product if product else profile.shortest_kernel
     if op == "random":
         shortest = profile.shortest_draw
+    shortest += _joins(options) * profile.shortest_kernel
     return Cost(read, written, flops, elements, shortest + slowed, max(memory, compute))
 
 
 def _moved(
     op: str, views: Views, outputs: Views, options: Options, elements: int, profile: GPUProfile
 ) -> tuple[int, int, float]:
-    """Bytes read, bytes written, and what the memory moves for them."""
-    scatters = op == "setitem" or op.endswith(".at")
-    named = views[0] if op == "getitem" else outputs[0] if scatters else None  # of it, what an index names
+    """Bytes read, bytes written, and what the memory moves for them besides what index arrays name."""
+    named = _named(op, views, outputs)
 
     def nbytes(view: View) -> int:
         return elements * _itemsize(view) if view is named else _layout(view.shape, view.strides, view.dtype)[0]
 
     updates = op.endswith(".at") or _kernel_is("updates", op, options)
     read = [*views, *outputs] if updates else views
-    traffic = sum(nbytes(view) * _sectors(view, view is named, options, profile) for view in (*read, *outputs))
+    traffic = sum(nbytes(view) * _sectors(view, profile) for view in (*read, *outputs) if view is not named)
     passes = SORT_PASSES if op in ("sort", "argsort") else 1
     return sum(map(nbytes, read)), sum(map(nbytes, outputs)), traffic * passes
 
 
+def _named(op: str, views: Views, outputs: Views) -> View | None:
+    """The array of which index arrays name places, if an op has one."""
+    if op == "getitem":
+        return views[0]
+    return outputs[0] if op == "setitem" or op.endswith(".at") else None
+
+
+def _places_seconds(view: View, elements: int, options: Options, writes: bool, profile: GPUProfile) -> float:
+    """Seconds of cache and memory for the places of a view that index arrays name."""
+    axes, itemsize = options["axes"], _itemsize(view)
+    row = itemsize * prod(view.shape[max(axes, default=-1) + 1 :])  # bytes side by side, named by one index
+    if row >= SECTOR or not row:
+        return elements * itemsize / profile.bandwidth
+    sectors = elements * itemsize / row
+    if min(axes, default=0) > 0:  # threads side by side stay within the axes that are named
+        sectors = min(sectors, elements / WARP * ceil(itemsize * prod(view.shape[min(axes) :]) / SECTOR))
+    cached = min(1.0, profile.l2 / (itemsize * view.size))
+    seconds = sectors * SECTOR * (cached / profile.l2_bandwidth + (1 - cached) / profile.scattered)
+    return seconds * (2 if writes else 1)
+
+
+def _joins(options: Options) -> int:
+    """How many small kernels make one index array of several: two an array, and a sum less than there are arrays."""
+    arrays = len(options.get("axes", ()))
+    return 3 * arrays - 3 if arrays > 1 else 0
+
+
 def host_seconds(op: str, options: Options, profile: GPUProfile) -> float:
     """Return the seconds that the host takes for the call that launches an op."""
-    return profile.host[kind(op, options)]
+    return profile.host[kind(op, options)] + _joins(options) * profile.host["ufunc"]
 
 
 def library_seconds(op: str, profile: GPUProfile) -> float:
@@ -170,12 +211,8 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> tup
     return nbytes, max(1.0, min(nearest, SECTOR) / itemsize), nearest <= itemsize
 
 
-def _sectors(view: View, named: bool, options: Options, profile: GPUProfile) -> float:
+def _sectors(view: View, profile: GPUProfile) -> float:
     """How many bytes the memory moves for a byte of an operand, since it moves whole sectors."""
-    if named:
-        last = max(options["axes"], default=-1)
-        row = max(1, prod(view.shape[last + 1 :])) * _itemsize(view)  # bytes side by side, named by one index
-        return max(1.0, SECTOR / row)
     _, sectors, transposed = _layout(view.shape, view.strides, view.dtype)
     return profile.transposed if transposed else sectors
 

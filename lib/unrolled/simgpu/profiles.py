@@ -22,6 +22,12 @@ class GPUProfile:
     multiprocessors: float
     bandwidth: float
     """Bytes a second of the GPU's memory, read and written together."""
+    l2: float
+    """Bytes of the cache that all multiprocessors share."""
+    l2_bandwidth: float
+    """Bytes a second of that cache, for sectors that index arrays name."""
+    scattered: float
+    """Bytes a second of the memory, for sectors that index arrays name."""
     float32: float
     float64: float
     float16: float
@@ -85,6 +91,7 @@ def _profile(name: str, figures: Mapping[str, tuple[float, str]], slower: float 
 
 _H200_RUN = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu.py, 2026-11-21"
 _H200_OPS = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu_ops.py, 2026-11-21"
+_H200_PLACES = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu_ops.py, 2026-11-22"
 _WITHOUT = _H200_RUN + ", less the allocation of its result"
 _HOST: dict[str, tuple[float, str]] = {
     "ufunc": (10.5e-6, _H200_RUN + ": a ufunc into out"),
@@ -116,6 +123,8 @@ _DERIVED = "from the datasheet: cores, clock and rate"
 _NINETY = "assumed: 90 % of the datasheet's, as a copy reaches on an H200 (measured: 4.29 of 4.8 TB/s)"
 _MATMUL = "assumed: what cuBLAS reaches of the peak in float32 (measured on an H200: 77 %)"
 _TRANSPOSED = "assumed: between the 8 sectors fetched for 8 values and the cache that keeps them"
+_L2_BANDWIDTH = "assumed: as many times the bandwidth of a copy as on an H200"
+_SCATTERED = "assumed: a quarter of the bandwidth of a copy, as on an H200"
 _ATOMICS = "assumed: one atomic addition a clock for each of the slices of the L2 cache"
 _KERNEL = "assumed: 2 us as measured on an H200, and longer for slower clocks"
 _LIKE_KERNEL = "assumed: as many of the shortest kernels as measured on an H200"
@@ -128,6 +137,9 @@ T4 = _profile(
         "memory": (15 * 2**30, T4_SHEET + ": 16 GB, of which 15 GiB are free"),
         "multiprocessors": (40, T4_SHEET),
         "bandwidth": (0.9 * 320e9, _NINETY),
+        "l2": (4e6, T4_SHEET + " (TU104: 4 MB)"),
+        "l2_bandwidth": (0.9 * 320e9, _L2_BANDWIDTH),
+        "scattered": (0.9 * 320e9 / 4, _SCATTERED),
         "float32": (8.1e12, T4_SHEET),
         "float64": (8.1e12 / 32, T4_SHEET + ": 1/32 of float32"),
         "float16": (16.2e12, _DERIVED),
@@ -155,6 +167,9 @@ A100 = _profile(
         "memory": (40e9, A100_SHEET),
         "multiprocessors": (108, A100_SHEET),
         "bandwidth": (0.9 * 1555e9, _NINETY),
+        "l2": (40e6, A100_SHEET),
+        "l2_bandwidth": (0.9 * 1555e9, _L2_BANDWIDTH),
+        "scattered": (0.9 * 1555e9 / 4, _SCATTERED),
         "float32": (19.5e12, A100_SHEET),
         "float64": (9.7e12, A100_SHEET),
         "float16": (78e12, A100_SHEET + " and architecture whitepaper: four times float32"),
@@ -182,6 +197,9 @@ H200 = _profile(
         "memory": (141e9, H200_SHEET),
         "multiprocessors": (132, H200_SHEET),
         "bandwidth": (4.3e12, _H200_RUN + ": a copy of 2 GB on the device, read and write counted"),
+        "l2": (63e6, _H200_PLACES + ": the device says so"),
+        "l2_bandwidth": (4.4e12, _H200_PLACES + ": 10 million places of 16 MB, read in 79 us, written in 139 us"),
+        "scattered": (1.1e12, _H200_PLACES + ": 10 million places of 1 GB, read in 288 us, written in 640 us"),
         "float32": (67e12, H200_SHEET),
         "float64": (34e12, H200_SHEET),
         "float16": (134e12, "NVIDIA H100 whitepaper: twice float32"),
