@@ -35,7 +35,7 @@ class Block:
     def __init__(self, module: Module, images: int, weight: Array, windows: Windows) -> None:
         o, c, kh, kw = weight.shape
         (h, w), (oh, ow) = windows.size, windows.output_size
-        ph, pw = windows.padding
+        (sh, sw), (ph, pw) = windows.stride, windows.padding
         self.padded = module.zeros((c, h + 2 * ph, w + 2 * pw, images), dtype=weight.dtype)
         self.image = self.padded[:, ph : ph + h, pw : pw + w]
         rows, places = c * kh * kw, oh * ow * images
@@ -45,11 +45,11 @@ class Block:
         columns = self.columns.reshape(c, kh, kw, oh, ow, images)
         self.output = module.empty((o, oh, ow, images), dtype=weight.dtype)
         self.outputs = self.output.reshape(o, places)
-        in_rows, in_columns = windows.slides()
+        bottom, right = sh * (oh - 1) + 1, sw * (ow - 1) + 1
         self._shifts = [
-            (columns[:, i, j], self.padded[:, rows, pixels])
-            for i, rows in enumerate(in_rows)
-            for j, pixels in enumerate(in_columns)
+            (columns[:, i, j], self.padded[:, i : i + bottom : sh, j : j + right : sw])
+            for i in range(kh)
+            for j in range(kw)
         ]
 
     def unroll(self, x: Array) -> None:
