@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
-from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 
-from unrolled.show.charts import chart, spread, word_ticks
+from unrolled.show.charts import beside, chart, equals, spread, word_ticks
 from unrolled.show.picture import Picture
-from unrolled.show.style import COLOURS, INK, MARKERS, PALE, SMALL, styled
+from unrolled.show.style import COLOURS, INK, MARKERS, SMALL, styled
 from unrolled.show.words import number, seconds, times
 
-LABELS = 2.6  # inches beside the chart
 MOST_NAMED = 3  # of those farthest off, in the words
 Figures = Mapping[str, tuple[float, float]]
 
@@ -27,13 +23,15 @@ def agreement(groups: Mapping[str, Figures], within: float = 2.0, title: str = "
     long or too short and still lie in the band. ValueError for times not above 0, for no times at all, and for `within`
     not above 1.
     """
-    pairs = [pair for figures in groups.values() for pair in figures.values()]
-    if not pairs or min(chain.from_iterable(pairs)) <= 0:
+    lasting = [time for figures in groups.values() for pair in figures.values() for time in pair]
+    if min(lasting, default=0) <= 0:
         raise ValueError(f"groups must hold (measured, modelled) seconds above 0, got {dict(groups)!r:.100}")
     if within <= 1:
         raise ValueError(f"within must be above 1, got {within}")
-    figure, axes = chart(3.9, 0.8, LABELS, top=0.35 if title else 0.1)
-    _band(axes, min(chain.from_iterable(pairs)) / 2, max(chain.from_iterable(pairs)) * 2, within)
+    figure, axes = chart(3.9, 0.8, 2.6, top=0.35 if title else 0.1)
+    equals(axes, min(lasting) / 2, max(lasting) * 2, within, color=INK, linewidth=1)
+    axes.text(0.04, 0.94, "modelled too long", transform=axes.transAxes, size=SMALL, style="italic")
+    axes.text(0.96, 0.04, "modelled too short", transform=axes.transAxes, ha="right", size=SMALL, style="italic")
     for i, figures in enumerate(groups.values()):
         measured, modelled = zip(*figures.values(), strict=True) if figures else ((), ())
         axes.plot(measured, modelled, MARKERS[i % 8], color=COLOURS[i % 8], markeredgecolor=INK, markeredgewidth=0.5)
@@ -50,26 +48,12 @@ def off(pair: tuple[float, float]) -> float:
     return max(modelled / measured, measured / modelled)
 
 
-def _band(axes: Axes, low: float, high: float, within: float) -> None:
-    """The line of equal times, the band around it, and what lies on either side."""
-    ends = np.array([low, high])
-    axes.fill_between(ends, ends / within, ends * within, color=PALE, linewidth=0)
-    axes.loglog(ends, ends, color=INK, linewidth=1.0)
-    axes.set(xlim=(low, high), ylim=(low, high))
-    for place, words in (((0.04, 0.94), "modelled too long"), ((0.96, 0.04), "modelled too short")):
-        side = "left" if place[0] < 0.5 else "right"
-        axes.text(*place, words, transform=axes.transAxes, ha=side, size=SMALL, style="italic")
-
-
 def _labels(axes: Axes, groups: Mapping[str, Figures], within: float) -> None:
     """Beside the chart: each group's marker, and how many of it lie in the band."""
-    rows = len(groups) + 1
-    places = spread([0.9 - 0.8 * i / max(1, rows - 1) for i in range(rows)], 0.14)
+    places = spread([0.9 - 0.8 * i / max(1, len(groups)) for i in range(len(groups) + 1)], 0.14)
     for i, ((name, figures), place) in enumerate(zip(groups.items(), places, strict=False)):
-        look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK}
-        axes.plot(1.06, place, MARKERS[i % 8], transform=axes.transAxes, clip_on=False, markersize=8, **look)
-        text = f"{name}\n{_count(figures.values(), within)}"
-        axes.annotate(text, (1.11, place), xycoords="axes fraction", va="center", size=SMALL)
+        text, colour = f"{name}\n{_count(figures.values(), within)}", COLOURS[i % 8]
+        beside(axes, [1.06], 1.11, place, text, MARKERS[i % 8], color=colour, markeredgecolor=INK, markersize=8)
     words = f"grey: at most {times(within)}\ntoo long or too short"
     axes.annotate(words, (1.04, places[-1]), xycoords="axes fraction", va="center", size=SMALL, style="italic")
 

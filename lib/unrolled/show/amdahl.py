@@ -83,11 +83,11 @@ def _draw_bars(sheet: Sheet, fraction: float) -> None:
         sheet.fill((BARS + slow, top, fast, 0.25), BLUE)
         sheet.text((BARS - 0.08, top + 0.125), f"{number(factor)} ×", size=SMALL, anchor="right")
         share = 1 / ops.amdahl_speedup(fraction, factor)
-        inside = share > 0.8
-        x = BARS + slow + fast + (-0.06 if inside else 0.06)
-        colour = INK if not inside or fast < 0.6 else "#FFFFFF"
-        if not (inside and fast < 0.6):
-            sheet.text((x, top + 0.125), percent(share), colour, SMALL, "right" if inside else "left")
+        end, middle = BARS + slow + fast, top + 0.125
+        if share <= 0.8:
+            sheet.text((end + 0.06, middle), percent(share), size=SMALL)
+        elif fast >= 0.6:
+            sheet.text((end - 0.06, middle), percent(share), "#FFFFFF", SMALL, "right")
     sheet.line((BARS, TOP), (BARS, BOTTOM), width=0.8)
     sheet.text((BARS + BAR_WIDTH / 2, BOTTOM + 0.38), "share of the time before", anchor="middle")
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from unrolled.show.charts import chart, word_ticks
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, INK, SMALL, styled
-from unrolled.show.words import amount, number, seconds
+from unrolled.show.words import amount, rounded, seconds
 
 LETTER = 0.085  # inches that a letter of a label takes
 
@@ -31,8 +31,7 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
     figure, axes = chart(height, left, 1.0, top=0.35 if title else 0.1)
     rows = range(len(names))
     if log:
-        axes.set_xscale("log")
-        axes.set_xlim(min(numbers) / 3, max(numbers) * 1.5)
+        axes.set(xscale="log", xlim=(min(numbers) / 3, max(numbers) * 1.5))
         axes.hlines(rows, min(numbers) / 3, numbers, color=BLUE, linewidth=1.2)
         axes.plot(numbers, rows, "o", color=BLUE, markersize=8)
         word_ticks(axes, "x", words)
@@ -45,10 +44,10 @@ def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str =
         axes.annotate(words(value), (value, row), (8, 0), textcoords="offset points", va="center", size=SMALL)
     axes.set_yticks(rows, names, size=10)
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(names) - 0.45, -0.55)
+    axes.set(ylim=(len(names) - 0.45, -0.55), title=title)
     axes.grid(True, axis="x")
-    axes.set_title(title)
-    return Picture(figure, _alt(values, words, title))
+    said = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
+    return Picture(figure, f"{title + '. ' if title else ''}{said}.")
 
 
 def in_unit(unit: str) -> Callable[[float], str]:
@@ -57,9 +56,4 @@ def in_unit(unit: str) -> Callable[[float], str]:
         return seconds
     if unit == "B" or "/" in unit:
         return lambda value: amount(value, unit)
-    return lambda value: f"{number(float(f'{value:.3g}'))} {unit}"
-
-
-def _alt(values: Mapping[str, float], words: Callable[[float], str], title: str) -> str:
-    text = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
-    return f"{title}. {text}." if title else f"{text}."
+    return lambda value: f"{rounded(value)} {unit}"

@@ -1,4 +1,4 @@
-"""Grids of cells, measured in inches from the upper left corner of a sheet."""
+"""Grids of cells, measured in inches from the upper left corner of a sheet, and what stands in them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from unrolled.device import to_host
 from unrolled.show.style import PIXELS, SIGNED
 
 Box = tuple[float, float, float, float]  # left, top, width, height
@@ -64,10 +65,6 @@ class Cells:
         """Return the middle of a cell as (x, y), in inches."""
         return self.left + (column + 0.5) * self.width, self.top + (row + 0.5) * self.height
 
-    def centres(self) -> list[tuple[float, float]]:
-        """Return the middle of every cell as (x, y), row by row."""
-        return [self.centre(row, column) for row in range(self.rows) for column in range(self.columns)]
-
     def box(self, row: int, column: int, rows: int = 1, columns: int = 1) -> Box:
         """Return the box around a block of cells whose upper left one is at (row, column)."""
         left, top = self.left + column * self.width, self.top + row * self.height
@@ -105,6 +102,14 @@ class Scale:
         limit = self.limit * lightness
         share = (values + limit) / (2 * limit) if self.signed else values / limit
         return np.asarray(colormaps[SIGNED if self.signed else PIXELS](np.ma.masked_invalid(share)), dtype=np.float64)
+
+
+def on_host(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """Return nested lists, a number or an array of any library as a NumPy array; one on a GPU is copied to the host.
+
+    Raises TypeError for what is no array.
+    """
+    return np.asarray(values if isinstance(values, (list, tuple, range)) else to_host(values), dtype=dtype)
 
 
 def cell_text(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import BLUE, SMALL, WIDTH
-from unrolled.show.windows import PADDING, Pair, WindowSums, windows
+from unrolled.show.style import BLUE, WIDTH
+from unrolled.show.windows import Pair, WindowSums, windows
 from unrolled.show.words import number, times
 
 FEW = 9  # so many numbers can be read out
 TOP, BOTTOM, EDGE = 0.55, 0.3, 0.1  # inches
 IMAGE, MATRIX, COLUMN = (2.2, 2.4), (4.1, 4.2), 0.36  # largest sizes
-
 HEADING = 3.2  # the width of the words over the matrix
 
 
@@ -30,37 +29,19 @@ def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, pa
     """
     seen = windows(image, kernel_size, stride, padding)
     matrix = patch_matrix(seen)
-    slider = Slider("column of the patch matrix", range(matrix.shape[1]), _telling(matrix, seen), play=True)
-    return Explorer(
-        lambda column: _draw(seen, matrix, column), lambda column: _alt(seen, matrix, column), column=slider
-    )
+    start = seen.telling(np.abs(matrix).sum(axis=0).reshape(seen.output_size))
+    slider = Slider("column of the patch matrix", range(seen.count), start, play=True)
+    return Explorer(partial(_draw, seen, matrix), partial(_alt, seen, matrix), column=slider)
 
 
 def patch_matrix(seen: WindowSums) -> NDArray[np.float64]:
     """Return the patch matrix (C·KH·KW, OH·OW): column j is the j-th window, flattened by channels, then rows."""
-    rows, columns = seen.output_size
-    matrix: NDArray[np.float64] = seen.patches.reshape(rows * columns, -1).T
-    return matrix
+    return np.asarray(seen.patches.reshape(seen.count, -1).T)
 
 
-def _telling(matrix: NDArray[np.float64], seen: WindowSums) -> int:
-    """The fullest window of the middle row of windows."""
-    rows, columns = seen.output_size
-    first = (rows - 1) // 2 * columns
-    return first + int(np.abs(matrix[:, first : first + columns]).sum(axis=0).argmax())
-
-
-@dataclass(frozen=True)
-class _ColumnsLayout:
-    images: list[Cells]
-    column: Cells
-    matrix: Cells
-    height: float
-
-
-def _layout(seen: WindowSums, matrix: NDArray[np.float64]) -> _ColumnsLayout:
-    channels = len(seen.padded)
-    rows, columns = matrix.shape
+def _layout(seen: WindowSums, matrix: NDArray[np.float64]) -> tuple[list[Cells], Cells, Cells, float]:
+    """The channels of the image, the column, the matrix, and the height of the sheet."""
+    channels, (rows, columns) = len(seen.padded), matrix.shape
     grid = Cells.fitting(seen.padded.shape[1:], IMAGE[0], IMAGE[1] if channels == 1 else 1.35, 0.44)
     tall = min(MATRIX[1], max(rows * 0.15, 2.4), rows * 0.34)
     cell = tall / rows
@@ -74,34 +55,30 @@ def _layout(seen: WindowSums, matrix: NDArray[np.float64]) -> _ColumnsLayout:
     left = max(EDGE, min(EDGE + (free - 2 * gap) / 2, WIDTH - EDGE - HEADING - heading_left))
     images = [grid.at(left, top + channel * step) for channel in range(channels)]
     column = Cells(left + grid.size[0] + gap, TOP + (height - tall) / 2, rows, 1, COLUMN, cell)
-    return _ColumnsLayout(images, column, wide.at(column.right + gap, column.top), TOP + height + BOTTOM)
+    return images, column, wide.at(column.right + gap, column.top), TOP + height + BOTTOM
 
 
 def _draw(seen: WindowSums, matrix: NDArray[np.float64], column: int) -> Figure:
-    layout = _layout(seen, matrix)
-    sheet = Sheet(layout.height)
-    scale = Scale.of(seen.padded)
-    for channel, cells in enumerate(layout.images):
-        sheet.matrix(cells, seen.padded[channel], scale)
-        sheet.hatch(cells.runs(~seen.inside), "////", PADDING)
-        sheet.outline(cells.box(*seen.corner(column), *seen.kernel_size), BLUE)
-        if len(layout.images) > 1:
-            sheet.text((cells.left, cells.bottom + 0.12), f"channel {channel}", size=SMALL)
-    sheet.matrix(layout.column, matrix[:, column : column + 1], scale)
-    sheet.outline(layout.column.frame, BLUE)
-    sheet.matrix(layout.matrix, matrix, scale)
-    _part_channels(sheet, layout, len(seen.padded))
-    _light(sheet, layout.matrix, column)
-    _words(sheet, layout, seen, matrix, column)
-    return sheet.figure()
-
-
-def _part_channels(sheet: Sheet, layout: _ColumnsLayout, channels: int) -> None:
-    """A bold line where the rows of the next channel begin."""
-    for cells in (layout.column, layout.matrix):
-        for channel in range(1, channels):
-            y = cells.top + channel * cells.rows // channels * cells.height
+    images, flat, grid, tall = _layout(seen, matrix)
+    sheet, scale = Sheet(tall), Scale.of(seen.padded)
+    for channel, cells in enumerate(images):
+        seen.draw_channel(sheet, cells, channel, column)
+    sheet.matrix(flat, matrix[:, column : column + 1], scale)
+    sheet.outline(flat.frame, BLUE)
+    sheet.matrix(grid, matrix, scale)
+    for cells in (flat, grid):
+        for channel in range(1, len(seen.padded)):  # a bold line where the rows of the next channel begin
+            y = cells.top + channel * cells.rows // len(seen.padded) * cells.height
             sheet.line((cells.left, y), (cells.right, y), colour=BLUE, width=1.4)
+    _light(sheet, grid, column)
+    padding = f"\npadding {max(seen.padding)}, hatched" if any(seen.padding) else ""
+    sheet.text_above(images[0], "image {} × {}".format(*seen.size) + padding)
+    sheet.text((flat.middle[0], flat.bottom + 0.15), f"column {column}", BLUE, anchor="middle", bold=True)
+    for left, right in ((images[0], flat), (flat, grid)):
+        if right.left - left.right > 0.2:
+            sheet.sign(left, right)
+    sheet.text_above(grid, "patch matrix {} × {}\n{}".format(*matrix.shape, _growth(seen, matrix)))
+    return sheet.figure()
 
 
 def _light(sheet: Sheet, cells: Cells, column: int) -> None:
@@ -113,32 +90,17 @@ def _light(sheet: Sheet, cells: Cells, column: int) -> None:
     sheet.text((x, cells.bottom + 0.15), str(column), BLUE, anchor="middle", bold=True)
 
 
-def _words(sheet: Sheet, layout: _ColumnsLayout, seen: WindowSums, matrix: NDArray[np.float64], column: int) -> None:
-    padding = f"\npadding {max(seen.padding)}, hatched" if any(seen.padding) else ""
-    sheet.text_above(layout.images[0], "image {} × {}".format(*seen.size) + padding)
-    middle = layout.column.middle[0]
-    sheet.text((middle, layout.column.bottom + 0.15), f"column {column}", BLUE, anchor="middle", bold=True)
-    for left, right in ((layout.images[0].right, layout.column.left), (layout.column.right, layout.matrix.left)):
-        if right - left > 0.2:
-            sheet.text(((left + right) / 2, layout.column.middle[1]), "→", size=12, anchor="middle")
-    text = "patch matrix {} × {}".format(*matrix.shape) + f"\n{_growth(seen, matrix)}"
-    sheet.text_above(layout.matrix, text)
-
-
 def _growth(seen: WindowSums, matrix: NDArray[np.float64]) -> str:
     pixels = seen.size[0] * seen.size[1] * len(seen.padded)
     return f"{matrix.size:,} numbers from {pixels:,}: {times(matrix.size / pixels)} the memory"
 
 
 def _alt(seen: WindowSums, matrix: NDArray[np.float64], column: int) -> str:
-    row, place = seen.position(column)
     values = [number(float(value)) for value in matrix[:, column]]
     flattened = f": {', '.join(values)}" if len(values) <= FEW else ""
-    channels = f" with {len(seen.padded)} channels" if len(seen.padded) > 1 else ""
+    (height, width), (rows, columns) = seen.size, matrix.shape
     return (
-        "The windows of an image of {} by {}{} as the columns of a patch matrix of {} by {}. ".format(
-            *seen.size, channels, *matrix.shape
-        )
-        + f"Column {column} is the window of output row {row}, column {place}: {seen.in_words(column)}, "
-        + f"flattened row by row{flattened}. The matrix holds {_growth(seen, matrix)}."
+        f"The windows of an image of {height} by {width}{seen.with_channels} as the columns of a patch matrix of "
+        f"{rows} by {columns}. Column {column} is the window of output {seen.place(column)}: {seen.in_words(column)}, "
+        f"flattened row by row{flattened}. The matrix holds {_growth(seen, matrix)}."
     )

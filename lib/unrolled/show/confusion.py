@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.arrays import on_host
-from unrolled.show.cells import Cells, Scale
+from unrolled.show.cells import Cells, Scale, on_host
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import GREEN, INK, RED, SMALL
@@ -32,10 +32,13 @@ def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | 
     count = int(max(truth.max(), guess.max())) + 1 if names is None else len(names)
     if min(truth.min(), guess.min()) < 0 or max(truth.max(), guess.max()) >= count or count > MOST:
         raise ValueError(f"labels and predictions must be 0 to {min(count, MOST) - 1}, at most {MOST} classes")
-    words = [str(i) for i in range(count)] if names is None else [str(name) for name in names]
+    words = [str(name) for name in (range(count) if names is None else names)]
     counts = np.zeros((count, count), dtype=np.int64)
     np.add.at(counts, (truth, guess), 1)
-    return Picture(_draw(counts, words).figure(), _alt(counts, words))
+    right, total = int(np.trace(counts)), int(counts.sum())
+    score, share, lines = f"{right:,} of {total:,} right", percent(right / total), _lines(mix_ups(counts), words)
+    figure = _draw(counts, words, score, share, lines)
+    return Picture(figure, f"Confusion matrix: {score} ({share}). {'; '.join(lines) or 'no mix-ups'}.")
 
 
 def mix_ups(counts: NDArray[Any]) -> list[tuple[int, int, int]]:
@@ -45,7 +48,7 @@ def mix_ups(counts: NDArray[Any]) -> list[tuple[int, int, int]]:
     return sorted(found, key=lambda pair: -pair[2])
 
 
-def _draw(counts: NDArray[Any], words: list[str]) -> Sheet:
+def _draw(counts: NDArray[Any], words: list[str], score: str, share: str, lines: list[str]) -> Figure:
     cells = Cells.fitting(counts.shape, SIDE, SIDE, 0.45).at(LEFT, TOP)
     sheet = Sheet(TOP + cells.size[1] + 0.15)
     wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts)
@@ -59,17 +62,12 @@ def _draw(counts: NDArray[Any], words: list[str]) -> Sheet:
     sheet.numbers(cells, [str(value) if value else "" for value in counts.ravel()])
     sheet.text((cells.left, 0.17), "taken for ...")
     sheet.text((0.1, cells.top - 0.14), "a true ...")
-    _write(sheet, cells.right + 0.35, counts, words)
-    return sheet
-
-
-def _write(sheet: Sheet, left: float, counts: NDArray[Any], words: list[str]) -> None:
-    right, total = int(np.trace(counts)), int(counts.sum())
-    sheet.text((left, TOP + 0.1), f"{right:,} of {total:,} right", GREEN, 11, bold=True)
-    sheet.text((left, TOP + 0.38), f"{percent(right / total)} of them, on the diagonal", size=SMALL)
-    pairs = mix_ups(counts)
-    for place, text in enumerate(_lines(pairs, words)):
+    left = cells.right + 0.35
+    sheet.text((left, TOP + 0.1), score, GREEN, 11, bold=True)
+    sheet.text((left, TOP + 0.38), f"{share} of them, on the diagonal", size=SMALL)
+    for place, text in enumerate(lines):
         sheet.text((left, TOP + 0.82 + 0.26 * place), text, RED if place == 0 else INK, SMALL)
+    return sheet.figure()
 
 
 def _lines(pairs: list[tuple[int, int, int]], words: list[str]) -> list[str]:
@@ -83,9 +81,3 @@ def _lines(pairs: list[tuple[int, int, int]], words: list[str]) -> list[str]:
 
 def _with_article(word: str) -> str:
     return f"an {word}" if word[:1].lower() in "8aeiou" else f"a {word}"
-
-
-def _alt(counts: NDArray[Any], words: list[str]) -> str:
-    right, total = int(np.trace(counts)), int(counts.sum())
-    found = "; ".join(_lines(mix_ups(counts), words)) or "no mix-ups"
-    return f"Confusion matrix: {right:,} of {total:,} right ({percent(right / total)}). {found}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from unrolled.show.cells import Cells, Scale
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import BLUE, RED, SMALL, WIDTH
-from unrolled.show.windows import PADDING, Pair, WindowSums, as_channels, windows
+from unrolled.show.style import BLUE, RED, WIDTH
+from unrolled.show.windows import Pair, WindowSums, as_channels, one_or_pair, windows
 from unrolled.show.words import count_of, listing, number
 
 FEW = 16  # so many numbers can be read out
@@ -23,11 +24,7 @@ ROW_HEIGHT = {1: 2.35, 2: 1.75, 3: 1.5, 4: 1.3}  # inches for a channel, by thei
 
 
 def convolution(
-    image: ArrayLike,
-    kernel: ArrayLike,
-    stride: int | Pair = 1,
-    padding: int | Pair = 0,
-    bias: float = 0.0,
+    image: ArrayLike, kernel: ArrayLike, stride: int | Pair = 1, padding: int | Pair = 0, bias: float = 0.0
 ) -> Explorer:
     """Draw how a kernel steps over an image; a slider chooses the output position.
 
@@ -35,16 +32,9 @@ def convolution(
     As everywhere in deep learning the kernel is not flipped. ValueError where the shapes do not fit.
     """
     steps = Steps.of(image, kernel, stride, padding, bias)
-
-    def words(position: int) -> str:
-        return "row {}, column {}".format(*steps.seen.position(position))
-
-    slider = Slider("output position", range(steps.output.size), steps.telling(), words, play=True)
-    return Explorer(
-        lambda position: _draw(steps, position),
-        lambda position: _alt(steps, position),
-        position=slider,
-    )
+    seen, start = steps.seen, steps.seen.telling(np.abs(steps.output))
+    slider = Slider("output position", range(seen.count), start, seen.place, play=True)
+    return Explorer(partial(_draw, steps), partial(_alt, steps), position=slider)
 
 
 @dataclass(frozen=True)
@@ -66,23 +56,11 @@ class Steps:
 
     def patch(self, position: int) -> NDArray[np.float64]:
         """Return what the window covers at this position: (C, KH, KW)."""
-        row, column = self.seen.position(position)
-        patch: NDArray[np.float64] = self.seen.patches[row, column]
-        return patch
+        return np.asarray(self.seen.patches[self.seen.position(position)])
 
     def channel_sums(self, position: int) -> list[float]:
         """Return what each channel adds to the output at this position."""
         return [float(value) for value in (self.patch(position) * self.weight).sum(axis=(1, 2))]
-
-    def filled(self, position: int) -> NDArray[np.float64]:
-        """Return the output (OH, OW) up to and with this position, row by row; NaN after it."""
-        return np.where(np.arange(self.output.size).reshape(self.output.shape) <= position, self.output, np.nan)
-
-    def telling(self) -> int:
-        """Return the position in the middle row of outputs whose output is farthest from zero."""
-        rows, columns = self.seen.output_size
-        middle = (rows - 1) // 2
-        return middle * columns + int(np.abs(self.output[middle]).argmax())
 
     def sum_in_words(self, position: int) -> str:
         """Return the sum that makes this output, as in "14 + 9 + 16 = 39"; only the output if it has a single term."""
@@ -93,22 +71,13 @@ class Steps:
         return f"{' + '.join(terms)} = {total}".replace("+ -", "− ") if len(terms) > 1 else total
 
 
-@dataclass(frozen=True)
-class _ConvolutionLayout:
-    inputs: list[Cells]
-    panels: list[list[Cells]]  # for each channel: window, kernel, products
-    output: Cells
-    height: float
-
-
-def _layout(steps: Steps) -> _ConvolutionLayout:
-    channels, (kh, kw) = len(steps.weight), steps.seen.kernel_size
-    row = ROW_HEIGHT[channels]
+def _layout(steps: Steps) -> tuple[list[Cells], list[list[Cells]], Cells, float]:
+    """The inputs; for each channel window, kernel and products; the output; and the height of the sheet."""
+    channels, row = len(steps.weight), ROW_HEIGHT[len(steps.weight)]
     room = row - 0.3
-    small = Cells.fitting((kh, kw), 0.92, room - 0.25, 0.32)
+    small = Cells.fitting(steps.seen.kernel_size, 0.92, room - 0.25, 0.32)
     wide = WIDTH - 0.2 - 3 * small.size[0] - 4 * GAP  # what input and output share
-    input_shape = steps.seen.padded.shape[1:]
-    grid = Cells.fitting(input_shape, 0.58 * wide, room, 0.44)
+    grid = Cells.fitting(steps.seen.padded.shape[1:], 0.58 * wide, room, 0.44)
     output = Cells.fitting(steps.output.shape, min(0.42 * wide, 1.9), room if channels == 1 else 1.9, 0.44)
     left = 0.1 + (wide - grid.size[0] - output.size[0]) / 2
     inputs = [grid.at(left, HEADING + channel * row) for channel in range(channels)]
@@ -117,70 +86,44 @@ def _layout(steps: Steps) -> _ConvolutionLayout:
     centre = (inputs[0].top + inputs[-1].bottom) / 2
     result = output.at(first + 3 * step, centre - output.size[1] / 2)
     height = max(inputs[-1].bottom, panels[-1][0].bottom + 0.25, result.bottom + 0.4) + (0.25 if channels > 1 else 0.1)
-    return _ConvolutionLayout(inputs, panels, result, height)
+    return inputs, panels, result, height
 
 
 def _draw(steps: Steps, position: int) -> Figure:
-    layout = _layout(steps)
-    sheet = Sheet(layout.height)
+    inputs, panels, output, height = _layout(steps)
+    sheet, seen, weight = Sheet(height), steps.seen, steps.weight
     patch, sums = steps.patch(position), steps.channel_sums(position)
-    scales = Scale.of(steps.seen.padded), Scale.of(steps.weight), Scale.of(steps.seen.patches * steps.weight)
-    for channel, grid in enumerate(layout.inputs):
-        _draw_input(sheet, grid, steps.seen, channel, position, scales[0])
-        arrays = patch[channel], steps.weight[channel], patch[channel] * steps.weight[channel]
-        for cells, values, scale in zip(layout.panels[channel], arrays, scales, strict=True):
+    scales = Scale.of(seen.padded), Scale.of(weight), Scale.of(seen.patches * weight)
+    for channel, (window, kernel, products) in enumerate(panels):
+        seen.draw_channel(sheet, inputs[channel], channel, position)
+        arrays = patch[channel], weight[channel], patch[channel] * weight[channel]
+        for cells, values, scale in zip(panels[channel], arrays, scales, strict=True):
             sheet.matrix(cells, values, scale)
-        window, kernel, products = layout.panels[channel]
         sheet.outline(window.frame, BLUE)
-        for sign, cells in (("×", window), ("=", kernel)):
-            sheet.text((cells.right + GAP / 2, cells.middle[1]), sign, size=12, anchor="middle")
+        sheet.sign(window, kernel, "×")
+        sheet.sign(kernel, products, "=")
         sheet.text((products.middle[0], products.bottom + 0.16), f"sum {number(sums[channel])}", anchor="middle")
-    _draw_output(sheet, layout.output, steps, position)
-    _headings(sheet, layout, steps.seen)
-    return sheet.figure()
-
-
-def _draw_input(sheet: Sheet, cells: Cells, seen: WindowSums, channel: int, position: int, scale: Scale) -> None:
-    sheet.matrix(cells, seen.padded[channel], scale)
-    sheet.hatch(cells.runs(~seen.inside), "////", PADDING)
-    sheet.outline(cells.box(*seen.corner(position), *seen.kernel_size), BLUE)
-    if len(seen.padded) > 1:
-        sheet.text((cells.left, cells.bottom + 0.12), f"channel {channel}", size=SMALL)
-
-
-def _draw_output(sheet: Sheet, cells: Cells, steps: Steps, position: int) -> None:
-    filled = steps.filled(position)
-    sheet.matrix(cells, filled, Scale.of(steps.output))
-    sheet.hatch(cells.runs(np.isnan(filled)), "....", PADDING)
-    sheet.outline(cells.box(*steps.seen.position(position)), RED)
-    sheet.text((cells.left - GAP / 2, cells.middle[1]), "→", size=12, anchor="middle")
+    seen.draw_outputs(sheet, output, steps.output, Scale.of(steps.output), position)
+    sheet.sign(panels[-1][-1], output)
     terms, _, total = steps.sum_in_words(position).rpartition(" = ")
     lines = f"{terms}\n= {total}" if terms else f"= {total}"
-    sheet.text((cells.right, cells.bottom + 0.2), lines, RED, anchor="right", bold=True)
-
-
-def _headings(sheet: Sheet, layout: _ConvolutionLayout, seen: WindowSums) -> None:
-    padding = f"\npadding {_same(seen.padding)}, hatched" if any(seen.padding) else ""
-    sheet.text_above(layout.inputs[0], "input {} × {}".format(*seen.size) + padding)
-    for cells, text in zip(layout.panels[0], ("window", "kernel", "products"), strict=True):
+    sheet.text((output.right, output.bottom + 0.2), lines, RED, anchor="right", bold=True)
+    padding = f"\npadding {one_or_pair(seen.padding)}, hatched" if any(seen.padding) else ""
+    before, after = ("{} × {}".format(*size) for size in (seen.size, seen.output_size))
+    headings = f"input {before}{padding}", "window", "kernel", "products", f"output {after}"
+    for cells, text in zip((inputs[0], *panels[0], output), headings, strict=True):
         sheet.text_above(cells, text)
-    sheet.text_above(layout.output, "output {} × {}".format(*seen.output_size))
+    return sheet.figure()
 
 
 def _alt(steps: Steps, position: int) -> str:
     seen = steps.seen
     shape, kernel, result = ("{} by {}".format(*pair) for pair in (seen.size, seen.kernel_size, seen.output_size))
-    channels = f" with {len(steps.weight)} channels" if len(steps.weight) > 1 else ""
     done = [number(float(value)) for value in steps.output.flat[: position + 1]]
     so_far = f": {listing(done)}" if len(done) <= FEW else ""
-    row, column = seen.position(position)
     return (
-        f"A kernel of {kernel} steps over an image of {shape}{channels} (stride {_same(seen.stride)}, padding "
-        f"{_same(seen.padding)}). For output row {row}, column {column} the window covers {seen.in_words(position)}; "
-        f"window times kernel adds up to {steps.sum_in_words(position)}. "
+        f"A kernel of {kernel} steps over an image of {shape}{seen.with_channels} (stride {one_or_pair(seen.stride)}, "
+        f"padding {one_or_pair(seen.padding)}). For output {seen.place(position)} the window covers "
+        f"{seen.in_words(position)}; window times kernel adds up to {steps.sum_in_words(position)}. "
         f"{position + 1} of {count_of(steps.output.size, 'output')} of the {result} result are filled{so_far}."
     )
-
-
-def _same(value: Pair) -> str:
-    return str(value[0]) if value[0] == value[1] else str(value)

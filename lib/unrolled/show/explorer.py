@@ -22,11 +22,8 @@ PLAY_STEPS = 64  # about; the whole way takes half a minute
 class Slider:
     """One thing that the learner can change.
 
-    label: what it is, in words, with its unit.
-    values: what it can be, in order.
-    start: the index in `values` where it stands first.
-    words: how a value reads beside the slider.
-    play: also give a button that moves it step by step.
+    label: what it is, in words, with its unit; values: what it can be, in order; start: the index in `values` where it
+    stands first; words: how a value reads beside the slider; play: also give a button that moves it step by step.
     """
 
     label: str
@@ -43,9 +40,8 @@ class Slider:
 class Explorer:
     """A figure that follows sliders.
 
-    draw: `draw(**values) -> Figure`, with one value a slider.
-    alt: `alt(**values) -> str`, what that figure says, in words.
-    sliders: name -> Slider.
+    draw: `draw(**values) -> Figure`, with one value a slider; alt: `alt(**values) -> str`, what that figure says, in
+    words; sliders: name -> Slider.
 
     In a notebook with widgets it shows sliders over an image; everywhere else the still at the start values.
     """
@@ -106,11 +102,16 @@ class Explorer:
         return data, metadata
 
 
-def widgets_work() -> bool:
-    """Return whether this process is a notebook kernel with ipywidgets."""
+def in_kernel() -> bool:
+    """Return whether this process is a notebook kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    if getattr(shell, "kernel", None) is None:
+    return getattr(shell, "kernel", None) is not None
+
+
+def widgets_work() -> bool:
+    """Return whether this process is a notebook kernel with ipywidgets."""
+    if not in_kernel():
         return False
     try:
         import ipywidgets  # noqa: F401
@@ -122,39 +123,28 @@ def widgets_work() -> bool:
 def _build(explorer: Explorer) -> Any:
     import ipywidgets
 
-    controls = {name: _slider(slider) for name, slider in explorer.sliders.items()}
-    image = ipywidgets.HTML(value=explorer.frame())
+    controls: dict[str, Any] = {}
+    rows, image = [], ipywidgets.HTML(value=explorer.frame())
 
     def redraw(_change: Any) -> None:
         image.value = explorer.frame(**{name: control.value for name, control in controls.items()})
 
-    for control in controls.values():
-        control.observe(redraw, names="value")
-    rows = [_row(slider, controls[name]) for name, slider in explorer.sliders.items()]
+    for name, slider in explorer.sliders.items():
+        # Its readout is in words. Arrow keys move it (ipywidgets 7.7 and 8 alike).
+        row = controls[name] = ipywidgets.SelectionSlider(
+            options=[(slider.words(value), value) for value in slider.values],
+            index=slider.start,
+            description=slider.label,
+            continuous_update=True,
+            style={"description_width": "initial"},
+            layout={"width": "100%", "max_width": "640px"},
+        )
+        row.observe(redraw, names="value")
+        if slider.play:
+            last = len(slider.values) - 1
+            step = max(1, last // PLAY_STEPS)
+            play = ipywidgets.Play(min=0, max=last, value=slider.start, step=step, interval=PLAY_INTERVAL)
+            ipywidgets.jslink((play, "value"), (controls[name], "index"))
+            row = ipywidgets.HBox([controls[name], play])
+        rows.append(row)
     return ipywidgets.VBox([*rows, image])
-
-
-def _slider(slider: Slider) -> Any:
-    """A slider whose readout is in words. Arrow keys move it (ipywidgets 7.7 and 8 alike)."""
-    import ipywidgets
-
-    return ipywidgets.SelectionSlider(
-        options=[(slider.words(value), value) for value in slider.values],
-        index=slider.start,
-        description=slider.label,
-        continuous_update=True,
-        style={"description_width": "initial"},
-        layout={"width": "100%", "max_width": "640px"},
-    )
-
-
-def _row(slider: Slider, control: Any) -> Any:
-    import ipywidgets
-
-    if not slider.play:
-        return control
-    last = len(slider.values) - 1
-    step = max(1, last // PLAY_STEPS)
-    play = ipywidgets.Play(min=0, max=last, value=slider.start, step=step, interval=PLAY_INTERVAL)
-    ipywidgets.jslink((play, "value"), (control, "index"))
-    return ipywidgets.HBox([control, play])

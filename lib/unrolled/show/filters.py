@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.arrays import on_host
-from unrolled.show.cells import Cells, Scale
+from unrolled.show.cells import Scale, on_host
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import GREY, WIDTH
+from unrolled.show.style import WIDTH
 from unrolled.show.words import count_of
 
 MOST = 64
@@ -30,20 +29,17 @@ def filters(weight: ArrayLike, image: ArrayLike | None = None, padding: int = 0,
         raise ValueError(f"weight must be (O, 1 or 3, KH, KW) with at most {MOST} filters, got {kernels.shape}")
     responses = None if image is None else _responses(kernels, on_host(image, dtype=np.float32), padding)
     columns = min(len(kernels), 10 if responses is not None else 16)
-    tile = min((WIDTH - 2 * EDGE + GAP) / columns, 0.95)
-    side = tile - GAP
-    rows = -(-len(kernels) // columns)
-    step = tile + (tile if responses is not None else 0) + ROW_GAP
+    tile, rows = min((WIDTH - 2 * EDGE + GAP) / columns, 0.95), -(-len(kernels) // columns)
+    side, step = tile - GAP, tile + (tile if responses is not None else 0) + ROW_GAP
     top = 0.4 if title else EDGE
     sheet = Sheet(top + rows * step, max(columns * tile - GAP + 2 * EDGE, 4.0 if title else 0.0))
     sheet.text((EDGE, 0.2), title, size=11)
     for i, kernel in enumerate(kernels):
         row, column = divmod(i, columns)
         box = (EDGE + column * tile, top + row * step, side, side)
-        _put(sheet, box, filter_colours(kernel))
+        sheet.tile(box, filter_colours(kernel))
         if responses is not None:
-            below = (box[0], box[1] + tile, side, side)
-            _put(sheet, below, Scale.of(responses[i]).colours(responses[i]))
+            sheet.tile((box[0], box[1] + tile, side, side), Scale.of(responses[i]).colours(responses[i]))
     return Picture(sheet.figure(), _alt(kernels, responses, title))
 
 
@@ -62,11 +58,6 @@ def _responses(kernels: NDArray[Any], image: NDArray[Any], padding: int) -> NDAr
     if image.ndim != 3 or len(image) != kernels.shape[1]:
         raise ValueError(f"image must be ({kernels.shape[1]}, H, W) for weight {kernels.shape}, got {image.shape}")
     return np.asarray(ops.relu(ops.conv2d(image[None], kernels, padding=padding))[0])
-
-
-def _put(sheet: Sheet, box: tuple[float, float, float, float], colours: NDArray[np.float64]) -> None:
-    sheet.image(box, colours)
-    sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]), GREY)
 
 
 def _alt(kernels: NDArray[Any], responses: NDArray[Any] | None, title: str) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.arrays import on_host
-from unrolled.show.cells import Cells, Scale
+from unrolled.show.cells import Cells, Scale, on_host
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, RED, WIDTH
-from unrolled.show.windows import PADDING, Pair, WindowSums, windows
+from unrolled.show.windows import Pair, WindowSums, windows
 from unrolled.show.words import number
 
 Values = NDArray[np.float64]
@@ -33,35 +34,29 @@ def col2im(
     matrix = on_host(columns, dtype=np.float64)
     (kh, kw), (oh, ow) = seen.kernel_size, seen.output_size
     if matrix.shape != (kh * kw, oh * ow):
-        raise ValueError(
-            f"columns has shape {matrix.shape}; expected {(kh * kw, oh * ow)} for an image of {tuple(size)}"
-        )
-    slider = Slider("columns added", range(matrix.shape[1]), matrix.shape[1] // 2, lambda at: str(at + 1), play=True)
-    return Explorer(
-        lambda column: _draw(seen, matrix, column), lambda column: _alt(seen, matrix, column), column=slider
-    )
+        expected = f"expected {(kh * kw, oh * ow)} for an image of {tuple(size)}"
+        raise ValueError(f"columns has shape {matrix.shape}; {expected}")
+    slider = Slider("columns added", range(seen.count), seen.count // 2, lambda at: str(at + 1), play=True)
+    return Explorer(partial(_draw, seen, matrix), partial(_alt, seen, matrix), column=slider)
 
 
 def added(seen: WindowSums, matrix: Values, last: int) -> Values:
     """Return the padded image (H + 2 PH, W + 2 PW) once the columns 0 to `last` have been added."""
-    image = np.zeros(seen.padded.shape[1:])
+    image, (kh, kw) = np.zeros(seen.padded.shape[1:]), seen.kernel_size
     for column in range(last + 1):
         top, left = seen.corner(column)
-        kh, kw = seen.kernel_size
         image[top : top + kh, left : left + kw] += matrix[:, column].reshape(kh, kw)
     return image
 
 
 def _draw(seen: WindowSums, matrix: Values, column: int) -> Figure:
-    grid = Cells.fitting(matrix.shape, *MATRIX, CELL)
-    small = Cells.fitting(seen.kernel_size, *WINDOW, CELL)
-    image = Cells.fitting(seen.padded.shape[1:], *IMAGE, CELL)
-    tall = max(cells.size[1] for cells in (grid, small, image))
-    left = (WIDTH - grid.size[0] - small.size[0] - image.size[0] - 2 * GAP) / 2
-    placed = []
-    for cells in (grid, small, image):
-        placed.append(cells.at(max(left, EDGE), TOP + (tall - cells.size[1]) / 2))
-        left = placed[-1].right + GAP
+    shapes = (matrix.shape, MATRIX), (seen.kernel_size, WINDOW), (seen.padded.shape[1:], IMAGE)
+    placed = [Cells.fitting(shape, *most, CELL) for shape, most in shapes]
+    tall = max(cells.size[1] for cells in placed)
+    left = max(EDGE, (WIDTH - sum(cells.size[0] for cells in placed) - 2 * GAP) / 2)
+    for i, cells in enumerate(placed):
+        placed[i] = cells.at(left, TOP + (tall - cells.size[1]) / 2)
+        left = placed[i].right + GAP
     grid, small, image = placed
     sheet = Sheet(TOP + tall + BOTTOM)
     scale = Scale.of(np.append(added(seen, matrix, matrix.shape[1] - 1), matrix))
@@ -69,30 +64,22 @@ def _draw(seen: WindowSums, matrix: Values, column: int) -> Figure:
     sheet.outline(grid.box(0, column, grid.rows), BLUE)
     sheet.matrix(small, matrix[:, column].reshape(seen.kernel_size), scale)
     sheet.outline(small.frame, BLUE)
-    sheet.matrix(image, added(seen, matrix, column), scale)
-    sheet.hatch(image.runs(~seen.inside), "////", PADDING)
-    sheet.outline(image.box(*seen.corner(column), *seen.kernel_size), RED)
-    for cells, text in (
-        (grid, "columns {} × {}".format(*matrix.shape)),
-        (small, "folded"),
-        (image, "the image so far"),
-    ):
+    seen.draw_image(sheet, image, added(seen, matrix, column), scale, column, RED)
+    headings = "columns {} × {}".format(*matrix.shape), "folded", "the image so far"
+    for cells, text in zip(placed, headings, strict=True):
         sheet.text_above(cells, text)
-    sheet.text((small.left - GAP / 2, small.middle[1]), "→", size=12, anchor="middle")
-    sheet.text((image.left - GAP / 2, image.middle[1]), "+", RED, size=14, anchor="middle", bold=True)
-    sheet.text(
-        (grid.box(0, column)[0] + grid.width / 2, grid.bottom + 0.16), str(column), BLUE, anchor="middle", bold=True
-    )
+    sheet.sign(grid, small)
+    sheet.sign(small, image, "+", colour=RED, size=14, bold=True)
+    sheet.text((grid.centre(0, column)[0], grid.bottom + 0.16), str(column), BLUE, anchor="middle", bold=True)
     return sheet.figure()
 
 
 def _alt(seen: WindowSums, matrix: Values, column: int) -> str:
     image = added(seen, matrix, column)
-    rows = "; ".join(", ".join(number(value) for value in row) for row in image.tolist())
+    rows = "; ".join(", ".join(map(number, row)) for row in image.tolist())
     so_far = f" The image so far, row by row: {rows}." if image.size <= FEW else ""
+    shape, kernel = ("{} by {}".format(*pair) for pair in (matrix.shape, seen.kernel_size))
     return (
-        "Columns of a matrix of {} by {}, each folded into a window of {} by {} ".format(
-            *matrix.shape, *seen.kernel_size
-        )
-        + f"and added to an image where its window stood. Column {column} is added to {seen.in_words(column)}.{so_far}"
+        f"Columns of a matrix of {shape}, each folded into a window of {kernel} "
+        f"and added to an image where its window stood. Column {column} is added to {seen.in_words(column)}.{so_far}"
     )

@@ -7,20 +7,20 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from unrolled.show.ladder import TICKS, grouped, tick_words
+from unrolled.show.ladder import clip, grouped, time_axis
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, WIDTH, new_figure, styled
 from unrolled.show.words import count_of, seconds, times
 
 ROW, HEADING, LEFT, RIGHT, TOP, BOTTOM = 0.36, 0.58, 1.75, 0.95, 0.1, 0.55  # inches
 AXIS = 0.34
-NAME = 20
+NAME = 20  # characters
 JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic", "Meiryo", "IPAexGothic", "TakaoGothic")
-KEY = 62
-"""Characters of one line of a panel's key."""
+KEY = 62  # characters of a line of a panel's key
 
 Ladder = Mapping[str, Any]
 Point = tuple[str, float]
+Rows = Sequence[tuple[str, list[Point]]]
 
 
 @styled()
@@ -36,8 +36,7 @@ def gallery(ladders: Sequence[Ladder]) -> Picture:
     keys = {what: _key(rows) for what, rows in works.items()}
     heights = [HEADING + 0.17 * (len(keys[what]) - 1) + ROW * len(rows) + AXIS for what, rows in works.items()]
     height = TOP + sum(heights) + BOTTOM - AXIS
-    figure = new_figure(height)
-    top = height - TOP
+    figure, top = new_figure(height), height - TOP
     for (what, rows), tall in zip(works.items(), heights, strict=True):
         plot = ROW * len(rows)
         head = tall - plot - AXIS
@@ -53,16 +52,15 @@ def panels(ladders: Sequence[Ladder]) -> dict[str, list[tuple[str, list[Point]]]
     works: dict[str, list[tuple[str, list[Point]]]] = {}
     for one in ladders:
         for what, rungs in grouped(one["rungs"]).items():
-            points = sorted(
-                ((str(rung["label"]), float(rung["seconds"])) for rung in rungs), key=lambda point: -point[1]
-            )
-            works.setdefault(what, []).append((str(one["name"]), points))
+            points = [(str(rung["label"]), float(rung["seconds"])) for rung in rungs]
+            row = str(one["name"]), sorted(points, key=lambda point: -point[1])
+            works.setdefault(what, []).append(row)
     for rows in works.values():
         rows.sort(key=lambda row: row[1][-1][1])
     return works
 
 
-def _labels(rows: Sequence[tuple[str, list[Point]]]) -> list[str]:
+def _labels(rows: Rows) -> list[str]:
     """The ways in a panel, each once, the slowest first."""
     slowest: dict[str, float] = {}
     for _, points in rows:
@@ -71,7 +69,7 @@ def _labels(rows: Sequence[tuple[str, list[Point]]]) -> list[str]:
     return sorted(slowest, key=lambda label: -slowest[label])
 
 
-def _key(rows: Sequence[tuple[str, list[Point]]]) -> list[list[str]]:
+def _key(rows: Rows) -> list[list[str]]:
     """The panel's labels, in lines that fit."""
     lines: list[list[str]] = [[]]
     for label in _labels(rows):
@@ -81,33 +79,21 @@ def _key(rows: Sequence[tuple[str, list[Point]]]) -> list[list[str]]:
     return lines
 
 
-def _panel(
-    axes: Axes, what: str, rows: Sequence[tuple[str, list[Point]]], key: Sequence[Sequence[str]], head: float
-) -> None:
+def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head: float) -> None:
     """A row a learner: a point for each way, a line between the slowest and the fastest, and how far they are apart."""
-    values = [value for _, points in rows for _, value in points]
-    low, high = min(values) / 1.6, max(values) * 1.6
-    if high / low < 60:  # always wide enough for two ticks
-        low, high = low / 4, high * 4
-    axes.set(xscale="log", xlim=(low, high), ylim=(len(rows) - 0.5, -0.5))
-    axes.set_yticks(range(len(rows)), [_clip(name) for name, _ in rows], family=_families())
+    time_axis(axes, [value for _, points in rows for _, value in points], 1.6)
+    axes.set(ylim=(len(rows) - 0.5, -0.5))
+    axes.set_yticks(range(len(rows)), [clip(name, NAME) for name, _ in rows], family=_families())
     axes.tick_params(axis="y", length=0, labelcolor=INK)
-    axes.spines["left"].set_visible(False)
-    axes.grid(True, axis="x")
-    ticks = [tick for tick in TICKS if low <= tick <= high]
-    axes.set_xticks(ticks, [tick_words(tick) for tick in ticks])
-    axes.minorticks_off()
     marks = {label: number % len(COLOURS) for number, label in enumerate(_labels(rows))}
     for y, (_, points) in enumerate(rows):
         axes.hlines(y, points[-1][1], points[0][1], color=GREY, linewidth=1.2, zorder=1)
         for label, value in points:
             mark = marks[label]
             axes.plot(value, y, MARKERS[mark], color=COLOURS[mark], markersize=7, markeredgecolor="white", zorder=2)
-        spread = points[0][1] / points[-1][1]
-        said = times(spread) if len(points) > 1 else seconds(points[0][1])
-        axes.annotate(
-            said, (1, y), (8, 0), ("axes fraction", "data"), "offset points", va="center", size=8.5, color=BLUE
-        )
+        said = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
+        at: Any = ("axes fraction", "data")
+        axes.annotate(said, (1, y), (8, 0), at, "offset points", va="center", size=8.5, color=BLUE)
     _heading(axes, what, key, marks, head)
 
 
@@ -135,11 +121,7 @@ def _families() -> list[str]:
     return ["DejaVu Sans", *[name for name in JAPANESE if name in here][:1]]
 
 
-def _clip(text: str) -> str:
-    return text if len(text) <= NAME else text[: NAME - 1].rstrip() + "…"
-
-
-def _alt(works: Mapping[str, Sequence[tuple[str, list[Point]]]]) -> str:
+def _alt(works: Mapping[str, Rows]) -> str:
     text = "Several learners' ladders, seconds on a log scale."
     for what, rows in works.items():
         said = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unrolled.show.cells import Cells, Scale, cell_text
 from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.graph_steps import BREAKS, PARAMETERS, Break, Network, Values, backward, forward, losses
+from unrolled.show.graph_steps import BREAKS, PARAMETERS, Arrays, Break, Network, Values, backward, forward, losses
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, GREY, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number
@@ -24,6 +24,7 @@ CURVES, MARGIN = 1.15, 0.62
 FLOW = ("x", "affine 1", "ReLU", "scores", "softmax", "loss")
 TITLES = {"scores": "affine 2"}
 ONE_STEP = ("softmax",)  # softmax and loss go backward in one step
+Grids = dict[str, Cells]
 
 
 @dataclass(frozen=True)
@@ -32,46 +33,32 @@ class GraphStep:
 
     name: str
     makes: tuple[str, ...]
-    back: bool
     formula: str
 
+    @property
+    def back(self) -> bool:
+        return self.name.endswith("backward")
 
+
+START = "The inputs are there: one sample a row. So are the parameters, and the labels at the end."
+AFFINE_BACK = "weight: grad.T @ inputs; bias: sum of grad over the samples; inputs: grad @ weight"
 STEPS = (
-    GraphStep(
-        "start",
-        ("x",),
-        False,
-        "The inputs are there: one sample a row. So are the parameters, and the labels at the end.",
-    ),
-    GraphStep("affine 1, forward", ("affine 1",), False, "x @ weight.T + bias"),
-    GraphStep("ReLU, forward", ("ReLU",), False, "what is below 0 becomes 0"),
-    GraphStep("affine 2, forward", ("scores",), False, "its inputs @ weight.T + bias: a score for each class"),
-    GraphStep(
-        "softmax, forward", ("softmax",), False, "exp(score) / sum of exp(scores): the probabilities of the classes"
-    ),
-    GraphStep("loss, forward", ("loss",), False, "-log of the probability of the right class, mean over the samples"),
-    GraphStep("loss and softmax, backward", ("loss", "scores"), True, "(probabilities - 1 at the right class) / N"),
-    GraphStep(
-        "affine 2, backward",
-        ("weight 2", "bias 2", "ReLU"),
-        True,
-        "weight: grad.T @ inputs; bias: sum of grad over the samples; inputs: grad @ weight",
-    ),
-    GraphStep("ReLU, backward", ("affine 1",), True, "grad passes where the input was above 0; elsewhere it ends"),
-    GraphStep(
-        "affine 1, backward", ("weight 1", "bias 1", "x"), True, "as in affine 2, with its own weight and inputs"
-    ),
+    GraphStep("start", ("x",), START),
+    GraphStep("affine 1, forward", ("affine 1",), "x @ weight.T + bias"),
+    GraphStep("ReLU, forward", ("ReLU",), "what is below 0 becomes 0"),
+    GraphStep("affine 2, forward", ("scores",), "its inputs @ weight.T + bias: a score for each class"),
+    GraphStep("softmax, forward", ("softmax",), "exp(score) / sum of exp(scores): the probabilities of the classes"),
+    GraphStep("loss, forward", ("loss",), "-log of the probability of the right class, mean over the samples"),
+    GraphStep("loss and softmax, backward", ("loss", "scores"), "(probabilities - 1 at the right class) / N"),
+    GraphStep("affine 2, backward", ("weight 2", "bias 2", "ReLU"), AFFINE_BACK),
+    GraphStep("ReLU, backward", ("affine 1",), "grad passes where the input was above 0; elsewhere it ends"),
+    GraphStep("affine 1, backward", ("weight 1", "bias 1", "x"), "as in affine 2, with its own weight and inputs"),
 )
 FIRST_BACK = next(i for i, step in enumerate(STEPS) if step.back)
 
 
 def computation_graph(
-    x: ArrayLike,
-    labels: ArrayLike,
-    weights: tuple[ArrayLike, ...],
-    biases: tuple[ArrayLike, ...],
-    step: int = FIRST_BACK,
-    broken: int = 0,
+    x: ArrayLike, labels: ArrayLike, weights: Arrays, biases: Arrays, step: int = FIRST_BACK, broken: int = 0
 ) -> Explorer:
     """Draw a small network step by step, forward and then backward, and how training goes when a gradient is broken.
 
@@ -82,17 +69,9 @@ def computation_graph(
     """
     graph = Graph(Network.of(x, labels, weights, biases))
     steps = Slider("step", range(len(STEPS)), step, lambda at: f"{at} of {len(STEPS) - 1}", True)
-    breaks = Slider("break", range(len(BREAKS)), broken, lambda at: _name(BREAKS[at]))
-    return Explorer(
-        lambda step, broken: _draw(graph, step, BREAKS[broken]),
-        lambda step, broken: _alt(graph, step, BREAKS[broken]),
-        step=steps,
-        broken=breaks,
-    )
-
-
-def _name(broken: Break | None) -> str:
-    return broken.short if broken else "nothing"
+    names = ["nothing", *(each.short for each in BREAKS if each)]
+    breaks = Slider("break", range(len(BREAKS)), broken, names.__getitem__)
+    return Explorer(partial(_draw, graph), partial(_alt, graph), step=steps, broken=breaks)
 
 
 class Graph:
@@ -120,22 +99,15 @@ class Graph:
         return sum(int(self.wrong(name, broken).sum()) for name in self.right), sum(g.size for g in self.right.values())
 
 
-@dataclass(frozen=True)
-class _GraphLayout:
-    values: dict[str, Cells]
-    grads: dict[str, Cells]
-    height: float
-
-
-def _layout(graph: Graph) -> _GraphLayout:
-    columns = sum(graph.shape(name)[1] for name in FLOW)
-    width = min(CELL[0], (WIDTH - 2 * EDGE - (len(FLOW) - 1) * GAP) / columns)
+def _layout(graph: Graph) -> tuple[Grids, Grids, float]:
+    """Where values and gradients stand, by name, and the height of the sheet."""
+    width = (WIDTH - 2 * EDGE - (len(FLOW) - 1) * GAP) / sum(graph.shape(name)[1] for name in FLOW)
 
     def grid(name: str, left: float, top: float) -> Cells:
-        return Cells(left, top, *graph.shape(name), width, CELL[1])
+        return Cells(left, top, *graph.shape(name), min(CELL[0], width), CELL[1])
 
-    values: dict[str, Cells] = {}
-    grads: dict[str, Cells] = {}
+    values: Grids = {}
+    grads: Grids = {}
     top, left = WORDS + TITLE + 0.2, EDGE
     for weight, bias in (PARAMETERS[:2], PARAMETERS[2:]):
         for found in (values, grads):
@@ -151,31 +123,31 @@ def _layout(graph: Graph) -> _GraphLayout:
         grads[name] = values[name].at(left, values[name].top + rows + TITLE)
         left = values[name].right + GAP
     bottom = grads["x"].top + rows
-    return _GraphLayout(values, grads, bottom + 0.62 + CURVES + 0.45)
+    return values, grads, bottom + 0.62 + CURVES + 0.45
 
 
-def _draw(graph: Graph, at: int, broken: Break | None) -> Figure:
-    layout = _layout(graph)
-    sheet = Sheet(layout.height)
+def _draw(graph: Graph, step: int, broken: int) -> Figure:
+    at, wrong = STEPS[step], BREAKS[broken]
+    value_grids, grad_grids, height = _layout(graph)
+    sheet = Sheet(height)
     values = {**graph.values, **graph.network.parameters}
-    done = {name for step in STEPS[: at + 1] if not step.back for name in step.makes} | set(PARAMETERS)
-    back = {name for step in STEPS[: at + 1] if step.back for name in step.makes}
-    for name, cells in layout.values.items():
+    done = {name for each in STEPS[: step + 1] if not each.back for name in each.makes} | set(PARAMETERS)
+    back = {name for each in STEPS[: step + 1] if each.back for name in each.makes}
+    for name, cells in value_grids.items():
         _matrix(sheet, cells, values[name], name in done, Scale.of(values[name]))
-    grads = graph.grads(broken)
-    for name, cells in layout.grads.items():
+    grads = graph.grads(wrong)
+    for name, cells in grad_grids.items():
         if name not in ONE_STEP:
             _matrix(sheet, cells, grads[name], name in back, Scale(max(np.abs(grads[name]).max(), 1e-9), True))
             if name in back:
-                for row, column in np.argwhere(graph.wrong(name, broken)).tolist():
-                    sheet.hatch([cells.box(row, column)], "//", RED)
-    for name in STEPS[at].makes:
-        cells = (layout.grads if STEPS[at].back else layout.values)[name]
-        sheet.outline(cells.frame, RED if STEPS[at].back else BLUE)
-    _names(sheet, layout, graph.network.labels)
-    _sentence(sheet, graph, at, broken)
+                places = np.argwhere(graph.wrong(name, wrong)).tolist()
+                sheet.hatch([cells.box(*place) for place in places], "//", RED)
+    for name in at.makes:
+        sheet.outline((grad_grids if at.back else value_grids)[name].frame, RED if at.back else BLUE)
+    _names(sheet, value_grids, grad_grids, graph.network.labels)
+    _sentence(sheet, graph, step, wrong)
     figure = sheet.figure()
-    _curves(figure, layout.height, graph, broken)
+    _curves(figure, height, graph, wrong)
     return figure
 
 
@@ -186,26 +158,26 @@ def _matrix(sheet: Sheet, cells: Cells, values: Values, there: bool, scale: Scal
         sheet.hatch([cells.frame], "....", GREY)
 
 
-def _names(sheet: Sheet, layout: _GraphLayout, labels: NDArray[np.int64]) -> None:
+def _names(sheet: Sheet, values: Grids, grads: Grids, labels: NDArray[np.int64]) -> None:
     for name in PARAMETERS:
-        sheet.text_above(layout.values[name], name if "weight" in name else "bias", size=SMALL)
-        sheet.text_above(layout.grads[name], "grad" if "weight" in name else "", colour=RED, size=SMALL)
+        sheet.text_above(values[name], name if "weight" in name else "bias", size=SMALL)
+        sheet.text_above(grads[name], "grad" if "weight" in name else "", colour=RED, size=SMALL)
     for name in FLOW:
-        cells = layout.values[name]
-        sheet.text_above(cells.at(cells.left, layout.values["x"].top), TITLES.get(name, name), size=SMALL)
+        cells = values[name]
+        sheet.text_above(cells.at(cells.left, values["x"].top), TITLES.get(name, name), size=SMALL)
         if name != FLOW[-1]:
             x = cells.right + GAP / 2
-            sheet.text((x, layout.values["x"].middle[1]), "→", BLUE, 13, "middle")
-            sheet.text((x, layout.grads["x"].middle[1]), "←", RED, 13, "middle")
-    sheet.text_above(layout.grads["x"], "grad: how much the loss grows with each value", colour=RED, size=SMALL)
+            sheet.text((x, values["x"].middle[1]), "→", BLUE, 13, "middle")
+            sheet.text((x, grads["x"].middle[1]), "←", RED, 13, "middle")
+    sheet.text_above(grads["x"], "grad: how much the loss grows with each value", colour=RED, size=SMALL)
     for number_, name in (("1", "x"), ("2", "ReLU")):
-        x, band = layout.values[name].right + GAP / 2, layout.values[f"weight {number_}"]
-        sheet.line((x, band.top + 3 * CELL[1] + 0.06), (x, layout.values["x"].middle[1] - 0.14), width=1.0)
-    middle, below = layout.grads["softmax"].middle[0], layout.grads["x"].middle[1]
+        x, band = values[name].right + GAP / 2, values[f"weight {number_}"]
+        sheet.line((x, band.top + 3 * CELL[1] + 0.06), (x, values["x"].middle[1] - 0.14), width=1.0)
+    middle, below = grads["softmax"].middle[0], grads["x"].middle[1]
     sheet.text((middle, below), "in one", GREY, SMALL, "middle")
-    loss = layout.values["loss"]
+    loss = values["loss"]
     text = "labels " + ", ".join(str(int(label)) for label in labels)
-    sheet.text((loss.right, layout.values["x"].top - 0.34), text, size=SMALL, anchor="right")
+    sheet.text((loss.right, values["x"].top - 0.34), text, size=SMALL, anchor="right")
 
 
 def _sentence(sheet: Sheet, graph: Graph, at: int, broken: Break | None) -> None:
@@ -224,14 +196,12 @@ def worked(graph: Graph, at: int) -> str:
     """Return how the first number that a step makes is computed, in words; "" for a step without such words."""
     values, grads, at_first = graph.values, graph.right, (0, 0)
     parameters, samples = graph.network.parameters, len(graph.network.x)
-    first = int(graph.network.labels[0])
     match STEPS[at].name:
         case "affine 1, forward":
             terms = zip(values["x"][0], parameters["weight 1"][0], strict=True)
             products = " + ".join(f"{_signed(a)} × {_signed(b)}" for a, b in terms)
-            return (
-                f"first value: {products} + {_signed(parameters['bias 1'][0])} = {_text(values['affine 1'][at_first])}"
-            )
+            total = _text(values["affine 1"][at_first])
+            return f"first value: {products} + {_signed(parameters['bias 1'][0])} = {total}"
         case "ReLU, forward":
             return f"first value: {_text(values['affine 1'][at_first])} becomes {_text(values['ReLU'][at_first])}"
         case "loss, forward":
@@ -239,19 +209,15 @@ def worked(graph: Graph, at: int) -> str:
             logs = " + ".join(f"−log {_text(value)}" for value in p)
             return f"({logs}) / {samples} = {_text(values['loss'][at_first])}"
         case "loss and softmax, backward":
-            hot = 1 if first == 0 else 0
-            p = values["softmax"][at_first]
+            hot, p = int(graph.network.labels[0] == 0), values["softmax"][at_first]
             return f"first value: ({_text(p)} − {hot}) / {samples} = {_text(grads['scores'][at_first])}"
-        case "affine 2, backward":
-            column = grads["scores"][:, 0]
-            return f"first bias: {' + '.join(map(_signed, column))} = {_text(grads['bias 2'][0])}"
+        case "affine 2, backward" | "affine 1, backward":
+            out, bias = ("scores", "bias 2") if "2" in STEPS[at].name else ("affine 1", "bias 1")
+            return f"first bias: {' + '.join(map(_signed, grads[out][:, 0]))} = {_text(grads[bias][0])}"
         case "ReLU, backward":
             value, grad = values["affine 1"][at_first], grads["ReLU"][at_first]
             passed = _text(grads["affine 1"][at_first])
             return f"first value: the input was {_text(value)}, so {_text(grad)} becomes {passed}"
-        case "affine 1, backward":
-            column = grads["affine 1"][:, 0]
-            return f"first bias: {' + '.join(map(_signed, column))} = {_text(grads['bias 1'][0])}"
     return ""
 
 
@@ -264,8 +230,7 @@ def _signed(value: float) -> str:
 
 
 def _curves(figure: Figure, height: float, graph: Graph, broken: Break | None) -> None:
-    box = (MARGIN / WIDTH, 0.45 / height, (WIDTH - MARGIN - 1.6) / WIDTH, CURVES / height)
-    axes = figure.add_axes(box)
+    axes = figure.add_axes((MARGIN / WIDTH, 0.45 / height, (WIDTH - MARGIN - 1.6) / WIDTH, CURVES / height))
     right = graph.losses(None)
     axes.plot(right, color=BLUE)
     ends: list[tuple[float, str, str]] = [(right[-1], f"right: {number(round(right[-1], 3))}", BLUE)]
@@ -286,25 +251,21 @@ def _end(value: float) -> str:
     return number(round(value, 3) if value < 100 else float(f"{value:.1g}"))
 
 
-def _alt(graph: Graph, at: int, broken: Break | None) -> str:
-    step = STEPS[at]
-    values = graph.grads(broken) if step.back else graph.values
-    made = "; ".join(f"{name} {_rows(values[name])}" for name in step.makes)
-    kind = "gradients" if step.back else "values"
+def _alt(graph: Graph, step: int, broken: int) -> str:
+    at, wrong = STEPS[step], BREAKS[broken]
+    kind, values = ("gradients", graph.grads(wrong)) if at.back else ("values", graph.values)
+    made = "; ".join(f"{name} {_rows(values[name])}" for name in at.makes)
+    start, *_, end = (number(round(loss, 3)) for loss in graph.losses(None))
     text = (
         "A computation graph: x, affine 1, ReLU, affine 2, softmax, loss, "
         f"for {count_of(len(graph.network.x), 'sample')}. "
-        f"Step {at} of {len(STEPS) - 1}, {step.name}: {step.formula.rstrip('.')}. The {kind} it makes: {made}."
+        f"Step {step} of {len(STEPS) - 1}, {at.name}: {at.formula.rstrip('.')}. The {kind} it makes: {made}. "
+        f"Training with the right gradients takes the loss from {start} to {end}"
     )
-    end = graph.losses(None)[-1]
-    start = graph.losses(None)[0]
-    text += (
-        f" Training with the right gradients takes the loss from {number(round(start, 3))} to {number(round(end, 3))}"
-    )
-    if broken:
-        wrong, count = graph.wrong_count(broken)
-        text += f"; broken ({broken.words}), with {wrong} of {count} gradient values wrong, to "
-        text += _end(graph.losses(broken)[-1])
+    if wrong:
+        spoiled, count = graph.wrong_count(wrong)
+        text += f"; broken ({wrong.words}), with {spoiled} of {count} gradient values wrong, to "
+        text += _end(graph.losses(wrong)[-1])
     return f"{text} in {TRAINING} steps."
 
 

@@ -12,28 +12,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.arrays import on_host
+from unrolled.show.cells import on_host
 
 Values = NDArray[np.float64]
 Named = dict[str, Values]
+Arrays = tuple[ArrayLike, ...]
 
 PARAMETERS = ("weight 1", "bias 1", "weight 2", "bias 2")
 
 
 @dataclass(frozen=True)
 class Break:
-    """One wrong line in the backward pass: `change(right, passed, values)` is what it gives for `name`.
+    """One wrong line in the backward pass: `change(right, passed)` is what it gives for `name`.
 
-    right is the right gradient (given what came before), passed the gradient that arrived, values the forward values.
+    right is the right gradient (given what came before), passed the gradient that arrived.
     """
 
     name: str
     short: str
     words: str
-    change: Callable[[Values, Values, Named], Values]
+    change: Callable[[Values, Values], Values]
 
 
-def _one_percent(right: Values, passed: Values, values: Named) -> Values:
+def _one_percent(right: Values, _: Values) -> Values:
     wrong: Values = right.copy()
     wrong.flat[np.abs(wrong).argmax()] *= 1.01
     return wrong
@@ -41,21 +42,11 @@ def _one_percent(right: Values, passed: Values, values: Named) -> Values:
 
 BREAKS = (
     None,
-    Break("bias 1", "sign of bias 1", "bias 1 has the wrong sign", lambda right, passed, values: -right),
-    Break("affine 1", "ReLU leaks", "the ReLU lets every gradient through", lambda right, passed, values: passed),
-    Break(
-        "scores",
-        "1/N forgotten",
-        "the loss forgets the 1/N of its mean",
-        lambda right, passed, values: right * len(right),
-    ),
+    Break("bias 1", "sign of bias 1", "bias 1 has the wrong sign", lambda right, *_: -right),
+    Break("affine 1", "ReLU leaks", "the ReLU lets every gradient through", lambda _, passed: passed),
+    Break("scores", "1/N forgotten", "the loss forgets the 1/N of its mean", lambda right, *_: right * len(right)),
     Break("weight 2", "1 % too large", "one number of weight 2 is 1 % too large", _one_percent),
-    Break(
-        "scores",
-        "every sign",
-        "the loss turns the sign of all",
-        lambda right, passed, values: -right,
-    ),
+    Break("scores", "every sign", "the loss turns the sign of all", lambda right, *_: -right),
 )
 
 
@@ -68,9 +59,7 @@ class Network:
     parameters: Named
 
     @classmethod
-    def of(
-        cls, x: ArrayLike, labels: ArrayLike, weights: tuple[ArrayLike, ...], biases: tuple[ArrayLike, ...]
-    ) -> Network:
+    def of(cls, x: ArrayLike, labels: ArrayLike, weights: Arrays, biases: Arrays) -> Network:
         arrays = [on_host(array, np.float64) for pair in zip(weights, biases, strict=True) for array in pair]
         if len(arrays) != len(PARAMETERS):
             raise ValueError(f"weights holds {len(weights)} arrays; expected 2, one for each affine node")
@@ -98,14 +87,13 @@ def backward(network: Network, values: Named, broken: Break | None = None) -> Na
     grads: Named = {"loss": np.ones((1, 1))}
 
     def keep(name: str, right: Values, passed: Values) -> None:
-        grads[name] = broken.change(right, passed, values) if broken and broken.name == name else right
+        grads[name] = broken.change(right, passed) if broken and broken.name == name else right
 
     keep("scores", ops.softmax_cross_entropy(values["scores"], network.labels)[1], values["softmax"])
     for affine, out, into in (("2", "scores", "ReLU"), ("1", "affine 1", "x")):
         if affine == "1":
             keep(out, ops.relu_backward(grads["ReLU"], values[out]), grads["ReLU"])
-        weight = network.parameters[f"weight {affine}"]
-        found = ops.affine_backward(grads[out], values[into], weight)
+        found = ops.affine_backward(grads[out], values[into], network.parameters[f"weight {affine}"])
         for name, grad in zip((into, f"weight {affine}", f"bias {affine}"), found, strict=True):
             keep(name, grad, grads[out])
     return grads

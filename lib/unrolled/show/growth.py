@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unrolled.show.charts import chart, spread, word_ticks
+from unrolled.show.charts import beside, chart, heights, size_ticks, word_ticks
 from unrolled.show.picture import Picture
-from unrolled.show.style import COLOURS, INK, MARKERS, SMALL, styled
+from unrolled.show.style import COLOURS, MARKERS, styled
 from unrolled.show.words import number, seconds
-
-LABELS = 2.35  # inches beside the chart
 
 
 @styled()
@@ -28,44 +26,34 @@ def growth(sizes: Sequence[int], times: Mapping[str, Sequence[float]], what: str
     for name, values in times.items():
         if len(values) != len(n) or min(values) <= 0:
             raise ValueError(f"times of {name!r} must be {len(n)} seconds above 0, got {list(values)}")
-    figure, axes = chart(3.4, 0.8, LABELS)
-    ends = []
-    for i, values in enumerate(times.values()):
-        axes.loglog(n, values, marker=MARKERS[i % 8], color=COLOURS[i % 8])
-        ends.append(float(values[-1]))
+    figure, axes = chart(3.4, 0.8, 2.35)
+    looks: list[dict[str, Any]] = [{"marker": MARKERS[i % 8], "color": COLOURS[i % 8]} for i in range(len(times))]
+    for values, look in zip(times.values(), looks, strict=True):
+        axes.loglog(n, values, **look)
     axes.margins(0.04, 0.08)
     axes.grid(True)
     axes.set(xlabel=f"size ({what})", ylabel="time")
-    if len(n) <= 8:
-        axes.set_xticks(n, [number(size) for size in n])
-        axes.minorticks_off()
-    else:
-        word_ticks(axes, "x", number)
+    size_ticks(axes, sizes)
     word_ticks(axes, "y", seconds)
-    low, high = np.log(axes.get_ylim())
-    places = spread([(np.log(end) - low) / (high - low) for end in ends], 0.19)
-    for i, (name, values) in enumerate(times.items()):
-        factor = 2 ** slope(sizes, values)
-        text = f"{name}\n{_doubling(factor)}"
-        options = {"xycoords": "axes fraction", "va": "center", "color": INK, "size": SMALL}
-        axes.plot(1.04, places[i], marker=MARKERS[i % 8], color=COLOURS[i % 8], transform=axes.transAxes, clip_on=False)
-        axes.annotate(text, (1.075, places[i]), **options)  # type: ignore[arg-type]
-    return Picture(figure, _growth_alt(n, times, what))
+    places = heights(axes, (values[-1] for values in times.values()), 0.19)
+    for (name, values), place, look in zip(times.items(), places, looks, strict=True):
+        beside(axes, [1.04], 1.075, place, f"{name}\n{_doubling(sizes, values)}", **look)
+    return Picture(figure, _alt(sizes, times, what))
 
 
-def slope(sizes: Sequence[int], times: Sequence[float]) -> float:
+def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
     """Return the exponent p of the best fit time = c · size^p (least squares on logarithms)."""
     return float(np.polyfit(np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(times)), 1)[0])
 
 
-def _doubling(factor: float) -> str:
-    return f"twice the size: {number(round(factor, 1))} × the time"
+def _doubling(sizes: Sequence[float], times: Sequence[float]) -> str:
+    return f"twice the size: {number(round(2 ** slope(sizes, times), 1))} × the time"
 
 
-def _growth_alt(n: NDArray[np.float64], times: Mapping[str, Sequence[float]], what: str) -> str:
+def _alt(sizes: Sequence[float], times: Mapping[str, Sequence[float]], what: str) -> str:
     lines = [
-        f"{name}: from {seconds(values[0])} to {seconds(values[-1])}; {_doubling(2 ** slope(list(n), values))}"
-        f" (slope {slope(list(n), values):.2f})"
+        f"{name}: from {seconds(values[0])} to {seconds(values[-1])}; {_doubling(sizes, values)} "
+        f"(slope {slope(sizes, values):.2f})"
         for name, values in times.items()
     ]
-    return f"Time against size, from {number(n[0])} to {number(n[-1])} {what}, log axes. {'. '.join(lines)}."
+    return f"Time against size, from {number(sizes[0])} to {number(sizes[-1])} {what}, log axes. {'. '.join(lines)}."

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
-
-from unrolled.show.charts import chart, word_ticks
+from unrolled.show.charts import beside, chart, equals, word_ticks
 from unrolled.show.picture import Picture
-from unrolled.show.style import COLOURS, GREY, INK, MARKERS, PALE, SMALL, styled
-from unrolled.show.words import count_of, number, times
+from unrolled.show.style import COLOURS, GREY, INK, MARKERS, SMALL, styled
+from unrolled.show.words import count_of, number, rounded, times
 
-LABELS = 3.6  # inches beside the chart
 CLOSE = 2.0  # a guess within this factor is close
 
 
@@ -25,29 +21,20 @@ def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
     """
     if not rows or min(min(float(row["guess"]), float(row["measured"])) for row in rows) <= 0:
         raise ValueError("rows must hold at least one guess, with guess and measured above 0")
-    figure, axes = chart(max(3.6, 0.42 * len(rows) + 1.0), 0.75, LABELS, top=0.15)
+    figure, axes = chart(max(3.6, 0.42 * len(rows) + 1.0), 0.75, 3.6, top=0.15)
     values = [float(row[key]) for row in rows for key in ("guess", "measured")]
-    low, high = min(values) / 2.2, max(values) * 2.2
-    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
-    line = np.array([low, high])
-    axes.fill_between(line, line / CLOSE, line * CLOSE, color=PALE, linewidth=0)
-    axes.plot(line, line, color=GREY, linewidth=1.2)
+    equals(axes, min(values) / 2.2, max(values) * 2.2, CLOSE, color=GREY, linewidth=1.2)
     axes.set(xlabel="guess (times)", ylabel="measured (times)")
     word_ticks(axes, "x", number)
     word_ticks(axes, "y", number)
     axes.text(0.03, 0.96, "more than guessed", transform=axes.transAxes, va="top", size=SMALL, color=GREY)
     axes.text(0.97, 0.04, "less than guessed", transform=axes.transAxes, ha="right", size=SMALL, color=GREY)
-    _points(axes, rows)
-    return Picture(figure, _alt(rows))
-
-
-def _points(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     for i, row in enumerate(rows):
         look: dict[str, Any] = {"color": COLOURS[(i + i // 8) % 8], "markeredgecolor": INK, "markersize": 9}
         marker, y = MARKERS[i % 8], 0.97 - i * 0.97 / max(len(rows), 7)
         axes.plot(float(row["guess"]), float(row["measured"]), marker, zorder=3, **look)
-        axes.plot(1.07, y, marker, transform=axes.transAxes, clip_on=False, **look)
-        axes.annotate(f"{row['name']}\n{verdict(row)}", (1.12, y), xycoords="axes fraction", va="center", size=SMALL)
+        beside(axes, [1.07], 1.12, y, f"{row['name']}\n{verdict(row)}", marker, **look)
+    return Picture(figure, _alt(rows))
 
 
 def verdict(row: Mapping[str, Any]) -> str:
@@ -55,11 +42,7 @@ def verdict(row: Mapping[str, Any]) -> str:
     guess, measured = float(row["guess"]), float(row["measured"])
     factor = max(guess, measured) / min(guess, measured)
     off = "just right" if factor < 1.1 else f"{times(factor)} too {'high' if guess > measured else 'low'}"
-    return f"guessed {_short(guess)}, measured {_short(measured)}: {off}"
-
-
-def _short(value: float) -> str:
-    return number(float(f"{value:.3g}"))
+    return f"guessed {rounded(guess)}, measured {rounded(measured)}: {off}"
 
 
 def _alt(rows: Sequence[Mapping[str, Any]]) -> str:

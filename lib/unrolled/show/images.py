@@ -8,24 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.arrays import on_host
-from unrolled.show.cells import Box, Cells, Scale
+from unrolled.show.cells import Cells, Scale, on_host
 from unrolled.show.picture import Picture
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import GREY, INK, RED, SMALL, WIDTH
+from unrolled.show.style import INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, listing, span
 
 MOST = 200  # images in one picture
 LABEL = 0.22  # inches under a thumbnail
 EDGE = 0.1
+Labels = Sequence[Any] | NDArray[Any] | None
 
 
 def images(
-    images: ArrayLike,
-    labels: Sequence[Any] | NDArray[Any] | None = None,
-    predictions: Sequence[Any] | NDArray[Any] | None = None,
-    columns: int = 10,
-    title: str = "",
+    images: ArrayLike, labels: Labels = None, predictions: Labels = None, columns: int = 10, title: str = ""
 ) -> Picture:
     """Draw a grid of images (N, H, W) or (N, 1, H, W), or one image, each over its label.
 
@@ -42,12 +38,10 @@ def images(
     height = tile + (LABEL if names else 0.0)
     sheet = Sheet(top + rows * height + EDGE, max(columns * tile + 2 * EDGE, 3.5 if title else 0.0))
     sheet.text((EDGE, 0.2), title, size=11)
-    shades = Scale.of(pixels).colours(pixels)
-    for i, image in enumerate(shades):
+    for i, image in enumerate(Scale.of(pixels).colours(pixels)):
         row, column = divmod(i, columns)
         box = (EDGE + column * tile, top + row * height, tile * 0.94, tile * 0.94)
-        sheet.image(box, image)
-        sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]))
+        sheet.tile(box, image)
         if names:
             middle = (box[0] + box[2] / 2, box[1] + box[3] + LABEL / 2)
             sheet.text(middle, names[i], RED if wrong[i] else INK, SMALL, "middle", wrong[i])
@@ -119,8 +113,7 @@ def difference(
     else:
         mask = np.broadcast_to(on_host(differs, dtype=bool), left.shape)
     index = first_difference(mask)
-    where = mask[index]
-    scale = Scale.of(np.stack([left[index], right[index]]))
+    where, scale = mask[index], Scale.of(np.stack([left[index], right[index]]))
     cells = Cells.fitting(where.shape, 1.9, 2.2, 0.34)
     step = max(cells.size[0], 1.4) + 0.25
     sheet = Sheet(0.45 + cells.size[1] + EDGE, EDGE + 3 * step)
@@ -130,7 +123,12 @@ def difference(
         sheet.text_above(panel, heading, colour=RED if heading.startswith("✗") else INK)
     sheet.matrix(panels[0], left[index], scale)
     sheet.matrix(panels[1], right[index], scale)
-    _mark(sheet, panels[2], where)
+    marked = panels[2].runs(where)
+    for box in marked:
+        sheet.fill(box, "#F6D3BD")
+    if not sheet.numbers(panels[2], ["✗" if bad else "" for bad in where.ravel()], RED):
+        sheet.hatch(marked, "xxxx", RED)
+    sheet.rule(panels[2])
     return Picture(sheet.figure(), _difference_alt(mask, index, left, right))
 
 
@@ -138,15 +136,6 @@ def first_difference(mask: NDArray[np.bool_]) -> tuple[int, ...]:
     """Return the leading indices of the first image of mask (..., H, W) with a true value; of the first if none has."""
     images = mask.reshape(-1, *mask.shape[-2:]).any(axis=(1, 2))
     return tuple(int(i) for i in np.unravel_index(int(images.argmax()), mask.shape[:-2])) if mask.ndim > 2 else ()
-
-
-def _mark(sheet: Sheet, cells: Cells, where: NDArray[np.bool_]) -> None:
-    boxes: list[Box] = cells.runs(where)
-    for box in boxes:
-        sheet.fill(box, "#F6D3BD")
-    if not sheet.numbers(cells, ["✗" if bad else "" for bad in where.ravel()], RED):
-        sheet.hatch(boxes, "xxxx", RED)
-    sheet.rule(cells, GREY)
 
 
 def _name(index: tuple[int, ...]) -> str:
@@ -161,10 +150,8 @@ def _difference_alt(
     first = (*index, *(int(i) for i in np.argwhere(mask[index])[0]))
     rows, columns = np.nonzero(mask[index])
     here = f"In image{_name(index)} {int(mask[index].sum())} of {mask[index].size} differ" if index else "They lie"
-    place = " and ".join(
-        span(noun, int(axis.min()), int(np.ptp(axis)) + 1) for noun, axis in (("row", rows), ("column", columns))
-    )
+    place = (span(noun, int(at.min()), int(np.ptp(at)) + 1) for noun, at in (("row", rows), ("column", columns)))
     return (
-        f"{int(mask.sum()):,} of {mask.size:,} values differ from the expected ones. {here} in {place}; first at "
-        f"[{', '.join(map(str, first))}]: got {got[first]:.4g}, expected {expected[first]:.4g}."
+        f"{int(mask.sum()):,} of {mask.size:,} values differ from the expected ones. {here} in {' and '.join(place)}; "
+        f"first at [{', '.join(map(str, first))}]: got {got[first]:.4g}, expected {expected[first]:.4g}."
     )

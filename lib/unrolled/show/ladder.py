@@ -46,7 +46,8 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
     height = ROW * len(rows) + HEADING * len(groups)
     bottom = 0.85 if references else 0.6
     figure, axes = chart(height + bottom + 0.15, LEFT, RIGHT, top=0.15, bottom=bottom)
-    _axis(axes, [float(rung["seconds"]) for rung in rows], height)
+    time_axis(axes, [float(rung["seconds"]) for rung in rows], 3)
+    axes.set(ylim=(height, 0), yticks=[], xlabel="time for an epoch of MNIST (60,000 images), log scale")
     y = 0.0
     for heading, group in groups.items():
         axes.annotate(heading, (0, y + HEADING * 0.6), (-(LEFT - 0.1) * 72, 0), weight="bold", **BESIDE)
@@ -83,21 +84,20 @@ def details(rung: Rung) -> str:
     return ", ".join(parts)
 
 
-def _axis(axes: Axes, values: list[float], height: float) -> None:
-    low, high = min(values) / 3, max(values) * 1.6
+def time_axis(axes: Axes, values: Sequence[float], room: float) -> None:
+    """Make x the log scale of these seconds, with ticks in words and `room` times below the least of them."""
+    low, high = min(values) / room, max(values) * 1.6
     if high / low < 60:  # always wide enough for two ticks
         low, high = low / 4, high * 4
-    axes.set(xscale="log", xlim=(low, high), ylim=(height, 0), yticks=[])
+    axes.set(xscale="log", xlim=(low, high))
     ticks = [tick for tick in TICKS if low <= tick <= high]
-    axes.set_xticks(ticks, [tick_words(tick) for tick in ticks])
+    axes.set_xticks(ticks, [_tick_words(tick) for tick in ticks])
     axes.minorticks_off()
     axes.spines["left"].set_visible(False)
     axes.grid(True, axis="x")
-    axes.set_xlabel("time for an epoch of MNIST (60,000 images), log scale")
 
 
-def tick_words(tick: float) -> str:
-    """Return a tick of the axis of times, in seconds, as text: "1 s", "10 min", "1 h"."""
+def _tick_words(tick: float) -> str:
     if tick < 60:
         return seconds(tick)
     return f"{tick / 60:.0f} min" if tick < 3600 else f"{tick / 3600:.0f} h"
@@ -111,26 +111,26 @@ def _rung(axes: Axes, y: float, rung: Rung, hollow: bool) -> None:
     axes.annotate(seconds(value), (value, y), (9, 0), textcoords="offset points", va="center", weight="bold")
     words, small = str(rung["label"]), details(rung)
     left = -(LEFT - 0.25) * 72
-    axes.annotate(_clip(words, 34), (0, y), (left, 6 if small else 0), color=INK, **BESIDE)
+    axes.annotate(clip(words, 34), (0, y), (left, 6 if small else 0), color=INK, **BESIDE)
     if small:
-        axes.annotate(_clip(small, 44), (0, y), (left, -6), size=8, color=GREY, **BESIDE)
+        axes.annotate(clip(small, 44), (0, y), (left, -6), size=8, color=GREY, **BESIDE)
 
 
-def _clip(text: str, most: int) -> str:
+def clip(text: str, most: int) -> str:
+    """Return at most so many letters of a text, with an ellipsis for the others."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -> str:
     text = "Seconds per MNIST epoch, log scale."
     for heading, group in groups.items():
-        rows = []
-        for rung in group:
-            more = details(rung)
-            rows.append(f"{rung['label']} {seconds(float(rung['seconds']))}" + (f" ({more})" if more else ""))
+        rows = [
+            f"{rung['label']} {seconds(float(rung['seconds']))}" + (f" ({details(rung)})" if details(rung) else "")
+            for rung in group
+        ]
         text += f" {heading[:1].upper()}{heading[1:]}: {'; '.join(rows)}."
         own = [float(rung["seconds"]) for rung in group if any(rung is mine for mine in rungs)]
         if len(own) > 1:
-            text += (
-                f" From the slowest of your {count_of(len(own), 'rung')} to the fastest: {times(max(own) / min(own))}."
-            )
+            rungs_of = f"your {count_of(len(own), 'rung')}"
+            text += f" From the slowest of {rungs_of} to the fastest: {times(max(own) / min(own))}."
     return f"{text} {credit}".strip()

@@ -1,19 +1,21 @@
-"""Loss and accuracy over the epochs, and what you would have if you had stopped earlier."""
+"""Loss and accuracy over the epochs: what you would have if you had stopped earlier, or while they still grow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from unrolled.show.charts import word_ticks
-from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, WIDTH, new_figure, styled
-from unrolled.show.words import number, percent
+from unrolled.show.explorer import Explorer, Slider, in_kernel
+from unrolled.show.picture import Picture
+from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, WIDTH, new_figure
+from unrolled.show.words import percent, rounded
 
 HEIGHT, TOP, BOTTOM, WIDE = 3.3, 0.95, 0.55, 2.95  # inches
 LEFTS = (0.7, 4.45)
@@ -56,19 +58,40 @@ def learning_curves(history: Curves, epochs: Sequence[int] | None = None, title:
         numbers, lists = list(range(1, done + 1)), [values[:done] for values in lists]
     else:
         numbers = [int(epoch) for epoch in epochs]
-    losses, accuracies = _lines(lists[0], lists[1]), _lines(lists[2], lists[3])
+    losses, accuracies = _lines(*lists[:2]), _lines(*lists[2:])
     for line in losses + accuracies:
         if not numbers or len(line.values) != len(numbers):
             raise ValueError(f"{line.name} has {len(line.values)} values for {len(numbers)} epochs; expected one each")
-
-    def draw(stop: int) -> Figure:
-        return _draw(numbers, losses, accuracies, stop, title)
-
-    def alt(stop: int) -> str:
-        return _alt(numbers, losses, accuracies, stop, title)
-
     slider = Slider("stop after epoch", range(len(numbers)), len(numbers) - 1, lambda at: str(numbers[at]))
-    return Explorer(draw, alt, stop=slider)
+    data = numbers, losses, accuracies, title
+    return Explorer(partial(_draw, *data), partial(_alt, *data), stop=slider)
+
+
+class Live:
+    """A callback for `fit` that draws the learning curves after each epoch, always in the same place.
+
+    Outside a notebook nothing is shown; `picture` holds the latest curves everywhere.
+    """
+
+    def __init__(self, title: str = "") -> None:
+        self.title = title
+        self.picture: Picture | None = None
+        self._handle: Any = None
+
+    def __call__(self, network: Any, history: Curves) -> None:
+        """Draw the epochs so far. Never asks `fit` to stop: interrupt the kernel for that."""
+        self.picture = learning_curves(history, title=self.title).still()
+        if self._handle is not None:
+            self._handle.update(self.picture)
+        elif in_kernel():
+            from IPython.display import display
+
+            self._handle = display(self.picture, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def live(title: str = "") -> Live:
+    """Return a callback that draws loss and accuracy while a network trains: `fit(..., callbacks=[show.live()])`."""
+    return Live(title)
 
 
 def _lines(training: Sequence[float], validation: Sequence[float]) -> list[Curve]:
@@ -76,8 +99,7 @@ def _lines(training: Sequence[float], validation: Sequence[float]) -> list[Curve
     return [*lines, Curve("validation", validation, ORANGE, "s")] if len(validation) else lines
 
 
-@styled()
-def _draw(numbers: list[int], losses: list[Curve], accuracies: list[Curve], stop: int, title: str) -> Figure:
+def _draw(numbers: list[int], losses: list[Curve], accuracies: list[Curve], title: str, stop: int) -> Figure:
     figure = new_figure(HEIGHT)
     figure.text(0.1 / WIDTH, 1 - 0.2 / HEIGHT, title, va="center", size=11)
     panels = (("loss", losses, _loss), ("accuracy", accuracies, percent))
@@ -97,10 +119,10 @@ def _draw(numbers: list[int], losses: list[Curve], accuracies: list[Curve], stop
 
 def _panel(axes: Axes, numbers: list[int], lines: list[Curve], stop: int) -> None:
     for line in lines:
-        few = line.marker if len(numbers) <= 30 else ""
-        options = {"color": line.colour, "marker": few, "markersize": 4}
-        axes.plot(numbers, line.values, alpha=LATER, **options)  # type: ignore[arg-type]
-        axes.plot(numbers[: stop + 1], line.values[: stop + 1], **options)  # type: ignore[arg-type]
+        marker = line.marker if len(numbers) <= 30 else ""
+        look: dict[str, Any] = {"color": line.colour, "marker": marker, "markersize": 4}
+        axes.plot(numbers, line.values, alpha=LATER, **look)
+        axes.plot(numbers[: stop + 1], line.values[: stop + 1], **look)
         axes.plot(numbers[stop], line.values[stop], line.marker, color=line.colour, markersize=8, markeredgecolor=INK)
     axes.axvline(numbers[stop], color=GREY, linewidth=1, linestyle="--")
     axes.margins(0.05, 0.08)
@@ -111,10 +133,10 @@ def _panel(axes: Axes, numbers: list[int], lines: list[Curve], stop: int) -> Non
 
 def _loss(value: float) -> str:
     """A loss in three digits, at most four of them behind the point: a smaller loss is as good as 0."""
-    return number(float(f"{value:.3g}")) if value >= 0.01 or value == 0 else f"{value:.4f}"
+    return rounded(value) if value >= 0.01 or value == 0 else f"{value:.4f}"
 
 
-def _alt(numbers: list[int], losses: list[Curve], accuracies: list[Curve], stop: int, title: str) -> str:
+def _alt(numbers: list[int], losses: list[Curve], accuracies: list[Curve], title: str, stop: int) -> str:
     text = f"{title}: " if title else ""
     text += f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}: "
     text += "; ".join(

@@ -9,13 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from unrolled.show.arrays import on_host
-from unrolled.show.charts import chart, spread, word_ticks
+from unrolled.show.cells import on_host
+from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Picture
-from unrolled.show.style import COLOURS, INK, SMALL, styled
-from unrolled.show.words import number
+from unrolled.show.style import COLOURS, INK, styled
+from unrolled.show.words import number, rounded
 
-HEIGHT, LEFT, RIGHT = 2.9, 0.7, 2.35  # inches
 LINES = ("-", "--", "-.", ":")
 APART = 0.18  # of the height, between names at the right
 SMOOTH = 10  # steps whose mean is drawn bold; a single batch may be easy or hard by chance
@@ -36,8 +35,7 @@ class Curve:
     @property
     def smooth(self) -> NDArray[np.float64]:
         """The mean of the last ten losses at each step, its own included."""
-        sums = np.cumsum(np.concatenate([[0.0], self.losses]))
-        last = np.arange(1, len(sums))
+        sums, last = np.cumsum([0.0, *self.losses]), np.arange(1, len(self.losses) + 1)
         first = np.maximum(last - SMOOTH, 0)
         return np.asarray((sums[last] - sums[first]) / (last - first))
 
@@ -46,7 +44,7 @@ class Curve:
         """How the curve ends, in words."""
         if len(self.losses) < self.steps:
             return f"no number from step {len(self.losses)} on"
-        return f"ends at {_short(self.smooth[-1])}"
+        return f"ends at {rounded(self.smooth[-1], 2)}"
 
 
 @styled()
@@ -59,7 +57,7 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
     drawn = [_curve(name, values, i) for i, (name, values) in enumerate(curves.items())]
     if not drawn:
         raise ValueError("curves is empty; expected at least one curve")
-    figure, axes = chart(HEIGHT, LEFT, RIGHT)
+    figure, axes = chart(2.9, 0.7, 2.35)
     axes.set(xlabel="step", ylabel="loss", yscale="log" if log else "linear", title=title)
     for curve in drawn:
         axes.plot(curve.losses, color=curve.colour, alpha=FAINT, linewidth=0.9)
@@ -72,8 +70,9 @@ def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = T
         _keep_to_the_bold(axes, drawn)
         word_ticks(axes, "y", number)
     axes.grid(True)
-    _name_at_the_end(axes, drawn)
-    said = "; ".join(f"{curve.name}: from {_short(curve.losses[0])}, {curve.fate}" for curve in drawn)
+    for curve, y in zip(drawn, heights(axes, (curve.smooth[-1] for curve in drawn), APART), strict=True):
+        beside(axes, [1.01, 1.07], 1.09, y, f"{curve.name}\n{curve.fate}", curve.line, color=curve.colour)
+    said = "; ".join(f"{curve.name}: from {rounded(curve.losses[0], 2)}, {curve.fate}" for curve in drawn)
     return Picture(figure, f"{title + ': ' if title else ''}loss over the steps of training. {said}.")
 
 
@@ -93,16 +92,3 @@ def _keep_to_the_bold(axes: Axes, drawn: Sequence[Curve]) -> None:
     if bold.size:
         low, high = axes.get_ylim()
         axes.set_ylim(max(low, bold.min() / ROOM), min(high, bold.max() * ROOM))
-
-
-def _name_at_the_end(axes: Axes, drawn: Sequence[Curve]) -> None:
-    to_axes = axes.transData + axes.transAxes.inverted()
-    heights = [float(to_axes.transform((0, curve.smooth[-1]))[1]) for curve in drawn]
-    for curve, y in zip(drawn, spread(heights, APART), strict=True):
-        axes.plot([1.01, 1.07], [y, y], curve.line, color=curve.colour, transform=axes.transAxes, clip_on=False)
-        text = f"{curve.name}\n{curve.fate}"
-        axes.text(1.09, y, text, transform=axes.transAxes, va="center", size=SMALL)
-
-
-def _short(value: float) -> str:
-    return number(float(f"{value:.2g}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -57,12 +58,7 @@ def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> MemoryW
     return MemoryWalk(order, visits, loads, cached)
 
 
-def memory_walk(
-    shape: tuple[int, int] = (8, 8),
-    order: Order | None = None,
-    line: int = 8,
-    lines: int = 4,
-) -> Explorer:
+def memory_walk(shape: tuple[int, int] = (8, 8), order: Order | None = None, line: int = 8, lines: int = 4) -> Explorer:
     """Draw a matrix in row-major memory, walked row by row and column by column (or in one `order`), step by step.
 
     line: numbers in a cache line (8 float64 are the usual 64 bytes); lines: how many of them the small cache holds.
@@ -76,11 +72,7 @@ def memory_walk(
     walks = [walk(shape, one, line, lines) for one in orders]
     steps = range(shape[0] * shape[1])
     slider = Slider("step", steps, min(2 * shape[1] + shape[1] // 2, steps[-1]), lambda step: str(step + 1), play=True)
-    return Explorer(
-        lambda step: _draw(shape, walks, line, step),
-        lambda step: _alt(shape, walks, line, lines, step),
-        step=slider,
-    )
+    return Explorer(partial(_draw, shape, walks, line), partial(_alt, shape, walks, line, lines), step=slider)
 
 
 def _draw(shape: tuple[int, int], walks: list[MemoryWalk], line: int, step: int) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.style import COLOURS, GREY, INK, PALE, RED, SMALL, WIDTH, new_figure, styled
-from unrolled.show.words import number
+from unrolled.show.style import COLOURS, GREY, INK, PALE, RED, SMALL, WIDTH, new_figure
+from unrolled.show.words import rounded
 
 HEIGHT, TOP, BOTTOM = 3.4, 0.4, 0.55  # inches
 MAP, CURVE = (0.65, 3.6), (5.0, 2.35)  # left and width
@@ -22,6 +23,7 @@ FLOOR = 1e-4  # the curve shows no loss below
 FAR = 3  # times the size of the map: from there on, a path that runs away is not drawn
 
 Path = NDArray[np.float64]
+Points = Mapping[str, Mapping[float, Path]]
 Surface = Callable[[Any, Any], Any]
 Box = tuple[float, float, float, float]
 
@@ -41,19 +43,9 @@ def optimizer_paths(surface: Surface, paths: Mapping[str, Mapping[float, ArrayLi
             raise ValueError(f"paths of {name} must be (steps + 1, 2) for the learning rates {rates}")
     if not rates:
         raise ValueError("paths is empty: nothing to draw")
-
-    def draw(optimizer: str, rate: float) -> Figure:
-        return _draw(surface, {name: points[name][rate] for name in names}, optimizer, rate, box)
-
-    def alt(optimizer: str, rate: float) -> str:
-        return _alt(surface, points[optimizer][rate], optimizer, rate, box)
-
-    return Explorer(
-        draw,
-        alt,
-        optimizer=Slider("optimizer", names),
-        rate=Slider("learning rate", rates, len(rates) // 2, lambda rate: f"{rate:g}"),
-    )
+    rate_slider = Slider("learning rate", rates, len(rates) // 2, lambda rate: f"{rate:g}")
+    data = surface, points, box
+    return Explorer(partial(_draw, *data), partial(_alt, *data), optimizer=Slider("optimizer", names), rate=rate_slider)
 
 
 def losses(surface: Surface, path: Path) -> Path:
@@ -63,23 +55,18 @@ def losses(surface: Surface, path: Path) -> Path:
     return np.where(np.isfinite(values), values, np.inf)
 
 
-@styled()
-def _draw(surface: Surface, paths: Mapping[str, Path], chosen: str, rate: float, box: Box) -> Figure:
-    figure = new_figure(HEIGHT)
-    tall = (HEIGHT - TOP - BOTTOM) / HEIGHT
-    axes, curve = (
-        figure.add_axes((left / WIDTH, BOTTOM / HEIGHT, width / WIDTH, tall)) for left, width in (MAP, CURVE)
-    )
-    colour = COLOURS[list(paths).index(chosen) % 8]
-    _map(axes, surface, paths[chosen], colour, box)
-    axes.set_title(f"{chosen}, learning rate {rate:g}: {len(paths[chosen]) - 1} steps")
-    for name, path in paths.items():
-        mine = name == chosen
-        values = np.clip(losses(surface, path), FLOOR, 1e9)
+def _draw(surface: Surface, points: Points, box: Box, optimizer: str, rate: float) -> Figure:
+    figure, path = new_figure(HEIGHT), points[optimizer][rate]
+    low, tall = BOTTOM / HEIGHT, (HEIGHT - TOP - BOTTOM) / HEIGHT
+    axes, curve = (figure.add_axes((left / WIDTH, low, width / WIDTH, tall)) for left, width in (MAP, CURVE))
+    colour = COLOURS[list(points).index(optimizer) % 8]
+    _map(axes, surface, path, colour, box)
+    axes.set_title(f"{optimizer}, learning rate {rate:g}: {len(path) - 1} steps")
+    for name, paths in points.items():
+        mine = name == optimizer
+        values = np.clip(losses(surface, paths[rate]), FLOOR, 1e9)
         curve.semilogy(values, color=colour if mine else GREY, linewidth=2 if mine else 1, alpha=1 if mine else 0.5)
-    top = float(surface(*paths[chosen][0]))
-    curve.set(ylim=(FLOOR, top * 30), xlabel="step")
-    curve.set_title("loss (others in grey)")
+    curve.set(ylim=(FLOOR, float(surface(*path[0])) * 30), xlabel="step", title="loss (others in grey)")
     curve.grid(True)
     return figure
 
@@ -102,15 +89,12 @@ def _map(axes: Axes, surface: Surface, path: Path, colour: str, box: Box) -> Non
     axes.set(xlim=box[:2], ylim=box[2:], xlabel="weight 1", ylabel="weight 2")
 
 
-def _alt(surface: Surface, path: Path, name: str, rate: float, box: Box) -> str:
+def _alt(surface: Surface, points: Points, box: Box, optimizer: str, rate: float) -> str:
+    path = points[optimizer][rate]
     values = losses(surface, path)
-    outside = (path[:, 0] < box[0]) | (path[:, 0] > box[1]) | (path[:, 1] < box[2]) | (path[:, 1] > box[3])
-    text = f"{name} with learning rate {rate:g} on a surface of two weights: from loss {_short(values[0])} "
-    text += f"to {_short(values[-1])} in {len(path) - 1} steps"
+    outside = ((path < box[::2]) | (path > box[1::2])).any(axis=1)
+    text = f"{optimizer} with learning rate {rate:g} on a surface of two weights: from loss {rounded(values[0])} "
+    text += f"to {rounded(values[-1])} in {len(path) - 1} steps"
     if outside.any():
         text += f"; it leaves the picture at step {int(outside.argmax())}"
     return f"{text}."
-
-
-def _short(value: float) -> str:
-    return number(float(f"{value:.3g}"))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.arrays import on_host
-from unrolled.show.cells import Cells, Scale
+from unrolled.show.cells import Cells, Scale, on_host
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.images import as_images
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import GREEN, GREY, INK, RED, SMALL, WIDTH
+from unrolled.show.style import GREEN, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, listing, number, seconds
 
 MOST = 60  # digits that fit
@@ -60,11 +60,7 @@ def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[f
     at, start = moments(runners)
     shades = np.stack([Scale.of(pixels).colours(pixels * ink) for ink in (WAITING, 1.0)])
     slider = Slider("time since the start", at, start, seconds, play=True)
-    return Explorer(
-        lambda elapsed: _draw(shades, truth, runners, elapsed),
-        lambda elapsed: _alt(truth, runners, elapsed),
-        elapsed=slider,
-    )
+    return Explorer(partial(_draw, shades, truth, runners), partial(_alt, truth, runners), elapsed=slider)
 
 
 def _contestant(name: str, per_image: float, predictions: ArrayLike, count: int) -> Contestant:
@@ -83,9 +79,7 @@ def moments(runners: list[Contestant]) -> tuple[list[float], int]:
     """
     first, last = min(r.seconds_per_image for r in runners), max(r.total for r in runners)
     finish = min(r.total for r in runners)
-    grid = [0.0, *np.geomspace(first, last, MOMENTS - 2).tolist()]
-    grid[-1] = last
-    at = sorted({*grid, finish})
+    at = sorted({0.0, *np.geomspace(first, last, MOMENTS - 2).tolist()[:-1], last, finish})
     return at, at.index(finish)
 
 
@@ -99,7 +93,9 @@ def _draw(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contes
         left, done = EDGE + place * WIDTH / 2, runner.done(elapsed)
         sheet.text((left, 0.2), runner.name, bold=True, size=11)
         sheet.text((left, 0.42), _progress(runner, elapsed))
-        _bar(sheet, left, width, done / count)
+        if done:
+            sheet.fill((left, 0.56, (width - 0.05) * (done / count), 0.09), GREEN)
+        sheet.rule(Cells(left, 0.56, 1, 1, width - 0.05, 0.09), width=0.8)
         grid = Cells(left, TOP, rows, columns, tile, tile + LABEL)
         inked = np.concatenate([shades[1, :done], shades[0, done:]])
         sheet.image(grid.frame, mosaic(inked, columns, LABEL / tile))
@@ -116,27 +112,18 @@ def _draw(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contes
 def mosaic(tiles: NDArray[np.float64], columns: int, below: float) -> NDArray[np.float64]:
     """Return images (N, H, W, 4) as one, in rows of `columns`, each over clear room of `below` times its height."""
     count, height, width, depth = tiles.shape
-    rows = -(-count // columns)
-    room = round(height * below)
+    rows, room = -(-count // columns), round(height * below)
     padded = np.zeros((rows * columns, height + room, width, depth))
     padded[:count, :height] = tiles
     grid = padded.reshape(rows, columns, height + room, width, depth).swapaxes(1, 2)
-    picture: NDArray[np.float64] = grid.reshape(rows * (height + room), columns * width, depth)
-    return picture
-
-
-def _bar(sheet: Sheet, left: float, width: float, share: float) -> None:
-    frame = Cells(left, 0.56, 1, 1, width - 0.05, 0.09)
-    if share:
-        sheet.fill((left, frame.top, frame.width * share, frame.height), GREEN)
-    sheet.rule(frame, GREY, 0.8)
+    return np.asarray(grid.reshape(rows * (height + room), columns * width, depth))
 
 
 def _progress(runner: Contestant, elapsed: float) -> str:
-    count, done = len(runner.predictions), runner.done(elapsed)
-    if done == count:
-        return f"all {count_of(count, 'digit')} done after {seconds(runner.total)}"
-    return f"{done} of {count_of(count, 'digit')} done"
+    done, digits = runner.done(elapsed), count_of(len(runner.predictions), "digit")
+    if done == len(runner.predictions):
+        return f"all {digits} done after {seconds(runner.total)}"
+    return f"{done} of {digits} done"
 
 
 def _ratio(runners: list[Contestant]) -> str:
@@ -153,9 +140,6 @@ def _alt(truth: NDArray[Any], runners: list[Contestant], elapsed: float) -> str:
     for runner in runners:
         done = runner.done(elapsed)
         wrong = int((runner.predictions[:done] != truth[:done]).sum())
-        states.append(
-            f"{runner.name}: {_progress(runner, elapsed)}, {wrong} of them wrong"
-            if done
-            else f"{runner.name}: {_progress(runner, elapsed)}"
-        )
+        of_them = f", {wrong} of them wrong" if done else ""
+        states.append(f"{runner.name}: {_progress(runner, elapsed)}{of_them}")
     return f"Race on the same digits after {seconds(elapsed)}. {listing(states)}. {_ratio(runners)}"

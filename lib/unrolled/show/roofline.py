@@ -9,12 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from unrolled.show.charts import chart, spread, word_ticks
+from unrolled.show.charts import beside, chart, heights, word_ticks
 from unrolled.show.picture import Picture
 from unrolled.show.style import COLOURS, INK, MARKERS, ORANGE, SKY, SMALL, styled, tint
-from unrolled.show.words import amount, number, percent
+from unrolled.show.words import amount, number, percent, rounded
 
-LABELS = 2.35  # inches beside the chart
 MOST_KERNELS = 6
 OFFSET: dict[str, Any] = {"textcoords": "offset points", "size": SMALL}
 Points = Mapping[str, tuple[float, float]]
@@ -23,12 +22,7 @@ Kernels = Mapping[str, tuple[float, float, float]]
 
 @styled()
 def roofline(
-    peak_flops: float,
-    bandwidth: float,
-    points: Points | None = None,
-    *,
-    kernels: Kernels | Any = None,
-    where: str = "",
+    peak_flops: float, bandwidth: float, points: Points | None = None, *, kernels: Kernels | Any = None, where: str = ""
 ) -> Picture:
     """Draw the roof min(peak, intensity · bandwidth) and what was measured under it.
 
@@ -42,11 +36,15 @@ def roofline(
     points = {**(points or {}), **as_points(longest)}
     if min(peak_flops, bandwidth, *(min(point) for point in points.values())) <= 0:
         raise ValueError("peak_flops, bandwidth and both coordinates of every point must be above 0")
-    copies = [_copy(name, moved, lasts, bandwidth) for name, (flops, moved, lasts) in longest.items() if not flops]
+    copies = [
+        f"{name} computes nothing: {amount(moved / took, 'B/s')}, {percent(moved / took / bandwidth)} of the bandwidth"
+        for name, (flops, moved, took) in longest.items()
+        if not flops
+    ]
     ridge = peak_flops / bandwidth
     intensities = [ridge, *(intensity for intensity, _ in points.values())]
     x = np.geomspace(min(intensities) / 6, max(*intensities, ridge * 3) * 3, 100)
-    figure, axes = chart(3.6 + 0.2 * len(copies), 0.95, LABELS, bottom=0.55 + 0.2 * len(copies))
+    figure, axes = chart(3.6 + 0.2 * len(copies), 0.95, 2.35, bottom=0.55 + 0.2 * len(copies))
     axes.loglog(x, np.minimum(peak_flops, x * bandwidth), color=INK)
     low = min([bandwidth * x[0], *(speed for _, speed in points.values())]) / 2
     axes.set(xlim=(x[0], x[-1]), ylim=(low, peak_flops * 5))
@@ -79,16 +77,10 @@ def _longest(kernels: Kernels | Any) -> dict[str, tuple[float, float, float]]:
     given = {} if kernels is None else dict(kernels) if isinstance(kernels, Mapping) else kernels_of(kernels)
     for name, (flops, moved, lasts) in given.items():
         if flops < 0 or min(moved, lasts) <= 0:
-            raise ValueError(
-                f"kernel {name!r} has {flops} flops, {moved} bytes, {lasts} s; expected bytes and s above 0"
-            )
+            given_here = f"{flops} flops, {moved} bytes, {lasts} s"
+            raise ValueError(f"kernel {name!r} has {given_here}; expected bytes and s above 0")
     names = sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]
     return {name: given[name] for name in names}
-
-
-def _copy(name: str, moved: float, lasts: float, bandwidth: float) -> str:
-    speed = moved / lasts
-    return f"{name} computes nothing: {amount(speed, 'B/s')}, {percent(speed / bandwidth)} of the bandwidth"
 
 
 def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, bandwidth: float) -> None:
@@ -106,14 +98,11 @@ def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, band
 
 def _labels(axes: Axes, points: Points, peak: float, bandwidth: float) -> None:
     """Beside the chart: each point's marker, name and share of the roof."""
-    low, high = np.log(axes.get_ylim())
-    places = spread([(np.log(speed) - low) / (high - low) for _, speed in points.values()], 0.16)
+    places = heights(axes, (speed for _, speed in points.values()), 0.16)
     for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
         share, limit = bound(intensity, speed, peak, bandwidth)
         look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
-        axes.plot(1.05, place, MARKERS[i % 8], transform=axes.transAxes, clip_on=False, **look)
-        text = f"{name}\n{percent(share)} of the roof ({limit})"
-        axes.annotate(text, (1.09, place), xycoords="axes fraction", va="center", size=SMALL)
+        beside(axes, [1.05], 1.09, place, f"{name}\n{percent(share)} of the roof ({limit})", MARKERS[i % 8], **look)
 
 
 def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -> tuple[float, str]:
@@ -123,15 +112,12 @@ def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -
 
 
 def _alt(peak: float, bandwidth: float, points: Points, copies: Sequence[str], where: str) -> str:
-    text = (
-        f"Roofline{f' ({where})' if where else ''}: memory allows {amount(bandwidth, 'B/s')}, "
-        f"arithmetic {amount(peak, 'flop/s')}; below "
-        f"{number(float(f'{peak / bandwidth:.3g}'))} flops a byte memory is the limit."
-    )
+    texts = [
+        f"Roofline{f' ({where})' if where else ''}: memory allows {amount(bandwidth, 'B/s')}, arithmetic "
+        f"{amount(peak, 'flop/s')}; below {rounded(peak / bandwidth)} flops a byte memory is the limit"
+    ]
     for name, (intensity, speed) in points.items():
         share, limit = bound(intensity, speed, peak, bandwidth)
-        text += (
-            f" {name}: {amount(speed, 'flop/s')} at {number(float(f'{intensity:.3g}'))} flops a byte, "
-            f"{percent(share)} of what {limit} allows."
-        )
-    return " ".join([text, *(f"{words}." for words in copies)])
+        place = f"{amount(speed, 'flop/s')} at {rounded(intensity)} flops a byte"
+        texts.append(f"{name}: {place}, {percent(share)} of what {limit} allows")
+    return ". ".join([*texts, *copies]) + "."

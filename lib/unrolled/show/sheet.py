@@ -33,6 +33,7 @@ NUMBER_LIGHTNESS = 1.9  # shades behind numbers
 LINE_SPACING = 1.25
 
 Anchor = Literal["left", "middle", "right"]
+Point = tuple[float, float]
 RGBA = tuple[float, float, float, float]
 
 
@@ -43,7 +44,7 @@ class Sheet:
         self.height, self.width = height, width
         self._images: list[tuple[Box, NDArray[np.float64]]] = []
         self._fills: list[tuple[Box, Sequence[float]]] = []
-        self._lines: list[tuple[list[tuple[float, float]], RGBA, float, str]] = []
+        self._lines: list[tuple[Sequence[Point], RGBA, float, str]] = []
         self._outlines: list[tuple[Box, RGBA, float]] = []
         self._hatches: dict[tuple[str, str], list[Box]] = defaultdict(list)
         self._texts: dict[str, list[Path]] = defaultdict(list)
@@ -57,18 +58,23 @@ class Sheet:
         if cells.rows * cells.columns > MANY:
             self._images.append((cells.frame, colours))
         else:
-            boxes = [cells.box(row, column) for row in range(cells.rows) for column in range(cells.columns)]
+            boxes = [cells.box(*place) for place in np.ndindex(cells.rows, cells.columns)]
             self._fills.extend(zip(boxes, colours.reshape(-1, 4).tolist(), strict=True))
 
     def image(self, box: Box, colours: NDArray[np.float64]) -> None:
         """Draw an RGBA image (H, W, 4) in a box."""
         self._images.append((box, colours))
 
+    def tile(self, box: Box, colours: NDArray[np.float64]) -> None:
+        """Draw an RGBA image (H, W, 4) with a frame."""
+        self.image(box, colours)
+        self.rule(Cells(*box[:2], 1, 1, *box[2:]))
+
     def line(
-        self, *points: tuple[float, float], colour: str = GREY, width: float = 0.6, style: Literal["-", "--", ":"] = "-"
+        self, *points: Point, colour: str = GREY, width: float = 0.6, style: Literal["-", "--", ":"] = "-"
     ) -> None:
         """Draw a line through points, `width` in points of type."""
-        self._lines.append((list(points), to_rgba(colour), width, style))
+        self._lines.append((points, to_rgba(colour), width, style))
 
     def rule(self, cells: Cells, colour: str = GREY, width: float = 0.6) -> None:
         """Draw the lines between cells, or only their frame where cells are too small for lines."""
@@ -90,7 +96,7 @@ class Sheet:
 
     def text(
         self,
-        point: tuple[float, float],
+        point: Point,
         text: str,
         colour: str = INK,
         size: float = FONT_SIZE,
@@ -114,13 +120,17 @@ class Sheet:
         lines = text.count("\n") * LINE_SPACING * options.get("size", FONT_SIZE) * POINT
         self.text((cells.left, cells.top - gap - lines), text, **options)
 
+    def sign(self, left: Cells, right: Cells, sign: str = "→", **options: Any) -> None:
+        """Write a sign between two grids, at the height of the right one."""
+        self.text(((left.right + right.left) / 2, right.middle[1]), sign, **{"size": 12, "anchor": "middle", **options})
+
     def numbers(self, cells: Cells, texts: Sequence[str], colour: str = INK) -> bool:
         """Write a text into every cell, row by row; if they would be too small to read, write none and return False."""
         size = font_size(cells, texts)
         if size is None:
             return False
-        for point, text in zip(cells.centres(), texts, strict=True):
-            self.text(point, text, colour, size, "middle")
+        for place, text in zip(np.ndindex(cells.rows, cells.columns), texts, strict=True):
+            self.text(cells.centre(*place), text, colour, size, "middle")
         return True
 
     def matrix(self, cells: Cells, values: NDArray[Any], scale: Scale) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from unrolled.show.cells import Box
 from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, tint
@@ -19,7 +22,6 @@ TOP, ROW, BOX = 0.98, 0.52, 0.3
 MOST_STOPS = 60
 LIE = 1.1  # times that a reading may be too short and still pass as honest
 THINNEST = 0.008  # inches: so that every piece of work can be seen
-WAITING = "////"
 
 Kind = Literal["call", "wait", "kernel", "copy"]
 LOOKS: dict[Kind, tuple[str, str]] = {  # what it is called, its colour
@@ -78,12 +80,7 @@ def timeline(trace: Any, title: str = "") -> Explorer:
     course = course_of(trace)
     place = Slider("the clock stops", range(len(course.stops)), len(course.stops) - 1, lambda i: course.stops[i].words)
     wait = Slider("before that", (False, True), 0, lambda on: "synchronize" if on else "do not wait")
-    return Explorer(
-        lambda place, wait: _draw(course, place, wait, title),
-        lambda place, wait: _alt(course, place, wait, title),
-        place=place,
-        wait=wait,
-    )
+    return Explorer(partial(_draw, course, title), partial(_alt, course, title), place=place, wait=wait)
 
 
 def course_of(trace: Any) -> Schedule:
@@ -130,7 +127,7 @@ def _some(stops: list[Stop]) -> list[Stop]:
     return [stops[i] for i in chosen]
 
 
-def _draw(course: Schedule, place: int, wait: bool, title: str) -> Figure:
+def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
     bottom = TOP + ROW * len(course.rows)
     sheet = Sheet(bottom + 0.65)
     clock, true = reading(course, place, wait)
@@ -140,9 +137,12 @@ def _draw(course: Schedule, place: int, wait: bool, title: str) -> Figure:
     for row, name in enumerate(course.rows):
         sheet.text((LEFT - 0.12, _top(row) + BOX / 2), name, anchor="right")
     for piece in course.pieces:
-        _piece(sheet, course, piece, faded=wait and piece.calls >= course.stops[place].calls)
-    if wait:
-        _wait(sheet, course, course.stops[place].time, true)
+        box = _box(course, course.rows.index(piece.row), piece.start, piece.end)
+        _look(sheet, box, piece.kind, faded=wait and piece.calls >= course.stops[place].calls)
+        if piece.kind != "wait" and box[2] > 0.03:
+            sheet.line(box[:2], (box[0], box[1] + BOX), colour="#FFFFFF", width=0.5)
+    if wait and true > course.stops[place].time:  # the trace need not have had this synchronization
+        _look(sheet, _box(course, 0, course.stops[place].time, true), "wait")
     _stop(sheet, course, clock, true, bottom)
     _legend(sheet, bottom + 0.48, course)
     return sheet.figure()
@@ -156,27 +156,17 @@ def _top(row: int) -> float:
     return TOP + ROW * row + (ROW - BOX) / 2
 
 
-def _box(course: Schedule, row: int, start: float, end: float) -> tuple[float, float, float, float]:
+def _box(course: Schedule, row: int, start: float, end: float) -> Box:
     left = _x(course, start)
     return left, _top(row), max(_x(course, end) - left, THINNEST), BOX
 
 
-def _piece(sheet: Sheet, course: Schedule, piece: Interval, faded: bool) -> None:
-    box = _box(course, course.rows.index(piece.row), piece.start, piece.end)
-    colour = LOOKS[piece.kind][1]
-    sheet.fill(box, _hex(tint(colour, 0.25)) if faded else colour)
-    if piece.kind == "wait":
-        sheet.hatch([box], WAITING, GREY)
-    elif box[2] > 0.03:
-        sheet.line((box[0], box[1]), (box[0], box[1] + BOX), colour="#FFFFFF", width=0.5)
-
-
-def _wait(sheet: Sheet, course: Schedule, start: float, end: float) -> None:
-    """A synchronization that the trace need not have had: the host waits until the work given so far is done."""
-    if end > start:
-        box = _box(course, 0, start, end)
-        sheet.fill(box, LOOKS["wait"][1])
-        sheet.hatch([box], WAITING, GREY)
+def _look(sheet: Sheet, box: Box, kind: Kind, faded: bool = False) -> None:
+    """Fill the box of something that host or GPU does; waiting is also hatched."""
+    colour = LOOKS[kind][1]
+    sheet.fill(box, to_hex(tint(colour, 0.25)) if faded else colour)
+    if kind == "wait":
+        sheet.hatch([box], "////", GREY)
 
 
 def _stop(sheet: Sheet, course: Schedule, clock: float, true: float, bottom: float) -> None:
@@ -185,13 +175,8 @@ def _stop(sheet: Sheet, course: Schedule, clock: float, true: float, bottom: flo
     sheet.line((here, TOP - 0.14), (here, bottom), colour=RED, width=2)
     sheet.line((start, TOP - 0.14), (here, TOP - 0.14), colour=RED, width=2)
     near = here > (LEFT + RIGHT) / 2
-    sheet.text(
-        (here + (-0.06 if near else 0.06), TOP - 0.25),
-        f"clock: {seconds(clock)}",
-        RED,
-        SMALL,
-        "right" if near else "left",
-    )
+    flag = (here + (-0.06 if near else 0.06), TOP - 0.25)
+    sheet.text(flag, f"clock: {seconds(clock)}", RED, SMALL, "right" if near else "left")
     if true > clock:
         sheet.line((there, TOP - 0.02), (there, bottom), colour=INK, width=1.4, style="--")
 
@@ -213,13 +198,9 @@ def _step(span: float) -> float:
 
 def _legend(sheet: Sheet, y: float, course: Schedule) -> None:
     x, kinds = 0.1, {piece.kind for piece in course.pieces} | {"wait"}
-    for kind, (words, colour) in LOOKS.items():
-        if kind not in kinds:
-            continue
-        box = (x, y - 0.08, 0.26, 0.16)
-        sheet.fill(box, colour)
-        if kind == "wait":
-            sheet.hatch([box], WAITING, GREY)
+    for kind in (kind for kind in LOOKS if kind in kinds):
+        words = LOOKS[kind][0]
+        _look(sheet, (x, y - 0.08, 0.26, 0.16), kind)
         sheet.text((x + 0.33, y), words, size=SMALL)
         x += 0.55 + 0.072 * len(words)
     sheet.line((x, y), (x + 0.26, y), colour=INK, width=1.4, style="--")
@@ -236,18 +217,11 @@ def _says(course: Schedule, place: int, wait: bool) -> str:
     return f"The clock reads {seconds(clock)}, and then the work is done. That is the time it takes."
 
 
-def _alt(course: Schedule, place: int, wait: bool, title: str) -> str:
-    stop, launched = course.stops[place], sum(piece.kind == "kernel" for piece in course.pieces)
-    copies = sum(piece.kind == "copy" for piece in course.pieces)
-    work = count_of(launched, "kernel") + (
-        f" and {count_of(copies, 'copy').replace('copys', 'copies')}" if copies else ""
-    )
+def _alt(course: Schedule, title: str, place: int, wait: bool) -> str:
+    launched, copies = (sum(piece.kind == kind for piece in course.pieces) for kind in ("kernel", "copy"))
+    and_copies = f" and {count_of(copies, 'copy').replace('copys', 'copies')}" if copies else ""
     waiting = "having synchronized" if wait else "without waiting"
     return (
-        f"{title or 'Host and GPU'}, over {seconds(course.span)} ({course.where}): {work}. "
-        f"The clock stops {stop.words}, {waiting}. {_says(course, place, wait)}"
+        f"{title or 'Host and GPU'}, over {seconds(course.span)} ({course.where}): {count_of(launched, 'kernel')}"
+        f"{and_copies}. The clock stops {course.stops[place].words}, {waiting}. {_says(course, place, wait)}"
     )
-
-
-def _hex(colour: tuple[float, float, float, float]) -> str:
-    return "#" + "".join(f"{round(255 * channel):02X}" for channel in colour[:3])

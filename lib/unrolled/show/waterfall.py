@@ -80,14 +80,11 @@ def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
 
 def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
     """The parts in their order, small ones together if there are many, and the remainder."""
-    largest = max(part["seconds"] for part in parts)
     shown = sorted(parts, key=lambda part: -part["seconds"])[:MOST_PARTS]
-    marked = False
     for part in parts:
         if any(part is one for one in shown):
-            most = part["seconds"] == largest and not marked
-            marked = marked or most
-            yield Bar(str(part["name"]), part["seconds"], bool(part.get("parts")), "largest" if most else "part")
+            kind = "largest" if part is shown[0] else "part"
+            yield Bar(str(part["name"]), part["seconds"], bool(part.get("parts")), kind)
     if len(parts) > len(shown):
         rest = sum(part["seconds"] for part in parts) - sum(part["seconds"] for part in shown)
         yield Bar(f"{len(parts) - len(shown)} {OTHERS}", rest)

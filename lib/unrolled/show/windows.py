@@ -1,4 +1,4 @@
-"""The windows that a kernel sees: padding, positions and patches, for the pictures of lesson 02."""
+"""The windows that a kernel sees, as numbers, in words and drawn: padding, positions and patches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.arrays import on_host
+from unrolled.show.cells import Cells, Scale, on_host
+from unrolled.show.sheet import Sheet
+from unrolled.show.style import BLUE, RED, SMALL
 from unrolled.show.words import span
 
 MOST_CHANNELS = 4
@@ -46,9 +48,8 @@ def as_channels(array: ArrayLike, name: str) -> NDArray[np.float64]:
 class WindowSums:
     """The windows of one image.
 
-    padded: (C, H + 2 PH, W + 2 PW), with zeros around the image.
-    inside: (H + 2 PH, W + 2 PW), true where there is a pixel of the image, not padding.
-    patches: (OH, OW, C, KH, KW), a view.
+    padded: (C, H + 2 PH, W + 2 PW), with zeros around the image; inside: (H + 2 PH, W + 2 PW), true where there is a
+    pixel of the image, not padding; patches: (OH, OW, C, KH, KW), a view.
     """
 
     padded: NDArray[np.float64]
@@ -63,9 +64,18 @@ class WindowSums:
     def output_size(self) -> Pair:
         return self.patches.shape[0], self.patches.shape[1]
 
+    @property
+    def count(self) -> int:
+        """How many windows, and outputs of a channel, there are."""
+        return self.output_size[0] * self.output_size[1]
+
     def position(self, index: int) -> Pair:
         """Return row and column of the index-th output, counted row by row."""
         return divmod(index, self.output_size[1])
+
+    def place(self, index: int) -> str:
+        """Return where the index-th output stands, in words."""
+        return "row {}, column {}".format(*self.position(index))
 
     def corner(self, index: int) -> Pair:
         """Return row and column, in the padded image, of the upper left cell of the index-th window."""
@@ -77,6 +87,46 @@ class WindowSums:
         (row, column), (height, width) = self.corner(index), self.kernel_size
         of = " of the padded image" if any(self.padding) else ""
         return f"{span('row', row, height)} and {span('column', column, width)}{of}"
+
+    @property
+    def with_channels(self) -> str:
+        """The image's channels in words; "" for a single one."""
+        return f" with {len(self.padded)} channels" if len(self.padded) > 1 else ""
+
+    def filled(self, outputs: NDArray[np.float64], index: int) -> NDArray[np.float64]:
+        """Return outputs (..., OH, OW) up to and with the index-th, row by row; NaN after it."""
+        return np.where(np.arange(self.count).reshape(self.output_size) <= index, outputs, np.nan)
+
+    def telling(self, outputs: NDArray[np.float64]) -> int:
+        """Return the index of the largest of outputs (OH, OW) in the middle row."""
+        middle = (len(outputs) - 1) // 2
+        return int(middle * outputs.shape[1] + outputs[middle].argmax())
+
+    def draw_image(
+        self, sheet: Sheet, cells: Cells, pixels: NDArray[np.float64], scale: Scale, index: int, colour: str = BLUE
+    ) -> None:
+        """Draw pixels, in the shape of a padded channel, with the padding hatched and the index-th window framed."""
+        sheet.matrix(cells, pixels, scale)
+        sheet.hatch(cells.runs(~self.inside), "////", PADDING)
+        sheet.outline(cells.box(*self.corner(index), *self.kernel_size), colour)
+
+    def draw_channel(self, sheet: Sheet, cells: Cells, channel: int, index: int) -> None:
+        """Draw a channel of the image, named where there are more than one, with its index-th window."""
+        self.draw_image(sheet, cells, self.padded[channel], Scale.of(self.padded), index)
+        if len(self.padded) > 1:
+            sheet.text((cells.left, cells.bottom + 0.12), f"channel {channel}", size=SMALL)
+
+    def draw_outputs(self, sheet: Sheet, cells: Cells, outputs: NDArray[np.float64], scale: Scale, index: int) -> None:
+        """Draw outputs (OH, OW) up to and with the index-th, which is framed; dots are where the others will be."""
+        filled = self.filled(outputs, index)
+        sheet.matrix(cells, filled, scale)
+        sheet.hatch(cells.runs(np.isnan(filled)), "....", PADDING)
+        sheet.outline(cells.box(*self.position(index)), RED)
+
+
+def one_or_pair(value: Pair) -> str:
+    """Return a pair as text; two equal numbers as one of them."""
+    return str(value[0]) if value[0] == value[1] else str(value)
 
 
 def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 0) -> WindowSums:

@@ -26,6 +26,11 @@ def number(value: float) -> str:
     return f"{value:.2e}"
 
 
+def rounded(value: float, digits: int = 3) -> str:
+    """Return a number as text, in so many significant digits."""
+    return number(float(f"{value:.{digits}g}"))
+
+
 def seconds(value: float) -> str:
     """Return a duration in seconds as text: "3.2 ms", "24 s", "30 min", "2.5 h"."""
     if value >= 7200:
@@ -35,23 +40,23 @@ def seconds(value: float) -> str:
     if value <= 0:
         return "0 s"
     size, unit = next(((size, unit) for size, unit in _TIMES if value >= 0.9995 * size), _TIMES[-1])
-    return f"{number(float(f'{value / size:.3g}'))} {unit}"
+    return f"{rounded(value / size)} {unit}"
 
 
 def amount(value: float, unit: str) -> str:
     """Return a quantity with an SI prefix, which counts in thousands: amount(2.5e9, "flop/s") is "2.5 Gflop/s"."""
     size, prefix = next(((size, prefix) for size, prefix in _PREFIXES if abs(value) >= 0.9995 * size), _PREFIXES[-1])
-    return f"{number(float(f'{value / size:.3g}'))} {prefix}{unit}"
+    return f"{rounded(value / size)} {prefix}{unit}"
 
 
 def times(ratio: float) -> str:
     """Return a factor as text: "412 times", "1.7 times"."""
-    return f"{number(float(f'{ratio:.3g}' if ratio >= 10 else f'{ratio:.2g}'))} times"
+    return f"{rounded(ratio, 3 if ratio >= 10 else 2)} times"
 
 
 def percent(share: float) -> str:
     """Return a share of 1 as a percentage: "90 %", "99.9 %"."""
-    return f"{number(float(f'{share * 100:.3g}'))} %"
+    return f"{rounded(share * 100)} %"
 
 
 def count_of(count: int, noun: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -24,25 +26,17 @@ def matmul_workers(rows: int = 6, inner: int = 5, columns: int = 8, workers: int
     Sliders: the number of workers (1 to 8, first `workers`) and the cell that is looked at.
     ValueError for sizes outside 1 to 24 or more than 8 workers.
     """
-    for name, value, most in (
-        ("rows", rows, MOST_CELLS),
-        ("inner", inner, MOST_CELLS),
-        ("columns", columns, MOST_CELLS),
-        ("workers", workers, MOST_WORKERS),
-    ):
+    for name, value in {"rows": rows, "inner": inner, "columns": columns, "workers": workers}.items():
+        most = MOST_WORKERS if name == "workers" else MOST_CELLS
         if not 1 <= value <= most:
             raise ValueError(f"{name} must be from 1 to {most}, got {value}")
 
     def place(cell: int) -> str:
         return "row {}, column {}".format(*divmod(cell, columns))
 
-    middle = rows // 2 * columns + columns // 2
-    return Explorer(
-        lambda workers, cell: _draw((rows, inner, columns), workers, cell),
-        lambda workers, cell: _alt((rows, inner, columns), workers, cell),
-        workers=Slider("workers", range(1, MOST_WORKERS + 1), workers - 1),
-        cell=Slider("cell of C", range(rows * columns), middle, place),
-    )
+    sizes, count = (rows, inner, columns), Slider("workers", range(1, MOST_WORKERS + 1), workers - 1)
+    cell = Slider("cell of C", range(rows * columns), rows // 2 * columns + columns // 2, place)
+    return Explorer(partial(_draw, sizes), partial(_alt, sizes), workers=count, cell=cell)
 
 
 def shares(rows: int, columns: int, workers: int) -> NDArray[np.int64]:
@@ -77,28 +71,25 @@ def _draw(sizes: tuple[int, int, int], workers: int, cell: int) -> Figure:
 
 def _operands(sheet: Sheet, a: Cells, b: Cells, at: tuple[int, int]) -> None:
     row, column = at
-    for cells, lit, name in (
-        (a, a.box(row, 0, 1, a.columns), "A"),
-        (b, b.box(0, column, b.rows, 1), "B"),
-    ):
+    looks = (a, a.box(row, 0, 1, a.columns), "A", BLUE, "#BFE0F2"), (b, b.box(0, column, b.rows), "B", RED, "#F8D9C4")
+    for cells, lit, name, colour, pale in looks:
         sheet.fill(cells.frame, "#F7F7F7")
-        sheet.fill(lit, "#BFE0F2" if name == "A" else "#F8D9C4")
+        sheet.fill(lit, pale)
         sheet.rule(cells)
-        sheet.outline(lit, BLUE if name == "A" else RED)
+        sheet.outline(lit, colour)
         sheet.text_above(cells, f"{name}, {cells.rows} × {cells.columns}")
 
 
 def _legend(sheet: Sheet, c: Cells, share: NDArray[np.int64], workers: int) -> None:
     left, top = c.right + 0.3, c.top + 0.02
     for worker in range(workers):
-        box = (left, top + worker * 0.26, 0.3, 0.2)
-        swatch = Cells(box[0], box[1], 1, 1, box[2], box[3])
+        swatch = Cells(left, top + worker * 0.26, 1, 1, 0.3, 0.2)
         sheet.paint(swatch, np.array([[tint(COLOURS[worker], CELL)]]))
         if HATCHES[worker]:
-            sheet.hatch([box], HATCHES[worker], to_hex(tint(COLOURS[worker], HATCH)))
+            sheet.hatch([swatch.frame], HATCHES[worker], to_hex(tint(COLOURS[worker], HATCH)))
         sheet.rule(swatch)
         count = int((share == worker).sum())
-        sheet.text((left + 0.4, box[1] + 0.1), f"worker {worker + 1}: {count_of(count, 'cell')}", size=SMALL)
+        sheet.text((left + 0.4, swatch.top + 0.1), f"worker {worker + 1}: {count_of(count, 'cell')}", size=SMALL)
 
 
 def speedup(rows: int, columns: int, workers: int) -> tuple[int, float]:
