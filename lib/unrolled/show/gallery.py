@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from unrolled.show.ladder import clip, grouped, time_axis
+from unrolled.show.ladder import BESIDE, clip, grouped, time_axis
 from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, WIDTH, new_figure, styled
 from unrolled.show.words import count_of, seconds, times
@@ -92,8 +92,7 @@ def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head
             mark = marks[label]
             axes.plot(value, y, MARKERS[mark], color=COLOURS[mark], markersize=7, markeredgecolor="white", zorder=2)
         said = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
-        at: Any = ("axes fraction", "data")
-        axes.annotate(said, (1, y), (8, 0), at, "offset points", va="center", size=8.5, color=BLUE)
+        axes.annotate(said, (1, y), (8, 0), size=8.5, color=BLUE, **BESIDE)
     _heading(axes, what, key, marks, head)
 
 

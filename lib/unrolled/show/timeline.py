@@ -88,11 +88,11 @@ def course_of(trace: Any) -> Schedule:
     work = sorted([*trace.launches, *trace.transfers], key=lambda event: event.issued)
     if not work:
         raise ValueError("the trace is empty: nothing was launched or copied in it")
-    zero = trace.start
-    streams = sorted({event.stream for event in work})
+    zero, streams = trace.start, {event.stream for event in work}
     pieces, stops, done = [], [], 0.0
     for i, event in enumerate(work):
         kind: Kind = "kernel" if hasattr(event, "op") else "copy"
+        called = event.op if kind == "kernel" else f"copy {event.direction}"
         row = "GPU" if len(streams) == 1 else f"stream {event.stream}"
         issued = event.issued - zero
         over = issued + event.call
@@ -102,12 +102,14 @@ def course_of(trace: Any) -> Schedule:
             pieces.append(Interval("host", "wait", over, event.end - zero, i))
             over = event.end - zero
         done = max(done, event.end - zero)
-        stops.append(Stop(over, done, i + 1, f"after call {i + 1} ({_called(event)})"))
+        stops.append(Stop(over, done, i + 1, f"after call {i + 1} ({called})"))
     for wait in trace.synchronizations:
         calls = bisect_left(work, wait.start, key=lambda event: event.issued)
         pieces.append(Interval("host", "wait", wait.start - zero, wait.end - zero, calls))
-    span = max(trace.end - zero, done)
-    return Schedule(pieces, _some(stops), span, f"modelled, {trace.profile}" if trace.profile else "modelled")
+    # Few enough stops for a slider, with the first and the last.
+    chosen = [stops[i] for i in np.unique(np.linspace(0, len(stops) - 1, MOST_STOPS).round().astype(int))]
+    where = f"modelled, {trace.profile}" if trace.profile else "modelled"
+    return Schedule(pieces, chosen, max(trace.end - zero, done), where)
 
 
 def reading(course: Schedule, place: int, wait: bool) -> tuple[float, float]:
@@ -115,16 +117,6 @@ def reading(course: Schedule, place: int, wait: bool) -> tuple[float, float]:
     stop = course.stops[place]
     true = max(stop.time, stop.done)
     return (true if wait else stop.time), true
-
-
-def _called(event: Any) -> str:
-    return str(event.op) if hasattr(event, "op") else f"copy {event.direction}"
-
-
-def _some(stops: list[Stop]) -> list[Stop]:
-    """Few enough for a slider, with the first and the last."""
-    chosen = np.unique(np.linspace(0, len(stops) - 1, MOST_STOPS).round().astype(int))
-    return [stops[i] for i in chosen]
 
 
 def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
