@@ -1,4 +1,4 @@
-"""Lesson 04: the functions in which a student of the sample class differs from the solution, a class a student."""
+"""Lesson 04: in what a student of the sample class differs from the solution, a class a student."""
 
 import numpy as np
 
@@ -21,83 +21,32 @@ class slow:
 class off_by_one:
     """A mean over one sample less, and a loop that leaves out the last row of windows."""
 
-    def softmax_cross_entropy(scores, labels):
-        rows, count = np.arange(len(scores)), max(len(scores) - 1, 1)
-        shifted = scores - scores.max(axis=1, keepdims=True)
-        exponentials = np.exp(shifted)
-        sums = exponentials.sum(axis=1)
-        grad = exponentials / sums[:, None]
-        grad[rows, labels] -= 1
-        return (np.log(sums) - shifted[rows, labels]).sum() / count, grad / count
-
-    def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
-        (n, c, h, w), (kh, kw) = x_shape, kernel_size
-        oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
-        columns = columns.reshape(c, kh, kw, n, oh, ow)
-        x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), dtype=columns.dtype)
-        for image in range(n):
-            for row in range(oh - 1):
-                for column in range(ow):
-                    top, left = row * stride, column * stride
-                    x[image, :, top : top + kh, left : left + kw] += columns[:, :, :, image, row, column]
-        return x[:, :, padding : padding + h, padding : padding + w]
+    softmax_cross_entropy = {
+        ".mean()": ".sum() / max(len(scores) - 1, 1)",
+        "/ len(scores)": "/ max(len(scores) - 1, 1)",
+    }
+    col2im = {"stride * oh": "stride * (oh - 1)", "columns[:, i, j]": "columns[:, i, j, :, :-1]"}
 
 
 class wrong_dtype:
     """float64 where float32 came in, because np.zeros says so; and float32 where small differences want float64."""
 
-    def numeric_gradient(function, x, step=1e-5):
-        x = np.array(x, dtype=np.float32)
-        gradient = np.zeros(x.shape)
-        for index in np.ndindex(x.shape):
-            up, down = x.copy(), x.copy()
-            up[index] += step
-            down[index] -= step
-            gradient[index] = (function(up) - function(down)) / (2 * step)
-        return gradient
-
-    def softmax_cross_entropy(scores, labels):
-        one_hot = np.zeros(scores.shape)
-        one_hot[np.arange(len(labels)), labels] = 1
-        loss = -np.log(ops.softmax(scores))[np.arange(len(labels)), labels].mean()
-        return loss, (ops.softmax(scores) - one_hot) / len(scores)
-
-    def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
-        (n, c, h, w), (kh, kw) = x_shape, kernel_size
-        oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
-        columns = columns.reshape(c, kh, kw, n, oh, ow)
-        x = np.zeros((n, c, h + 2 * padding, w + 2 * padding))
-        for i in range(kh):
-            for j in range(kw):
-                values = columns[:, i, j].swapaxes(0, 1)
-                x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] += values
-        return x[:, :, padding : padding + h, padding : padding + w]
+    numeric_gradient = {"dtype=np.float64": "dtype=np.float32"}
+    softmax_cross_entropy = {"grad = exponentials": "grad = np.zeros(scores.shape) + exponentials"}
+    col2im = {", dtype=columns.dtype": ""}
 
 
 class raises:
     """Functions that raise: an axis and a name that do not exist."""
 
-    def affine_backward(grad, x, weight):
-        return grad @ weight, grad.T @ x, grad.sum(axis=2)
-
-    def conv2d_backward(grad, x, weight, stride=1, padding=0):
-        rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
-        columns = ops.im2col(x, weight.shape[2:], stride, padding)
-        grad_weight = (rows @ columns.T).reshape(weight.shape)
-        grad_x = ops.col2im(grad_columns, x.shape, weight.shape[2:], stride, padding)  # noqa: F821  the mistake
-        return grad_x, grad_weight, rows.sum(axis=1)
+    affine_backward = {"sum(axis=0)": "sum(axis=2)"}
+    conv2d_backward = {"    grad_columns = weight.reshape(o, -1).T @ rows\n": ""}
 
 
 class endless:
-    """A loop that never comes to the last window."""
+    """A loop that never comes to the window's next row."""
 
-    def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
-        (n, c, h, w), (kh, kw) = x_shape, kernel_size
-        x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), dtype=columns.dtype)
-        top = left = at = 0
-        while top + kh <= h + 2 * padding:
-            x[0, :, top : top + kh, left : left + kw] += columns[:, at].reshape(c, kh, kw)
-        return x[:, :, padding : padding + h, padding : padding + w]
+    col2im = {"for i in range(kh):": "i = 0\n    while i < kh:"}
 
 
 class another_way:
@@ -113,11 +62,7 @@ class another_way:
         return np.array(slopes).reshape(shape)
 
     def affine_backward(grad, x, weight):
-        return (
-            np.einsum("nm,md->nd", grad, weight),
-            np.einsum("nm,nd->md", grad, x),
-            np.einsum("nm->m", grad),
-        )
+        return (np.einsum("nm,md->nd", grad, weight), np.einsum("nm,nd->md", grad, x), np.einsum("nm->m", grad))
 
     def softmax_cross_entropy(scores, labels):
         log_sums = np.logaddexp.reduce(scores, axis=1, keepdims=True)

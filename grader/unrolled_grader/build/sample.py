@@ -1,8 +1,8 @@
 """The sample class: what eight students hand in, made from the lessons' own solutions and a few changed functions.
 
-`grader/sample_class/lessonNN.py` holds the functions in which students differ from the solution, in a class a student;
-a function goes into the cell with its name as grade_id. `perfect` differs in none, and `untouched` hands in what was
-handed out.
+`grader/sample_class/lessonNN.py` holds in what students differ from the solution, in a class a student: functions, and
+for functions of the solution {words in it: the student's in their place}. Either goes into the cell with its name as
+grade_id. `perfect` differs in none, and `untouched` hands in what was handed out.
 """
 
 from __future__ import annotations
@@ -60,11 +60,24 @@ def _replaced(answers: Collection[str]) -> set[str]:
 
 
 def changed(root: Path, student: str, lesson: str) -> dict[str, str]:
-    """Return the source of each function in which a student differs from the solution of a lesson, by name."""
+    """Return the source of each function in which a student differs from the solution of a lesson, by name.
+
+    Raises ValueError if the solution does not have the words that the student changes.
+    """
     file = root / "grader" / "sample_class" / f"lesson{lesson[:2]}.py"
     source = file.read_text(encoding="utf-8") if file.exists() else ""
     theirs = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == student)
-    return {name: text for node in theirs for name, text in _functions(node.body, source)}
+    body = [statement for node in theirs for statement in node.body]
+    found, solved = dict(_functions(body, source)), _solved(_read(root, "solutions", lesson))
+    for statement in body:
+        if isinstance(statement, ast.Assign):
+            name = ast.unparse(statement.targets[0])
+            found[name] = solved.get(name, "")
+            for words, others in ast.literal_eval(statement.value).items():
+                if name in solved and words not in found[name]:
+                    raise ValueError(f"{student} changes {words!r} in {name} of {lesson}, where it does not stand")
+                found[name] = found[name].replace(words, others)
+    return found
 
 
 def functions(source: str) -> dict[str, str]:
