@@ -129,12 +129,8 @@ def check(root: Path) -> list[Change]:
 
 def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
     """Compare what is under `root` with what was made of the lessons, byte by byte; return what differs, by path."""
-    there = {
-        file.relative_to(root).as_posix()
-        for folder in (SOLUTIONS, NOTEBOOKS)
-        for file in root.glob(f"{folder}/*/*.ipynb")
-    }
-    there |= {path for path in made if (root / path).is_file()}
+    files = [file for folder in (SOLUTIONS, NOTEBOOKS) for file in root.glob(f"{folder}/*/*.ipynb")]
+    there = {file.relative_to(root).as_posix() for file in files} | {path for path in made if (root / path).is_file()}
     changes = [Change("stale", path) for path in there - made.keys()]
     changes += [Change("missing", path) for path in made.keys() - there]
     changes += [Change("differs", path) for path in made.keys() & there if (root / path).read_bytes() != made[path]]
@@ -150,6 +146,8 @@ def make(
     default what course.json in `root` chooses; `lessons` are those to make, by default all. Raises LessonError if one
     cannot be made, or does not exist.
     """
+    import nbformat
+
     files = find_lessons(root)
     wanted = _chosen(root) if variants is None else variants
     require(root, wanted)
@@ -161,12 +159,13 @@ def make(
     address = read_address(root)
     with tempfile.TemporaryDirectory(prefix="unrolled-build-") as scratch:
         for name, file in files.items():
-            _write(Path(scratch, SOLUTIONS, name, f"{name}.ipynb"), solution_notebook(file, address, wanted))
+            target = Path(scratch, SOLUTIONS, name, f"{name}.ipynb")
+            target.parent.mkdir(parents=True)
+            with target.open("w", encoding="utf-8", newline="\n") as stream:
+                nbformat.write(solution_notebook(file, address, wanted), stream)
         generate(Path(scratch), nbgrader_config(root), list(files))
-        made = {
-            file.relative_to(scratch).as_posix(): file.read_bytes()
-            for file in sorted(Path(scratch).glob("*/*/*.ipynb"))
-        }
+        there = sorted(Path(scratch).glob("*/*/*.ipynb"))
+        made = {file.relative_to(scratch).as_posix(): file.read_bytes() for file in there}
     return made if lessons is not None else made | listed.pages(root, files)
 
 
@@ -189,10 +188,16 @@ def find_lessons(root: Path) -> dict[str, Path]:
     return {file.stem: file for file in files}
 
 
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text. Raises ValueError for a text that is not TOML."""
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    tables: dict[str, Any] = toml.loads(text)
+    return tables
+
+
 def read_address(root: Path) -> Address:
     """Return repository and tag from [tool.unrolled] in pyproject.toml. Raises LessonError if they cannot be used."""
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    table = toml.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["unrolled"]
+    table = parsed_toml((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["unrolled"]
     return Address(table.get("repository", ""), table.get("tag", ""))
 
 
@@ -270,14 +275,6 @@ def _write_start(lesson: str, nb: NotebookNode, address: Address) -> None:
         raise LessonError(f'{lesson}: the first code cell must call check.start("{lesson}")')
     source = START.sub(f'check.start("{lesson}", "{unrolled.__version__}")', cell.source)
     cell.source = f"{address.install()}\n{source}"
-
-
-def _write(file: Path, nb: NotebookNode) -> None:
-    import nbformat
-
-    file.parent.mkdir(parents=True)
-    with file.open("w", encoding="utf-8", newline="\n") as stream:
-        nbformat.write(nb, stream)
 
 
 def nbgrader_config(root: Path) -> Any:

@@ -30,10 +30,9 @@ def pages(root: Path, lessons: Mapping[str, Path]) -> dict[str, bytes]:
     Raises LessonError where a lesson does not say what a page tells of it, or a page has no line to replace.
     """
     there = {page: (root / page).read_text(encoding="utf-8") for page in PAGES if (root / page).is_file()}
-    facts = (
-        [_facts(root, name, file) for name, file in lessons.items()] if any(map(MARK.search, there.values())) else []
-    )
-    return {page: with_lessons(page, text, facts).encode() for page, text in there.items() if MARK.search(text)}
+    marked = {page: text for page, text in there.items() if MARK.search(text)}
+    facts = [_facts(root, name, file) for name, file in lessons.items()] if marked else []
+    return {page: with_lessons(page, text, facts).encode() for page, text in marked.items()}
 
 
 def with_lessons(page: str, text: str, facts: list[dict[str, str]]) -> str:
@@ -65,11 +64,5 @@ def _facts(root: Path, lesson: str, script: Path) -> dict[str, str]:
     leads = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) if file.is_file() else None
     if not leads:
         raise LessonError(f"{lesson}: {folder.as_posix()} must say in its docstring what the learner will do")
-    sentence = leads[0].lower() + leads[1:].rstrip(".")
-    return {
-        "name": lesson,
-        "number": lesson[:2],
-        "title": title[1],
-        "minutes": minutes[1],
-        "leads": " ".join(sentence.split()),
-    }
+    leads = " ".join((leads[0].lower() + leads[1:].rstrip(".")).split())
+    return {"name": lesson, "number": lesson[:2], "title": title[1], "minutes": minutes[1], "leads": leads}

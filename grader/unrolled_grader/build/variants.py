@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError
+from unrolled.notebook.cells import grade_id
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -43,7 +44,7 @@ def require(root: Path, wanted: Mapping[str, str]) -> None:
 
 def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str]) -> dict[str, Path]:
     """Return the files of those wanted variants, {exercise: suffix}, whose exercise is in the lesson in this file."""
-    exercises = {_grade_id(cell) for cell in cells}
+    exercises = {grade_id(cell) for cell in cells}
     return {
         exercise: lesson.parent / FOLDER / f"{lesson.stem[:2]}_{exercise}_{suffix}.py"
         for exercise, suffix in wanted.items()
@@ -85,7 +86,7 @@ def _read(file: Path) -> list[NotebookNode]:
 
 def _place(lesson: str, cells: list[NotebookNode], exercise: str) -> tuple[int, int]:
     """The cell with the exercise's heading, and that of its check."""
-    ids = [_grade_id(cell) for cell in cells]
+    ids = [grade_id(cell) for cell in cells]
     at = ids.index(exercise)
     headings = [i for i in range(at) if cells[i].cell_type == "markdown" and HEADING.search(cells[i].source)]
     if not headings or HEADING.findall(cells[headings[-1]].source)[-1] != exercise:
@@ -97,7 +98,7 @@ def _place(lesson: str, cells: list[NotebookNode], exercise: str) -> tuple[int, 
 
 def _points(cells: Sequence[NotebookNode], name: str) -> float | None:
     """The points of the check, None if there is none."""
-    found = [cell for cell in cells if _grade_id(cell) == f"check_{name}"]
+    found = [cell for cell in cells if grade_id(cell) == f"check_{name}"]
     return found[0].metadata["nbgrader"]["points"] if found else None
 
 
@@ -106,7 +107,7 @@ def _check(file: str, variant: str, cells: Sequence[NotebookNode], points: float
     heading = HEADING.match(cells[0].source) if cells and cells[0].cell_type == "markdown" else None
     if heading is None or heading["name"] != variant:
         raise LessonError(f"{file}: the first cell must be markdown and start with '### Exercise: {variant}'")
-    marked = [name for cell in cells if (name := _grade_id(cell))]
+    marked = [name for cell in cells if (name := grade_id(cell))]
     if marked != [variant, f"check_{variant}"]:
         raise LessonError(f"{file}: the cells with a grade_id must be {variant}, check_{variant}, got {marked}")
     if _points(cells, variant) != points:
@@ -121,8 +122,3 @@ def _renamed(cell: NotebookNode, exercise: str, variant: str) -> NotebookNode:
     if cell.cell_type == "code":
         cell.source = re.sub(rf"""(["']){exercise}\1""", rf"\g<1>{variant}\g<1>", cell.source)
     return cell
-
-
-def _grade_id(cell: NotebookNode) -> str | None:
-    name: str | None = cell.metadata.get("nbgrader", {}).get("grade_id")
-    return name

@@ -99,10 +99,6 @@ class Target:
         return f"{self.system.name}, Python {self.python}"
 
 
-class LackError(Exception):
-    """A target cannot be served: pip's own words."""
-
-
 def build_wheel(root: Path, into: Path, *, isolated: bool = True) -> Path:
     """Build the course's wheel from a copy of what it is made of, and return its path in `into`.
 
@@ -138,7 +134,7 @@ def collect(
         for target in targets:
             try:
                 _serve(house, wheel, target)
-            except LackError as reason:
+            except CommandError as reason:
                 lacking[target] = str(reason)
         _copy(root / "notebooks", house / "course" / "notebooks")
         _copy(root / "pyproject.toml", house / "course" / "pyproject.toml")
@@ -151,19 +147,18 @@ def collect(
 
 
 def _serve(house: Path, wheel: Path, target: Target) -> None:
-    """Download what a target needs, and write its requirements with the hash of every file. Raises LackError."""
+    """Download what a target needs, and write its requirements with the hash of every file. Raises CommandError."""
     wheels = house / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
     chosen = resolve(wheel, target)
-    pins = [f"{item['metadata']['name']}=={item['metadata']['version']}" for item in chosen if not _is_ours(item)]
-    if pins:
-        _ask("download", "--quiet", "--no-deps", *target.options(), "--dest", str(wheels), *pins)
+    pins = {
+        f"{item['metadata']['name']}=={item['metadata']['version']}": item["download_info"]["url"] for item in chosen
+    }
+    if others := [pin for pin in pins if not pin.startswith("unrolled==")]:
+        _pip("download", "--quiet", "--no-deps", *target.options(), "--dest", str(wheels), *others)
     shutil.copy(wheel, wheels / wheel.name)
-    lines = []
-    for item in chosen:
-        file = wheels / unquote(Path(urlsplit(item["download_info"]["url"]).path).name)
-        about = item["metadata"]
-        lines.append(f"{about['name']}=={about['version']} --hash=sha256:{_sha256(file)}")
+    files = {pin: wheels / unquote(Path(urlsplit(url).path).name) for pin, url in pins.items()}
+    lines = [f"{pin} --hash=sha256:{_sha256(file)}" for pin, file in files.items()]
     file = house / target.requirements
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(sorted(lines, key=str.lower)) + "\n", encoding="utf-8", newline="\n")
@@ -172,20 +167,20 @@ def _serve(house: Path, wheel: Path, target: Target) -> None:
 def resolve(wheel: Path, target: Target) -> list[dict[str, Any]]:
     """Return what pip would install on a target for `unrolled[lab]`: its report's entries, a package each.
 
-    Raises LackError.
+    Raises CommandError.
     """
     wanted = [f"{wheel.absolute()}[{EXTRA}]"]
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory(prefix="unrolled-report-") as scratch:
             report = Path(scratch, "report.json")
             asked = ("--dry-run", "--ignore-installed", "--target", scratch, "--report", str(report))
-            _ask("install", "--quiet", *asked, *target.options(), *wanted)
+            _pip("install", "--quiet", *asked, *target.options(), *wanted)
             items = json.loads(report.read_text(encoding="utf-8"))["install"]
         needed, missing = closure(items, target.environment)
         if not missing:
             return needed
         wanted += missing
-    raise LackError(f"pip does not come to an end: after {ROUNDS} rounds it still lacks {', '.join(missing)}")
+    raise CommandError(f"pip does not come to an end: after {ROUNDS} rounds it still lacks {', '.join(missing)}")
 
 
 def closure(items: Sequence[dict[str, Any]], environment: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -248,18 +243,15 @@ DATA: the folder data/ holds {names}. Before you start the lab, say where it is:
 
 def _lines_for(target: Target) -> str:
     windows = target.system.name.startswith("windows")
-    make = f"py -{target.python} -m venv .venv" if windows else f"python{target.python} -m venv .venv"
-    folder, back = (r".venv\Scripts", r"..\.venv\Scripts") if windows else (".venv/bin", "../.venv/bin")
-    pip = rf"{folder}\python -m pip" if windows else f"{folder}/python -m pip"
-    file = target.requirements.replace("/", "\\") if windows else target.requirements
-    lab = rf"{back}\unrolled lab" if windows else f"{back}/unrolled lab"
-    return (
+    python, folder = ("py -", ".venv/Scripts") if windows else ("python", ".venv/bin")
+    lines = (
         f"{target.system.about}; Python {target.python}\n"
-        f"  {make}\n"
-        f"  {pip} install --no-index --find-links wheels --require-hashes -r {file}\n"
+        f"  {python}{target.python} -m venv .venv\n"
+        f"  {folder}/python -m pip install --no-index --find-links wheels --require-hashes -r {target.requirements}\n"
         f"  cd course\n"
-        f"  {lab}"
+        f"  ../{folder}/unrolled lab"
     )
+    return lines.replace("/", "\\") if windows else lines
 
 
 def sums(house: Path) -> str:
@@ -284,10 +276,6 @@ def _bring(name: str, into: Path) -> None:
         _copy(file, into / source.folders[0] / file.name)
 
 
-def _is_ours(item: Mapping[str, Any]) -> bool:
-    return bool(item["metadata"]["name"] == "unrolled")
-
-
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
@@ -305,14 +293,6 @@ def _last_commit(root: Path) -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _ask(*arguments: str) -> None:
-    """Run pip for a target. Raises LackError with the line that says what it did not find."""
-    try:
-        _pip(*arguments)
-    except CommandError as error:
-        raise LackError(str(error)) from None
 
 
 def _pip(*arguments: str, epoch: str | None = None) -> None:
@@ -371,12 +351,9 @@ def _wheelhouse(arguments: argparse.Namespace) -> int:
         wheel = build_wheel(root, Path(scratch))
         lacking = collect(root, into, wheel, targets, arguments.data)
     for target in targets:
-        print(f"{target}: {lacking.get(target) or _counted(into, target)}")
+        file = into / target.requirements
+        said = lacking.get(target) or f"{len(file.read_text(encoding='utf-8').splitlines())} packages"
+        print(f"{target}: {said}")
     size = sum(file.stat().st_size for file in into.rglob("*") if file.is_file())
     print(f"{into}: {size / 1e6:.0f} MB; README.txt there says how to install from it")
     return 1 if lacking else 0
-
-
-def _counted(house: Path, target: Target) -> str:
-    lines = (house / target.requirements).read_text(encoding="utf-8").splitlines()
-    return f"{len(lines)} packages"
