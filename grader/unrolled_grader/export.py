@@ -51,11 +51,8 @@ class _Points(ExportPlugin):  # type: ignore[misc]
         lessons.sort(key=lambda lesson: lesson.name)
         students = [item for item in gradebook.students if not wanted[1] or item.id in wanted[1]]
         students.sort(key=lambda student: student.id)
-        handed = {
-            (lesson.name, item.student_id): item
-            for lesson in lessons
-            for item in gradebook.assignment_submissions(lesson.name)
-        }
+        items = ((lesson.name, item) for lesson in lessons for item in gradebook.assignment_submissions(lesson.name))
+        handed = {(lesson, item.student_id): item for lesson, item in items}
         file = Path(self.to or f"{type(self).__name__.lower()}.csv")
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows(self.rows(lessons, students, handed))
@@ -137,9 +134,7 @@ def _reasons(submission: SubmittedAssignment | None) -> str:
     if submission is None:
         return ""
     grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-    parts = [
-        f"{grade.name.removeprefix(CELL)} {_number(grade.score)} of {_number(grade.max_score)}" for grade in grades
-    ]
+    parts = [f"{one.name.removeprefix(CELL)} {_number(one.score)} of {_number(one.max_score)}" for one in grades]
     late = submission.late_submission_penalty or 0.0
     return one_line(", ".join(parts) + (f"; late -{_number(late)}" if late else ""))
 

@@ -126,8 +126,8 @@ def test_check_and_judge_ask_the_same(made: Path, tree: str):
 
 
 def test_the_learners_project_installs_the_library_alone(made: Path):
-    project = trees._toml((made / "learners" / "pyproject.toml").read_text(encoding="utf-8"))
-    ours = trees._toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = authoring.parsed_toml((made / "learners" / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = authoring.parsed_toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dependencies"] == ours["project"]["dependencies"]
     assert set(project["project"]["optional-dependencies"]) == {"lab", "gpu"}
     assert project["tool"]["setuptools"]["packages"]["find"]["where"] == ["lib"]

@@ -157,12 +157,8 @@ def save(
             answer = cells.get(grade.name)
             in_words = answer is not None and is_solution(answer) and not _unanswered(answer)
             auto = None if in_words else points.get(grade.name, 0.0)
-            _set(
-                grade,
-                auto,
-                waits=grade.name in deferred,
-                same=grade.name in same or grade.auto_score == auto is not None,
-            )
+            unchanged = grade.name in same or grade.auto_score == auto is not None
+            _set(grade, auto, waits=grade.name in deferred, same=unchanged)
         for comment in submitted.comments:
             if not isinstance(comment.cell, TaskCell):
                 comment.auto_comment = "No response." if _unanswered(cells.get(comment.name)) else None

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Gradebook, SubmittedAssignment
+from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import LateSubmissionPlugin as NbgradersPlugin
 
@@ -47,7 +47,9 @@ def settle(gradebook: Gradebook, chosen: Settings, lesson: str | None = None, st
             if student in (None, submission.student_id):
                 own = _moment(chosen.due_for(submission.student_id, assignment.name))
                 _set(submission, "extension", own - due if own and due and own != due else None)
-                _penalize(submission, chosen.late)
+                for notebook in submission.notebooks:  # as nbgrader's AssignLatePenalties does when it autogrades
+                    taken = penalty(notebook.score, submission.total_seconds_late, chosen.late) or None
+                    _set(notebook, "late_submission_penalty", taken)
     gradebook.db.commit()
 
 
@@ -73,14 +75,6 @@ def in_words(seconds: float) -> str:
             count = int(seconds // length)
             return f"{count} {unit}{'s' if count > 1 else ''} late"
     return "less than a minute late"
-
-
-def _penalize(submission: SubmittedAssignment, policy: Late) -> None:
-    """What nbgrader's AssignLatePenalties does when it autogrades."""
-    for notebook in submission.notebooks:
-        _set(
-            notebook, "late_submission_penalty", penalty(notebook.score, submission.total_seconds_late, policy) or None
-        )
 
 
 def _set(row: Any, name: str, value: datetime | timedelta | float | None) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
+
+from unrolled_grader.classroom.settings import toml_text
 
 EXTRAS = ("lab", "gpu")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#]+)(#[^)]*)?\)")
@@ -141,15 +142,15 @@ def pyproject(ours: Mapping[str, Any], repository: str, tag: str) -> str:
     """Return the learners' pyproject.toml, from the whole course's as parsed: only the library and what it needs."""
     project, extras = ours["project"], ours["project"]["optional-dependencies"]
     return PYPROJECT.format(
-        build=_toml(ours["build-system"]["requires"]),
-        description=_toml(project["description"].partition(" and an autograder")[0]),
-        python=_toml(project["requires-python"]),
-        license=_toml(project["license"]),
-        dependencies=_toml(project["dependencies"]),
-        extras="\n".join(f"{name} = {_toml(extras[name])}" for name in EXTRAS),
-        data=_toml(ours["tool"]["setuptools"]["package-data"]["unrolled"]),
-        repository=_toml(repository),
-        tag=_toml(tag),
+        build=toml_text(ours["build-system"]["requires"]),
+        description=toml_text(project["description"].partition(" and an autograder")[0]),
+        python=toml_text(project["requires-python"]),
+        license=toml_text(project["license"]),
+        dependencies=toml_text(project["dependencies"]),
+        extras="\n".join(f"{name} = {toml_text(extras[name])}" for name in EXTRAS),
+        data=toml_text(ours["tool"]["setuptools"]["package-data"]["unrolled"]),
+        repository=toml_text(repository),
+        tag=toml_text(tag),
     )
 
 
@@ -170,11 +171,7 @@ def readme(name: str, lessons: Mapping[str, str], docs: Mapping[str, str], versi
 
 def unlinked(text: str, there: Collection[str]) -> str:
     """Return a page without links to pages that are not `there`, as links name them; their words stay."""
-    return LINK.sub(lambda link: link[0] if _kept(link[2], there) else link[1], text)
-
-
-def _kept(target: str, there: Collection[str]) -> bool:
-    return "://" in target or target in there
+    return LINK.sub(lambda link: link[0] if "://" in link[2] or link[2] in there else link[1], text)
 
 
 def _title(text: str) -> str:
@@ -184,8 +181,3 @@ def _title(text: str) -> str:
 def _minutes(text: str) -> str:
     found = re.search(r"about (\d+) minutes", text)
     return found[1] if found else "–"
-
-
-def _toml(value: Any) -> str:
-    """A text, or a list of texts, as TOML: JSON's form of both is TOML's."""
-    return json.dumps(value, ensure_ascii=False)

@@ -21,10 +21,8 @@ Lessons, variants and thresholds are also in course.json, which the learners' li
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,12 +30,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unrolled.cli import CommandError
+from unrolled_grader.build import authoring
 
 if TYPE_CHECKING:
     from unrolled.checks import choices
 
-FILE = "course.toml"
-CHOICES = "lib/unrolled/checks/course.json"
+FILE, CHOICES = "course.toml", authoring.CHOICES
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 Value = TypeVar("Value")
 
@@ -117,10 +115,9 @@ def _agree(found: Settings, given: choices.Choices) -> None:
 
 def parse(text: str, lessons: set[str]) -> Settings:
     """Return the settings in a course.toml, where `lessons` are those that there are. Raises SettingsError."""
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        tables = toml.loads(text)
-    except toml.TOMLDecodeError as error:
+        tables = authoring.parsed_toml(text)
+    except ValueError as error:
         raise SettingsError(f"{FILE} is not TOML: {error}") from error
     _only(tables, ("class", "variants", "thresholds", "due", "extensions", "late"), "")
     about, late = _table(tables, "class"), _table(tables, "late")
@@ -153,10 +150,10 @@ def written(settings: Settings) -> str:
     parts = {
         "# Lessons, variants and thresholds hold through lib/unrolled/checks/course.json, which learners have too. To\n"
         "# change them, edit them here and run `unrolled class new` in this folder for new trees.\n[class]": {
-            "name": _toml(settings.name),
-            **({"lessons": _toml(list(settings.lessons))} if settings.lessons else {}),
+            "name": toml_text(settings.name),
+            **({"lessons": toml_text(list(settings.lessons))} if settings.lessons else {}),
         },
-        "[variants]": {name: _toml(suffix) for name, suffix in settings.variants.items()},
+        "[variants]": {name: toml_text(suffix) for name, suffix in settings.variants.items()},
         "[thresholds]": {name: f"{float(value)!r}" for name, value in settings.thresholds.items()},
         "# When work is due, with the offset from UTC: 02_convolution = 2027-01-15T23:59:00+09:00\n[due]": {
             lesson: when.isoformat() for lesson, when in settings.due.items()
@@ -179,11 +176,11 @@ def written(settings: Settings) -> str:
 
 
 def _key(name: str) -> str:
-    return name if BARE.fullmatch(name) else _toml(name)
+    return name if BARE.fullmatch(name) else toml_text(name)
 
 
-def _toml(value: str | list[str]) -> str:
-    """As TOML: JSON's form of a text, or of a list of texts, is TOML's."""
+def toml_text(value: str | list[str]) -> str:
+    """Return a text, or a list of texts, as TOML: JSON's form of both is TOML's."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -7,13 +7,11 @@ DIR/instructors holds the whole course with what was chosen, and a private seed.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import re
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -120,7 +118,7 @@ def write_learners(source: Path, tree: Path, wanted: Settings, address: authorin
     for page, text in docs.items():
         _write(tree / "docs" / page, text)
     heads = {lesson: head(tree / authoring.NOTEBOOKS / lesson / f"{lesson}.ipynb") for lesson in lessons}
-    ours = _toml((source / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = authoring.parsed_toml((source / "pyproject.toml").read_text(encoding="utf-8"))
     _write(tree / "README.md", learners.readme(wanted.name, heads, docs, unrolled.__version__))
     _write(tree / "pyproject.toml", learners.pyproject(ours, address.repository, address.tag))
     _write(tree / "Makefile", learners.MAKEFILE)
@@ -208,7 +206,7 @@ def addressed(project: str, address: authoring.Address) -> str:
     """Return a pyproject.toml with this address in [tool.unrolled]."""
     before, mark, after = project.partition("[tool.unrolled]\n")
     for key, value in (("repository", address.repository), ("tag", address.tag)):
-        line = f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\\", r"\\")
+        line = f"{key} = {settings.toml_text(value)}".replace("\\", r"\\")
         after = re.sub(rf"^{key} = .*$", line, after, count=1, flags=re.MULTILINE)
     return before + mark + after
 
@@ -217,12 +215,6 @@ def head(notebook: Path) -> str:
     """Return the text of a notebook's first cell."""
     source = json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"]
     return "".join(source)
-
-
-def _toml(text: str) -> Mapping[str, Any]:
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    found: Mapping[str, Any] = toml.loads(text)
-    return found
 
 
 def _write(file: Path, text: str) -> None:
