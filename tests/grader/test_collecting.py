@@ -14,6 +14,7 @@ from unrolled.cli import main
 from unrolled_grader.classroom import gradebook
 from unrolled_grader.grading import Grading
 from unrolled_grader.receiving import collecting
+from unrolled_grader.receiving.received import Received
 
 ADA, ALAN, GRACE, SEAN = CLASS[:4]
 
@@ -88,9 +89,9 @@ def test_a_full_disk_is_said_and_due_dates_are_known(
     room = collecting.classroom(Grading.at(root), root / "roster.csv")
     assert str(room.due(ADA.id, LESSON)) == "2027-01-15 23:59:00+09:00"
 
-    def full(course: Grading) -> Path:
+    def full(self: Received) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(collecting, "write_table", full)
+    monkeypatch.setattr(Received, "table", full)
     assert main(["collect", str(export)]) == 1
     assert "No space left on device" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -27,6 +28,10 @@ from unrolled_grader.receiving.received import Received, ReceivedEntry, put
 from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 
 JOURNAL = "journal.json"
+NOISE = "it was left by the system or by Jupyter, not by a person"
+"""Why a file is set aside that is no hand-in anyway: that comes before whose it is."""
+
+Looked = tuple[ReceivedEntry, UploadedNotebook]
 
 
 @dataclass(frozen=True)
@@ -85,23 +90,13 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
         except OSError as error:
             problem = f"{student}, {lesson}: not placed: {error}"
         problems += [problem] if problem else []
-    rows = [CollectedRow(entry, outcome(received, entry), seen[entry.id]) for entry in found]
+    rows = [CollectedRow(entry, received.outcome(entry), seen[entry.id]) for entry in found]
     return Collected(tuple(rows), tuple(problems))
 
 
 def home(submitted: Path) -> Path:
     """Return where what was received lies: beside what is graded."""
     return submitted.parent / "received"
-
-
-def outcome(received: Received, entry: ReceivedEntry) -> str:
-    """Return what an upload is to its student and lesson: newest, earlier, the same again, or set aside."""
-    if entry.problem:
-        return "set aside"
-    attempts = received.attempts(entry.student, entry.lesson)
-    if entry == attempts[-1]:
-        return "newest"
-    return "earlier" if entry in attempts else "the same again"
 
 
 def place(received: Received, submitted: Path, student: str, lesson: str) -> str:
@@ -199,56 +194,42 @@ def _extras(entry: ReceivedEntry, item: UploadedFile, piece: UploadedNotebook) -
     return more
 
 
-def _looked_at(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
+def _looked_at(item: UploadedFile, upload: Upload, room: Classroom) -> list[Looked]:
     """What is known of an upload. One that is damaged in a way that nobody thought of stops no other."""
     try:
         return _entries(item, upload, room)
     except Exception as error:
         piece = UploadedNotebook(problem=f"it cannot be read ({type(error).__name__}: {error})")
-        return [
-            (
-                ReceivedEntry(_id(item, piece), "", item.name, problem=piece.problem, note=item.note, whole=item.whole),
-                piece,
-            )
-        ]
+        entry = ReceivedEntry(_id(item, piece), "", item.name, problem=piece.problem, note=item.note, whole=item.whole)
+        return [(entry, piece)]
 
 
-def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
+def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[Looked]:
     """What is known of an upload from itself and the roster: an entry for each notebook in it."""
     found = []
     for piece in uploads.pieces(item):
         entry = ReceivedEntry(_id(item, piece), "", item.name, late=upload.late, note=item.note, whole=item.whole)
+        problem = NOISE if lms.NOISE.search(item.name) else piece.problem
         try:
-            entry = replace(entry, student=_student(upload, piece, room).id)
-            if lms.NOISE.search(item.name):
-                raise RefusedError("it was left by the system or by Jupyter, not by a person")
-            if piece.problem:
-                raise RefusedError(piece.problem)
-            lesson, version = _lesson(piece.notebook, room)
-            entry = replace(entry, lesson=lesson, version=version)
-            _check_version(version, room.versions)
+            entry = replace(entry, student=_student(upload, piece, room).id, problem=problem)
+            if not problem:
+                lesson, version = _lesson(piece.notebook, room)
+                entry = replace(entry, lesson=lesson, version=version)
+                _check_version(version, room.versions)
         except (UnmatchedError, RefusedError) as reason:
-            entry = replace(entry, problem=_reason(reason, piece, item))
+            entry = replace(entry, problem=problem or str(reason))
         found.append((_timed(entry, item, upload, piece, room), piece))
     return _without_rivals(found)
 
 
-def _reason(reason: Exception, piece: UploadedNotebook, item: UploadedFile) -> str:
-    """Why an upload is set aside: of a file that is no hand-in anyway, that comes before whose it is."""
-    if lms.NOISE.search(item.name):
-        return "it was left by the system or by Jupyter, not by a person"
-    return piece.problem or str(reason)
-
-
-def _without_rivals(
-    found: list[tuple[ReceivedEntry, UploadedNotebook]],
-) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
+def _without_rivals(found: list[Looked]) -> list[Looked]:
     """Set aside what one upload holds two different notebooks of: nobody knows which is meant."""
-    lessons = [(entry.lesson, entry.notebook) for entry, _ in found if not entry.problem]
-    rivals = {lesson for lesson, notebook in lessons if any(o == lesson and n != notebook for o, n in lessons)}
+    counts = Counter(
+        lesson for lesson, _ in {(entry.lesson, entry.notebook) for entry, _ in found if not entry.problem}
+    )
     return [
         (replace(entry, problem=f"the upload holds several notebooks of {entry.lesson}"), piece)
-        if not entry.problem and entry.lesson in rivals
+        if not entry.problem and counts[entry.lesson] > 1
         else (entry, piece)
         for entry, piece in found
     ]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,23 +13,9 @@ if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.collect import Collected, CollectedRow
-    from unrolled_grader.receiving.received import Received, ReceivedEntry
+    from unrolled_grader.receiving.received import ReceivedEntry
 
 ROSTER, TABLE = "roster.csv", "collected.csv"
-COLUMNS = (
-    "outcome",
-    "student",
-    "lesson",
-    "when",
-    "clock",
-    "late",
-    "version",
-    "note",
-    "problem",
-    "source",
-    "path",
-    "kept",
-)
 
 
 def add(subparsers: Subparsers) -> None:
@@ -50,6 +34,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     from unrolled_grader.classroom.course import Course, CourseError
     from unrolled_grader.jobs import record
     from unrolled_grader.receiving import collect
+    from unrolled_grader.receiving.received import Received
 
     root = checkout.find()
     try:
@@ -61,7 +46,8 @@ def _collect(arguments: argparse.Namespace) -> int:
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
             gradebook.enrol(course.directory, filter(room.roster.is_sure, room.roster.people))
-            table = write_table(course)
+            table = course.grades / TABLE
+            record.replace_file(table, Received(collect.home(course.submitted)).table())
     except (CourseError, record.RecordError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
@@ -130,32 +116,6 @@ def aside(report: Collected) -> list[CollectedRow]:
     from unrolled_grader.receiving import lms
 
     return [row for row in report.rows if row.entry.problem and not lms.NOISE.search(row.entry.path)]
-
-
-def write_table(course: Course) -> Path:
-    """Make grades/collected.csv from everything ever received, a row an upload, and return its path."""
-    from unrolled_grader.jobs import record
-    from unrolled_grader.receiving import collect
-    from unrolled_grader.receiving.received import Received
-
-    received = Received(collect.home(course.submitted))
-    file = course.grades / TABLE
-    record.replace_file(file, table(received))
-    return file
-
-
-def table(received: Received) -> str:
-    """Return the content of collected.csv, by student, lesson and age."""
-    from unrolled_grader.jobs.record import one_line
-    from unrolled_grader.receiving import collect
-
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for entry in sorted(received.entries.values(), key=lambda one: (one.student, one.lesson, one.order, one.path)):
-        cells = {**vars(entry), "outcome": collect.outcome(received, entry), "late": "late" if entry.late else ""}
-        writer.writerow([one_line(str(cells[name])) for name in COLUMNS])
-    return buffer.getvalue()
 
 
 def waiting(course: Course) -> str:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrolled_grader.classroom.roster import Person, Roster, folded
 
@@ -74,12 +74,8 @@ class Upload:
 
 def upload(names: Sequence[str], lessons: Iterable[str]) -> Upload:
     """Return what the readings of one path say."""
-    found = [_platform(name) for name in names]
-    known = [one for one in found if one]
-    if known:
-        first = known[0]
-        who = tuple(dict.fromkeys(name for one in known for name in one.who))
-        return Upload(first.platform, who, first.number, first.late, first.file, first.anonymous)
+    if known := [found for name in names if (found := _platform(name))]:
+        return replace(known[0], who=tuple(dict.fromkeys(name for one in known for name in one.who)))
     words = tuple(lessons)
     return Upload("", tuple(dict.fromkeys(part for name in names for part in _plain(name, words))))
 

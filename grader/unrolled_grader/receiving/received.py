@@ -10,6 +10,8 @@ Nothing here is overwritten or deleted, but by `forget`. What is set aside moves
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -18,9 +20,15 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from unrolled.notebook import handin
+from unrolled_grader.jobs.record import one_line
 from unrolled_grader.receiving.uploads import UploadedFile
 
 INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
+COLUMNS = (
+    *("outcome", "student", "lesson", "when", "clock", "late", "version"),
+    *("note", "problem", "source", "path", "kept"),
+)
+"""Of collected.csv."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,25 @@ class Received:
             if not found or entry.notebook != found[-1].notebook:
                 found.append(entry)
         return found
+
+    def outcome(self, entry: ReceivedEntry) -> str:
+        """Return what an upload is to its student and lesson: newest, earlier, the same again, or set aside."""
+        if entry.problem:
+            return "set aside"
+        attempts = self.attempts(entry.student, entry.lesson)
+        if entry == attempts[-1]:
+            return "newest"
+        return "earlier" if entry in attempts else "the same again"
+
+    def table(self) -> str:
+        """Return the content of collected.csv, a row an upload, by student, lesson and age."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for entry in sorted(self.entries.values(), key=lambda one: (one.student, one.lesson, one.order, one.path)):
+            cells = {**vars(entry), "outcome": self.outcome(entry), "late": "late" if entry.late else ""}
+            writer.writerow([one_line(str(cells[name])) for name in COLUMNS])
+        return buffer.getvalue()
 
     def keep(self, entry: ReceivedEntry, item: UploadedFile, more: dict[str, bytes]) -> None:
         """Keep an upload under a safe form of its name, and files made from it beside it; note it in the index."""

@@ -59,10 +59,12 @@ def items(path: Path) -> Iterator[UploadedFile]:
             yield _in_folder(file, f"{path.resolve().name}/{file.relative_to(path).as_posix()}")
         return
     when = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
-    if _is_zip(path.name, _start(path)) and not _is_hand_in(path):
+    with path.open("rb") as stream:
+        start = stream.read(4)
+    if _is_zip(path.name, start) and not _is_hand_in(path):
         yield from _in_zip(path, when)
-        return
-    yield _read(path, _as_given(path), when)
+    else:
+        yield _read(path, _as_given(path), when)
 
 
 def pieces(item: UploadedFile) -> list[UploadedNotebook]:
@@ -160,11 +162,6 @@ def _is_hand_in(file: Path | io.BytesIO) -> bool:
                 return handin.ABOUT in opened.namelist()
     except (archive.ArchiveError, *archive.WHAT_READING_RAISES):
         return False
-
-
-def _start(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(4)
 
 
 def _as_given(path: Path) -> str:
