@@ -1,12 +1,14 @@
 """How nbgrader opens a submission, for `nbgrader autograde`, formgrader's Autograde button and `unrolled grade` alike.
 
 grader/nbgrader_config.py makes `Door` Autograde's exporter. nbgrader itself would follow links, copy whatever lies
-beside a notebook, and end the whole class at a time stamp that is none.
+beside a notebook, and end the whole class at a time stamp that is none. What cannot be graded is recorded here: 0 for
+each part, with the reason.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -21,10 +23,11 @@ from nbgrader.utils import parse_utc
 from traitlets.config import Config
 
 from unrolled import checks
-from unrolled_grader import refusal
 from unrolled_grader.classroom import gradebook
-from unrolled_grader.judge import intake, opening
-from unrolled_grader.judge.intake import TIME_STAMP
+from unrolled_grader.jobs import job, record, versions
+from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge import evidence, intake, opening
+from unrolled_grader.judge.intake import TIME_STAMP, Handed
 from unrolled_grader.plugin import Judge, Scores
 from unrolled_grader.results import standing
 
@@ -54,10 +57,10 @@ class Door(NotebookExporter):
         specs: Mapping[str, checks.Spec] = checks.lessons().get(path.stem, {})
         try:
             nb = opening.opened(intake.taken(path), path.stem, specs)
-            refusal.need_release(directory, nb, path.stem)
+            versions.release_for(versions.version_of(nb), gradebook.released_file(directory, path.stem))
         except opening.RefusedError as reason:
             judge = Judge(parent=self)
-            refusal.refuse(directory, judge.grades(directory), intake.handed(path.parent, specs), str(reason))
+            refuse(directory, judge.grades(directory), intake.handed(path.parent, specs), str(reason))
             if Scores(parent=self).enabled:
                 standing.write_scores(directory, judge.grades(directory))
             raise
@@ -66,6 +69,26 @@ class Door(NotebookExporter):
             gradebook.forget_time(directory, student, path.stem)
         converted: tuple[NotebookNode, dict[str, Any]] = super().from_notebook_node(nb, resources, **others)  # type: ignore[no-untyped-call]
         return converted
+
+
+def refuse(directory: CourseDirectory, grades: Path, handed: Handed, problem: str) -> Record:
+    """Write zeros to gradebook and record, and take away what an earlier submission left; return the record.
+
+    Where the submission waits for another release of the course, its points are withheld: a person's mark, or none.
+    """
+    student, lesson = handed.student, handed.lesson
+    waits = problem.startswith(versions.SET_ASIDE)
+    gradebook.save_zero(directory, student, lesson, problem, waits=waits)
+    for step in (directory.autograded_directory, directory.feedback_directory):
+        shutil.rmtree(directory.format_path(step, student, lesson), ignore_errors=True)
+    specs = checks.lessons().get(lesson, {}).items()
+    verdict = "deferred" if waits else "missing"
+    parts = [evidence.without(name, spec, verdict, f"not graded: {problem}") for name, spec in specs]
+    scores = tuple(score for part in parts for score in part)
+    key = Key(specs=job.specs_hash(gradebook.released_file(directory, lesson)))
+    kept = Record(student, lesson, handed.digest, scores, problem, key=key)
+    record.save(grades, kept)
+    return kept
 
 
 def _set_aside(converter: Autograde) -> None:

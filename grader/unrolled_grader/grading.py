@@ -12,10 +12,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from sqlalchemy.exc import SQLAlchemyError
 
-from unrolled_grader import refusal
 from unrolled_grader.box import lease, sandbox
 from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course, CourseError
+from unrolled_grader.door import refuse
 from unrolled_grader.jobs import job, record
 from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge.intake import Handed
@@ -138,7 +138,7 @@ class Grading(Course):
         """Record a submission that cannot be graded: 0 for each part, with the reason."""
         try:
             with gradebook.quiet():
-                return refusal.refuse(self.directory, self.grades, handed, problem)
+                return refuse(self.directory, self.grades, handed, problem)
         except SQLAlchemyError as error:
             raise CourseError(f"the gradebook cannot be written: {error}") from error
 

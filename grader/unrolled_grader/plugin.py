@@ -27,7 +27,7 @@ from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.jobs.versions import brought, fitted, release_for, version_of, worth
 from unrolled_grader.judge import evidence, intake
 from unrolled_grader.judge.verdicts import Options, Submission
-from unrolled_grader.results import answers, standing
+from unrolled_grader.results import marking, standing
 
 STAMP = "unrolled_grading"
 """In an autograded notebook's metadata: the date of the record that belongs to it. Written last, so it means done."""
@@ -66,7 +66,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         if kept.version != unrolled.__version__:
             points, absent = brought(kept.scores, worth(released))
             deferred |= absent
-        same = answers.unchanged(self.grades(directory), student, lesson, executed)
+        same = marking.unchanged(self.grades(directory), student, lesson, executed)
         gradebook.save(directory, student, lesson, executed, points, deferred, same)
         with gradebook.opened(directory) as book:  # the submission is new, and has no extension yet
             late.settle(book, settings.read(Path(directory.root)), lesson, student)

@@ -1,12 +1,14 @@
-"""What a marker sees beside an answer in words: the model answer and the rubric, in formgrader's page alone.
+"""Answers in words: what a marker sees beside them, and which are still those that a person has read.
 
-grader/nbgrader_config.py adds `Rubric` to the exporter that formgrader shows submissions with. Nothing is written: the
-text is read from solutions/ each time the page is made, and the graded notebook and the feedback never hold it.
+grader/nbgrader_config.py adds `Rubric`, model answer and rubric, to the exporter that formgrader shows submissions
+with, and to nothing else. Nothing is written: the text is read from solutions/ each time the page is made, and the
+graded notebook and the feedback never hold it.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import is_grade, is_solution
+from nbgrader.utils import compute_checksum, is_grade, is_solution
 
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
+from unrolled_grader.jobs import record
 
 FORMGRADERS = "submission_id"
 """Among an exporter's resources when formgrader asks it for a submission's page, and never else."""
@@ -28,6 +31,10 @@ TOP = (
 )
 """A student may write a rubric of their own; they cannot know the word, nor write above the first cell."""
 MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (student TEXT, lesson TEXT, cell TEXT, checksum TEXT,
+    PRIMARY KEY (student, lesson, cell));
+"""
 
 
 class Rubric(Preprocessor):
@@ -54,9 +61,27 @@ def rubrics(solution: Path) -> dict[str, str]:
     """Return model answer and rubric of each answer in words, by grade_id; empty if there is no solution."""
     if not solution.is_file():
         return {}
-    answers = [cell for cell in cells.read(solution).cells if is_grade(cell) and is_solution(cell)]
-    return {str(grade_id(cell)): _text(cell.source) for cell in answers}
+    return {name: _text(cell.source) for name, cell in _in_words(cells.read(solution))}
+
+
+def _in_words(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode]]:
+    return ((str(grade_id(cell)), cell) for cell in notebook.cells if is_grade(cell) and is_solution(cell))
 
 
 def _text(source: str) -> str:
     return "\n".join(line for line in source.splitlines() if line.strip() not in MARKERS).strip()
+
+
+def unchanged(grades: Path, student: str, lesson: str, notebook: NotebookNode) -> set[str]:
+    """Return the grade_ids of answers that are as they were when this was last called for the submission.
+
+    A regrade need not ask the person again who has read them.
+    """
+    now = {name: str(compute_checksum(cell)) for name, cell in _in_words(notebook)}
+    who = (student, lesson)
+    with record.opened(grades) as table, table:
+        table.executescript(SCHEMA)
+        before = dict(table.execute("SELECT cell, checksum FROM answers WHERE student = ? AND lesson = ?", who))
+        table.execute("DELETE FROM answers WHERE student = ? AND lesson = ?", who)
+        table.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", [(*who, *item) for item in now.items()])
+    return {name for name, checksum in now.items() if before.get(name) == checksum}
