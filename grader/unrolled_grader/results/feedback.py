@@ -100,18 +100,18 @@ def page(nb: NotebookNode, grades: dict[str, Any]) -> str:
 
 
 def _head(nb: NotebookNode, name: str, grades: dict[str, Any]) -> str:
-    rows = "".join(
-        f'<tr><td><a href="#cell-{index}">{_title(cell)}</a></td><td>{_points(cell)}</td></tr>'
+    rows = [
+        (f'<a href="#cell-{index}">{_title(cell)}</a>', _points(cell))
         for index, cell in enumerate(nb.cells)
         if _marks(cell).get("grade")
-    )
+    ]
     late = float(grades.get("late_penalty") or 0)
     penalty = f'<p class="late">Handed in late: {_number(late)} points less.</p>' if late else ""
     score = f"{_number(max(0.0, float(grades.get('score') or 0)))} of {_number(grades.get('max_score'))} points"
     return (
         f"<header><h1>{name}: {score}</h1>{penalty}"
         "<p>What the judge found stands in blue frames. Dotted lines hold what the notebook itself displayed.</p>"
-        f"<table><thead><tr><th>graded</th><th>points</th></tr></thead><tbody>{rows}</tbody></table></header>"
+        f"{inert.table(('graded', 'points'), rows)}</header>"
     )
 
 

@@ -6,27 +6,13 @@ import html
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from unrolled.show.picture import Picture
-from unrolled.show.style import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    PALE,
-    PINK,
-    RED,
-    SKY,
-    SMALL,
-    YELLOW,
-    new_figure,
-    styled,
-    tint,
-)
+from unrolled.show.style import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, SKY, SMALL, YELLOW, new_figure, styled, tint
 from unrolled_grader.judge.evidence import VERDICTS
 from unrolled_grader.results.tally import Speeds, TalliedPart
 
@@ -91,10 +77,15 @@ def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:
         if part.lesson != lesson:
             lesson = part.lesson
             lines.append(f"<h3>{html.escape(lesson)}</h3>")
-        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
+        given = {verdict: counts[verdict] for verdict in ORDER if counts[verdict]}
+        said = ", ".join(f"{count} {verdict}" for verdict, count in given.items())
+        segments = (
+            f'<span class="{verdict}" style="width: {100 * count / counts.total():.3g}%"></span>'
+            for verdict, count in given.items()
+        )
         lines.append(
             f'<div class="part"><span class="name">{html.escape(part.name).replace("/", "/<wbr>")}</span>'
-            f'<span class="bar" role="img" aria-label="{said}" title="{said}">{"".join(_segments(counts))}</span>'
+            f'<span class="bar" role="img" aria-label="{said}" title="{said}">{"".join(segments)}</span>'
             f'<span class="passed">{counts["pass"]} of {counts.total()}</span></div>'
         )
     return "".join(lines)
@@ -102,19 +93,9 @@ def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:
 
 def legend(counts: Counter[str]) -> str:
     """Return in HTML what the colours and textures stand for, with how often each verdict was given."""
-    return '<ul class="legend">{}</ul>'.format(
-        "".join(
-            f'<li><span class="{verdict}"></span>{verdict} {counts[verdict]:,}</li>'
-            for verdict in ORDER
-            if counts[verdict]
-        )
-    )
-
-
-def _segments(counts: Counter[str]) -> Iterator[str]:
-    for verdict in ORDER:
-        if counts[verdict]:
-            yield f'<span class="{verdict}" style="width: {100 * counts[verdict] / counts.total():.3g}%"></span>'
+    given = [verdict for verdict in ORDER if counts[verdict]]
+    items = (f'<li><span class="{verdict}"></span>{verdict} {counts[verdict]:,}</li>' for verdict in given)
+    return f'<ul class="legend">{"".join(items)}</ul>'
 
 
 @styled()
@@ -141,7 +122,8 @@ def speedups(found: Mapping[TalliedPart, Speeds]) -> Picture:
 
 def _speed_row(ax: Axes, row: int, speeds: Speeds) -> None:
     many = len(speeds.ratios) > 40
-    marks = list(zip(speeds.ratios, (row + shift for shift in _spread(len(speeds.ratios))), strict=True))
+    # small vertical offsets, so that equal values do not hide each other; the same for the same count
+    marks = [(ratio, row + ((index * 0.618) % 1 - 0.5) * 0.5) for index, ratio in enumerate(speeds.ratios)]
     for reached, marker, colour in ((True, "o", BLUE), (False, "X", RED)):
         chosen = [mark for mark in marks if (mark[0] >= speeds.at_least) == reached]
         if chosen:
@@ -163,8 +145,3 @@ def _log_axis(ax: Axes, values: Sequence[float]) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _spread(count: int) -> list[float]:
-    """Small vertical offsets, so that equal values do not hide each other; the same for the same count."""
-    return [((index * 0.618) % 1 - 0.5) * 0.5 for index in range(count)]

@@ -194,12 +194,9 @@ def _record(grades: Path, student: str) -> Iterator[str]:
     if not file.exists():
         return
     with record.opened(grades) as table, table:
-        there = {name for (name,) in table.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        count = sum(
-            table.execute(f"DELETE FROM {name} WHERE student = ?", (student,)).rowcount
-            for name in TABLES
-            if name in there
-        )
+        names = table.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        there = [name for (name,) in names if name in TABLES]
+        count = sum(table.execute(f"DELETE FROM {name} WHERE student = ?", (student,)).rowcount for name in there)
     compact(file)
     if count:
         yield f"{file.name}: {count} rows"

@@ -1,6 +1,6 @@
 """What a student's notebook may show in somebody else's browser: text, pictures that carry their data, plain tables.
 
-`document` is the page around it, for feedback, report and near-copies.
+`document` is the page around it, for feedback, report and near-copies, `table` what stands in all of them.
 
 Everything else is dropped: scripts, event handlers, frames, forms, styles, classes, ids, and whatever would load
 something. What passes is on a list; nothing is searched for what is bad. Hostile input costs bounded time: what is too
@@ -14,7 +14,7 @@ import binascii
 import html
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import nh3
@@ -77,6 +77,15 @@ def document(title: str, style: str, body: str, kind: str = "") -> str:
         f"<body{f' class={kind}' if kind else ''}>{body}</body></html>\n"
     )
     return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written
+
+
+def table(head: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[int] = ()) -> str:
+    """Return a table of cells that are HTML; `numbers` are the columns of numbers."""
+    kinds = [' class="number"' if column in numbers else "" for column in range(len(head))]
+    top = "".join(f"<th{kind}>{cell}</th>" for kind, cell in zip(kinds, head, strict=True))
+    cells = ("".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def output(shown: NotebookNode) -> str:

@@ -18,13 +18,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
+from copydetect import CodeFingerprint, compare_files
+from nbformat import NotebookNode
 
-    from unrolled.checks import Spec
-    from unrolled_grader.classroom.course import Course
+from unrolled import checks
+from unrolled.checks import Spec
+from unrolled.checks.answers import answers_of
+from unrolled.notebook import cells
+from unrolled.notebook.cells import grade_id
+from unrolled_grader.classroom import gradebook
+from unrolled_grader.classroom.course import Course
+from unrolled_grader.jobs import job
+from unrolled_grader.judge import intake, opening
 
 PASSAGE = 25
 """Characters of the shortest passage that counts, after each name became one letter."""
@@ -112,14 +119,7 @@ def of_class(course: Course, lesson: str) -> Found:
 
 def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[str, str]]]:
     """Return the students' answers to a lesson, and who is passed over with the reason. Nothing handed in raises."""
-    from unrolled import checks
-    from unrolled.notebook import cells
-    from unrolled_grader.classroom import gradebook
-    from unrolled_grader.jobs import job
-    from unrolled_grader.judge import intake, opening
-
-    specs = checks.lessons()[lesson]
-    released = cells.read(gradebook.released_file(course.directory, lesson))
+    specs, released = checks.lessons()[lesson], gradebook.released(course.directory, lesson)
     found, passed_over = [], []
     for handed in intake.find(course.submitted, {lesson: list(specs)}):
         try:
@@ -134,12 +134,7 @@ def works(course: Course, lesson: str) -> tuple[list[WrittenCode], list[tuple[st
 
 def references(course: Course, lesson: str) -> list[WrittenCode]:
     """Return the library's answers to a lesson, and the course's solution."""
-    from unrolled import checks
-    from unrolled.notebook import cells
-    from unrolled_grader.classroom import gradebook
-
-    specs = checks.lessons()[lesson]
-    released = cells.read(gradebook.released_file(course.directory, lesson))
+    specs, released = checks.lessons()[lesson], gradebook.released(course.directory, lesson)
     file = Path(course.directory.root, course.directory.source_directory, lesson, f"{lesson}.ipynb")
     solution = written(SOLUTION, cells.read(file), released, specs)
     return [WrittenCode(OPS, tuple((name, source_of(spec)) for name, spec in specs.items())), solution]
@@ -147,8 +142,6 @@ def references(course: Course, lesson: str) -> list[WrittenCode]:
 
 def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[str]) -> WrittenCode:
     """Return what stands in the cells of these exercises, without what was handed out."""
-    from unrolled.notebook.cells import grade_id
-
     given = {grade_id(cell): cell.source for cell in released.cells}
     here = {grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
     parts, room = [], LONGEST
@@ -187,8 +180,6 @@ def _told(source: str) -> list[str]:
 
 def source_of(spec: Spec) -> str:
     """Return the source of every function of the library that answers an exercise."""
-    from unrolled.checks.answers import answers_of
-
     sources = []
     for function in answers_of(spec):
         try:
@@ -229,8 +220,6 @@ def fingerprint(work: WrittenCode) -> Any:
 
     Triple quotes that are never closed are taken out: they would hide all below them.
     """
-    from copydetect import CodeFingerprint
-
     text = "".join(_closed(part) for _, part in work.parts)
     return CodeFingerprint("answers.py", PASSAGE, 1, language="python", fp=io.StringIO(text))
 
@@ -245,8 +234,6 @@ def _closed(part: str) -> str:
 
 def pair(first: WrittenCode, first_marks: Any, second: WrittenCode, second_marks: Any) -> ComparedPair:
     """Compare two works by their fingerprints, and return the pair."""
-    from copydetect import compare_files
-
     _, shares, slices = compare_files(first_marks, second_marks)
     sides = zip((first, second), (second, first), shares, slices, strict=True)
     return ComparedPair(*(_side(work, other, share, places) for work, other, share, places in sides))

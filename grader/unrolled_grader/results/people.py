@@ -39,23 +39,22 @@ def whole(person: Person) -> set[str]:
     """Return the texts that name this person and nobody else: id, e-mail, long numbers, full name as lists write it."""
     words = person.name.split()
     turned = {" ".join(words[at:] + words[:at]) for at in range(len(words))} if len(words) > 1 else set()
-    names = (
-        turned | {f"{words[-1]}, {' '.join(words[:-1])}" for _ in turned} | {"".join(text.split()) for text in turned}
-    )
+    names = turned | {"".join(text.split()) for text in turned}
+    if turned:
+        names.add(f"{words[-1]}, {' '.join(words[:-1])}")
     number = {person.lms_id} if len(person.lms_id) >= SHORT_NUMBER or not person.lms_id.isdigit() else set()
     return {text for text in {person.id, person.email, *number, *names, *map(plain, names)} if text}
 
 
 def telling(person: Person) -> set[str]:
     """Return those of the texts of `whole` that name a person in any text: "a", "01" or "7" stand everywhere."""
-    return {
-        text for text in whole(person) if len(text) >= (SHORT_NUMBER if text.isdigit() else 2 if _is_wide(text) else 3)
-    }
+    return {text for text in whole(person) if len(text) >= _shortest(text)}
 
 
-def _is_wide(text: str) -> bool:
-    """Whether a text is of letters like the Japanese, of which two are a name."""
-    return all(unicodedata.east_asian_width(letter) == "W" for letter in text)
+def _shortest(text: str) -> int:
+    """How long a text of such letters must be to name somebody: of letters like the Japanese, two are a name."""
+    is_wide = all(unicodedata.east_asian_width(letter) == "W" for letter in text)
+    return SHORT_NUMBER if text.isdigit() else 2 if is_wide else 3
 
 
 def parts(person: Person) -> set[str]:

@@ -20,7 +20,7 @@ import shutil
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class Scrubber:
     names: re.Pattern[str]
     pseudonyms: Mapping[str, str]
     """By what is replaced, in small letters."""
-    left: tuple[str, ...] = field(default=())
+    left: tuple[str, ...] = ()
     """Words that name a student and stay, because the course uses them."""
 
     def text(self, text: str) -> str:
@@ -128,12 +128,8 @@ def key(grades: Path) -> bytes:
 
 def names(secret: bytes, students: Iterable[str]) -> dict[str, str]:
     """Return a pseudonym for each id."""
-    return {student: _name(secret, student) for student in students}
-
-
-def _name(secret: bytes, student: str) -> str:
-    digest = hmac.digest(secret, student.encode("utf-8", "surrogateescape"), "sha256")
-    return "s-" + base64.b32encode(digest).decode().lower()[:LETTERS]
+    digests = {one: hmac.digest(secret, one.encode("utf-8", "surrogateescape"), "sha256") for one in students}
+    return {one: "s-" + base64.b32encode(digest).decode().lower()[:LETTERS] for one, digest in digests.items()}
 
 
 def scrubber(known: Mapping[str, Person], pseudonyms: Mapping[str, str], words: set[str]) -> Scrubber:
@@ -182,10 +178,8 @@ def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:
             "source": scrub.text(cell.source),
         }
         cells.append(kept | ({"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}))
-    about = {name: notebook.metadata[name] for name in ("unrolled",) if name in notebook.metadata}
-    made: NotebookNode = nbformat.from_dict(
-        {"cells": cells, "metadata": scrub.data(about), "nbformat": 4, "nbformat_minor": 5}
-    )
+    about = scrub.data({name: notebook.metadata[name] for name in ("unrolled",) if name in notebook.metadata})
+    made: NotebookNode = nbformat.from_dict({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5})
     return made
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import datetime
 import html
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import unrolled
 from unrolled_grader.jobs import record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.results import figures
-from unrolled_grader.results.inert import document
+from unrolled_grader.results.inert import document, table
 from unrolled_grader.results.tally import Notice, Tally, tallied
 
 STYLE = """
@@ -118,15 +118,11 @@ def _head(found: Tally) -> str:
 
 def _speed_table(found: Tally) -> str:
     head = ["check", "asked", "measured", "slowest", "median", "fastest"]
-    rows = [
-        [
-            part.name,
-            f"{speeds.at_least:g}x",
-            str(len(speeds.ratios)),
-            *(f"{value:.3g}x" for value in (speeds.ratios[0], statistics.median(speeds.ratios), speeds.ratios[-1])),
-        ]
-        for part, speeds in found.speeds.items()
-    ]
+    rows = []
+    for part, speeds in found.speeds.items():
+        spread = (speeds.ratios[0], statistics.median(speeds.ratios), speeds.ratios[-1])
+        measured = [f"{value:.3g}x" for value in spread]
+        rows.append([part.name, f"{speeds.at_least:g}x", str(len(speeds.ratios)), *measured])
     return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
 
 
@@ -145,10 +141,8 @@ def _by_people(found: Tally) -> Iterator[str]:
 
 def _reasons(found: Tally) -> Iterator[str]:
     """What a person should know, grouped: one row for all students whom the same concerns."""
-    if not found.look:
-        yield "<h2>To look at</h2><p>Nothing: every submission opened, every speed was settled.</p>"
-    else:
-        yield f"<h2>To look at</h2>{_items(found.look)}"
+    nothing = "<p>Nothing: every submission opened, every speed was settled.</p>"
+    yield f"<h2>To look at</h2>{_items(found.look) if found.look else nothing}"
     if found.deferred:
         yield (
             "<h2>Deferred</h2><p>These points are neither lost nor given. Grade again where the machine has what is "
@@ -161,13 +155,11 @@ def _reasons(found: Tally) -> Iterator[str]:
 
 
 def _items(items: Mapping[Notice, Sequence[str]]) -> str:
-    rows = "".join(
-        f'<tr><td><span class="quiet">{_text(lesson)}</span><br>{_text(what)}</td><td>{_text(why)}</td>'
-        f"<td>{_names(students)}</td></tr>"
+    rows = (
+        (f'<span class="quiet">{_text(lesson)}</span><br>{_text(what)}', _text(why), _names(students))
         for (lesson, what, why), students in items.items()
     )
-    head = "".join(f"<th>{name}</th>" for name in ("what", "why", "students"))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return table(("what", "why", "students"), rows)
 
 
 def _names(students: Sequence[str]) -> str:
@@ -187,13 +179,9 @@ def _time(found: Tally) -> str:
 
 def _duration(seconds: float) -> str:
     minutes = seconds / 60
-    return (
-        f"{minutes / 60:.1f} hours"
-        if minutes >= 90
-        else f"{minutes:.1f} minutes"
-        if minutes >= 1.5
-        else f"{seconds:.0f} s"
-    )
+    if minutes >= 90:
+        return f"{minutes / 60:.1f} hours"
+    return f"{minutes:.1f} minutes" if minutes >= 1.5 else f"{seconds:.0f} s"
 
 
 def _machines(found: Tally) -> str:
@@ -201,20 +189,13 @@ def _machines(found: Tally) -> str:
     machines = [[name, str(count)] for name, count in found.machines.most_common()]
     held = [[name, str(count)] for name, count in found.sandboxes.most_common()]
     sandboxes = _table(["code was held by", "submissions"], held, right=[1]) if held else ""
-    table = _table(["machine", "submissions"], machines, right=[1])
-    return f'<h2>Machines</h2>{table}{sandboxes}<p class="quiet">{HOW}</p>'
+    where = _table(["machine", "submissions"], machines, right=[1])
+    return f'<h2>Machines</h2>{where}{sandboxes}<p class="quiet">{HOW}</p>'
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
     """A table; every cell is escaped. Columns in `right` are numbers."""
-    numbers = set(right)
-    kinds = [' class="number"' if column in numbers else "" for column in range(len(head))]
-    top = "".join(f"<th{kind}>{_text(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
-    body = "".join(
-        f"<tr>{''.join(f'<td{kind}>{_text(cell)}</td>' for kind, cell in zip(kinds, row, strict=True))}</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return table([_text(cell) for cell in head], (map(_text, row) for row in rows), right)
 
 
 def _text(text: str) -> str:

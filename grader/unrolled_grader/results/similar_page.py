@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from unrolled.show.charts import chart
@@ -15,18 +15,9 @@ from unrolled.show.picture import Picture
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, styled
 from unrolled_grader.jobs.record import one_line, replace_file
 from unrolled_grader.judge.outputs import in_sight
-from unrolled_grader.results.inert import document
-from unrolled_grader.results.near_copies import (
-    OPS,
-    PASSAGE,
-    SOLUTION,
-    TOP,
-    ComparedPair,
-    Found,
-    Side,
-    by_student,
-    marked,
-)
+from unrolled_grader.results import near_copies
+from unrolled_grader.results.inert import document, table
+from unrolled_grader.results.near_copies import OPS, PASSAGE, SOLUTION, TOP, ComparedPair, Found, Side
 
 SHOWN = 15
 """Pairs in the picture."""
@@ -67,7 +58,7 @@ def write(folder: Path, found: Found) -> Path:
     """
     pages = folder / found.lesson
     pages.mkdir(parents=True, exist_ok=True)
-    nearest = [pair for references in by_student(found.references).values() for pair in references.values()]
+    nearest = [pair for references in near_copies.by_student(found.references).values() for pair in references.values()]
     shown = [*found.pairs[:TOP], *nearest]
     names = {id(pair): f"{number:03}.html" for number, pair in enumerate(shown, 1)}
     for old in pages.iterdir():
@@ -92,7 +83,7 @@ def pair_page(found: Found, pair: ComparedPair) -> str:
     first, second = pair.first, pair.second
     heads = "".join(f"<h2>{_text(side.work.who)}</h2>" for side in (first, second))
     notes = "".join(f'<p class="quiet">{_share(side)}</p>' for side in (first, second))
-    rows = zip(marked(first, second.work), marked(second, first.work), strict=True)
+    rows = zip(near_copies.marked(first, second.work), near_copies.marked(second, first.work), strict=True)
     exercises = "".join(
         f"<h3>{_text(name)}</h3>{_code(first, one)}{_code(second, two)}" for (name, one), (_, two) in rows if one or two
     )
@@ -120,13 +111,12 @@ def _sections(found: Found, links: dict[int, str]) -> Iterator[str]:
         yield _near(found, links)
     if found.passed_over:
         rows = [[_text(who), _text(why)] for who, why in found.passed_over]
-        yield f"<h2>Not compared</h2>{_table(['student', 'why'], rows)}"
+        yield f"<h2>Not compared</h2>{table(['student', 'why'], rows)}"
 
 
 def _meaning(found: Found) -> str:
-    middle = (
-        f"Half of this class's pairs have {_percent(found.median)} or more in common. " if len(found.pairs) > 1 else ""
-    )
+    half = f"Half of this class's pairs have {_percent(found.median)} or more in common. "
+    middle = half if len(found.pairs) > 1 else ""
     return (
         "<h2>What the numbers mean</h2><p><b>In common</b> is the part of one student's own code that stands in the "
         f"other's as well, in passages of at least {PASSAGE} characters. Names, comments and spacing are set aside "
@@ -151,28 +141,23 @@ def _pairs(pairs: Sequence[ComparedPair], links: dict[int, str]) -> str:
         ]
         for number, pair in enumerate(pairs, 1)
     ]
-    return _table(["", "students", "in common", "to the letter"], rows, numbers=2)
+    return table(["", "students", "in common", "to the letter"], rows, numbers=(2, 3))
 
 
 def _near(found: Found, links: dict[int, str]) -> str:
     """Who is near the library's own answers, or the course's solution."""
     rows = []
-    for who, nearest in by_student(found.references).items():
-        cells = [
-            f'<a href="{html.escape(links[id(pair)])}">{_percent(pair.first.share)}</a>' for pair in _both(nearest)
-        ]
+    for who, nearest in near_copies.by_student(found.references).items():
+        both = [nearest[name] for name in (OPS, SOLUTION) if name in nearest]
+        cells = [f'<a href="{html.escape(links[id(pair)])}">{_percent(pair.first.share)}</a>' for pair in both]
         letters = max(pair.first.same_lines / max(len(pair.first.work.lines), 1) for pair in nearest.values())
         rows.append([_text(who), *cells, _percent(letters)])
     return (
         f"<h2>Near {OPS}</h2><p>The part of a student's own code that stands in the library's answers to these "
         "exercises, and in the course's solution. Anybody can read the library's source, and the hints lead to code "
         "like the solution's: the same lines to the letter tell more than the part in common.</p>"
-        f"{_table(['student', OPS, SOLUTION, 'to the letter'], rows, numbers=3)}"
+        f"{table(['student', OPS, _text(SOLUTION), 'to the letter'], rows, numbers=(1, 2, 3))}"
     )
-
-
-def _both(nearest: Mapping[str, ComparedPair]) -> Iterable[ComparedPair]:
-    return (nearest[name] for name in (OPS, SOLUTION) if name in nearest)
 
 
 @styled()
@@ -232,16 +217,6 @@ def _code(side: Side, lines: list[tuple[bool, list[tuple[bool, str]]]]) -> str:
         for same, pieces in lines
     )
     return f'<pre data-who="{_text(side.work.who)}">{shown}</pre>'
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """A table of cells that are HTML; the last `numbers` columns are numbers."""
-    kinds = [' class="number"' if place >= len(head) - numbers else "" for place in range(len(head))]
-    top = "".join(f"<th{kind}>{_text(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
-    body = "".join(
-        f"<tr>{''.join(f'<td{kind}>{cell}</td>' for kind, cell in zip(kinds, row, strict=True))}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _short(name: str) -> str:

@@ -71,9 +71,8 @@ def table(records: Iterable[Record]) -> str:
     ]
     for student, found in students.items():
         rows.append([one_line(student), *(_cell(found.get(lesson)) for lesson in lessons), _reasons(found)])
-    legend = [
-        f"{sign}  {text}" for sign, text in LEGEND.items() if any(sign in cell for row in rows for cell in row[1:-1])
-    ]
+    shown = "".join(cell for row in rows for cell in row[1:-1])
+    legend = [f"{sign}  {text}" for sign, text in LEGEND.items() if sign in shown]
     return "\n".join([*_fitted(rows), *([""] if legend else []), *legend])
 
 

@@ -49,8 +49,9 @@ def files(root: Path) -> Iterator[Path]:
     """Yield the files that are searched: all but the course's own."""
     for folder, folders, names in os.walk(root):
         here = Path(folder)
-        own = [name for name in folders if (here == root and name in COURSES_OWN) or _own(here / name, root)]
-        folders[:] = sorted(name for name in folders if name not in own)
+        own = {"__pycache__", *(COURSES_OWN if here == root else ())}
+        own |= {other.name for other in ALSO_OWN if root / other.parent == here}
+        folders[:] = sorted(set(folders) - own)
         yield from (here / name for name in sorted([*names, *(name for name in folders if (here / name).is_symlink())]))
 
 
@@ -71,10 +72,6 @@ def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[NameTrac
     yield from (NameTrace(name, place, hit) for place, hit in dict.fromkeys(_in_data(data, "", wanted, DEPTH)))
 
 
-def _own(folder: Path, root: Path) -> bool:
-    return folder.name == "__pycache__" or folder.relative_to(root) in ALSO_OWN
-
-
 def _in_data(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Iterator[tuple[str, str]]:
     """(place, what was found) in a file's content or in a part of it."""
     if data.startswith(SQLITE):
@@ -85,7 +82,8 @@ def _in_data(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> It
         yield from _in_data(plain, f"{place} unpacked".strip(), wanted, depth - 1)
     else:
         for text in _readings(data):
-            yield from ((place or _line(text, hit.start()), hit[0]) for hit in wanted.finditer(text))
+            for hit in wanted.finditer(text):
+                yield place or f"line {text.count(chr(10), 0, hit.start()) + 1}", hit[0]
 
 
 def _readings(data: bytes) -> Iterator[str]:
@@ -124,7 +122,7 @@ def _in_database(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -
     free = 0
     with tempfile.TemporaryDirectory(prefix="unrolled-traces-") as folder:
         copy = Path(folder, "copy.db")
-        copy.write_bytes(_without_log(data))
+        copy.write_bytes(data[:18] + b"\x01\x01" + data[20:])  # the form that needs no write-ahead log beside it
         with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(copy)) as base:
             base.text_factory = lambda raw: raw.decode("utf-8", "replace")
             for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
@@ -138,11 +136,6 @@ def _in_database(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -
         yield f"{place} has {free} free pages, which may hold what was deleted".strip(), "unknown"
 
 
-def _without_log(data: bytes) -> bytes:
-    """A database's bytes in the form that needs no write-ahead log beside it: bytes 18 and 19 say which."""
-    return data[:18] + b"\x01\x01" + data[20:]
-
-
 def _unpacked(data: bytes) -> bytes | None:
     """What gzip or zlib packed; None if neither did, or if there is no end to it."""
     try:
@@ -154,10 +147,6 @@ def _unpacked(data: bytes) -> bytes | None:
     except (OSError, EOFError, zlib.error):
         pass
     return None
-
-
-def _line(text: str, position: int) -> str:
-    return f"line {text.count(chr(10), 0, position) + 1}"
 
 
 def _text(text: str) -> str:
