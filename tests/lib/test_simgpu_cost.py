@@ -63,20 +63,35 @@ def test_neighbours_that_lie_apart_cost_whole_sectors() -> None:
     assert work("copy", [transposed], array(2048, 2048)) == pytest.approx(dense * factor)
 
 
-def test_a_gather_costs_a_sector_a_value_unless_rows_are_named() -> None:
-    x, index = array(1000, 1000), array(N, dtype="int64")
-    values = work("getitem", [x, index, index], array(N), axes=[0, 1])
-    assert values == pytest.approx((32 * N + 2 * 8 * N + 4 * N) / H200.bandwidth)
+def test_what_an_index_names_costs_a_sector_a_value_unless_rows_are_named() -> None:
+    x, flat, index = array(1000, 1000), array(1_000_000), array(N, dtype="int64")
+    slow = replace(H200, l2_bandwidth=H200.l2_bandwidth / 10)  # so that it sets the pace, not the search for places
+    read = 32 * N / slow.l2_bandwidth
+    assert work("getitem", [flat, index], array(N), slow, axes=[0]) == pytest.approx(read + 12 * N / H200.bandwidth)
+    written = work("setitem", [array(N), index], flat, slow, axes=[0])
+    assert written == pytest.approx(2 * read + 12 * N / H200.bandwidth)
     few = array(5000, dtype="int64")
-    rows = work("getitem", [x, few], array(5000, 1000), axes=[0])
+    rows = work("getitem", [x, few], array(5000, 1000), replace(H200, integer=1e18), axes=[0])
     assert rows == pytest.approx((2 * 4 * 5000 * 1000 + 8 * 5000) / H200.bandwidth)
 
 
-def test_the_quadratic_fill_of_the_sources_takes_what_was_measured_within_2x() -> None:
-    n = 8 * 10 * 14 * 14
-    price = of("setitem", [array(n), array(n, dtype="int64")], array(n, n), axes=[1])
-    assert price.bytes_written == 4 * n * n
-    assert 1450e-6 / 2 < price.seconds < 1450e-6 * 2
+def test_what_does_not_fit_in_the_l2_is_fetched_again() -> None:
+    index, long = array(N, dtype="int64"), array(int(H200.l2))  # four times the cache
+    expected = 32 * N * (0.25 / H200.l2_bandwidth + 0.75 / H200.scattered) + 12 * N / H200.bandwidth
+    assert work("getitem", [long, index], array(N), axes=[0]) == pytest.approx(expected)
+
+
+def test_places_within_a_sector_cost_the_search_for_them_alone() -> None:
+    price = work("setitem", [array(N, 1), array(N // 1000, dtype="int64")], array(N, 4), axes=[1])
+    assert price == pytest.approx(N * (N // 1000) * cost.FINDING / H200.integer)
+
+
+def test_several_index_arrays_are_made_one_by_small_kernels() -> None:
+    one = of("setitem", [array(8), array(8, dtype="int64")], array(8, 4), axes=[0])
+    two = of("setitem", [array(8), array(8, dtype="int64"), array(8, dtype="int64")], array(8, 4), axes=[0, 1])
+    assert two.seconds - one.seconds == pytest.approx(3 * H200.shortest_kernel, rel=0.01)
+    host = [cost.host_seconds("setitem", {"axes": axes}, H200) for axes in ([0], [0, 1])]
+    assert host[1] - host[0] == pytest.approx(3 * H200.host["ufunc"])
 
 
 def test_atomic_additions_are_bound_by_their_rate_and_read_what_they_add_to() -> None:
