@@ -29,10 +29,10 @@ _NAMES: dict[Any, str] = {
     _np: """
         float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ intp
         pi e inf nan newaxis dtype finfo iinfo result_type promote_types can_cast isscalar issubdtype floating integer
-        shape ndim size broadcast_shapes""",
+        shape ndim broadcast_shapes""",
     _creation: """
         array asarray ascontiguousarray empty zeros ones full empty_like zeros_like ones_like full_like copy arange
-        linspace eye identity tril triu asnumpy get_array_module""",
+        linspace eye identity tril triu asnumpy get_array_module size""",
     _functions: "where clip",
     _indexing: "take nonzero take_along_axis put_along_axis",
     linalg: "matmul dot tensordot inner outer vdot einsum",

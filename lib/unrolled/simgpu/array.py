@@ -6,6 +6,7 @@ and strides whose values nobody reads or writes. Views and strides are NumPy's o
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -296,6 +297,13 @@ def launch(op: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: 
 def launch_kernel(name: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Options | None = None) -> None:
     """Launch a kernel of the library by its name: it writes the outputs."""
     launch("kernel", inputs, outputs, {**(options or {}), "name": name})
+
+
+def what_numpy_does(function: Any) -> str:
+    """Return the first sentence of NumPy's docstring for a function of NumPy, and whose words these are."""
+    first, *others = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    text = others[0] if first.startswith(f"{function.__name__}(") else first  # a ufunc's begins with how it is called
+    return f"{' '.join(text.split()).partition('. ')[0].rstrip('.')} (in the words of numpy.{function.__name__})"
 
 
 def check(x: Any) -> ndarray:

@@ -127,6 +127,11 @@ def get_array_module(*args: Any) -> Any:
     return sys.modules["unrolled.simgpu"] if any(isinstance(x, ndarray) for x in args) else np
 
 
+def size(a: Any) -> int:
+    """Return how many values there are."""
+    return np.size(a)
+
+
 def assign(target: ndarray, value: Any) -> None:
     """Set target[...] = value, an array of the device or a number."""
     if not isinstance(value, ndarray):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.simgpu import array
 from unrolled.simgpu.array import Layout, check_cast, check_fits, check_types, launch, ndarray, shaped_like
 from unrolled.simgpu.symbols import Symbol
 
@@ -29,7 +30,7 @@ class ufunc:  # noqa: N801 (NumPy's name)
     def __init__(self, function: np.ufunc) -> None:
         self._function = function
         self.__name__ = function.__name__
-        self.__doc__ = f"As numpy.{function.__name__}, on the simulated GPU; out= and dtype= as there."
+        self.__doc__ = f"{array.what_numpy_does(function)}. Return a new array of the GPU, or out; dtype= as there."
         self.nin, self.nout, self.nargs = function.nin, function.nout, function.nargs
 
     def __repr__(self) -> str:

@@ -28,13 +28,13 @@ def _power(x: Any, y: Any, **options: Any) -> Any:
 def _install_operators() -> None:
     table: dict[str, Any] = {**functions.UFUNCS, "matmul": linalg.matmul, "power": _power}
     for name, op in (BINARY | COMPARE).items():
-        setattr(ndarray, f"__{name}__", lambda x, y, function=table[op]: function(x, y))
+        setattr(ndarray, f"__{name}__", lambda self, other, function=table[op]: function(self, other))
     for name, op in BINARY.items():
-        setattr(ndarray, f"__r{name}__", lambda x, y, function=table[op]: function(y, x))
+        setattr(ndarray, f"__r{name}__", lambda self, other, function=table[op]: function(other, self))
         if name != "divmod":
-            setattr(ndarray, f"__i{name}__", lambda x, y, function=table[op]: function(x, y, out=x))
+            setattr(ndarray, f"__i{name}__", lambda self, other, function=table[op]: function(self, other, out=self))
     for name, op in UNARY.items():
-        setattr(ndarray, f"__{name}__", lambda x, function=table[op]: function(x))
+        setattr(ndarray, f"__{name}__", lambda self, function=table[op]: function(self))
 
 
 def _reshape(self: ndarray, *shape: Any, order: str = "C") -> ndarray:

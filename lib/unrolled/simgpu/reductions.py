@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from unrolled.simgpu.array import check, check_cast, launch, ndarray, shaped_like
+from unrolled.simgpu.array import check, check_cast, launch, ndarray, shaped_like, what_numpy_does
 
 NAMES = """
     sum prod mean var std max min amax amin any all count_nonzero nansum nanprod nanmean nanmax nanmin nanvar nanstd
@@ -47,7 +47,7 @@ def reduction(name: str) -> Callable[..., Any]:
         return result
 
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = f"As numpy.{name}, on the simulated GPU: an array there, of no axes for a single value."
+    reduce.__doc__ = f"{what_numpy_does(getattr(np, name))}. Return an array of the GPU, of no axes for one value."
     return reduce
 
 

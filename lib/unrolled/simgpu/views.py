@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import stride_tricks as _tricks
 from numpy.lib.array_utils import normalize_axis_index
 
-from unrolled.simgpu.array import check, in_shape, launch, ndarray
+from unrolled.simgpu.array import check, in_shape, launch, ndarray, what_numpy_does
 
 MOST_PARTS = 60
 """Arrays that one launch joins at most: the operands of a command are limited."""
@@ -31,7 +31,7 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
         return [a.seen_as(layout) for layout in found] if isinstance(found, (list, tuple)) else a.seen_as(found)
 
     view.__name__ = view.__qualname__ = function.__name__
-    view.__doc__ = f"As numpy.{function.__name__}: views of the same memory, without a launch."
+    view.__doc__ = f"{what_numpy_does(function)}. Return a view, or a list of them, without a launch."
     return view
 
 
