@@ -53,7 +53,7 @@ Views: TypeAlias = Sequence[View]
 class Machine(ABC):
     """A simulated GPU. Work that it is asked for advances its modelled host clock; no method reads a real clock.
 
-    A method that takes and returns plain values asks a machine elsewhere, by `_call`; `LocalMachine` has its own of each.
+    A method of plain values asks a machine elsewhere, by `_call`; `LocalMachine` has its own of each.
     """
 
     profile: GPUProfile
