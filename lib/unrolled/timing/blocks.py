@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,22 +48,18 @@ class WarmUp:
 
 ON_HOST = WarmUp()
 ON_GPU = WarmUp(calls=10, seconds=0.5)
-ON_SIMULATED = WarmUp(
-    calls=2
-)  # no clock that rises, no kernel to compile: but the second call finds memory in the pool
+ON_SIMULATED = WarmUp(2)  # no clock that rises, no kernel to compile: but the second call finds memory in the pool
 MODELLED_BLOCK = 0.001  # seconds of the model: it does not waver, so this only has to outweigh the synchronization
 
 
-def block_timer(
-    function: Callable[..., Any], inputs: Sequence[Inputs], module: device.Module | None = None
-) -> BlockTimer:
+def block_timer(function: Callable[..., Any], inputs: Sequence[Inputs], module: device.Module = np) -> BlockTimer:
     """Return a timer of blocks of `function` in this process, without garbage collection.
 
     The timer goes through `inputs` cyclically and keeps its place from block to block. `module` is the array module on
-    whose device the work runs, None or NumPy for the host.
+    whose device the work runs.
     """
     walk = itertools.cycle(inputs)
-    timed = _on_host if module is None or module is np else _on_device(module)
+    timed = _on_host if module is np else partial(_on_device, module)
 
     def block(calls: int) -> BlockTime:
         def run() -> None:
@@ -78,38 +75,30 @@ def block_timer(
 def _on_host(run: Callable[[], None]) -> BlockTime:
     cpu, wall = cpu_seconds(), time.perf_counter()
     run()
-    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
-    return BlockTime(wall, cpu)
+    return BlockTime(time.perf_counter() - wall, cpu_seconds() - cpu)
 
 
-def _on_device(module: device.Module) -> Callable[[Callable[[], None]], BlockTime]:
+def _on_device(module: device.Module, run: Callable[[], None]) -> BlockTime:
     """CPU seconds stay unknown: they say nothing of the work of a GPU."""
-
-    def timed(run: Callable[[], None]) -> BlockTime:
-        start, end = module.cuda.Event(), module.cuda.Event()
-        device.synchronize(module)
-        start.record()
-        run()
-        device.synchronize(module)
-        end.record()
-        end.synchronize()
-        return BlockTime(module.cuda.get_elapsed_time(start, end) / 1000)
-
-    return timed
+    start, end = module.cuda.Event(), module.cuda.Event()
+    device.synchronize(module)
+    start.record()
+    run()
+    device.synchronize(module)
+    end.record()
+    end.synchronize()
+    return BlockTime(module.cuda.get_elapsed_time(start, end) / 1000)
 
 
-def warm_up_on(module: device.Module | None) -> WarmUp:
-    """Return how much warm-up work on this module's device needs; None or NumPy is the host."""
-    if module is None or module is np:
-        return ON_HOST
-    return ON_SIMULATED if device.is_simulated(module) else ON_GPU
+def warm_up_on(module: device.Module) -> WarmUp:
+    """Return how much warm-up work on this module's device needs."""
+    on_device = ON_SIMULATED if device.is_simulated(module) else ON_GPU
+    return ON_HOST if module is np else on_device
 
 
-def in_words(module: device.Module | None) -> str:
+def in_words(module: device.Module) -> str:
     """Return "modelled, T4" for the times of a simulated T4; "" for times that are measured."""
-    if module is None or module is np or not device.is_simulated(module):
-        return ""
-    return f"modelled, {module.profile().name}"
+    return f"modelled, {module.profile().name}" if device.is_simulated(module) else ""
 
 
 def warm_up(block: BlockTimer, warm: WarmUp, patience: float, shortest: float = MIN_BLOCK) -> float:
@@ -157,8 +146,8 @@ def _even(length: float, fast: float) -> bool:
     return max(length, repeated) <= 1.25 * min(length, repeated)
 
 
-def device_module(*values: Any) -> device.Module | None:
-    """Return the array module of the first array among `values` that lies on a device; None if all lie in host memory.
+def device_module(*values: Any) -> device.Module:
+    """Return the array module of the first array among `values` that lies on a device; NumPy if all lie in host memory.
 
     The first 16 items of tuples, lists and dictionaries are looked at; what is no array is passed over.
     """
@@ -167,18 +156,13 @@ def device_module(*values: Any) -> device.Module | None:
             items = value.values() if isinstance(value, Mapping) else value
             module = device_module(*itertools.islice(items, 16))
         else:
-            module = _module_of(value)
-        if module is not None:
+            try:
+                module = device.array_module(value)
+            except TypeError:  # no array
+                continue
+        if module is not np:
             return module
-    return None
-
-
-def _module_of(value: Any) -> device.Module | None:
-    try:
-        module = device.array_module(value)
-    except TypeError:  # no array
-        return None
-    return None if module is np else module
+    return np
 
 
 def cpu_seconds() -> float:

@@ -14,22 +14,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.device import Module
-from unrolled.timing import rule
-from unrolled.timing.blocks import (
-    MIN_BLOCK,
-    MODELLED_BLOCK,
-    ON_HOST,
-    SHORTEST,
-    BlockTimer,
-    Inputs,
-    WarmUp,
-    block_calls,
-    block_timer,
-    device_module,
-    in_words,
-    warm_up,
-    warm_up_on,
-)
+from unrolled.timing import blocks, rule
+from unrolled.timing.blocks import MIN_BLOCK, BlockTimer, Inputs, WarmUp, block_calls, block_timer
 from unrolled.timing.rule import Outcome
 from unrolled.timing.threads import blas_threads
 from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
@@ -39,14 +25,13 @@ USUAL_SECONDS = 3.0
 CONTROL_BLOCK = 0.05  # seconds; the control need not take as long as the blocks of a slow candidate
 RESERVE = 1.5  # of the control's expected time is kept back for it
 Announce = Callable[[str], None]
-InputMaker = Callable[[np.random.Generator], Inputs]
 
 
 def compare(
     candidate: Callable[..., Any],
     baseline: Callable[..., Any],
     *,
-    inputs: Sequence[Inputs] | InputMaker,
+    inputs: Sequence[Inputs] | Callable[[np.random.Generator], Inputs],
     at_least: float,
     seed: int | None = None,
     threads: int | None = 1,
@@ -67,12 +52,16 @@ def compare(
     On the simulated GPU all times are modelled, and the verdict says so; `time_limit` stays in real seconds.
     """
     seed = secrets.randbits(32) if seed is None else seed
-    inputs = _make_inputs(inputs, seed)
+    if callable(inputs):
+        rng = np.random.default_rng(seed)
+        inputs = [inputs(rng) for _ in range(MIN_INPUTS)]
+    elif len(inputs) < MIN_INPUTS:
+        raise ValueError(f"inputs has {len(inputs)} dictionaries; expected at least {MIN_INPUTS} fresh ones")
     if announce:
         announce(f"Measuring speed: {USUAL_SECONDS:.0f} s as a rule, {time_limit:.0f} s at most.")
     with blas_threads(threads) as held:
-        module = device or device_module(inputs[0], baseline(**inputs[0]))
-        modelled = in_words(module)
+        module = device or blocks.device_module(inputs[0], baseline(**inputs[0]))
+        modelled = blocks.in_words(module)
         verdict = compare_blocks(
             block_timer(candidate, inputs, module),
             block_timer(baseline, inputs, module),
@@ -80,9 +69,9 @@ def compare(
             seed=seed,
             time_limit=time_limit,
             announce=announce,
-            warm=warm_up_on(module),
-            cpu_witness=("pass",) if module is None or module is np else (),
-            shortest=MODELLED_BLOCK if modelled else MIN_BLOCK,
+            warm=blocks.warm_up_on(module),
+            cpu_witness=("pass",) if module is np else (),
+            shortest=blocks.MODELLED_BLOCK if modelled else MIN_BLOCK,
         )
         return replace(verdict, threads=held(), device=modelled)
 
@@ -96,7 +85,7 @@ def compare_blocks(
     time_limit: float = 12.0,
     announce: Announce | None = None,
     threads: str = "",
-    warm: WarmUp = ON_HOST,
+    warm: WarmUp = blocks.ON_HOST,
     cpu_witness: Sequence[Outcome] = ("pass",),
     shortest: float = MIN_BLOCK,
     clock: Callable[[], float] = time.perf_counter,
@@ -117,11 +106,9 @@ def compare_blocks(
     if announce and clock() + race.expected(at_least) > race.usual_end:
         announce(f"One call is slow here: this takes about {race.expected(at_least):.0f} s.")
     pairs = race.pairs(at_least)
-    passed = rule.decide(_ratios(pairs), at_least) == "pass"
-    control = [] if passed else race.control()
-    return conclude(
-        pairs, control, at_least, threads=threads, seconds=clock() - start, seed=seed, cpu_witness=cpu_witness
-    )
+    control = [] if rule.decide(_ratios(pairs), at_least) == "pass" else race.control()
+    took = clock() - start
+    return conclude(pairs, control, at_least, threads=threads, seconds=took, seed=seed, cpu_witness=cpu_witness)
 
 
 @dataclass
@@ -134,19 +121,19 @@ class _Race:
     clock: Callable[[], float]
     usual_end: float
     deadline: float
-    shortest: float = MIN_BLOCK
+    shortest: float
     baseline_seconds: float = 0.0  # per call
     candidate_seconds: float = 0.0
 
     def warm_up(self, warm: WarmUp, patience: float) -> None:
-        self.baseline_seconds = warm_up(self.baseline, warm, patience, self.shortest)
-        self.candidate_seconds = warm_up(self.candidate, warm, patience, self.shortest)
+        self.baseline_seconds = blocks.warm_up(self.baseline, warm, patience, self.shortest)
+        self.candidate_seconds = blocks.warm_up(self.candidate, warm, patience, self.shortest)
 
     def pairs(self, at_least: float) -> list[Pair]:
         """Pairs until the rule decides, no look is left, or the time runs out: at least one."""
         pairs: list[Pair] = []
         for look in rule.LOOKS:
-            calls = block_calls(self.baseline_seconds, self.candidate_seconds, self.shortest)
+            calls = self._calls()
             while len(pairs) < look:
                 pairs.append(self._pair(self.baseline, self.candidate, calls))
                 self.baseline_seconds = _seconds_per_call([pair.baseline for pair in pairs])
@@ -163,7 +150,7 @@ class _Race:
         if len(pairs) >= rule.HOPELESS_PAIRS and rule.is_hopeless(ratios, at_least) and now > self.usual_end:
             return True
         reserve = 0.0 if min(ratios) >= at_least else RESERVE * self._control_seconds()
-        return now + _duration(pairs[-1]) + reserve > self.deadline
+        return now + pairs[-1].baseline.wall + pairs[-1].candidate.wall + reserve > self.deadline
 
     def control(self) -> list[Pair]:
         """The baseline against itself. It may overrun the limit, but by 2 s at most: then it is cut short."""
@@ -176,8 +163,8 @@ class _Race:
 
     def expected(self, at_least: float) -> float:
         """Seconds that a clear fail will take from here."""
-        calls = block_calls(self.baseline_seconds, self.candidate_seconds, self.shortest)
-        pair, count = self._pair_seconds(calls), rule.LOOKS[0]
+        calls, count = self._calls(), rule.LOOKS[0]
+        pair = calls[0] * self.baseline_seconds + calls[1] * self.candidate_seconds
         if rule.is_hopeless([self.baseline_seconds / self.candidate_seconds] * rule.HOPELESS_PAIRS, at_least):
             count = min(count, max(rule.HOPELESS_PAIRS, math.ceil((self.usual_end - self.clock()) / pair)))
         return min(count * pair + self._control_seconds(), max(pair, self.deadline - self.clock()))
@@ -189,13 +176,12 @@ class _Race:
         second = TimedBlock(calls[1], *candidate(calls[1]))
         return Pair(TimedBlock(calls[0], *baseline(calls[0])), second, "candidate")
 
-    def _pair_seconds(self, calls: tuple[int, int]) -> float:
-        return calls[0] * self.baseline_seconds + calls[1] * self.candidate_seconds
+    def _calls(self) -> tuple[int, int]:
+        return block_calls(self.baseline_seconds, self.candidate_seconds, self.shortest)
 
     def _control_calls(self) -> int:
         """As many calls as in the pairs, but not much more than 50 ms of them."""
-        calls, _ = block_calls(self.baseline_seconds, self.candidate_seconds, self.shortest)
-        return max(1, min(calls, round(CONTROL_BLOCK / self.baseline_seconds)))
+        return max(1, min(self._calls()[0], round(CONTROL_BLOCK / self.baseline_seconds)))
 
     def _control_seconds(self) -> float:
         return 2 * rule.CONTROL_PAIRS * self._control_calls() * self.baseline_seconds
@@ -205,18 +191,5 @@ def _ratios(pairs: Sequence[Pair]) -> list[float]:
     return [pair.ratio for pair in pairs]
 
 
-def _seconds_per_call(blocks: Sequence[TimedBlock]) -> float:
-    return max(statistics.median(block.wall / block.calls for block in blocks), SHORTEST)
-
-
-def _duration(pair: Pair) -> float:
-    return pair.baseline.wall + pair.candidate.wall
-
-
-def _make_inputs(inputs: Sequence[Inputs] | InputMaker, seed: int) -> Sequence[Inputs]:
-    if callable(inputs):
-        rng = np.random.default_rng(seed)
-        return [inputs(rng) for _ in range(MIN_INPUTS)]
-    if len(inputs) < MIN_INPUTS:
-        raise ValueError(f"inputs has {len(inputs)} dictionaries; expected at least {MIN_INPUTS} fresh ones")
-    return inputs
+def _seconds_per_call(timed: Sequence[TimedBlock]) -> float:
+    return max(statistics.median(block.wall / block.calls for block in timed), blocks.SHORTEST)

@@ -10,28 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from unrolled import device
-from unrolled.device import Module
-from unrolled.timing import rule
-from unrolled.timing.blocks import (
-    ON_SIMULATED,
-    SHORTEST,
-    BlockTimer,
-    Inputs,
-    block_timer,
-    device_module,
-    in_words,
-    longer,
-    warm_up,
-    warm_up_on,
-)
+from unrolled.timing import blocks, rule
+from unrolled.timing.blocks import BlockTimer, Inputs
 from unrolled.timing.threads import blas_threads
 from unrolled.timing.verdict import TimedBlock
 
 SHORT_BLOCK = 0.001  # seconds: far above the clock's resolution
-MODELLED_CALLS = (
-    16  # enough that the synchronization hardly counts; never by the real clock, or times would vary with it
-)
+# Enough that the synchronization hardly counts; never by the real clock, or times would vary with it.
+MODELLED_CALLS = 16
 
 
 @dataclass(frozen=True)
@@ -56,11 +45,7 @@ class Measurement:
 
 
 def measure(
-    function: Callable[..., Any],
-    inputs: Inputs | Sequence[Inputs],
-    *,
-    budget: float = 0.5,
-    threads: int | None = 1,
+    function: Callable[..., Any], inputs: Inputs | Sequence[Inputs], *, budget: float = 0.5, threads: int | None = 1
 ) -> Measurement:
     """Measure the median seconds per call of `function` within about `budget` seconds, after a warm-up call.
 
@@ -80,13 +65,18 @@ def measure(
     with blas_threads(threads) as held:
         result = function(**cases[0])
         first = time.perf_counter() - start
-        module = device_module(cases[0], result)
+        module = blocks.device_module(cases[0], result)
         del result  # its memory goes back to the pool of a device
-        if module is None and first > budget:
-            return _measurement([TimedBlock(1, first)], held())
-        block = block_timer(function, cases, module)
-        blocks = _blocks(block, budget, start) if module is None else _blocks_on(module, block, budget)
-        return _measurement(blocks, held(), in_words(module))
+        if module is not np:
+            timed = _blocks_on(module, blocks.block_timer(function, cases, module), budget)
+        elif first > budget:
+            timed = [TimedBlock(1, first)]
+        else:
+            timed = _blocks(blocks.block_timer(function, cases), budget, start)
+        seconds = [block.wall / block.calls for block in timed]
+        low, high = rule.median_interval(seconds)
+        calls, where = sum(block.calls for block in timed), blocks.in_words(module)
+        return Measurement(statistics.median(seconds), low, high, calls, tuple(timed), held(), where)
 
 
 def is_graded() -> bool:
@@ -97,29 +87,22 @@ def is_graded() -> bool:
 def _blocks(block: BlockTimer, budget: float, start: float, calls: int = 1) -> list[TimedBlock]:
     """Blocks of at least 1 ms until `budget` seconds after `start`: at least one."""
     while (wall := block(calls).wall) < SHORT_BLOCK:
-        calls = longer(calls, wall, SHORT_BLOCK)
-    blocks = [TimedBlock(calls, *block(calls))]
-    while time.perf_counter() - start + blocks[-1].wall < budget:
-        blocks.append(TimedBlock(calls, *block(calls)))
-    return blocks
+        calls = blocks.longer(calls, wall, SHORT_BLOCK)
+    timed = [TimedBlock(calls, *block(calls))]
+    while time.perf_counter() - start + timed[-1].wall < budget:
+        timed.append(TimedBlock(calls, *block(calls)))
+    return timed
 
 
-def _blocks_on(module: Module, block: BlockTimer, budget: float) -> list[TimedBlock]:
+def _blocks_on(module: device.Module, block: BlockTimer, budget: float) -> list[TimedBlock]:
     """Blocks on a device, once it is warm. A model does not waver: one block of it, of the same calls everywhere."""
     if device.is_simulated(module):
-        block(ON_SIMULATED.calls)
-        calls = max(1, min(MODELLED_CALLS, math.ceil(SHORT_BLOCK / max(block(1).wall, SHORTEST))))
+        block(blocks.ON_SIMULATED.calls)
+        calls = max(1, min(MODELLED_CALLS, math.ceil(SHORT_BLOCK / max(block(1).wall, blocks.SHORTEST))))
         return [TimedBlock(calls, *block(calls))]
-    warm = warm_up_on(module)
-    seconds = warm_up(block, warm, patience=max(warm.seconds, budget) if budget else 0.0, shortest=SHORT_BLOCK)
+    warm = blocks.warm_up_on(module)
+    seconds = blocks.warm_up(block, warm, patience=max(warm.seconds, budget) if budget else 0.0, shortest=SHORT_BLOCK)
     return _blocks(block, budget, time.perf_counter(), calls=max(1, math.ceil(SHORT_BLOCK / seconds)))
-
-
-def _measurement(blocks: Sequence[TimedBlock], threads: str, where: str = "") -> Measurement:
-    seconds = [block.wall / block.calls for block in blocks]
-    low, high = rule.median_interval(seconds)
-    calls = sum(block.calls for block in blocks)
-    return Measurement(statistics.median(seconds), low, high, calls, tuple(blocks), threads, where)
 
 
 def duration(seconds: float) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from unrolled.timing import rule
@@ -110,11 +110,8 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary that JSON can hold; numbers that are not finite become None."""
-        data = {name: getattr(self, name) for name in (*_SCALARS, "device")}
-        data = {name: _finite(value) if isinstance(value, float) else value for name, value in data.items()}
-        data["pairs"] = [_pair_to_dict(pair) for pair in self.pairs]
-        data["control"] = [_pair_to_dict(pair) for pair in self.control]
-        return data
+        data = asdict(self, dict_factory=_finite)
+        return data | {name: list(data.pop(name)) for name in ("pairs", "control")}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
@@ -124,7 +121,7 @@ class Verdict:
             raise ValueError(f"data is no verdict: {', '.join(missing)} missing")
         fields: dict[str, Any] = {name: math.nan if data[name] is None else data[name] for name in _SCALARS}
         for name in ("pairs", "control"):
-            fields[name] = tuple(_pair_from_dict(pair) for pair in data[name])
+            fields[name] = tuple(map(_pair, data[name]))
         return cls(**fields, device=data.get("device", ""))  # older records have none
 
 
@@ -159,21 +156,9 @@ def conclude(
     if witness == "cpu time":
         ratios = [pair.cpu_ratio for pair in pairs]
     low, high = rule.median_interval(ratios)
-    return Verdict(
-        outcome=outcome,
-        ratio=statistics.median(ratios) if ratios else math.nan,
-        low=low,
-        high=high,
-        at_least=at_least,
-        reason=reason,
-        witness=witness,
-        noisy=noisy,
-        pairs=tuple(pairs),
-        control=tuple(control),
-        threads=threads,
-        seconds=seconds,
-        seed=seed,
-    )
+    ratio = statistics.median(ratios) if ratios else math.nan
+    pairs, control = tuple(pairs), tuple(control)
+    return Verdict(outcome, ratio, low, high, at_least, reason, witness, noisy, pairs, control, threads, seconds, seed)
 
 
 def _by_wall_clock(ratios: Sequence[float], at_least: float) -> tuple[Outcome, str]:
@@ -245,21 +230,13 @@ def _ratio(baseline: float, baseline_calls: int, candidate: float, candidate_cal
     return (baseline / baseline_calls) / (candidate / candidate_calls)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in fields}
 
 
-def _pair_to_dict(pair: Pair) -> dict[str, Any]:
-    sides = {
-        name: {"calls": block.calls, "wall": block.wall, "cpu": _finite(block.cpu)}
-        for name, block in (("baseline", pair.baseline), ("candidate", pair.candidate))
-    }
-    return {**sides, "first": pair.first}
-
-
-def _pair_from_dict(data: Mapping[str, Any]) -> Pair:
-    return Pair(_block_from_dict(data["baseline"]), _block_from_dict(data["candidate"]), data["first"])
-
-
-def _block_from_dict(data: Mapping[str, Any]) -> TimedBlock:
-    return TimedBlock(data["calls"], data["wall"], math.nan if data["cpu"] is None else data["cpu"])
+def _pair(data: Mapping[str, Any]) -> Pair:
+    baseline, candidate = (
+        TimedBlock(side["calls"], side["wall"], math.nan if side["cpu"] is None else side["cpu"])
+        for side in (data["baseline"], data["candidate"])
+    )
+    return Pair(baseline, candidate, data["first"])
