@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from . import choices, exercises
 from .report import MIME, Finding, Part, Report
 from .run import VISIBLE_SEED, run
-from .spec import Budget, Case, Draw, Mistake, Rung, Spec, Speed
+from .spec import Budget, Spec, Speed
 
 __all__ = [
     "MIME",
     "VISIBLE_SEED",
     "Budget",
-    "Case",
-    "Draw",
     "Finding",
-    "Mistake",
     "Part",
     "Report",
-    "Rung",
     "Spec",
     "Speed",
     "all_specs",
@@ -43,15 +40,12 @@ def lessons() -> MappingProxyType[str, Specs]:
     declared, exist = _declared(), variants()
     if problems := choices.problems(chosen, declared, _specs(), exist):
         raise ValueError(f"{choices.FILE}: {'; '.join(problems)}")
-    return MappingProxyType(
-        {
-            lesson: MappingProxyType(
-                choices.with_thresholds(choices.with_variants(specs, exist, chosen.variants), chosen.thresholds)
-            )
-            for lesson, specs in declared.items()
-            if chosen.lessons is None or lesson in chosen.lessons
-        }
-    )
+    found = {}
+    for lesson, specs in declared.items():
+        if chosen.lessons is None or lesson in chosen.lessons:
+            asked = choices.with_variants(specs, exist, chosen.variants)
+            found[lesson] = MappingProxyType(choices.with_thresholds(asked, chosen.thresholds))
+    return MappingProxyType(found)
 
 
 @functools.cache
@@ -89,11 +83,10 @@ def _declared() -> dict[str, Specs]:
 @functools.cache
 def _specs() -> dict[str, Spec]:
     specs: dict[str, Spec] = {}
-    others = {
-        exercise: {f"{exercise}_{suffix}": spec for suffix, spec in by_suffix.items()}
-        for exercise, by_suffix in variants().items()
-    }
-    for place, declared in (*_declared().items(), *((f"variants of {name}", specs) for name, specs in others.items())):
+    places: dict[str, Mapping[str, Spec]] = dict(_declared())
+    for exercise, others in variants().items():
+        places[f"variants of {exercise}"] = {f"{exercise}_{suffix}": spec for suffix, spec in others.items()}
+    for place, declared in places.items():
         if twice := specs.keys() & declared.keys():
             raise ValueError(f"{place} declares {sorted(twice)}, which an earlier lesson has")
         specs |= declared

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from .spec import Spec
 
@@ -49,34 +48,25 @@ def read(file: Path | None = None) -> Choices:
         raise ValueError(f"{file} has {sorted(strangers)}; known are lessons, variants and thresholds")
     if lessons is not None and not (isinstance(lessons, list) and all(isinstance(name, str) for name in lessons)):
         raise ValueError(f"{file}: lessons must be a list of names, got {lessons!r}")
-    for key, value, kinds in (("variants", variants, str), ("thresholds", thresholds, (int, float))):
-        if value is not None and not (isinstance(value, dict) and all(_is(v, kinds) for v in value.values())):
-            raise ValueError(f"{file}: {key} must map names to {'suffixes' if kinds is str else 'numbers'}: {value!r}")
+    for key, value, kinds in (("variants", variants, {str}), ("thresholds", thresholds, {int, float})):
+        if value is not None and not (isinstance(value, dict) and set(map(type, value.values())) <= kinds):
+            raise ValueError(f"{file}: {key} must map names to {'suffixes' if str in kinds else 'numbers'}: {value!r}")
     return Choices(None if lessons is None else tuple(lessons), variants or {}, thresholds or {})
-
-
-def _is(value: Any, kinds: Any) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def with_variants(declared: Specs, variants: Variants, chosen: Mapping[str, str]) -> dict[str, Spec]:
     """Return a lesson's specs with the chosen variants in place of their exercises, under names of their own."""
-    specs = {}
-    for name, spec in declared.items():
-        suffix = chosen.get(name)
-        specs[name if suffix is None else f"{name}_{suffix}"] = spec if suffix is None else variants[name][suffix]
-    return specs
+    names = {name: f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
+    return {new: variants[name][chosen[name]] if name in chosen else declared[name] for name, new in names.items()}
 
 
 def with_thresholds(specs: Specs, thresholds: Mapping[str, float]) -> dict[str, Spec]:
     """Return the specs with these thresholds, by the check's name, for their speed parts."""
-    return {name: _at_least(spec, thresholds.get(name)) for name, spec in specs.items()}
-
-
-def _at_least(spec: Spec, threshold: float | None) -> Spec:
-    if threshold is None or spec.speed is None:
-        return spec
-    return replace(spec, speed=replace(spec.speed, at_least=float(threshold)))
+    chosen = dict(specs)
+    for name, spec in specs.items():
+        if name in thresholds and spec.speed is not None:
+            chosen[name] = replace(spec, speed=replace(spec.speed, at_least=float(thresholds[name])))
+    return chosen
 
 
 def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: Variants) -> list[str]:

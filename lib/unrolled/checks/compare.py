@@ -11,7 +11,7 @@ import math
 import numbers
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ DIMENSIONS = 64
 """Of an array, at most."""
 SHOWN = 1000
 """Numbers of an array that is shown with its numbers, where it stands in a list."""
+BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,9 @@ def _number_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | No
     if isinstance(got, bool) or not isinstance(got, numbers.Real):
         return Mismatch((f"expected a number ({_text(expected)}), got {_kind(got)}",))
     if isinstance(expected, int) and not isinstance(got, numbers.Integral):
-        lines = (f"expected a whole number ({expected}), got {_text(got)} of type {type(got).__name__}",)
-        return Mismatch(
-            (*lines, "the value is right, its type is not: // gives whole numbers, and so does int()")
-            if got == expected
-            else lines
-        )
+        line = f"expected a whole number ({expected}), got {_text(got)} of type {type(got).__name__}"
+        helps = ("the value is right, its type is not: // gives whole numbers, and so does int()",)
+        return Mismatch((line, *(helps if got == expected else ())))
     if isinstance(expected, float):
         got = _as_float(got)  # or a difference to a float16 would be rounded to float16
     if abs(got - expected) <= tolerance * abs(expected):
@@ -135,20 +133,15 @@ def _as_float(number: Any) -> float:
 def _sequence_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
     kind = type(expected).__name__
     if not isinstance(got, type(expected)):
-        lines: tuple[str, ...] = (f"expected a {kind} of {len(expected)}, got {_kind(got)}",)
-        if agree(got, expected, tolerance):
-            lines += (f"the values are right: return them as a {kind}",)
-        return Mismatch(lines)
+        helps = (f"the values are right: return them as a {kind}",) if agree(got, expected, tolerance) else ()
+        return Mismatch((f"expected a {kind} of {len(expected)}, got {_kind(got)}", *helps))
     if len(got) != len(expected):
         return Mismatch((f"expected {len(expected)} items, got {len(got)}: {_text(got)}",))
     for index, (item, wanted) in enumerate(zip(got, expected, strict=True)):
-        found = mismatch(item, wanted, tolerance)
-        if found is not None:
+        if found := mismatch(item, wanted, tolerance):
             first, *rest = found.lines
-            lines = (f"item {index} of {len(expected)}: {first}", *rest)
-            if _sorted_alike(got, expected):
-                lines += ("the items are right, in another order",)
-            return Mismatch(lines, found.got, found.expected)
+            helps = ("the items are right, in another order",) if _sorted_alike(got, expected) else ()
+            return replace(found, lines=(f"item {index} of {len(expected)}: {first}", *rest, *helps))
     return None
 
 
@@ -161,42 +154,36 @@ def _sorted_alike(got: Any, expected: Any) -> bool:
 
 def _array_mismatch(got: Any, expected: Array, tolerance: float) -> Mismatch | None:
     if not isinstance(got, np.ndarray):
-        lines: tuple[str, ...] = (f"expected an array of shape {expected.shape}, got {_kind(got)}",)
-        if agree(got, expected, tolerance):
-            lines += ("the values are right: return them as an array (np.stack makes one of a list of arrays)",)
-        return Mismatch(lines)
+        helps = ("the values are right: return them as an array (np.stack makes one of a list of arrays)",)
+        says = f"expected an array of shape {expected.shape}, got {_kind(got)}"
+        return Mismatch((says, *(helps if agree(got, expected, tolerance) else ())))
     got = np.asarray(got)  # a subclass, such as a masked array, may compare in a way of its own
     if got.dtype.kind not in "biufc":
         return Mismatch((f"expected dtype {expected.dtype}, got {got.dtype}",))
     if got.shape != expected.shape:
         return Mismatch((f"shape {got.shape}, expected {expected.shape}", *_order_advice(got, expected, tolerance)))
     wrong = _wrong(got, expected, tolerance)
+    dtypes = f"dtype is {got.dtype}, expected {expected.dtype}"
     if not wrong.any():
-        if got.dtype != expected.dtype:
-            return Mismatch((f"the values are right, but {_dtypes(got, expected)}", *_dtype_advice(got)))
-        return None
+        found = Mismatch((f"the values are right, but {dtypes}", *_dtype_advice(got)))
+        return found if got.dtype != expected.dtype else None
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     texts = _both_texts(got[where], expected[where])
     lines = (
         f"shape {got.shape} as expected, but {int(wrong.sum())} of {wrong.size} values differ",
         f"first at {list(where)}: got {texts[0]}, expected {texts[1]}",
-        *((f"besides, {_dtypes(got, expected)}",) if got.dtype != expected.dtype else ()),
+        *((f"besides, {dtypes}",) if got.dtype != expected.dtype else ()),
         *_nan_advice(got, expected),
         *(_order_advice(got, expected, tolerance) or _scale_advice(got, expected, tolerance)),
     )
-    if got.ndim < 2:
-        return Mismatch(lines)
-    return Mismatch(lines, got[where[:-2]], expected[where[:-2]])
+    return Mismatch(lines, *((got[where[:-2]], expected[where[:-2]]) if got.ndim >= 2 else ()))
 
 
-def _dtypes(got: Array, expected: Array) -> str:
-    return f"dtype is {got.dtype}, expected {expected.dtype}"
-
-
-def _dtype_advice(got: Array) -> tuple[str, ...]:
+def _dtype_advice(got: Array) -> Iterator[str]:
     if got.dtype == np.float64:
-        return ("np.zeros, np.empty and np.ones make float64 unless you give them a dtype, as in dtype=x.dtype",)
-    return ("the real part is in .real",) if got.dtype.kind == "c" else ()
+        yield "np.zeros, np.empty and np.ones make float64 unless you give them a dtype, as in dtype=x.dtype"
+    elif got.dtype.kind == "c":
+        yield "the real part is in .real"
 
 
 def _wrong(got: Array, expected: Array, tolerance: float) -> NDArray[np.bool_]:
@@ -214,11 +201,9 @@ def _wrong(got: Array, expected: Array, tolerance: float) -> NDArray[np.bool_]:
     return np.asarray(~same)
 
 
-def _nan_advice(got: Array, expected: Array) -> tuple[str, ...]:
-    bad = int((np.isnan(got) & ~np.isnan(expected)).sum())
-    if not bad:
-        return ()
-    return (f"{bad} of your values are NaN: a division 0/0, a log of 0, or memory never written (np.empty)?",)
+def _nan_advice(got: Array, expected: Array) -> Iterator[str]:
+    if bad := int((np.isnan(got) & ~np.isnan(expected)).sum()):
+        yield f"{bad} of your values are NaN: a division 0/0, a log of 0, or memory never written (np.empty)?"
 
 
 def _telling(expected: Array) -> bool:
@@ -232,14 +217,11 @@ def _order_advice(got: Array, expected: Array, tolerance: float) -> tuple[str, .
         return ()
     same = tuple(range(expected.ndim))
     # The arrays that have got's own shape first, then no permutation at all, then what a reshape makes of the others.
-    axes_first = sorted(
-        itertools.permutations(same), key=lambda axes: (expected.transpose(axes).shape != got.shape, axes != same)
-    )
-    for axes in axes_first:
-        turned = expected.transpose(axes)
-        if (axes, got.shape) != (same, expected.shape) and not _wrong(
-            got.reshape(turned.shape), turned, tolerance
-        ).any():
+    permuted = [(axes, expected.transpose(axes)) for axes in itertools.permutations(same)]
+    for axes, turned in sorted(permuted, key=lambda each: (each[1].shape != got.shape, each[0] != same)):
+        if (axes, got.shape) == (same, expected.shape):
+            continue
+        if not _wrong(got.reshape(turned.shape), turned, tolerance).any():
             if axes == same:
                 return ("your values are right and in order, only the shape is not",)
             return (f"your values are right in another order: they match if read as {turned.shape}, axes {axes}",)
@@ -309,7 +291,7 @@ def shortened(value: Any, length: int) -> str:
 
 def _beginning(value: Any, length: int) -> str:
     """The first `length` characters of `str(value)`, perhaps some more."""
-    if type(value) not in (list, tuple, dict):
+    if type(value) not in BRACKETS:
         return str(value)[:length]
     pieces: list[str] = []
     for piece in _pieces(value):
@@ -324,17 +306,12 @@ def _pieces(value: Any) -> Iterator[str]:
     """What `repr(value)` consists of; large arrays are told by their shapes."""
     if isinstance(value, np.ndarray) and value.size > SHOWN:
         yield f"array of shape {value.shape}"
-    elif type(value) is dict:
-        for place, (key, item) in enumerate(value.items()):
-            yield f"{', ' if place else '{'}{key!r}: "
-            yield from _pieces(item)
-        yield "}" if value else "{}"
-    elif type(value) in (list, tuple):
-        yield "[" if type(value) is list else "("
+    elif type(value) in BRACKETS:
+        first, last = BRACKETS[type(value)]
+        yield first
         for place, item in enumerate(value):
-            if place:
-                yield ", "
-            yield from _pieces(item)
-        yield "]" if type(value) is list else ",)" if len(value) == 1 else ")"
+            yield (", " if place else "") + (f"{item!r}: " if type(value) is dict else "")
+            yield from _pieces(value[item] if type(value) is dict else item)
+        yield ",)" if type(value) is tuple and len(value) == 1 else last
     else:
         yield repr(value)

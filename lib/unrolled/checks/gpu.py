@@ -9,7 +9,7 @@ import functools
 import linecache
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,10 @@ PLACES = 3
 MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with asarray"
 CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
 OTHERS = "the check gives arrays of the simulated GPU: take the module from the array, array_module(x)"
+ON_GPU = (
+    "the result is a GPU array, but NumPy arrays came in: work with the module of the array that you are given, "
+    "array_module(x)"
+)
 ADVICE = {
     "unrolled.simgpu": OTHERS,  # CuPy met one
     "Unsupported type": MIXED,
@@ -101,31 +105,21 @@ def functions_in(value: Any) -> bool:
     return any(map(callable, _leaves(value)))
 
 
-@contextmanager
-def traced(module: device.Module) -> Iterator[Trace | None]:
-    """Yield the trace of what the simulated GPU does in the block, complete at its end; None for NumPy."""
-    if module is np:
-        yield None
-        return
-    with module.trace() as trace:
-        yield trace
+def traced(module: device.Module) -> AbstractContextManager[Trace | None]:
+    """Return a block that gives the trace of what the simulated GPU does in it, complete at its end; None for NumPy."""
+    return nullcontext() if module is np else module.trace()
 
 
 def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
     """Return why a result does not lie where it belongs (NumPy: the host; else the connected GPU), or nothing."""
     leaves = list(_leaves(got))
     if module is np:
-        if any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in leaves):
-            return (
-                "the result is a GPU array, but NumPy arrays came in: work with the module of the array that you are "
-                "given, array_module(x)",
-            )
-        return ()
+        strays = any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in leaves)
+        return (ON_GPU,) if strays else ()
     if any(isinstance(leaf, np.ndarray) for leaf in leaves):
         return ("the result is a NumPy array: it left the GPU. Return it as it lies there",)
-    if any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in leaves):
-        return ("the result lies on another GPU than the inputs: make it from them, in the function",)
-    return ()
+    strays = any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in leaves)
+    return ("the result lies on another GPU than the inputs: make it from them, in the function",) if strays else ()
 
 
 def advice(lines: Sequence[str]) -> tuple[str, ...]:
@@ -144,18 +138,11 @@ def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ..
         ("float64 launch", budget.float64, wide, [launch.op for launch in wide], WIDER),
     ):
         if most is not None and len(events) > most:
-            lines += [f"{_counted(len(events), name)}, {_allowed(most)}{_listed(kinds)}", *_places(events, function)]
-            lines += [helps] if helps else []
+            plural = "es" if name.endswith("ch") else "s"
+            allowed = f"at most {most} allowed" if most else "none allowed"
+            said = f"{len(events)} {name}{plural * (len(events) > 1)}, {allowed}{_listed(kinds)}"
+            lines += [said, *_places(events, function), *([helps] if helps else [])]
     return tuple(lines)
-
-
-def _counted(number: int, name: str) -> str:
-    many = f"{name}es" if name.endswith("ch") else f"{name}s"
-    return f"{number} {name if number == 1 else many}"
-
-
-def _allowed(most: int) -> str:
-    return f"at most {most} allowed" if most else "none allowed"
 
 
 def _listed(kinds: Sequence[str]) -> str:

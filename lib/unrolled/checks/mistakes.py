@@ -52,9 +52,9 @@ class Mistake:
             known = dict(bound.arguments)
             for name, change in self.given.items():
                 changes = callable(change) and not isinstance(change, type)
-                bound.arguments[name] = _called(change, known) if changes else change
+                bound.arguments[name] = called_by_name(change, known) if changes else change
             y = made(*bound.args, **bound.kwargs)
-            return y if self.result is None else _called(self.result, known, y)
+            return y if self.result is None else called_by_name(self.result, known, y)
 
         return wrong
 
@@ -78,7 +78,7 @@ def converted(mistake: Mistake, reference: Function, back: Function | None = Non
     own = _signature(reference).parameters
 
     def wrong(**inputs: Any) -> Any:
-        changed = {name: _called(change, inputs) for name, change in arguments.items()}
+        changed = {name: called_by_name(change, inputs) for name, change in arguments.items()}
         y = mistake.of(reference)(**{name: value for name, value in (inputs | changed).items() if name in own})
         return y if back is None else back(y)
 
@@ -93,8 +93,8 @@ def first_of(y: Array, axis: int) -> Array:
     return first
 
 
-def _called(change: Function, known: Mapping[str, Any], *first: Any) -> Any:
-    """What a function returns for the values that its parameters name, after those that come first."""
+def called_by_name(change: Function, known: Mapping[str, Any], *first: Any) -> Any:
+    """Return what a function makes of the values that its parameters name, after those that come first."""
     parameters = list(_signature(change).parameters.values())[len(first) :]
     named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     wanted = [each for each in named if each.name in known or each.default is each.empty]

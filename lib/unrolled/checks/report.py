@@ -14,14 +14,9 @@ MIME = "application/vnd.unrolled.check+json"
 """The MIME type under which a check's report lies among a cell's outputs."""
 
 MARKS = {
-    "pass": "✓",
-    "fail": "✗",
-    "crashed": "✗",
-    "timeout": "✗",
-    "inconclusive": "?",
-    "deferred": "–",
-    "missing": "–",
-    "not run": "–",
+    **{"pass": "✓", "inconclusive": "?"},
+    **dict.fromkeys(("fail", "crashed", "timeout"), "✗"),
+    **dict.fromkeys(("deferred", "missing", "not run"), "–"),
 }
 
 

@@ -22,7 +22,7 @@ from unrolled import device, timing
 from . import gpu
 from .ambient import set_aside
 from .answers import AnswerUsedError, withheld_from
-from .compare import agree, changed, mismatch, shortened
+from .compare import Mismatch, agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Function, Inputs, Mistake, Rung, Spec, Speed
@@ -104,12 +104,13 @@ def run(
     """
     if spec.limit is not None and announce is not None:
         announce(f"this may take a while, up to {spec.limit:g} s for a case")
-    findings = _check_cases(spec, function, seed, max(case_limit, spec.limit or 0), place)
+    check = _Check(spec, function, seed, max(case_limit, spec.limit or 0), place)
+    findings = check.cases()
     right = all(finding.verdict == "pass" for finding in findings)
     parts = [_correctness_part(name, spec, findings)]
     verdict = None
     if spec.speed is not None:
-        finding, verdict = _check_speed(spec, function, seed, announce, place) if right else (_NOT_TIMED, None)
+        finding, verdict = check.speed(spec.speed, announce) if right else (_NOT_TIMED, None)
         findings.append(finding)
         parts.append(_speed_part(name, spec.speed.points, finding, verdict))
     rung = _measure_rung(spec.rung, function, seed) if spec.rung and right and climb else None
@@ -121,21 +122,138 @@ _DEFERRED = Finding("speed", "deferred", ("not measured yet: the points are with
 _NO_GPU = Finding("speed", "deferred", ("needs a GPU, and this machine has none: the points are withheld, not lost",))
 
 
-def _check_cases(spec: Spec, function: Any, seed: int, limit: float, place: Place) -> list[Finding]:
-    problem = _not_callable_with(function, _argument_names(spec, seed))
-    if problem is not None:
-        return [Finding("the function", "crashed", (problem,)), *_not_run(spec.cases)]
-    findings: list[Finding] = []
-    for index, case in enumerate(spec.cases):
-        finding = _check_case(spec, function, case, seed, limit, place, earlier=spec.cases[:index])
-        findings.append(finding)
+@dataclass(frozen=True)
+class _Check:
+    """A function that is put to a spec: inputs come from this seed, and a case may take so many seconds."""
+
+    spec: Spec
+    function: Any
+    seed: int
+    limit: float
+    place: Place
+
+    def cases(self) -> list[Finding]:
+        """Check every case until the first failure."""
+        cases = self.spec.cases
+        if problem := _not_callable_with(self.function, _argument_names(self.spec, self.seed)):
+            return [Finding("the function", "crashed", (problem,)), *(Finding(case.name, "not run") for case in cases)]
+        findings: list[Finding] = []
+        for index, case in enumerate(cases):
+            right = all(finding.verdict == "pass" for finding in findings)
+            findings.append(self.case(case, cases[:index]) if right else Finding(case.name, "not run"))
+        return findings
+
+    def case(self, case: Case, earlier: Sequence[Case] = ()) -> Finding:
+        """Call the function and compare; `earlier` cases went right. On a real GPU, too, if the case is for one."""
+        if not case.on_gpu:
+            return self._call(case, earlier, np)
+        with self.place.simulated() as module:
+            finding = self._call(case, earlier, module)
+        reached = finding.verdict == "pass" and not (self.place.apart and gpu.functions_in(case.inputs(self.seed)))
+        on_gpu = self.place.ported(self.function) if reached else None
+        if on_gpu is None:
+            return finding
+        again = replace(self, function=on_gpu)._call(case, earlier, np)
+        return again if again.verdict == "pass" else replace(again, lines=(ON_REAL, *again.lines))
+
+    def _call(self, case: Case, earlier: Sequence[Case], module: device.Module) -> Finding:
+        """Call the function with arrays of this module, and compare."""
+        inputs = case.inputs(self.seed)
+        pristine = copy.deepcopy(inputs)
+        try:
+            given = inputs if module is np else gpu.placed(inputs, module)
+            # Withheld outermost: the alarm of a time limit cannot strike while codes are given back.
+            with (
+                withheld_from(self.spec, inputs) if self.place.withhold else nullcontext(),
+                self.place.limiter(self.limit),
+                set_aside(),
+                gpu.traced(module) as trace,
+            ):
+                got = _called(self.spec, self.function, given)
+        except TimeLimitError:
+            return Finding(case.name, "timeout", (f"stopped after {self.limit:g} s: does a loop never end?",))
+        except AnswerUsedError as error:
+            return Finding(case.name, "fail", (str(error),))
+        except NotImplementedError:
+            return Finding(case.name, "missing", (UNWRITTEN,))
+        except BaseException as error:  # SystemExit and its like, too
+            said = crash_lines(error, self.function)
+            return Finding(case.name, "crashed", (*said, *gpu.advice(said)))
+        try:
+            found = self._mismatch(case, got, given, pristine, earlier, module)
+        except Exception as error:  # what was returned is an object with ideas of its own
+            line = f"what your function returned cannot be compared: {type(error).__name__}"
+            return Finding(case.name, "fail", (line,))
+        if found is not None:
+            return Finding(case.name, "fail", found.lines, found)
+        if trace is not None and case.budget and (lines := gpu.overspent(trace, case.budget, self.function)):
+            return Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines))
+        return Finding(case.name, "pass")
+
+    def _mismatch(
+        self, case: Case, got: Any, given: Inputs, pristine: Inputs, earlier: Sequence[Case], module: device.Module
+    ) -> Mismatch | None:
+        """What is wrong with a call that returned `got`; `pristine` is what its inputs were before."""
+        if lines := gpu.strayed(got, module):
+            return Mismatch(lines)
+        if module is not np:
+            got, given = gpu.fetched(got), gpu.fetched(given)
+        if touched := [name for name in given if changed(given[name], pristine[name])]:
+            return Mismatch((f"your function changed its input {touched[0]}: work on a copy",))
+        spec = self.spec
+        with set_aside():
+            expected = self._result(spec.reference, case)
+            found = spec.compare(got, expected, given) if spec.compare else mismatch(got, expected, spec.tolerance)
+            if found is None or agree(got, expected, spec.tolerance):
+                return found
+            return replace(found, lines=found.lines + self._recognized(case, got, earlier))
+
+    def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> tuple[str, ...]:
+        """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
+        for mistake in self.spec.mistakes:
+            if self._agrees(mistake, case, got) and all(
+                self._agrees(mistake, before, self._result(self.spec.reference, before)) for before in earlier
+            ):
+                return (mistake.says,)
+        return ()
+
+    def _agrees(self, mistake: Mistake, case: Case, result: Any) -> bool:
+        try:
+            usual = self._result(mistake.of(self.spec.reference), case)
+        except (ValueError, IndexError, TypeError, ArithmeticError):  # some mistakes only make sense for some inputs
+            return False
+        return agree(result, usual, self.spec.tolerance)
+
+    def _result(self, function: Function, case: Case) -> Any:
+        return _called(self.spec, function, case.inputs(self.seed))
+
+    def speed(self, speed: Speed, announce: Announce | None) -> tuple[Finding, timing.Verdict | None]:
+        """Correct on the timed inputs first; then the verdict on pairs."""
+        if self.place.race is None:
+            return _DEFERRED, None
+        checked = self.place.ported(self.function) if speed.gpu else self.function
+        if checked is None:
+            return _NO_GPU, None
+        timed = Case("speed", {}, lambda rng: speed.draw_inputs(self.seed, 1)[0])
+        finding = replace(self, function=checked, limit=SPEED_LIMIT).case(timed)
         if finding.verdict != "pass":
-            return findings + _not_run(spec.cases[index + 1 :])
-    return findings
+            return finding, None
+        try:
+            verdict = self.place.race(self.function, speed, self.seed, announce)
+        except TimeLimitError:
+            return Finding("speed", "timeout", (f"stopped after {SPEED_LIMIT:g} s",)), None
+        except UnfairError as error:
+            return Finding("speed", "fail", (str(error),)), None
+        except (Exception, SystemExit) as error:
+            return Finding("speed", "crashed", tuple(crash_lines(error, self.function))), None
+        lines = [f"against {speed.against}:", *str(verdict).splitlines()]
+        if verdict.outcome == "inconclusive" and not verdict.excused:
+            lines.append("the machine was not the cause, so this earns nothing yet: make it a little faster")
+        return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 
-def _not_run(cases: Sequence[Case]) -> list[Finding]:
-    return [Finding(case.name, "not run") for case in cases]
+UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"
+ON_REAL = "right on the simulated GPU, but on this machine's own:"
 
 
 def _argument_names(spec: Spec, seed: int) -> list[str]:
@@ -164,124 +282,6 @@ def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
     return None
 
 
-def _check_case(
-    spec: Spec, function: Function, case: Case, seed: int, limit: float, place: Place, earlier: Sequence[Case] = ()
-) -> Finding:
-    """Call the function on this case and compare; `earlier` ones went right. On a real GPU, too, if it is for one."""
-    if not case.on_gpu:
-        return _check_call(spec, function, case, seed, limit, place, earlier, np)
-    with place.simulated() as module:
-        finding = _check_call(spec, function, case, seed, limit, place, earlier, module)
-    reached = finding.verdict == "pass" and not (place.apart and gpu.functions_in(case.inputs(seed)))
-    on_gpu = place.ported(function) if reached else None
-    if on_gpu is None:
-        return finding
-    again = _check_call(spec, on_gpu, case, seed, limit, place, earlier, np)
-    return again if again.verdict == "pass" else replace(again, lines=(ON_REAL, *again.lines))
-
-
-ON_REAL = "right on the simulated GPU, but on this machine's own:"
-
-
-def _check_call(
-    spec: Spec,
-    function: Function,
-    case: Case,
-    seed: int,
-    limit: float,
-    place: Place,
-    earlier: Sequence[Case],
-    module: device.Module,
-) -> Finding:
-    """Call the function with arrays of this module, and compare."""
-    inputs = case.inputs(seed)
-    pristine = copy.deepcopy(inputs)
-    try:
-        given = inputs if module is np else gpu.placed(inputs, module)
-        # Withheld outermost: the alarm of a time limit cannot strike while codes are given back.
-        with (
-            withheld_from(spec, inputs) if place.withhold else nullcontext(),
-            place.limiter(limit),
-            set_aside(),
-            gpu.traced(module) as trace,
-        ):
-            got = _called(spec, function, given)
-    except TimeLimitError:
-        return Finding(case.name, "timeout", (f"stopped after {limit:g} s: does a loop never end?",))
-    except AnswerUsedError as error:
-        return Finding(case.name, "fail", (str(error),))
-    except NotImplementedError:
-        return Finding(case.name, "missing", ("not written yet: the line `raise NotImplementedError` is still there",))
-    except BaseException as error:  # SystemExit and its like, too
-        said = crash_lines(error, function)
-        return Finding(case.name, "crashed", (*said, *gpu.advice(said)))
-    try:
-        finding = _compared(spec, case, seed, got, given, pristine, earlier, module)
-    except Exception as error:  # what was returned is an object with ideas of its own
-        return Finding(case.name, "fail", (f"what your function returned cannot be compared: {type(error).__name__}",))
-    return _within_budget(finding, trace, case, function)
-
-
-def _compared(
-    spec: Spec,
-    case: Case,
-    seed: int,
-    got: Any,
-    given: Inputs,
-    pristine: Inputs,
-    earlier: Sequence[Case],
-    module: device.Module,
-) -> Finding:
-    """What became of a call that returned `got`; `pristine` is what its inputs were before."""
-    if lines := gpu.strayed(got, module):
-        return Finding(case.name, "fail", lines)
-    if module is not np:
-        got, given = gpu.fetched(got), gpu.fetched(given)
-    touched = [name for name in given if changed(given[name], pristine[name])]
-    if touched:
-        return Finding(case.name, "fail", (f"your function changed its input {touched[0]}: work on a copy",))
-    with set_aside():
-        return _judged(spec, case, seed, got, given, earlier)
-
-
-def _within_budget(finding: Finding, trace: Any, case: Case, function: Function) -> Finding:
-    """The finding; where the result is right, but the case's budget was not kept, what was overspent."""
-    if finding.verdict != "pass" or trace is None or case.budget is None:
-        return finding
-    lines = gpu.overspent(trace, case.budget, function)
-    return (
-        Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines)) if lines else finding
-    )
-
-
-def _judged(spec: Spec, case: Case, seed: int, got: Any, inputs: Inputs, earlier: Sequence[Case]) -> Finding:
-    expected = _called(spec, spec.reference, case.inputs(seed))
-    found = spec.compare(got, expected, inputs) if spec.compare else mismatch(got, expected, spec.tolerance)
-    if found is None:
-        return Finding(case.name, "pass")
-    known = () if agree(got, expected, spec.tolerance) else _recognized(spec, case, seed, got, earlier)
-    return Finding(case.name, "fail", found.lines + known, found)
-
-
-def _recognized(spec: Spec, case: Case, seed: int, got: Any, earlier: Sequence[Case]) -> tuple[str, ...]:
-    """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""
-    for mistake in spec.mistakes:
-        if _agrees(spec, mistake, case, seed, got) and all(
-            _agrees(spec, mistake, before, seed, _called(spec, spec.reference, before.inputs(seed)))
-            for before in earlier
-        ):
-            return (mistake.says,)
-    return ()
-
-
-def _agrees(spec: Spec, mistake: Mistake, case: Case, seed: int, result: Any) -> bool:
-    try:
-        usual = _called(spec, mistake.of(spec.reference), case.inputs(seed))
-    except (ValueError, IndexError, TypeError, ArithmeticError):  # some mistakes only make sense for some inputs
-        return False
-    return agree(result, usual, spec.tolerance)
-
-
 def crash_lines(error: BaseException, function: Function) -> list[str]:
     """Return the error, and the line of the learner's function that raised it, in words."""
     if isinstance(error, ReportedError):
@@ -295,40 +295,11 @@ def crash_lines(error: BaseException, function: Function) -> list[str]:
     return lines
 
 
-def _check_speed(
-    spec: Spec, function: Function, seed: int, announce: Announce | None, place: Place
-) -> tuple[Finding, timing.Verdict | None]:
-    """Correct on the timed inputs first; then the verdict on pairs."""
-    speed = spec.speed
-    assert speed is not None
-    if place.race is None:
-        return _DEFERRED, None
-    checked = place.ported(function) if speed.gpu else function
-    if checked is None:
-        return _NO_GPU, None
-    timed = Case("speed", {}, lambda rng: speed.draw_inputs(seed, 1)[0])
-    finding = _check_case(spec, checked, timed, seed, SPEED_LIMIT, place)
-    if finding.verdict != "pass":
-        return finding, None
-    try:
-        verdict = place.race(function, speed, seed, announce)
-    except TimeLimitError:
-        return Finding("speed", "timeout", (f"stopped after {SPEED_LIMIT:g} s",)), None
-    except UnfairError as error:
-        return Finding("speed", "fail", (str(error),)), None
-    except (Exception, SystemExit) as error:
-        return Finding("speed", "crashed", tuple(crash_lines(error, function))), None
-    lines = [f"against {speed.against}:", *str(verdict).splitlines()]
-    if verdict.outcome == "inconclusive" and not verdict.excused:
-        lines.append("the machine was not the cause, so this earns nothing yet: make it a little faster")
-    return Finding("speed", verdict.outcome, tuple(lines)), verdict
-
-
 def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:
     first = next((finding for finding in findings if finding.verdict != "pass"), None)
     if first is None:
         return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right")
-    return Part(name, first.verdict, 0, spec.points, _detail(first))
+    return Part(name, first.verdict, 0, spec.points, f"{first.case}: {'; '.join(first.lines)}")
 
 
 def _speed_part(name: str, points: float, finding: Finding, measured: timing.Verdict | None) -> Part:
@@ -339,10 +310,6 @@ def _speed_part(name: str, points: float, finding: Finding, measured: timing.Ver
     return Part(f"{name}/speed", verdict, earned, points, " ".join(finding.lines))
 
 
-def _detail(finding: Finding) -> str:
-    return f"{finding.case}: {'; '.join(finding.lines)}"
-
-
 def _measure_rung(rung: Rung, function: Function, seed: int) -> dict[str, Any] | None:
     """Seconds for one epoch of 60,000 images, projected from one batch."""
     try:
@@ -350,10 +317,5 @@ def _measure_rung(rung: Rung, function: Function, seed: int) -> dict[str, Any] |
             measured = timing.measure(function, rung.draw_inputs(seed))
     except (Exception, SystemExit, TimeLimitError):
         return None
-    return {
-        "label": rung.label,
-        "what": rung.what,
-        "seconds": measured.seconds / rung.images * 60_000,
-        "batch": rung.images,
-        "precision": "float32",
-    }
+    seconds = measured.seconds / rung.images * 60_000
+    return {"label": rung.label, "what": rung.what, "seconds": seconds, "batch": rung.images, "precision": "float32"}

@@ -15,30 +15,8 @@ from typing import Any
 import numpy as np
 
 from .compare import Mismatch
-from .mistakes import Function, Mistake
-
-__all__ = [
-    "Budget",
-    "Case",
-    "Compare",
-    "Draw",
-    "Function",
-    "Inputs",
-    "Mistake",
-    "Rung",
-    "Spec",
-    "Speed",
-    "case",
-    "filters",
-    "gpu_case",
-    "images",
-    "normal",
-    "random_case",
-    "random_gpu_case",
-    "sorted_integers",
-    "variant",
-    "vector",
-]
+from .mistakes import Function as Function
+from .mistakes import Mistake as Mistake
 
 Inputs = dict[str, Any]
 Compare = Callable[[Any, Any, Inputs], Mismatch | None]
@@ -53,10 +31,10 @@ class Draw:
 
 
 def normal(*shape: int, dtype: type = np.float32) -> Draw:
-    """Return a draw of an array of this shape from the standard normal distribution (float32 unless told otherwise).
+    """Return a draw of an array of this shape from the standard normal distribution.
 
-    Where calls are timed, its values are drawn evenly from -2 to 2 in steps of 2^-14. That takes a seventh of the time,
-    which was most of a measurement's.
+    Where calls are timed, it is drawn evenly from -2 to 2 in steps of 2^-14: that takes a seventh of the time, which
+    was most of a measurement's.
     """
 
     def quick(rng: np.random.Generator) -> Any:
@@ -118,7 +96,8 @@ class Case:
 
     def inputs(self, seed: int) -> Inputs:
         """Return the keyword arguments for this seed: new objects each time, so that no call changes another's."""
-        return _drawn(self.arguments, self.draw, np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
+        rng = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
+        return self.draw(rng) if self.draw else _drawn(self.arguments, rng)
 
 
 def case(name: str, /, **arguments: Any) -> Case:
@@ -164,7 +143,7 @@ class Speed:
             name: Draw(value.quick) if isinstance(value, Draw) and value.quick else value
             for name, value in self.inputs.items()
         }
-        return [_drawn(quick, None, rng) for _ in range(count)]
+        return [_drawn(quick, rng) for _ in range(count)]
 
 
 @dataclass(frozen=True)
@@ -182,7 +161,7 @@ class Rung:
     def draw_inputs(self, seed: int, count: int = 4) -> list[Inputs]:
         """Return `count` fresh sets of keyword arguments."""
         rng = np.random.default_rng([seed, zlib.crc32(b"rung")])
-        return [_drawn(self.inputs, None, rng) for _ in range(count)]
+        return [_drawn(self.inputs, rng) for _ in range(count)]
 
 
 @dataclass(frozen=True)
@@ -230,11 +209,7 @@ def variant(exercise: Spec, /, **changes: Any) -> Spec:
     return replace(exercise, answers=tuple(answers), **changes)
 
 
-def _drawn(
-    arguments: Mapping[str, Any], draw: Callable[[np.random.Generator], Inputs] | None, rng: np.random.Generator
-) -> Inputs:
-    if draw is not None:
-        return draw(rng)
+def _drawn(arguments: Mapping[str, Any], rng: np.random.Generator) -> Inputs:
     return {
         name: value.make(rng) if isinstance(value, Draw) else copy.deepcopy(value) for name, value in arguments.items()
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.mistakes import Function, Mistake, called_by_name, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
@@ -212,16 +212,17 @@ def any_decoupled(rng: np.random.Generator) -> Inputs:
     return {**any_adam(rng), "weight_decay": float(rng.uniform(0.05, 0.9))}
 
 
-def _along(says: str, direction: Callable[[Array, Array, float, Array, Array], Array]) -> Mistake:
-    """Return the mistake of a step along `direction(m_hat, v_hat, epsilon, v, gradient)`."""
+def _along(says: str, direction: Function) -> Mistake:
+    """Return the mistake of a step along `direction(…)`: of m_hat, v_hat, epsilon, v and gradient, by their names."""
 
     def stepped(
         y: State, gradient: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
     ) -> State:
         parameters, m, v = y
-        m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
-        right = m_hat / (np.sqrt(v_hat) + epsilon)
-        return parameters + learning_rate * (right - direction(m_hat, v_hat, epsilon, v, gradient)), m, v
+        known = {"m_hat": m / (1 - beta1**t), "v_hat": v / (1 - beta2**t)}
+        right = known["m_hat"] / (np.sqrt(known["v_hat"]) + epsilon)
+        wrong = called_by_name(direction, {**known, "epsilon": epsilon, "v": v, "gradient": gradient})
+        return parameters + learning_rate * (right - wrong), m, v
 
     return result(says, stepped)
 
@@ -246,20 +247,15 @@ MEANS_MISTAKES = (
 
 ADAM_MISTAKES = (
     *MEANS_MISTAKES,
-    _along(
-        "only m is corrected; v begins at 0, too",
-        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / (np.sqrt(v) + epsilon),
-    ),
-    _along("the square root is missing", lambda m_hat, v_hat, epsilon, v, gradient: m_hat / (v_hat + epsilon)),
+    _along("only m is corrected; v begins at 0, too", lambda m_hat, v, epsilon: m_hat / (np.sqrt(v) + epsilon)),
+    _along("the square root is missing", lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon)),
     _along(
         "epsilon is inside the square root: add it after",
-        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / np.sqrt(v_hat + epsilon),
+        lambda m_hat, v_hat, epsilon: m_hat / np.sqrt(v_hat + epsilon),
     ),
     UPHILL,
     given(
-        "beta1 belongs to m and beta2 to v: yours are exchanged",
-        beta1=lambda beta2: beta2,
-        beta2=lambda beta1: beta1,
+        "beta1 belongs to m and beta2 to v: yours are exchanged", beta1=lambda beta2: beta2, beta2=lambda beta1: beta1
     ),
     given(  # in the new v, (1 - beta2) * gradient takes the place of the square
         "v is the mean of the gradient's square",
@@ -267,7 +263,7 @@ ADAM_MISTAKES = (
     ),
     _along(
         "the step takes the gradient itself: m, its mean, belongs there",
-        lambda m_hat, v_hat, epsilon, v, gradient: gradient / (np.sqrt(v_hat) + epsilon),
+        lambda gradient, v_hat, epsilon: gradient / (np.sqrt(v_hat) + epsilon),
     ),
 )
 
@@ -293,15 +289,11 @@ DECOUPLED_MISTAKES = (
     *MEANS_MISTAKES,
     _along(
         "the square root is missing: the step is along m / sqrt(v)",
-        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / (v_hat + epsilon),
+        lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon),
     ),
     _along(
         "epsilon is under the root: it is added to sqrt(v)",
-        lambda m_hat, v_hat, epsilon, v, gradient: m_hat / np.sqrt(v_hat + epsilon),
+        lambda m_hat, v_hat, epsilon: m_hat / np.sqrt(v_hat + epsilon),
     ),
-    given(
-        UPHILL.says,
-        learning_rate=lambda learning_rate: -learning_rate,
-        weight_decay=lambda weight_decay: -weight_decay,
-    ),
+    given(UPHILL.says, **UPHILL.given, **GROWTH.given),
 )
