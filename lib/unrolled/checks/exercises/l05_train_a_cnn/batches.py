@@ -63,11 +63,10 @@ def no_pairs(batches: Any, inputs: Inputs) -> Lines:
         shape = (len(labels), *inputs["images"].shape[1:])
         if not (isinstance(images, np.ndarray) and isinstance(labels, np.ndarray)) or images.shape != shape:
             return (f"batch {place} holds {_shape(images)} and {_shape(labels)}; expected images {shape}",)
-        if (images.dtype, labels.dtype) != (inputs["images"].dtype, inputs["labels"].dtype):
-            return (
-                f"images and labels came as {inputs['images'].dtype} and {inputs['labels'].dtype}; batch {place} "
-                f"has {images.dtype} and {labels.dtype}",
-            )
+        came, dtypes = ([each.dtype for each in pair] for pair in ((inputs["images"], inputs["labels"]), batch))
+        if dtypes != came:
+            came_as = f"images and labels came as {came[0]} and {came[1]}"
+            return (f"{came_as}; batch {place} has {dtypes[0]} and {dtypes[1]}",)
     return ()
 
 
@@ -98,32 +97,27 @@ def numbers_of(batches: Any) -> Array:
 
 def strangers(batches: Any, inputs: Inputs) -> Lines:
     """Say whether some of the images are none of the data set's."""
-    numbers = numbers_of(batches)
-    if np.isin(numbers, np.arange(len(inputs["labels"]))).all():
-        found = np.concatenate([images for images, _ in batches])
-        if np.array_equal(found, inputs["images"][numbers]):
-            return ()
+    numbers, found = numbers_of(batches), np.concatenate([images for images, _ in batches])
+    known = np.isin(numbers, np.arange(len(inputs["labels"]))).all()
+    if known and np.array_equal(found, inputs["images"][numbers]):
+        return ()
     return ("some of your images are none of the data set: take them as they are, images[...]",)
 
 
 def strange_labels(batches: Any, inputs: Inputs) -> Lines:
     """Say whether some images have labels of others."""
     labels = np.concatenate([labels for _, labels in batches])
-    if (labels == inputs["labels"][numbers_of(batches)]).all():
-        return ()
-    return ("labels and images come apart: take both with the same indices",)
+    apart = (labels != inputs["labels"][numbers_of(batches)]).any()
+    return ("labels and images come apart: take both with the same indices",) if apart else ()
 
 
 def _not_each_once(batches: Any, inputs: Inputs) -> Lines:
     """Say whether images never come, or more than once."""
     count = len(inputs["labels"])
     times = np.bincount(numbers_of(batches), minlength=count)
-    if (times == 1).all():
-        return ()
-    return (
-        f"{(times == 0).sum()} of {count} images never come and {(times > 1).sum()} come more than once",
-        "each must come once an epoch: draw an order (rng.permutation), not each batch on its own",
-    )
+    line = f"{(times == 0).sum()} of {count} images never come and {(times > 1).sum()} come more than once"
+    advice = "each must come once an epoch: draw an order (rng.permutation), not each batch on its own"
+    return (line, advice) if (times != 1).any() else ()
 
 
 def _not_shuffled(batches: Any, inputs: Inputs) -> Lines:
@@ -154,8 +148,7 @@ def numbered(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
 
 def any_batches(rng: np.random.Generator) -> Inputs:
     """Draw 20 to 59 numbered images, for batches of 3 to 11."""
-    count, batch_size = int(rng.integers(20, 60)), int(rng.integers(3, 12))
-    return numbered(rng, count, batch_size)
+    return numbered(rng, int(rng.integers(20, 60)), int(rng.integers(3, 12)))
 
 
 # evaluate
@@ -193,13 +186,11 @@ def in_bounded_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Non
     if calls and max(calls) > most:
         line = f"you gave the network {max(calls)} images in one call; its memory has room for {most} (batch_size)"
         return Mismatch((line, *(found.lines if found else ("the values are right",))))
-    if found is not None:
-        return found
-    if sum(calls) != count:
+    if found is None and sum(calls) != count:
         return Mismatch((f"right, but the network was given {sum(calls)} images, and there are {count}",))
-    if len(calls) > -(-count // most):
+    if found is None and len(calls) > -(-count // most):
         return Mismatch((f"right, but in {len(calls)} calls: give the network batch_size = {most} images at a time",))
-    return None
+    return found
 
 
 def answered(rng: np.random.Generator, count: int, right: float) -> Inputs:
@@ -283,12 +274,10 @@ EVALUATE_MISTAKES = (
     ),
     result("the loss is a sum over images: divide by their number", lambda y, images: (y[0] * len(images), y[1])),
     result(
-        "the accuracy is a number of images: divide by how many there are",
-        lambda y, images: (y[0], y[1] * len(images)),
+        "the accuracy is a number of images: divide by how many there are", lambda y, images: (y[0], y[1] * len(images))
     ),
     result("the accuracy is in percent: a share from 0 to 1 is asked", lambda y: (y[0], 100 * y[1])),
     result(
-        "both are sums over images: divide by their number",
-        lambda y, images: (y[0] * len(images), y[1] * len(images)),
+        "both are sums over images: divide by their number", lambda y, images: (y[0] * len(images), y[1] * len(images))
     ),
 )

@@ -70,12 +70,11 @@ def layers_and_x(rng: np.random.Generator, count: int, **training: bool) -> Inpu
 
 SAME_X = "each layer got the same x: it must get what the layer before it gave"
 
-FORWARD_MISTAKES = (
+FORWARD_MISTAKES = (  # those that a variant has as well
     given("you went through the layers from last to first", layers=lambda layers: layers[::-1]),
     given("`training` does not reach the layers", training=False),
     given("`training` is always True: pass on what you were given", training=True),
 )
-"""Those that a variant has as well."""
 
 sequential_forward = Spec(
     reference=forward,
@@ -103,7 +102,7 @@ sequential_forward = Spec(
     ),
 )
 
-BACKWARD_MISTAKES = (
+BACKWARD_MISTAKES = (  # those that a variant has as well
     given(
         "you went through the layers from first to last: the gradient comes from the loss, so the last layer is the "
         "first to get it",
@@ -116,7 +115,6 @@ BACKWARD_MISTAKES = (
     given("only the last layer is asked: is the return inside the loop?", layers=lambda layers: layers[-1:]),
     given("you return the gradient that came in: put what each layer returns in its place", layers=()),
 )
-"""Those that a variant has as well."""
 
 sequential_backward = Spec(
     reference=backward,
@@ -306,9 +304,7 @@ def training_loop(epochs: int) -> str:
 # `network.fit` is not among the answers: the lesson does not forbid it, and it has to learn the disguised digits, too.
 train = Spec(
     reference=nearest_neighbour,
-    cases=[
-        random_case("disguised digits, three seeds, median accuracy", lambda rng: disguised_digits(rng, 1300, 497)),
-    ],
+    cases=[random_case("disguised digits, three seeds, median accuracy", lambda rng: disguised_digits(rng, 1300, 497))],
     points=4,
     hints=(
         "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",

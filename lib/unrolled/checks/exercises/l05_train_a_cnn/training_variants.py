@@ -111,7 +111,7 @@ def balanced_batches(images: Array, labels: Array, per_class: int, seed: int) ->
         yield images[chosen], labels[chosen]
 
 
-def unbalanced(counts: tuple[int, ...], per_class: int) -> Function:
+def unbalanced(counts: tuple[int, ...], per_class: int) -> Callable[[np.random.Generator], Inputs]:
     """Return what draws numbered images of classes that are so frequent; the classes have any numbers."""
 
     def draw(rng: np.random.Generator) -> Inputs:
@@ -126,8 +126,7 @@ def unbalanced(counts: tuple[int, ...], per_class: int) -> Function:
 def any_unbalanced(rng: np.random.Generator) -> Inputs:
     """Draw 9 to 39 images of each of 2 to 5 classes, for batches with 2 to 4 of each."""
     counts = tuple(int(count) for count in rng.integers(9, 40, rng.integers(2, 6)))
-    drawn: Inputs = unbalanced(counts, int(rng.integers(2, 5)))(rng)
-    return drawn
+    return unbalanced(counts, int(rng.integers(2, 5)))(rng)
 
 
 def _balance(epoch: Any, inputs: Inputs) -> batches.Lines:
@@ -136,15 +135,12 @@ def _balance(epoch: Any, inputs: Inputs) -> batches.Lines:
     each, rarest = inputs["per_class"], int(counts.min())
     for place, (_, labels) in enumerate(epoch):
         for label in classes:
-            found = int((labels == label).sum())
-            if found != each:
-                return (
-                    f"batch {place} holds {found} images of class {label}; expected per_class = {each} of every class",
-                )
-    if len(epoch) != rarest // each:
-        many = f"{len(epoch)} batches; expected {rarest // each}"
-        return (f"{many}: the rarest class has {rarest} images, and each batch takes {each} of them",)
-    return ()
+            if (found := int((labels == label).sum())) != each:
+                many = f"batch {place} holds {found} images of class {label}"
+                return (f"{many}; expected per_class = {each} of every class",)
+    many = f"{len(epoch)} batches; expected {rarest // each}"
+    lines = (f"{many}: the rarest class has {rarest} images, and each batch takes {each} of them",)
+    return lines if len(epoch) != rarest // each else ()
 
 
 def _choice(epoch: Any, inputs: Inputs) -> batches.Lines:

@@ -93,11 +93,7 @@ _first, _second, *_more = exercises.momentum_step.cases
 momentum_step_nesterov = variant(
     exercises.momentum_step,
     reference=optimizer_steps.nesterov_update,
-    cases=[
-        _first,
-        by_hand(_second.name, **{**_second.arguments, "parameters": [0.62, 2.76]}),
-        *_more,
-    ],
+    cases=[_first, by_hand(_second.name, **{**_second.arguments, "parameters": [0.62, 2.76]}), *_more],
     hints=(
         "The ball looks where its velocity will carry it next, and already takes that into account. Only the step is "
         "new; the velocity is that of plain momentum.",
@@ -185,7 +181,7 @@ train_noisy = variant(
         random_case(
             "disguised digits, 30 % wrong labels, three seeds, median accuracy",
             lambda rng: training_variants.noisy_digits(rng, 1300, 497),
-        ),
+        )
     ],
     hints=(
         "The loop is the usual one: epochs, mini-batches in them, four lines inside. What is new is when to stop. The "

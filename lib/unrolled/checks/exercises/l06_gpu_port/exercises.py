@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,41 +13,27 @@ from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_inte
 from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
 from unrolled.checks.exercises.l06_gpu_port import gpu_work
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import (
-    Budget,
-    Inputs,
-    Spec,
-    Speed,
-    case,
-    filters,
-    gpu_case,
-    images,
-    normal,
-    random_gpu_case,
-    vector,
-)
+from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, images, normal, random_gpu_case
 from unrolled.device import Array, array_module
 from unrolled.ops import blocks
 
 # activation
 
-KINDS = ("step", "relu", "leaky_relu", "sigmoid")
+KINDS = {"step": ops.step, "relu": ops.relu, "leaky_relu": ops.leaky_relu, "sigmoid": ops.sigmoid}
 NEAR_ZERO = np.array([[-200, -2, -0.5], [0, 0.5, 3]], np.float32)
 
 
 def activate(kind: str, x: Array) -> Array:
     """Return the activation of this name."""
-    return {"step": ops.step, "relu": ops.relu, "leaky_relu": ops.leaky_relu, "sigmoid": ops.sigmoid}[kind](x)
+    return KINDS[kind](x)
 
-
-ACTIVATION_BUDGET = Budget(launches=6, float64=0)
 
 activation = Spec(
     reference=activate,
-    answers=(ops.step, ops.relu, ops.leaky_relu, ops.sigmoid),
+    answers=tuple(KINDS.values()),
     cases=[
         *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in KINDS),
-        *(gpu_case(f"{kind}, GPU", ACTIVATION_BUDGET, kind=kind, x=images(4, 3, 5, 5)) for kind in KINDS),
+        *(gpu_case(f"{kind}, GPU", Budget(6, float64=0), kind=kind, x=images(4, 3, 5, 5)) for kind in KINDS),
         gpu_case("sigmoid, GPU, float64", Budget(launches=6), kind="sigmoid", x=normal(7, dtype=float)),
     ],
     points=2,
@@ -102,16 +89,17 @@ def image_by_image(x: Array, weight: Array, bias: Array, padding: int = 0) -> Ar
     return y
 
 
+def _layer(x: Any, o: int, c: int, kh: int, kw: int) -> Inputs:
+    """Return an input, and draws for the parameters of a convolution with o filters (C, KH, KW)."""
+    return {"x": x, "weight": normal(o, c, kh, kw), "bias": normal(o)}
+
+
 def _any_convolution(rng: np.random.Generator) -> Inputs:
     """Draw eight to twelve images: a loop over them shows in the launches."""
     n, c, o = int(rng.integers(8, FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
     h, w = (int(value) for value in rng.integers(5, 9, 2))
-    return {
-        "x": rng.standard_normal((n, c, h, w)).astype(np.float32),
-        "weight": rng.standard_normal((o, c, 3, 3)).astype(np.float32),
-        "bias": rng.standard_normal(o).astype(np.float32),
-        "padding": int(rng.integers(0, 3)),
-    }
+    drawn = {name: draw.make(rng) for name, draw in _layer(images(n, c, h, w), o, c, 3, 3).items()}
+    return {**drawn, "padding": int(rng.integers(0, 3))}
 
 
 def _convolution_budget(places: int) -> Budget:
@@ -123,24 +111,14 @@ conv2d_port = Spec(
     reference=convolution,
     answers=(ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.im2col, blocks.forward),
     cases=[
-        case("the seminar's image, NumPy", x=SEMINAR_X, weight=filters(1, 1, 3, 3), bias=vector(1)),
-        case("padding 1, NumPy", x=images(2, 3, 5, 7), weight=filters(4, 3, 3, 2), bias=vector(4), padding=1),
-        gpu_case(
-            "the seminar's image, GPU", _convolution_budget(9), x=SEMINAR_X, weight=filters(1, 1, 3, 3), bias=vector(1)
-        ),
-        gpu_case(
-            "three channels, four filters, GPU",
-            _convolution_budget(6),
-            x=images(2, 3, 5, 7),
-            weight=filters(4, 3, 3, 2),
-            bias=vector(4),
-        ),
+        case("the seminar's image, NumPy", **_layer(SEMINAR_X, 1, 1, 3, 3)),
+        case("padding 1, NumPy", **_layer(images(2, 3, 5, 7), 4, 3, 3, 2), padding=1),
+        gpu_case("the seminar's image, GPU", _convolution_budget(9), **_layer(SEMINAR_X, 1, 1, 3, 3)),
+        gpu_case("three channels, four filters, GPU", _convolution_budget(6), **_layer(images(2, 3, 5, 7), 4, 3, 3, 2)),
         gpu_case(
             "twelve images, padding 1, GPU",
             _convolution_budget(9),
-            x=images(FEW, 1, 8, 8),
-            weight=filters(2, 1, 3, 3),
-            bias=vector(2),
+            **_layer(images(FEW, 1, 8, 8), 2, 1, 3, 3),
             padding=1,
         ),
         random_gpu_case("sizes as they come, GPU", _any_convolution, _convolution_budget(9)),
@@ -167,7 +145,7 @@ conv2d_port = Spec(
     # Many small images: much to launch and little to copy, since the judge's blocks hold the way there and back.
     speed=Speed(
         baseline=image_by_image,
-        inputs={"x": images(1024, 1, 8, 8), "weight": filters(10, 1, 3, 3), "bias": vector(10)},
+        inputs=_layer(images(1024, 1, 8, 8), 10, 1, 3, 3),
         at_least=6,
         points=1,
         against="a convolution image by image, on the GPU",

@@ -18,8 +18,6 @@ MODELLED, MEASURED = 0.10, 0.35
 """How far an answer may lie from the truth, as a share of it."""
 KEPT = 64
 """Calls whose events are kept."""
-
-
 ON_REAL_GPU = 50
 """Times as many products on a real GPU: it needs only microseconds for one."""
 
@@ -94,18 +92,13 @@ def honest(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if found := mismatch(got, 1.0, float("inf")):
         return found
     if task.calls < 2:
-        calls = "never called" if not task.calls else "called once"
-        advice = "call it once before the clock starts, and again while it runs"
-        return Mismatch((f"your function was given work, and it was {calls}: {advice}",))
+        said = f"your function was given work, and it was {'called once' if task.calls else 'never called'}"
+        return Mismatch((f"{said}: call it once before the clock starts, and again while it runs",))
     true = task.seconds()
     if true is None or abs(got - true) <= task.tolerance() * true:
         return None
-    said = f"got {_micro(got)}; by events on the GPU itself a call takes {_micro(true)}"
+    said = f"got {got * 1e6:,.0f} µs; by events on the GPU itself a call takes {true * 1e6:,.0f} µs"
     return Mismatch((said, _why(float(got), true, task.calls)))
-
-
-def _micro(seconds: float) -> str:
-    return f"{seconds * 1e6:,.0f} µs"
 
 
 def _why(got: float, true: float, calls: int) -> str:

@@ -35,18 +35,10 @@ repaired = made(source_of({}, factor_of(0)), "<the repaired step>")
 
 def traced_call(function: Function, inputs: Inputs) -> tuple[Any, Any, Function]:
     """Return the result, the trace on the simulated GPU (elsewhere None), and the function."""
-    if not _simulated(inputs["images"]):
-        return function(**inputs), None, function
-    from unrolled.simgpu.current import trace
-
-    with trace() as traced:
+    module = device.array_module(inputs["images"])
+    with gpu.traced(module if device.is_simulated(module) else np) as trace:
         result = function(**inputs)
-    return result, traced, function
-
-
-def _simulated(x: Array) -> bool:
-    module = device.array_module(x)
-    return module is not np and device.is_simulated(module)
+    return result, trace, function
 
 
 def maps_and_weight(*shapes: tuple[int, ...]) -> Inputs:
@@ -67,9 +59,9 @@ def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     clean = expected[0] / np.float32(factor_of(0))
     number = step_number(result, clean)
     if number is None:
-        found = mismatch(result, clean, 1e-3)
-        missing = "the factor in the last line of your step is missing"
-        return Mismatch((*found.lines, *_advice(result, inputs)) if found else (missing,))
+        if found := mismatch(result, clean, 1e-3):
+            return Mismatch((*found.lines, *_advice(result, inputs)))
+        return Mismatch(("the factor in the last line of your step is missing",))
     if found := mismatch(result, (factor_of(number) * clean).astype(clean.dtype), 1e-3):
         return found
     if trace is None:

@@ -30,6 +30,7 @@ class ToyDevice:
     queued: bool
     host: float = 0.0
     done: float = 0.0
+    readings: int = 0
 
     def work(self, seconds: float) -> None:
         """Do what a layer does when it is called."""
@@ -37,27 +38,14 @@ class ToyDevice:
         if self.queued:
             self.done = max(self.done, self.host) + seconds
 
-
-@dataclass
-class Clock:
-    """Calling it reads the host's clock, in seconds."""
-
-    device: ToyDevice
-    readings: int = 0
-
-    def __call__(self) -> float:
+    def clock(self) -> float:
+        """Read the host's clock, in seconds."""
         self.readings += 1
-        return self.device.host
+        return self.host
 
-
-@dataclass
-class Synchronize:
-    """Calling it lets the host wait for the device."""
-
-    device: ToyDevice
-
-    def __call__(self) -> None:
-        self.device.host = max(self.device.host, self.device.done)
+    def synchronize(self) -> None:
+        """Let the host wait for the device."""
+        self.host = max(self.host, self.done)
 
 
 class ToyLayer:
@@ -122,13 +110,8 @@ def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: f
         layers = tuple(
             ToyLayer(device, ((values[i], values[i + 1]), (grads[i + 1], grads[i])), each[i]) for i in range(count)
         )
-        return {
-            "layers": layers,
-            "x": values[0].copy(),
-            "grad": grads[-1].copy(),
-            "clock": Clock(device),
-            "synchronize": Synchronize(device),
-        }
+        arrays = {"x": values[0].copy(), "grad": grads[-1].copy()}
+        return {"layers": layers, **arrays, "clock": device.clock, "synchronize": device.synchronize}
 
     return draw
 
@@ -158,29 +141,20 @@ def timed_with(
     if first:
         synchronize()
     start = clock()
-
-    def clocked(call: Function, *arguments: Any) -> tuple[Array, float]:
-        """Return what the call gives, and its seconds."""
-        nonlocal start
+    times: list[float] = []
+    for way in (*(layer.forward for layer in layers), *(layer.backward for layer in reversed(layers))):
         if before:
             synchronize()
-        y = call(*arguments)
+        if len(times) < len(layers):
+            x = way(x, True)
+        else:
+            grad = way(grad)
         if after:
             synchronize()
         now = clock()
-        seconds = now - start
-        if each:
-            start = now
-        return y, seconds
-
-    forward, backward = [], []
-    for layer in layers:
-        x, seconds = clocked(layer.forward, x, True)
-        forward.append(seconds)
-    for layer in reversed(layers):
-        grad, seconds = clocked(layer.backward, grad)
-        backward.append(seconds)
-    return list(zip(forward, reversed(backward), strict=True))
+        times.append(now - start)
+        start = now if each else start
+    return list(zip(times[: len(layers)], reversed(times[len(layers) :]), strict=True))
 
 
 TIMING_MISTAKES = (
@@ -225,9 +199,10 @@ def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     found = as_numbers(got, 1000)
     times = np.empty(0) if found is None else found.astype(np.float64)
     if times.shape != (count, 2):
-        wrong = "None: is the return statement missing?" if got is None else _what(got, times)
+        wrong = f"shape {times.shape}" if times.size else f"an object of type {type(got).__name__}"
+        wrong = "None: is the return statement missing?" if got is None else wrong
         return Mismatch((f"expected a list of {count} pairs (forward, backward), one for each layer, got {wrong}",))
-    if not inputs["clock"].readings:
+    if not inputs["clock"].__self__.readings:
         return Mismatch((UNREAD,))
     right = np.asarray(expected)
     wrong_at = np.argwhere(~(np.abs(times - right) <= TOLERANCE * right.sum()))
@@ -240,7 +215,3 @@ def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         f"your parts add up to {times.sum() * 1e3:.3f} ms, the whole takes {right.sum() * 1e3:.3f} ms",
     )
     return Mismatch(lines)
-
-
-def _what(got: Any, times: np.ndarray[Any, Any]) -> str:
-    return f"shape {times.shape}" if times.size else f"an object of type {type(got).__name__}"

@@ -58,12 +58,6 @@ def _line_of_what(trace: Sequence[Event]) -> list[Event]:
     return [e | {"line": lines[e["what"]]} for e in trace]
 
 
-def _line_with_most(trace: Sequence[Event]) -> list[Event]:
-    """Return the events of the line that has most of them."""
-    line = _largest(trace, len)[0]
-    return [e for e in trace if e["line"] == line]
-
-
 ONE_STREAM = given(
     "only stream 0 is counted: take the events of all streams",
     trace=lambda trace: [e for e in trace if e["stream"] == 0],
@@ -88,7 +82,10 @@ TRACE_MISTAKES = (
     ),
     given("you added up by `what`: the same kernel may come from several lines", trace=_line_of_what),
     ONE_STREAM,
-    given("that line has most events, but short ones: add up their seconds", trace=_line_with_most),
+    given(
+        "that line has most events, but short ones: add up their seconds",
+        trace=lambda trace: [e for e in trace if e["line"] == _largest(trace, len)[0]],
+    ),
 )
 
 
@@ -141,7 +138,6 @@ def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
     takes = f"{expected[1] * 1e3:.3f} ms"
     if not same:
         return Mismatch((f"got line {int(line)}; expected line {expected[0]}, which takes {takes}",))
-    if not near:
-        told = f"{float(seconds) * 1e3:.3f} ms"
-        return Mismatch((f"line {expected[0]} is right, but you give it {told}: it takes {takes}",))
-    return None
+    told = f"{float(seconds) * 1e3:.3f} ms"
+    says = f"line {expected[0]} is right, but you give it {told}: it takes {takes}"
+    return None if near else Mismatch((says,))
