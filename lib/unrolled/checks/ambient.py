@@ -13,9 +13,8 @@ import numpy as np
 def set_aside() -> Iterator[None]:
     """Run the block with NumPy's errors and Python's warnings silenced, whatever the notebook has set.
 
-    `np.seterr` and the filters of `warnings` are the process's own: a learner's check and a judge of the same function
-    would else find different things. Usual mistakes divide by zero, too. Takes microseconds; afterwards all is as it
-    was.
+    Both are the process's own: a learner's check and a judge of the same function would else find different things.
+    Usual mistakes divide by zero, too. Takes microseconds; afterwards all is as it was.
     """
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -49,10 +49,7 @@ def _withheld(answers: tuple[Function, ...], needed: frozenset[FunctionType]) ->
 
 @functools.cache
 def checks_functions() -> frozenset[FunctionType]:
-    """Return every function that the specs consist of.
-
-    Those of the framework are left out: they hold no answer, and run while a function is judged.
-    """
+    """Return every function of the specs, not of the framework: that holds no answer, and runs during judgement."""
     for name in ("exercises", "variants"):
         exercises.declared(name)
     found = functions_in([vars(module) for name, module in sys.modules.items() if name.startswith(SPECS)])
@@ -151,13 +148,9 @@ def _plain(function: Any) -> Any:
 
 @functools.lru_cache(maxsize=10_000)
 def _refusal(function: FunctionType) -> CodeType:
-    """Code of the function's own kind, and with its closure's variables, that refuses to run in place of its own.
-
-    Its name is the one that the learner is told.
-    """
+    """Code of the function's kind, with its closure's variables, that refuses to run; a learner reads its name."""
     code = function.__code__
-    refusal = _REFUSALS[code.co_flags & _KINDS]
-    return refusal.replace(co_name=known_as(function), co_freevars=code.co_freevars)
+    return _REFUSALS[code.co_flags & _KINDS].replace(co_name=known_as(function), co_freevars=code.co_freevars)
 
 
 # This code runs among the globals of other modules.

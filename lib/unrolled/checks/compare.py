@@ -1,7 +1,6 @@
-"""Comparing a result with the expected one: pure functions that answer in words.
+"""Comparing a result with the expected one: pure functions that say in words what differs and where.
 
-Beside what differs and where, they look for the usual near misses: the right values in another order, a constant
-factor, a flipped axis.
+They look for usual near misses, too: the right values in another order, a constant factor, a flipped axis.
 """
 
 from __future__ import annotations
@@ -88,8 +87,7 @@ def as_numbers(value: Any, most: float = math.inf) -> Array | None:
 def _holds_numbers(value: Sequence[Any], most: float) -> bool:
     """Whether there is nothing in nested lists but numbers and arrays of numbers, and no more than `most` of all.
 
-    To be asked before NumPy is: in an array of texts each takes as much memory as the longest, and one complex number
-    makes every number complex.
+    To be asked before NumPy: of texts each takes as much memory as the longest, and one complex number makes all so.
     """
     waiting = [(value, 1)]
     while waiting:

@@ -30,9 +30,8 @@ Function = Callable[..., Any]
 class Mistake:
     """A usual mistake: if the learner's result is the same as the mistake's, the check says `says`.
 
-    The mistake's result is that of `function`, or of the exercise's reference where there is none. `given` are
-    arguments that take the place of the case's, by name: values, or functions of the case's own. `result` makes the
-    mistake's result from that result.
+    That is the result of `function`, else of the exercise's reference, changed by `result` if it is given. `given` are
+    arguments that take the place of the case's, by name: values, or functions of the case's own.
     """
 
     says: str

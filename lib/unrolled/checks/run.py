@@ -77,9 +77,8 @@ class Place:
 
 
 def _race_here(function: Function, speed: Speed, seed: int, announce: Announce | None) -> timing.Verdict:
-    inputs = speed.draw_inputs(seed)
-    if speed.gpu:
-        inputs = gpu.placed(inputs, gpu.real())
+    drawn = speed.draw_inputs(seed)
+    inputs = gpu.placed(drawn, gpu.real()) if speed.gpu else drawn
     with time_limit(SPEED_LIMIT), set_aside():
         return timing.compare(function, speed.baseline, inputs=inputs, at_least=speed.at_least, announce=announce)
 

@@ -200,10 +200,7 @@ class Spec:
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:
-    """Return the spec of a variant: as the exercise, but for what is named here.
-
-    The exercise's own answers are answers here as well, beside those that are named.
-    """
+    """Return a variant's spec: as the exercise but for what is named; the exercise's own answers are answers, too."""
     own = (exercise.reference, *((exercise.speed.baseline,) if exercise.speed else ()), *exercise.answers)
     answers = dict.fromkeys((*changes.pop("answers", ()), *own))
     return replace(exercise, answers=tuple(answers), **changes)

@@ -55,8 +55,7 @@ MODELLED_BLOCK = 0.001  # seconds of the model: it does not waver, so this only 
 def block_timer(function: Callable[..., Any], inputs: Sequence[Inputs], module: device.Module = np) -> BlockTimer:
     """Return a timer of blocks of `function` in this process, without garbage collection.
 
-    The timer goes through `inputs` cyclically and keeps its place from block to block. `module` is the array module on
-    whose device the work runs.
+    It goes through `inputs` cyclically and keeps its place from block to block. The work runs on the module's device.
     """
     walk = itertools.cycle(inputs)
     timed = _on_host if module is np else partial(_on_device, module)
@@ -135,15 +134,12 @@ def block_calls(baseline: float, candidate: float, shortest: float = MIN_BLOCK) 
     slow, fast = max(baseline, candidate), min(baseline, candidate)
     slow_calls = max(1, math.ceil(shortest / slow))
     length = slow_calls * slow
-    if not _even(length, fast) and 2 * length <= MAX_BLOCK:
+    repeated = max(1, round(length / fast)) * fast
+    even = max(length, repeated) <= 1.25 * min(length, repeated)
+    if not even and 2 * length <= MAX_BLOCK:
         slow_calls, length = 2 * slow_calls, 2 * length  # twice as long a block always divides evenly enough
     fast_calls = max(1, round(min(length, MAX_BLOCK) / fast))
     return (slow_calls, fast_calls) if baseline >= candidate else (fast_calls, slow_calls)
-
-
-def _even(length: float, fast: float) -> bool:
-    repeated = max(1, round(length / fast)) * fast
-    return max(length, repeated) <= 1.25 * min(length, repeated)
 
 
 def device_module(*values: Any) -> device.Module:

@@ -47,9 +47,8 @@ def compare(
     both sides go through the same ones. `seed` decides the order of the pairs (and the inputs that are made).
     `threads`: BLAS threads while timing; None leaves them alone. `device`: the array module whose device to wait for;
     by default that of the arrays among the inputs and the baseline's result. `announce` is told, before it starts, how
-    long it will take: `time_limit` seconds at most, unless a single call takes longer.
-
-    On the simulated GPU all times are modelled, and the verdict says so; `time_limit` stays in real seconds.
+    long it will take: `time_limit` seconds at most, unless a single call takes longer. On the simulated GPU all times
+    are modelled, and the verdict says so; `time_limit` stays in real seconds.
     """
     seed = secrets.randbits(32) if seed is None else seed
     if callable(inputs):
@@ -171,8 +170,9 @@ class _Race:
 
     def _pair(self, baseline: BlockTimer, candidate: BlockTimer, calls: tuple[int, int]) -> Pair:
         if self.rng.random() < 0.5:
-            first = TimedBlock(calls[0], *baseline(calls[0]))
-            return Pair(first, TimedBlock(calls[1], *candidate(calls[1])), "baseline")
+            return Pair(
+                TimedBlock(calls[0], *baseline(calls[0])), TimedBlock(calls[1], *candidate(calls[1])), "baseline"
+            )
         second = TimedBlock(calls[1], *candidate(calls[1]))
         return Pair(TimedBlock(calls[0], *baseline(calls[0])), second, "candidate")
 

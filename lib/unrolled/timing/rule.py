@@ -26,8 +26,7 @@ def interval_rank(n: int) -> int:
     """Return the largest k such that the k-th smallest to the k-th largest of n values cover the median with 95 %.
 
     The coverage is 1 - 2 P(B < k) for B ~ Binomial(n, 1/2), whatever the distribution of the values (David and
-    Nagaraja, Order Statistics, 2003, section 7.1); it is computed in whole numbers. With fewer than 6 values no k
-    reaches 95 %; then k is 1.
+    Nagaraja, Order Statistics, 2003, section 7.1), in whole numbers. Below 6 values no k reaches 95 %; then k is 1.
     """
     rank, ways, tail, total = 1, 1, 0, 2**n
     for k in range(1, n // 2 + 1):
@@ -39,10 +38,7 @@ def interval_rank(n: int) -> int:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % order-statistic interval (low, high) of the median of `values`.
-
-    For 8 values it is minimum to maximum; for none, both are NaN.
-    """
+    """Return the 95 % order-statistic interval (low, high) of the median: of 8 values min to max, of none NaN."""
     ordered = sorted(values)
     if not ordered:
         return math.nan, math.nan
@@ -73,13 +69,10 @@ def is_slow(ratios: Sequence[float], at_least: float) -> bool:
 def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
     """Return whether these pairs, too few for the interval, are so far below `at_least` that more cannot help.
 
-    Each is below at_least / 4 if there are three or more, at_least / 16 if there are two, at_least / 64 if one is all
-    that fitted into the time limit.
+    Each is below at_least / 4 if they are three or more, at_least / 16 if two, at_least / 64 if one is all that fitted.
     """
-    if not ratios:
-        return False
     missing = max(0, HOPELESS_PAIRS - len(ratios))
-    return max(ratios) < at_least / HOPELESS ** (1 + missing)
+    return bool(ratios) and max(ratios) < at_least / HOPELESS ** (1 + missing)
 
 
 def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:
@@ -95,9 +88,9 @@ def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:
 
 
 def is_noisy(control: Sequence[float]) -> bool:
-    """Return whether the ratios of the baseline against itself are off.
+    """Return whether of two or more ratios of the baseline against itself the median is off, or the IQR.
 
-    They are if the median is outside 0.9 to 1.1, or the IQR over 25 % of it. `control` has two ratios or more.
+    The median if it is outside 0.9 to 1.1, the IQR if it is over 25 % of the median.
     """
     lower, _, upper = statistics.quantiles(control, n=4, method="inclusive")
     median = statistics.median(control)

@@ -7,19 +7,16 @@ from contextlib import contextmanager
 
 from unrolled.timing.verdict import UNCONTROLLED
 
-LEFT_ALONE = "threads left alone"
-
 
 @contextmanager
 def blas_threads(threads: int | None) -> Iterator[Callable[[], str]]:
     """Hold BLAS (and OpenMP) to `threads` threads inside the block; yield a function that says in words what holds.
 
-    None leaves them as they are. "threads uncontrolled" is the answer where threadpoolctl knows no BLAS, as with
-    Apple's Accelerate, and where one was loaded inside the block and runs more. Raises ValueError if `threads` is
-    below 1.
+    None leaves them as they are. "threads uncontrolled": threadpoolctl knows no BLAS, as with Apple's Accelerate, or
+    one was loaded inside the block and runs more. Raises ValueError for fewer than one.
     """
     if threads is None:
-        yield lambda: LEFT_ALONE
+        yield lambda: "threads left alone"
         return
     if threads < 1:
         raise ValueError(f"threads is {threads}; expected at least 1, or None to leave them alone")

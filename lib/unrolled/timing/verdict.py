@@ -102,9 +102,8 @@ class Verdict:
             ax.plot(range(1, len(ratios) + 1), ratios, "o", label="measured pairs")
         ax.axhline(self.at_least, linestyle="--", color="black", label=f"asked: {_times(self.at_least)}")
         ax.set_xlabel("pair")
-        ax.set_ylabel(
-            "times faster than the baseline" + (", CPU time" if cpu else f", {self.device}" * bool(self.device))
-        )
+        how = ", CPU time" if cpu else f", {self.device}" * bool(self.device)
+        ax.set_ylabel(f"times faster than the baseline{how}")
         ax.set_title(f"{_times(self.ratio)}: {self.outcome}" if ratios else self.outcome)
         ax.legend()
 

@@ -32,10 +32,7 @@ def three_epochs(function: Function, inputs: Inputs) -> list[Any]:
 
 
 def judge_of_epochs(*problems: Callable[[Any, Inputs], Lines]) -> Compare:
-    """Return a judge of three epochs: the first of the problems that one has, then whether the seed decides alone.
-
-    Each `problem(batches, inputs)` is told in words, or is empty.
-    """
+    """Return a judge of epochs: the first `problem(batches, inputs)` that has words, then if the seed alone decides."""
 
     def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         for batches in got:
@@ -144,11 +141,6 @@ def numbered_images(rng: np.random.Generator, count: int) -> Inputs:
 def numbered(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
     """Draw so many numbered images, for batches of this size."""
     return {**numbered_images(rng, count), "batch_size": batch_size, "seed": int(rng.integers(1000))}
-
-
-def any_batches(rng: np.random.Generator) -> Inputs:
-    """Draw 20 to 59 numbered images, for batches of 3 to 11."""
-    return numbered(rng, int(rng.integers(20, 60)), int(rng.integers(3, 12)))
 
 
 # evaluate

@@ -207,11 +207,6 @@ def any_adam(rng: np.random.Generator) -> Inputs:
     return {"parameters": parameters, "gradient": gradient, **means, **options}
 
 
-def any_decoupled(rng: np.random.Generator) -> Inputs:
-    """Draw what `any_adam` draws, and a weight decay."""
-    return {**any_adam(rng), "weight_decay": float(rng.uniform(0.05, 0.9))}
-
-
 def _along(says: str, direction: Function) -> Mistake:
     """Return the mistake of a step along `direction(…)`: of m_hat, v_hat, epsilon, v and gradient, by their names."""
 

@@ -112,6 +112,10 @@ TOO_LITTLE = (
     "it learns, but not far enough: does each epoch visit all images, is the optimizer made once, before the "
     "loops, and the return after them? If so: more epochs, or another learning rate"
 )
+GUESSING = (
+    "hardly better than guessing: is the optimizer's step taken for every batch, and do a batch's images and labels "
+    "belong together?"
+)
 
 
 def median_accuracy(at_least: float, advice: str = TOO_LITTLE) -> Function:
@@ -155,9 +159,4 @@ def _seen(predictions: Array, median: float, inputs: Inputs) -> str | None:
         return f"every image is called {predictions[0]}: is the step taken, does the loss fall, or did it become NaN?"
     if (predictions == inputs["usual_labels"]).mean() > 0.5:
         return "they fit the usual labels of digits; here labels are exchanged: learn from the `labels` you are given"
-    if median < 0.25:
-        return (
-            "hardly better than guessing: is the optimizer's step taken for every batch, and do a batch's images and "
-            "labels belong together?"
-        )
-    return None
+    return GUESSING if median < 0.25 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,7 @@ from unrolled.device import Array
 
 def activations(layers: Sequence[Any], x: Array, training: bool = False) -> list[Array]:
     """Return x, and what each layer makes of it."""
-    kept = [x]
-    for layer in layers:
-        kept.append(layer.forward(kept[-1], training))
-    return kept
+    return list(accumulate(layers, lambda y, layer: layer.forward(y, training), initial=x))
 
 
 ACTIVATIONS_MISTAKES = (
@@ -199,11 +197,6 @@ def mistaken(rng: np.random.Generator, count: int, batch_size: int, absent: bool
     if absent:
         inputs["labels"][inputs["labels"] == 4] = 0
     return {**inputs, "batch_size": batch_size}
-
-
-def any_mistaken(rng: np.random.Generator) -> Inputs:
-    """Draw as `mistaken` does, 3 to 5 batches."""
-    return mistaken(rng, *batches.any_size(rng))
 
 
 def _lost(y: Array, forward: Function, images: Array, labels: Array, batch_size: int) -> Array:

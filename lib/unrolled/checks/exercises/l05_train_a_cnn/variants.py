@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from unrolled.checks.exercises.l05_train_a_cnn import batches, exercises, optimizer_steps, training_variants
 from unrolled.checks.exercises.l05_train_a_cnn.exercises import by_hand
 from unrolled.checks.exercises.l05_train_a_cnn.training import Matrix, median_accuracy
@@ -29,7 +27,7 @@ sequential_forward_activations = variant(
 )
 
 
-def watched(rng: np.random.Generator) -> tuple[training_variants.Watched, ...]:
+def watched(rng: object) -> tuple[training_variants.Watched, ...]:
     """Make four matrices, any part of which gives another result in any other order."""
     return tuple(training_variants.Watched(Matrix(weight)) for weight in (*exercises.STEPS, [[1, 0], [2, 1]]))
 
@@ -38,7 +36,12 @@ sequential_backward_frozen = variant(
     exercises.sequential_backward,
     reference=training_variants.frozen_backward,
     cases=[
-        by_hand("four layers, the first is frozen", layers=Draw(watched), grad=[[3, 1]], frozen=1),
+        by_hand(
+            "four layers, the first is frozen",
+            layers=Draw(watched),
+            grad=[[3, 1]],
+            frozen=1,
+        ),
         random_case("matrix, tanh, matrix; none is frozen", training_variants.frozen_layers(2, lambda count: 0)),
         random_case("nine layers, four are frozen", training_variants.frozen_layers(5, lambda count: 4)),
         random_case("all but the last are frozen", training_variants.frozen_layers(3, lambda count: count - 1)),
@@ -128,7 +131,9 @@ adam_step_decoupled = variant(
             weight_decay=0.1,
         ),
         case("step 1000, the default rate and decay", **_late.arguments),
-        random_case("as it comes", optimizer_steps.any_decoupled),
+        random_case(
+            "as it comes", lambda rng: {**optimizer_steps.any_adam(rng), "weight_decay": rng.uniform(0.05, 0.9)}
+        ),
     ],
     hints=(
         "Two things happen to a weight, side by side: Adam's step along m / sqrt(v), and a pull towards 0. The pull "
@@ -151,7 +156,7 @@ evaluate_confusion = variant(
         random_case("50 images, 16 at a time", lambda rng: training_variants.mistaken(rng, 50, 16)),
         random_case("10 images, room for 64", lambda rng: training_variants.mistaken(rng, 10, 64)),
         random_case("a class that no image has", lambda rng: training_variants.mistaken(rng, 30, 7, absent=True)),
-        random_case("any number", training_variants.any_mistaken),
+        random_case("any number", lambda rng: training_variants.mistaken(rng, *batches.any_size(rng))),
     ],
     hints=(
         "Make a table of zeros, go through the images a batch at a time, and add each image to the field that its row "

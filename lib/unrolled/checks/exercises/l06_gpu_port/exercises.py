@@ -102,9 +102,8 @@ def _any_convolution(rng: np.random.Generator) -> Inputs:
     return {**drawn, "padding": int(rng.integers(0, 3))}
 
 
-def _convolution_budget(places: int) -> Budget:
-    """Allow one copy for each place inside the kernel, and a dozen launches besides."""
-    return Budget(launches=places + 12, float64=0)
+# One copy for each place inside the kernel, and a dozen launches besides.
+SIX_PLACES, NINE_PLACES = Budget(6 + 12, float64=0), Budget(9 + 12, float64=0)
 
 
 conv2d_port = Spec(
@@ -113,15 +112,10 @@ conv2d_port = Spec(
     cases=[
         case("the seminar's image, NumPy", **_layer(SEMINAR_X, 1, 1, 3, 3)),
         case("padding 1, NumPy", **_layer(images(2, 3, 5, 7), 4, 3, 3, 2), padding=1),
-        gpu_case("the seminar's image, GPU", _convolution_budget(9), **_layer(SEMINAR_X, 1, 1, 3, 3)),
-        gpu_case("three channels, four filters, GPU", _convolution_budget(6), **_layer(images(2, 3, 5, 7), 4, 3, 3, 2)),
-        gpu_case(
-            "twelve images, padding 1, GPU",
-            _convolution_budget(9),
-            **_layer(images(FEW, 1, 8, 8), 2, 1, 3, 3),
-            padding=1,
-        ),
-        random_gpu_case("sizes as they come, GPU", _any_convolution, _convolution_budget(9)),
+        gpu_case("the seminar's image, GPU", NINE_PLACES, **_layer(SEMINAR_X, 1, 1, 3, 3)),
+        gpu_case("three channels, four filters, GPU", SIX_PLACES, **_layer(images(2, 3, 5, 7), 4, 3, 3, 2)),
+        gpu_case("twelve images, padding 1, GPU", NINE_PLACES, **_layer(images(FEW, 1, 8, 8), 2, 1, 3, 3), padding=1),
+        random_gpu_case("sizes as they come, GPU", _any_convolution, NINE_PLACES),
     ],
     points=3,
     hints=(
@@ -170,9 +164,8 @@ def _any_pooling(rng: np.random.Generator) -> Inputs:
     return {"x": x if rng.random() < 0.5 else np.round(x), "kernel_size": 2}
 
 
-def _pooling_budget(kernel_size: int) -> Budget:
-    """Allow eight launches for each place inside the window, and a dozen besides."""
-    return Budget(launches=8 * kernel_size**2 + 12, float64=0)
+# Eight launches for each place inside the window, and a dozen besides.
+WINDOWS_OF_2, WINDOWS_OF_3 = Budget(8 * 4 + 12, float64=0), Budget(8 * 9 + 12, float64=0)
 
 
 def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
@@ -201,11 +194,11 @@ max_pool2d_port = Spec(
     cases=[
         case("the seminar's image, NumPy", x=SEMINAR_X, kernel_size=2),
         case("ties, NumPy", x=small_integers(2, 3, 6, 4), kernel_size=2),
-        gpu_case("the seminar's image, GPU", _pooling_budget(2), x=SEMINAR_X, kernel_size=2),
-        gpu_case("14 x 14 windows of 2, GPU", _pooling_budget(2), x=images(2, 3, 28, 28), kernel_size=2),
-        gpu_case("ties, GPU", _pooling_budget(2), x=small_integers(2, 3, 20, 24), kernel_size=2),
-        gpu_case("windows of 3, an edge is left over, GPU", _pooling_budget(3), x=images(2, 1, 26, 31), kernel_size=3),
-        random_gpu_case("sizes as they come, GPU", _any_pooling, _pooling_budget(2)),
+        gpu_case("the seminar's image, GPU", WINDOWS_OF_2, x=SEMINAR_X, kernel_size=2),
+        gpu_case("14 x 14 windows of 2, GPU", WINDOWS_OF_2, x=images(2, 3, 28, 28), kernel_size=2),
+        gpu_case("ties, GPU", WINDOWS_OF_2, x=small_integers(2, 3, 20, 24), kernel_size=2),
+        gpu_case("windows of 3, an edge is left over, GPU", WINDOWS_OF_3, x=images(2, 1, 26, 31), kernel_size=3),
+        random_gpu_case("sizes as they come, GPU", _any_pooling, WINDOWS_OF_2),
     ],
     points=3,
     hints=(

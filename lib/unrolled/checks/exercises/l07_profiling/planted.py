@@ -174,11 +174,7 @@ def made(source: str, name: str) -> Function:
     return step
 
 
-def drawn(
-    rng: np.random.Generator, images: tuple[int, ...], weight: tuple[int, ...]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def drawn(rng: np.random.Generator, images: tuple[int, ...], weight: tuple[int, ...]) -> tuple[Array, Array]:
     """Draw feature maps and a weight of these shapes, float32."""
-    return (
-        (0.5 + rng.standard_normal(images)).astype(np.float32),
-        (rng.standard_normal(weight) / weight[0] ** 0.5).astype(np.float32),
-    )
+    maps = (0.5 + rng.standard_normal(images)).astype(np.float32)
+    return maps, (rng.standard_normal(weight) / weight[0] ** 0.5).astype(np.float32)

@@ -135,8 +135,7 @@ def timed_with(
 ) -> Times:
     """Return what `timed` does, with parts left out or changed.
 
-    Waits: `first` before all, `after` each call, or `before` it with the clock running already. `each`: the start is
-    read anew.
+    Waits: `first` before all, `after` each call, or `before` it with the clock running. `each`: the start is read anew.
     """
     if first:
         synchronize()
