@@ -16,7 +16,6 @@ from .spec import Spec
 FILE = Path(__file__).with_name("course.json")
 
 Specs = Mapping[str, Spec]
-Variants = Mapping[str, Specs]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def read(file: Path | None = None) -> Choices:
     return Choices(None if lessons is None else tuple(lessons), variants or {}, thresholds or {})
 
 
-def with_variants(declared: Specs, variants: Variants, chosen: Mapping[str, str]) -> dict[str, Spec]:
+def with_variants(declared: Specs, variants: Mapping[str, Specs], chosen: Mapping[str, str]) -> dict[str, Spec]:
     """Return a lesson's specs with the chosen variants in place of their exercises, under names of their own."""
     names = {name: f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
     return {new: variants[name][chosen[name]] if name in chosen else declared[name] for name, new in names.items()}
@@ -69,7 +68,7 @@ def with_thresholds(specs: Specs, thresholds: Mapping[str, float]) -> dict[str, 
     return chosen
 
 
-def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: Variants) -> list[str]:
+def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: Mapping[str, Specs]) -> list[str]:
     """Return in words what the choices name that the course does not have, and thresholds that are not positive."""
     found = [f"there is no lesson {name!r}" for name in choices.lessons or () if name not in set(lessons)]
     for exercise, suffix in choices.variants.items():

@@ -223,11 +223,10 @@ def _order_advice(got: Array, expected: Array, tolerance: float) -> tuple[str, .
             if axes == same:
                 return ("your values are right and in order, only the shape is not",)
             return (f"your values are right in another order: they match if read as {turned.shape}, axes {axes}",)
-    if got.shape == expected.shape:
-        for count in range(1, expected.ndim + 1):
-            for flipped in itertools.combinations(range(expected.ndim), count):
-                if not _wrong(np.flip(got, flipped), expected, tolerance).any():
-                    return (f"your values are right, but reversed along axis {', '.join(map(str, flipped))}",)
+    flips = (axes for count in range(1, got.ndim + 1) for axes in itertools.combinations(same, count))
+    for flipped in flips if got.shape == expected.shape else ():
+        if not _wrong(np.flip(got, flipped), expected, tolerance).any():
+            return (f"your values are right, but reversed along axis {', '.join(map(str, flipped))}",)
     if not _wrong(np.sort(got, axis=None), np.sort(expected, axis=None), tolerance).any():
         return ("your values are right, in another order",)
     return ()

@@ -199,6 +199,11 @@ def mistaken(rng: np.random.Generator, count: int, batch_size: int, absent: bool
     return {**inputs, "batch_size": batch_size}
 
 
+def any_mistaken(rng: np.random.Generator) -> Inputs:
+    """Draw as `mistaken` does, 3 to 5 batches."""
+    return mistaken(rng, *batches.any_size(rng))
+
+
 def _lost(y: Array, forward: Function, images: Array, labels: Array, batch_size: int) -> Array:
     """Return the counts where, of a pair that comes twice in a batch, one is lost."""
     counts = np.zeros_like(y)

@@ -19,7 +19,6 @@ from unrolled.device import Array
 
 ISSUE = 20e-6
 """Seconds that the host takes to give a layer's order to a GPU."""
-TOLERANCE = 1e-3
 Times = list[tuple[float, float]]
 
 
@@ -204,7 +203,7 @@ def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if not inputs["clock"].__self__.readings:
         return Mismatch((UNREAD,))
     right = np.asarray(expected)
-    wrong_at = np.argwhere(~(np.abs(times - right) <= TOLERANCE * right.sum()))
+    wrong_at = np.argwhere(~(np.abs(times - right) <= 1e-3 * right.sum()))
     if not len(wrong_at):
         return None
     layer, way = wrong_at[0]

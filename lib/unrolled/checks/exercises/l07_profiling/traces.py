@@ -15,7 +15,6 @@ Event = dict[str, Any]
 Answer = tuple[int, float]
 
 OPS = ("add", "matmul", "getitem", "sum", "copy to device", "copy to host")
-TRIES = 1000
 
 
 def event(line: int, what: str, issued: float, start: float, end: float, stream: int = 0) -> Event:
@@ -92,7 +91,7 @@ TRACE_MISTAKES = (
 def drawn_trace(rng: np.random.Generator, streams: int) -> Inputs:
     """Draw a trace of 40 to 80 events in 6 lines, on so many streams, in which each usual mistake shows."""
     misread = [mistake.of(costliest) for mistake in TRACE_MISTAKES if streams > 1 or mistake is not ONE_STREAM]
-    for _ in range(TRIES):
+    for _ in range(1000):
         trace = _any_trace(rng, streams)
         if all(wrong(trace)[0] != costliest(trace)[0] for wrong in misread):
             break
