@@ -60,7 +60,7 @@ def test_where_its_own_folder_is_not_in_sight_the_topmost_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        cgroup, "_read", {cgroup.OWN: "0::/docker/abc\n", cgroup.MOUNTS: f"x {tmp_path} cgroup2 rw 0 0\n"}.get
+        cgroup, "read", {cgroup.OWN: "0::/docker/abc\n", cgroup.MOUNTS: f"x {tmp_path} cgroup2 rw 0 0\n"}.get
     )
     assert cgroup._here() == {"": tmp_path}
     (tmp_path / "docker" / "abc").mkdir(parents=True)

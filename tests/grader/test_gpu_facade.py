@@ -17,8 +17,8 @@ from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
 from unrolled.simgpu.machine import LocalMachine
 from unrolled_grader.box import gpu, wire
 from unrolled_grader.box.gpu import Facade
-from unrolled_grader.box.remote import RemoteMachine
 from unrolled_grader.box.wire import WireError
+from unrolled_grader.box.worker import RemoteMachine
 
 
 @pytest.fixture

@@ -370,7 +370,7 @@ def test_odd_words_in_an_answer_break_nothing(said: Any, fresh: Worker) -> None:
 )
 def test_whatever_was_raised_there_is_a_line_that_says_so(answer: Any, says: str) -> None:
     with pytest.raises((ReportedError, AnswerUsedError)) as raised:
-        transport._raise(answer)
+        transport._raise(answer, 1.0)
     assert raised.value.args[0] == says
 
 

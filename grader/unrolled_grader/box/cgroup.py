@@ -30,12 +30,12 @@ class Group:
     """One box's control group: a folder of version 2, and folders of version 1 for what version 2 does not control."""
 
     def __init__(self, unified: Path, others: Mapping[str, Path]) -> None:
-        self._unified = unified
-        self._others = others
+        self._unified, self._others = unified, others
+        self.limits_memory = "memory" in others or (unified / "memory.max").exists()
+        self.limits_processes = "pids" in others or (unified / "pids.max").exists()
 
     def __str__(self) -> str:
-        limits = [name for name, there in (("memory", "memory.max"), ("pids", "pids.max")) if self._has(name, there)]
-        return f"cgroup ({', '.join(['cpu time', *limits])})"
+        return f"cgroup (cpu time{', memory' * self.limits_memory}{', pids' * self.limits_processes})"
 
     def limit(self, memory: int, processes: int) -> None:
         """Limit memory to so many bytes, without swap, and the number of processes and threads, if controllers can."""
@@ -45,14 +45,6 @@ class Group:
                 self._write("memory", "memory.swap.max", "memory.memsw.limit_in_bytes", 0, memory)
         if self.limits_processes:
             self._write("pids", "pids.max", "pids.max", processes)
-
-    @property
-    def limits_memory(self) -> bool:
-        return self._has("memory", "memory.max")
-
-    @property
-    def limits_processes(self) -> bool:
-        return self._has("pids", "pids.max")
 
     def add(self, pid: int) -> None:
         """Put a process into the group. What it starts from now on is in the group, too."""
@@ -78,9 +70,6 @@ class Group:
                     folder.rmdir()
                 except OSError:
                     time.sleep(0.002)
-
-    def _has(self, controller: str, file: str) -> bool:
-        return controller in self._others or (self._unified / file).exists()
 
     def _write(self, controller: str, new: str, old: str, value: int, old_value: int | None = None) -> None:
         if controller in self._others:
@@ -128,14 +117,15 @@ def _sweep(home: Path) -> None:
 
 def _here() -> dict[str, Path]:
     """Where this process stands, by controller. In a container that may be out of sight: then the topmost in sight."""
-    homes = _homes(_read(OWN), _read(MOUNTS))
+    homes = _homes(read(OWN), read(MOUNTS))
     return {name: folder if folder.is_dir() else top for name, top, folder in homes}
 
 
-def _read(file: str) -> str:
+def read(file: str) -> str:
+    """Return a file's text; an empty one where the system has no such file."""
     try:
         return Path(file).read_text()
-    except OSError:  # not Linux
+    except OSError:
         return ""
 
 

@@ -12,14 +12,12 @@ import os
 import re
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from unrolled import device
 from unrolled.checks.gpu import PROFILE
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
@@ -50,29 +48,15 @@ keeps. To fetch one takes a message to the machine."""
 ENDED = "the simulated GPU ended: too much memory?"
 
 
-def name() -> str | None:
-    """Return the name of this machine's GPU that CuPy works with; None without one."""
-    return device.describe()["gpu"]  # type: ignore[no-any-return]
-
-
-_lease = Lease(places=[Resource("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Hold the real GPU alone during the block, for what is timed there."""
-    _lease.take(alone=True)
-    try:
-        yield
-    finally:
-        _lease.release()
+real = Lease(places=[Resource("gpu-" + "-".join(re.findall(r"\w+", os.environ.get("CUDA_VISIBLE_DEVICES", ""))))])
+"""The lease on the real GPU, for what is timed there."""
 
 
 class SimulatedGPU(Process):
     """A machine in a process and a box of its own."""
 
     def __init__(self, *, boxed: bool) -> None:
-        super().__init__(boxed=boxed, role="machine", memory=2 * MEMORY)
+        super().__init__(boxed=boxed, memory=2 * MEMORY)
         self.ended = ""
         """Why it is given up; empty while it works."""
         self.overran = False
@@ -170,10 +154,7 @@ class Facade:
         self._named = self._arrays = 0
 
     def array(self, view: View) -> Any:
-        """Return the judge's array for a place that a worker names.
-
-        Raises CommandError for a place out of the worker's reach, and for too many arrays or bytes in one message.
-        """
+        """Return the array at a place that a worker names. Raises CommandError out of its reach, and for too much."""
         self._named += self._check(view).nbytes
         self._arrays += 1
         if self._named > RESULT:
@@ -183,16 +164,12 @@ class Facade:
         return ndarray.from_view(view)
 
     def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:
-        """Carry out one command and return its result.
-
-        Raises what the machine raises, and CommandError for what a worker may not do.
-        """
+        """Return a command's result. Raises what the machine raises, CommandError for what a worker may not do."""
         self._commands += 1
         if self._commands > COMMANDS:
             raise InvalidCommandError(f"more than {COMMANDS:,} commands in one call")
         for buffer in freed:
-            memory = self._own.pop(buffer, None)
-            if memory is not None:
+            if (memory := self._own.pop(buffer, None)) is not None:
                 self._used -= memory.nbytes
                 self.machine.free(buffer)
         if command not in self.COMMANDS:

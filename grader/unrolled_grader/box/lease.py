@@ -35,10 +35,7 @@ class Resource:
 
 
 class Lease:
-    """This process's share of one of the `places`: the one that the fewest processes have chosen before.
-
-    Not for use by several threads at once, nor by a process and its fork.
-    """
+    """This process's share of the place that the fewest have chosen. Not for several threads at once, nor a fork."""
 
     def __init__(self, folder: Path | None = None, places: Sequence[Resource] | None = None) -> None:
         user = os.getuid() if AVAILABLE else 0
@@ -69,10 +66,10 @@ class Lease:
         self._held = False
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """Hold the place beside others for the block; what was held before is held again after it."""
+    def working(self, *, alone: bool = False) -> Iterator[None]:
+        """Hold the place for the block, beside others or `alone`; if it was held before, then beside others again."""
         held = self._held
-        self.take()
+        self.take(alone=alone)
         try:
             yield
         finally:

@@ -11,7 +11,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,38 +28,31 @@ START_LIMIT = 30.0
 """Seconds that a worker may take for what is no student's code."""
 DEATH_LIMIT = 5.0
 """Seconds that a killed worker may take to end."""
+Baseline = Callable[..., Any] | None
 
 
 class Process:
     """One process in a box of its own, with a socket, a shared file and its standard streams."""
 
-    def __init__(
-        self,
-        *,
-        boxed: bool,
-        baseline: Callable[..., Any] | None = None,
-        role: str = "worker",
-        gpu: bool = False,
-        memory: int | None = None,
-    ) -> None:
-        """`role`: "worker", or "machine" for a simulated GPU with so many bytes of `memory`.
-
-        With `gpu`, the process may reach the real one.
-        """
+    def __init__(self, *, boxed: bool, baseline: Baseline = None, gpu: bool = False, memory: int | None = None) -> None:
+        """Start a worker, which with `gpu` may reach a real GPU; or a simulated one with so many bytes of `memory`."""
         self._gpu = gpu
         self._box = sandbox.Box(gpu=gpu) if boxed else None
+        self.boxed = boxed
         self.group = cgroup.new()
+        self.counts_cpu = self.group is not None
+        """Whether the CPU time of all processes in the box is counted, and finely."""
         self._handle: int | None = None
         self._folder = None if boxed else Path(tempfile.mkdtemp(prefix=f"unrolled-worker-{os.getpid()}-"))
         self.arena = wire.new_arena()
         self.selector = selectors.DefaultSelector()
         try:
-            self._start(baseline, {"role": role, "gpu": gpu, "memory": memory})
+            self._start(baseline, {"role": "machine" if memory else "worker", "gpu": gpu, "memory": memory})
         except BaseException:
             self.close()
             raise
 
-    def _start(self, baseline: Callable[..., Any] | None, order: dict[str, Any]) -> None:
+    def _start(self, baseline: Baseline, order: dict[str, Any]) -> None:
         ours, theirs = socket.socketpair()
         self.socket = ours
         ours.settimeout(START_LIMIT)
@@ -119,7 +112,9 @@ class Process:
         self.selector.close()
         os.close(self.arena)
         if self._handle is not None:
-            _wait_for_end(self._handle)  # until then it may still write to its folder
+            poll = select.poll()  # until it has ended, it may still write to its folder
+            poll.register(self._handle, select.POLLIN)
+            poll.poll(DEATH_LIMIT * 1000)
             os.close(self._handle)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -141,42 +136,22 @@ class Process:
     # what it uses, and when it runs
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time, in seconds, of all processes that are or were in the box.
-
-        Where no group counts it: that of the worker, and of the children that it has waited for, these in steps of 10
-        ms.
-        """
+        """Return the CPU time, in seconds, of all processes that are or were in the box."""
+        # Where no group counts it: of the worker, and in steps of 10 ms of the children that it has waited for.
         return _cpu_seconds(self.pid) if self.group is None else self.group.cpu_seconds()
 
-    @property
-    def boxed(self) -> bool:
-        return self._box is not None
-
-    @property
-    def counts_cpu(self) -> bool:
-        """Whether the CPU time of all processes in the box is counted, and finely."""
-        return self.group is not None
-
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Freeze everything in the box during the block, but for blocks of `released`.
-
-        Without a group, only the worker is frozen.
-        """
-        self._freeze(True)
+    def held(self, frozen: bool = True) -> Iterator[None]:
+        """Freeze everything in the box during the block, but for blocks of `released`; without a group, the worker."""
+        self._freeze(frozen)
         try:
             yield
         finally:
-            self._freeze(False)
+            self._freeze(not frozen)
 
-    @contextmanager
-    def released(self) -> Iterator[None]:
+    def released(self) -> AbstractContextManager[None]:
         """Let the box go on during the block, and freeze it again after it."""
-        self._freeze(False)
-        try:
-            yield
-        finally:
-            self._freeze(True)
+        return self.held(False)
 
     def _freeze(self, frozen: bool) -> None:
         if self.group is not None:
@@ -198,13 +173,6 @@ class Process:
             with suppress(OSError):
                 for thread in os.listdir(f"/proc/{self.pid}/task"):
                     os.sched_setaffinity(int(thread), cores)
-
-
-def _wait_for_end(handle: int) -> None:
-    """Wait for the process of a pidfd, which has been killed."""
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    poll.poll(DEATH_LIMIT * 1000)
 
 
 def _cpu_seconds(pid: int) -> float:

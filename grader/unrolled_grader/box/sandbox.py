@@ -20,9 +20,10 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import unrolled
-from unrolled_grader.box import seccomp
+from unrolled_grader.box import cgroup, seccomp
 
 SCRATCH = 256 * 2**20
 """Bytes of /tmp, and of /dev/shm."""
@@ -40,34 +41,19 @@ class SandboxError(RuntimeError):
 
 
 class Box:
-    """A sandbox that bubblewrap built. `pid` is its first process, whose namespaces other processes can join.
-
-    With `gpu`, NVIDIA's devices are in it.
-    """
+    """A sandbox by bubblewrap, with `gpu` with NVIDIA's devices. Others can join the namespaces of `pid`, its first."""
 
     def __init__(self, *, gpu: bool = False) -> None:
         read, write = os.pipe()
         calls = _filter(gpu)
         with os.fdopen(read, encoding="utf-8") as info:
             try:
-                self._holder = subprocess.Popen(
-                    # What keeps the room open says a word once it is built, and then waits.
-                    [
-                        _program(),
-                        *_arguments(gpu),
-                        *("--info-fd", str(write)),
-                        *(("--seccomp", str(calls)) if calls is not None else ()),
-                        "--",
-                        "/usr/bin/cat",
-                        "/proc/self/comm",
-                        "-",
-                    ],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    pass_fds=[number for number in (write, calls) if number is not None],
-                    env={"PATH": os.defpath},
-                )
+                command = [_program(), *_arguments(gpu), "--info-fd", str(write)]
+                command += [] if calls is None else ["--seccomp", str(calls)]
+                # What keeps the room open says a word once it is built, and then waits.
+                command += ["--", "/usr/bin/cat", "/proc/self/comm", "-"]
+                fds, path = [write] if calls is None else [write, calls], {"PATH": os.defpath}
+                self._holder = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, pass_fds=fds, env=path)
             except OSError as error:
                 raise SandboxError(f"bubblewrap could not be started: {error}") from None
             finally:
@@ -153,10 +139,7 @@ def _advice() -> str:
 
 
 def _says(file: str, text: str) -> bool:
-    try:
-        return Path(file).read_text().strip() == text
-    except OSError:
-        return False
+    return cgroup.read(file).strip() == text
 
 
 def _program() -> str:
@@ -179,7 +162,8 @@ def _arguments(gpu: bool = False) -> tuple[str, ...]:
     for secret in ("/proc/keys", "/proc/key-users"):  # the kernel's keys of whoever grades, by name
         arguments += ["--ro-bind", "/dev/null", secret] if Path(secret).exists() else []
     for path in _readable():
-        arguments += ["--symlink", os.readlink(path), str(path)] if path.is_symlink() else _bound(path)
+        how = ("--symlink", os.readlink(path)) if path.is_symlink() else ("--ro-bind", str(path))
+        arguments += [*how, str(path)]
     for folder in ("/proc", "/dev", "/"):  # in /proc/sys, root may write even without any capability
         arguments += ["--remount-ro", folder]
     return (*arguments, "--chdir", "/tmp")
@@ -194,10 +178,6 @@ def _filter(gpu: bool) -> int | None:
     with os.fdopen(write, "wb") as file:
         file.write(program)  # fits into a pipe
     return read
-
-
-def _bound(path: Path) -> list[str]:
-    return ["--ro-bind", str(path), str(path)]
 
 
 def _readable() -> Iterator[Path]:

@@ -10,21 +10,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from unrolled.checks.answers import AnswerUsedError
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
+from unrolled.simgpu.command import View
 from unrolled.timing import BlockTime
 from unrolled_grader.box import wire
-from unrolled_grader.box.process import START_LIMIT, Process
-from unrolled_grader.box.wire import Array, Channel, WireError
-
-if TYPE_CHECKING:
-    from unrolled.simgpu.command import View
-    from unrolled_grader.box.gpu import Facade, Guarded
+from unrolled_grader.box.gpu import Facade, Guarded
+from unrolled_grader.box.process import START_LIMIT, Baseline, Process
+from unrolled_grader.box.wire import Array, Channel, WireError, text_of
 
 GRACE = 1.0
 """Seconds that code has to end after an interrupt, before everything in its box is killed."""
@@ -49,7 +48,7 @@ class WorkerDiedError(Exception):
 class Worker(Process):
     """A worker process, and the judge's conversation with it."""
 
-    def __init__(self, *, boxed: bool, baseline: Callable[..., Any] | None = None, gpu: bool = False) -> None:
+    def __init__(self, *, boxed: bool, baseline: Baseline = None, gpu: bool = False) -> None:
         super().__init__(boxed=boxed, baseline=baseline, gpu=gpu)
         self.dead = ""
         """Why it is dead; empty while it lives."""
@@ -59,6 +58,7 @@ class Worker(Process):
         self.on_print: Print = lambda name, text: None
         self._channel = Channel(self.socket)
         self._inputs, self._replies = wire.Stack(wire.INPUTS), wire.Stack(wire.REPLIES)
+        self._put, self._put_reply = partial(self._write, self._inputs), partial(self._write, self._replies)
         self._places: list[list[tuple[str, Array, int]]] = []
         self._room = 0
         self._kept: dict[int, Any] = {}
@@ -68,8 +68,6 @@ class Worker(Process):
     @contextmanager
     def using(self, machine: Guarded) -> Iterator[None]:
         """Let calls within the block take and return arrays that lie on this simulated GPU, and command it."""
-        from unrolled_grader.box.gpu import Facade
-
         self._facade = Facade(machine)
         try:
             yield
@@ -79,14 +77,10 @@ class Worker(Process):
     # the notebook's cells
 
     def run_cell(self, source: str, limit: float) -> tuple[str, str] | None:
-        """Run a cell for `limit` seconds at most; return name and text of the error that it raised, or None.
-
-        Raises TimeLimitError, WorkerDiedError.
-        """
+        """Run a cell; return its error's name and text, or None. Raises TimeLimitError at `limit`, WorkerDiedError."""
         ended = self._converse({"cell": source}, "ended", limit)
-        if not (isinstance(ended, list) and len(ended) == 2):
-            return None
-        return _text(ended[0], 80), _text(ended[1], 2000)
+        told = isinstance(ended, list) and len(ended) == 2
+        return (text_of(ended[0], 80), text_of(ended[1], 2000)) if told else None
 
     def settle(self) -> None:
         """Ask whether the worker still answers, and kill it if it does not."""
@@ -94,10 +88,7 @@ class Worker(Process):
             self._converse({"settle": None}, "settled", START_LIMIT)
 
     def bind(self, expression: str, check: str) -> Mapping[str, Any]:
-        """Have the worker take `expression` as the judged function.
-
-        Returns its answer: {"unbound": …}, or {"bound": …} with the function's parameters.
-        """
+        """Have `expression` be the judged function; return {"unbound": …}, or {"bound": …} with its parameters."""
         return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
 
     # the function that is judged
@@ -130,13 +121,10 @@ class Worker(Process):
         if self._facade is not None:
             self._facade.machine.check()
             self._facade.begin()
-        if "stopped" in answer:
-            raise TimeLimitError(f"ran longer than {limit:g} s")
-        if "raised" in answer:
-            _raise(answer)
+        _raise(answer, limit)
         try:
             value = wire.decode(answer.get("value"), self._read, gpu=self._on_gpu)
-            given = wire.decode(answer.get("given"), self._nothing, gpu=lambda view: None)
+            given = wire.decode(answer.get("given"), lambda offset, size: bytearray(size), gpu=lambda view: None)
         except WireError as error:
             raise self._died(f"it sent no result: {error}") from None
         for array, offset in places:
@@ -160,37 +148,27 @@ class Worker(Process):
                 values.append([name, self._give(value, put)])
                 self._places[-1] += [(name, array, offset) for array, offset in put]
             coded.append({"dict": values})
-        self._make_room(slot * len(coded))
+        room = slot * len(coded)
+        if room > self._room and sys.platform == "linux":  # have the pages, so that the worker only has to map them
+            os.posix_fallocate(self.arena, wire.RESULTS.start, room)
+        self._room = max(room, self._room)
         self._converse({"prepare": {"inputs": coded, "slot": slot, "size": self._inputs.used}}, "ready", PREPARE_LIMIT)
-
-    def _make_room(self, size: int) -> None:
-        """Have pages for so many bytes of results, so that the worker only has to map them."""
-        if size > self._room and sys.platform == "linux":
-            os.posix_fallocate(self.arena, wire.RESULTS.start, size)
-        self._room = max(size, self._room)
 
     def go(self, calls: int, limit: float) -> BlockTime:
         """Run a block of so many calls, timed by this side's clock; return its times. Raises what `call` raises."""
-        self._expect_silence()
+        # What has been sent unasked would pass for the answer to what comes next.
+        if any(key.data == "channel" for key, _ in self.selector.select(0)):
+            raise self._died("it sent an answer before it was asked")
+        if self._channel.pending:
+            raise self._died("it sent more than it was asked for")
         nonce = secrets.token_hex(8)
         cpu, wall = self.cpu_seconds(), time.perf_counter()
         answer = self._converse({"go": {"calls": calls, "nonce": nonce}}, None, limit)
         wall, cpu = time.perf_counter() - wall, self.cpu_seconds() - cpu
-        if "stopped" in answer:
-            raise TimeLimitError(f"ran longer than {limit:g} s")
-        if "raised" in answer:
-            _raise(answer)
+        _raise(answer, limit)
         if answer.get("done") != nonce:
             raise self._died("it sent an answer to another question")
         return BlockTime(wall, cpu)
-
-    def _expect_silence(self) -> None:
-        """What has been sent unasked would pass for the answer to what comes next."""
-        for key, _ in self.selector.select(0):
-            if key.data == "channel":
-                raise self._died("it sent an answer before it was asked")
-        if self._channel.pending:
-            raise self._died("it sent more than it was asked for")
 
     def result(self, number: int, slot: int, like: Array) -> Array:
         """Return the result for the block's inputs with this number, as the shared file holds it now."""
@@ -228,20 +206,16 @@ class Worker(Process):
             if message is None:
                 if not self._wait(deadline):
                     if interrupted:
-                        self.overran = True
-                        self._died(f"still busy {limit:g} s after its start, and after an interrupt")
-                        raise TimeLimitError(f"ran longer than {limit:g} s")
+                        raise self._overran(f"still busy {limit:g} s after its start, and after an interrupt", limit)
                     self.send_signal(signal.SIGINT)
                     interrupted, deadline = True, time.monotonic() + GRACE
             elif time.monotonic() > deadline + GRACE:
-                self.overran = True
-                self._died("it went on sending after its time was over")
-                raise TimeLimitError(f"ran longer than {limit:g} s")
+                raise self._overran("it went on sending after its time was over", limit)
             elif any(kind in message for kind in EVENTS):
                 self._drain()
                 if "print" in message:
                     name = "stderr" if message["print"] == "stderr" else "stdout"
-                    self.on_print(name, _text(message.get("text"), wire.MESSAGE_LIMIT))
+                    self.on_print(name, text_of(message.get("text"), wire.MESSAGE_LIMIT))
                 else:
                     self.on_event(message)
             elif "ask" in message:
@@ -264,9 +238,7 @@ class Worker(Process):
     def _drain(self) -> None:
         """Take in what has been printed so far."""
         for key, _ in self.selector.select(0):
-            if key.data == "channel":
-                continue
-            for _ in range(DRAUGHTS):
+            for _ in range(0 if key.data == "channel" else DRAUGHTS):
                 if not self._read_stream(key.fd, key.data):
                     break
 
@@ -286,9 +258,10 @@ class Worker(Process):
         """Call a method of an object that the judge keeps, for the worker; the object is the judge's own code."""
         number, method = message["ask"], message.get("method")
         target = self._kept.get(number) if isinstance(number, int) else None
-        if not isinstance(method, str) or method not in _of(target, "METHODS") or not hasattr(target, method):
-            return {"refused": f"there is no {_text(method, 40)!r} to call"}
-        self._asked, self._askable = 0, _of(target, "ASK_BYTES")
+        allowed = getattr(type(target), "METHODS", METHODS)
+        if not isinstance(method, str) or method not in allowed or not hasattr(target, method):
+            return {"refused": f"there is no {text_of(method, 40)!r} to call"}
+        self._asked, self._askable = 0, getattr(type(target), "ASK_BYTES", ASK_BYTES)
         if self._facade is not None:
             self._facade.begin()
         try:
@@ -298,8 +271,7 @@ class Worker(Process):
                 raise TypeError("takes numbers and arrays, and lists of them")
             value = getattr(target, method)(*positional, **named)
             self._replies.clear()
-            if self._facade is None:
-                value = copy.deepcopy(value)
+            value = copy.deepcopy(value) if self._facade is None else value
             return {"value": wire.encode(value, self._put_reply, self._view)}
         except (Exception, TimeLimitError) as error:
             return {"refused": f"{type(error).__name__}: {error}"[:300]}
@@ -341,13 +313,7 @@ class Worker(Process):
         except (ValueError, TypeError, OverflowError, MemoryError) as error:
             raise WireError(f"a place on the GPU: {error}") from None
 
-    def _put(self, array: Array) -> int:
-        return self._write(array, self._inputs)
-
-    def _put_reply(self, array: Array) -> int:
-        return self._write(array, self._replies)
-
-    def _write(self, array: Array, stack: wire.Stack) -> int:
+    def _write(self, stack: wire.Stack, array: Array) -> int:
         offset = stack.take(array.nbytes)
         os.pwrite(self.arena, array.data, offset)
         return offset
@@ -366,38 +332,33 @@ class Worker(Process):
         return self._read(offset, size)
 
     def _array_at(self, offset: int, like: Array) -> Array:
-        array: Array = np.frombuffer(self._read(offset, like.nbytes), like.dtype).reshape(like.shape)
-        return array
-
-    def _nothing(self, offset: int, size: int) -> bytearray:
-        return bytearray(size)
+        return np.frombuffer(self._read(offset, like.nbytes), like.dtype).reshape(like.shape)
 
     def _died(self, why: str) -> WorkerDiedError:
         self.dead = why
         self.kill()
         return WorkerDiedError(why)
 
+    def _overran(self, why: str, limit: float) -> TimeLimitError:
+        self.overran = True
+        self._died(why)
+        return TimeLimitError(f"ran longer than {limit:g} s")
 
-def _raise(answer: Mapping[str, Any]) -> None:
-    """Raise what the worker reports that the function raised."""
-    name, lines = _text(answer["raised"], 80), answer.get("lines")
-    said = [text for line in lines[:5] if (text := _text(line, 500))] if isinstance(lines, list) else []
+
+def _raise(answer: Mapping[str, Any], limit: float) -> None:
+    """Raise what the worker reports: that the function was stopped at its limit, or what it raised, if it did."""
+    if "stopped" in answer:
+        raise TimeLimitError(f"ran longer than {limit:g} s")
+    if "raised" not in answer:
+        return
+    name, lines = text_of(answer["raised"], 80), answer.get("lines")
+    said = [text for line in lines[:5] if (text := text_of(line, 500))] if isinstance(lines, list) else []
     said = said or [f"raised {name}"]
     if name == "NotImplementedError":
         raise NotImplementedError
     if name == "AnswerUsedError":
         raise AnswerUsedError(said[0].removeprefix("raised AnswerUsedError: "))
     raise ReportedError(said)
-
-
-def _of(target: Any, name: str) -> Any:
-    """What the class of an object that the judge keeps allows."""
-    return getattr(type(target), name, globals()[name])
-
-
-def _text(value: Any, length: int) -> str:
-    """What should be a text, cut; empty if it is none."""
-    return value[:length] if isinstance(value, str) else ""
 
 
 def _take_over(positional: Sequence[Any], named: Mapping[str, Any], given: Any) -> None:

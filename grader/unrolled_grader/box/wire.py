@@ -72,15 +72,8 @@ class Channel:
         self._received = bytearray()
         self._sending = threading.Lock()  # a notebook's threads may display things, too
 
-    def fileno(self) -> int:
-        return self.socket.fileno()
-
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message.
-
-        Raises OSError if the other end is gone, TimeoutError if it does not read, WireError for a message that is too
-        long.
-        """
+        """Send a message. Raises OSError if nobody is there, TimeoutError if nobody reads, WireError for a long one."""
         data = json.dumps(message, separators=(",", ":")).encode()
         if len(data) > MESSAGE_LIMIT:
             raise WireError(f"a message of {len(data):,} bytes, at most {MESSAGE_LIMIT:,} are taken")
@@ -88,10 +81,7 @@ class Channel:
             self.socket.sendall(_HEADER.pack(len(data)) + data)
 
     def receive(self) -> dict[str, Any]:
-        """Wait for the next message and return it.
-
-        Raises EOFError if the other end is gone, WireError for what is no message.
-        """
+        """Wait for the next message. Raises EOFError if the other end is gone, WireError for what is no message."""
         while (message := self.next()) is None:
             self.fill()
         return message
@@ -150,7 +140,7 @@ class Stack:
     def __init__(self, part: slice) -> None:
         self._start: int = part.start
         self._stop: int = part.stop
-        self._top: int = self._start
+        self.clear()
 
     def clear(self) -> None:
         """Forget what was given out."""
@@ -218,8 +208,10 @@ class _Encoder:
         if isinstance(value, str):
             return str.__str__(value)
         place = value if isinstance(value, View) else self._view and self._view(value)
+        if isinstance(place, Stray):
+            return {"stray": None}
         if place is not None:
-            return _encode_place(place)
+            return {"gpu": [place.buffer, place.offset, list(place.shape), list(place.strides), place.dtype]}
         if isinstance(value, numbers.Integral):
             whole = int(value)
             return whole if whole.bit_length() < DIGITS_LIMIT * math.log2(10) else {"object": "int"}
@@ -233,12 +225,6 @@ class _Encoder:
         if isinstance(value, Iterator):
             return {"iterator": [self.encode(item) for item in itertools.islice(value, ITEMS_LIMIT)]}
         return {"object": type(value).__name__}
-
-
-def _encode_place(place: View | Stray) -> Any:
-    if isinstance(place, Stray):
-        return {"stray": None}
-    return {"gpu": [place.buffer, place.offset, list(place.shape), list(place.strides), place.dtype]}
 
 
 def _encode_array(value: Any, put: Callable[[Array], int]) -> Any:
@@ -344,6 +330,11 @@ class _Decoder:
         return array
 
 
+def text_of(value: Any, length: int | None = None) -> str:
+    """Return what should be a text, cut; empty if it is none."""
+    return value[:length] if isinstance(value, str) else ""
+
+
 def _is_key(key: Any) -> bool:
     """Whether a dictionary may have such a key: a text, or a number that has its hash nearly for itself."""
     return key is None or isinstance(key, (str, float)) or (isinstance(key, int) and abs(key) < KEY_LIMIT)
@@ -366,15 +357,16 @@ def _place(content: Any) -> View:
 def _parse(data: bytes) -> Any:
     """The JSON, in which no text holds half a character: it could not be written to any file."""
     text = data.decode()
-    message = json.loads(text, parse_int=_parse_int)
+    message = json.loads(text, parse_int=whole)
     if _SURROGATE.search(text):
-        whole = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+        plain = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
         del message  # it may take half a GB, and so may its like
-        message = json.loads(whole, parse_int=_parse_int)
+        message = json.loads(plain, parse_int=whole)
     return message
 
 
-def _parse_int(digits: str) -> int:
+def whole(digits: str) -> int:
+    """Return the whole number in a JSON text. Raises ValueError for more than DIGITS_LIMIT digits."""
     if len(digits) > DIGITS_LIMIT:
         raise ValueError(f"a whole number of {len(digits):,} digits, at most {DIGITS_LIMIT:,} are taken")
     return int(digits)

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,24 @@ from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import answers_of, checks_functions, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
-from unrolled.simgpu.command import View
+from unrolled.simgpu.command import Inputs, InvalidCommandError, Machine, Options, OutOfMemoryError, View, Views
+from unrolled.simgpu.profiles import PROFILES
+from unrolled.simgpu.trace import Trace
 from unrolled_grader.box import wire
-from unrolled_grader.box.remote import RemoteMachine
 from unrolled_grader.box.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.box.wire import Array, Channel
 
+ERRORS: Mapping[str, type[Exception]] = {
+    error.__name__: error
+    for error in (InvalidCommandError, OutOfMemoryError, ValueError, TypeError, IndexError, ZeroDivisionError)
+}
+"""What a machine of the judge's raises. Anything else becomes a RuntimeError."""
 ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
 """What each check's function must not call, found before student code can change where to look."""
 OF_CHECKS = withheld(checks_functions())
 """No function of the notebook needs any of these: what its inputs are made of stays with the judge."""
+MADV_POPULATE_WRITE = 23
+"""Of madvise(2): map the pages and make them writable. Python has no name for it yet."""
 
 
 def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gpu: bool = False) -> None:
@@ -55,10 +64,6 @@ def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gp
     if gpu and baseline is not None:
         baseline = on_gpu.ported(baseline, device.gpu())
     _Worker(connection, mmap.mmap(arena, wire.ARENA), baseline).serve()
-
-
-MADV_POPULATE_WRITE = 23
-"""Of madvise(2): map the pages and make them writable. Python has no name for it yet."""
 
 
 class _Worker:
@@ -128,9 +133,8 @@ class _Worker:
         self.function = self.written = found
         self.answers.enter_context(OF_CHECKS)
         self.answers.enter_context(withheld(ANSWERS.get(order["check"], ())))
-        if not callable(found):
-            return {"bound": type(found).__name__, "parameters": None, "callable": False}
-        return {"bound": type(found).__name__, "parameters": _parameters(found), "callable": True}
+        can = callable(found)
+        return {"bound": type(found).__name__, "parameters": _parameters(found) if can else None, "callable": can}
 
     # the function that is judged
 
@@ -156,14 +160,12 @@ class _Worker:
         assert self.function is not None
         self.results.clear()
         try:
-            positional, named = (
-                wire.decode(order[part], self._bytes, self._remote, simgpu.ndarray.from_view)
-                for part in ("args", "kwargs")
-            )
+            remote, arrays = partial(Remote, self._ask), simgpu.ndarray.from_view
+            positional, named = (wire.decode(order[part], self._bytes, remote, arrays) for part in ("args", "kwargs"))
             with set_aside():
                 value = self.function(*positional, **named)
                 coded = wire.encode(value, self._put, self._view)
-            given = wire.encode([positional, named], self._skip, self._view)
+            given = wire.encode([positional, named], lambda array: 0, self._view)  # arrays lie in the judge's sight
             return {"value": coded, "given": given}
         except KeyboardInterrupt:
             return {"stopped": True}
@@ -227,13 +229,6 @@ class _Worker:
         self.bytes[offset : offset + array.nbytes] = array.reshape(-1).view(np.uint8)
         return offset
 
-    def _skip(self, array: Array) -> int:
-        """Arrays that were given lie in the judge's sight already."""
-        return 0
-
-    def _remote(self, number: int) -> Remote:
-        return Remote(self._ask, number)
-
     def _view(self, value: Any) -> View | on_gpu.Stray | None:
         """Where an array on a simulated GPU lies, if it is the judge's."""
         if not isinstance(value, simgpu.ndarray):
@@ -273,6 +268,40 @@ class Remote:
 
     def backward(self, *positional: Any, **named: Any) -> Any:
         return self._ask(self._number, "backward", positional, named)
+
+
+class RemoteMachine(Machine):
+    """A machine of the judge's: each command is a question to the judge about the object with this number."""
+
+    def __init__(self, ask: Callable[..., Mapping[str, Any]], number: int, profile: str) -> None:
+        self.profile = PROFILES[profile]
+        self._ask, self._number = ask, number
+        self._freed: list[int] = []
+
+    def free(self, buffer: int) -> None:
+        """Note that a buffer was freed, and tell the judge with the next command: finalizers call this at any time."""
+        self._freed.append(buffer)
+
+    def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
+        operands = [[x.real, x.imag] if isinstance(x, complex) else x for x in inputs]
+        self._call("launch", op, operands, list(outputs), dict(options or {}), stream)
+
+    def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
+        self._call("upload", view, np.frombuffer(data, np.uint8), stream, blocking)
+
+    def download(self, view: View, stream: int = 0) -> bytes:
+        return bytes(self._call("download", view, stream).tobytes())
+
+    def stop_trace(self, number: int) -> Trace:
+        return Trace.from_json(self._call("stop_trace", number))
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        freed, self._freed = self._freed, []
+        answer = self._ask(self._number, "do", [name, *arguments], {"freed": freed})
+        if "refused" in answer:
+            kind, _, text = str(answer["refused"]).partition(": ")
+            raise ERRORS.get(kind, RuntimeError)(text)
+        return answer["value"]
 
 
 def _parameters(function: Callable[..., Any]) -> list[list[Any]] | None:

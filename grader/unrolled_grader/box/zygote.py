@@ -26,6 +26,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +104,10 @@ class Zygote(Connection):
         path = [folder for folder in sys.path if os.path.isabs(folder)]
         # Matplotlib keeps its list of fonts from one start to the next, where no other account can put one.
         environment = {**ENVIRONMENT, "MPLCONFIGDIR": str(fetching.cache() / "matplotlib")}
+        command = [sys.executable, "-I", "-c", _BEGIN, json.dumps(numbers), json.dumps(path)]
+        nothing = subprocess.DEVNULL
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _BEGIN, json.dumps(numbers), json.dumps(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            pass_fds=numbers,
-            env=environment,
-            cwd="/",
+            command, stdin=nothing, stdout=nothing, pass_fds=numbers, env=environment, cwd="/"
         )
         for end in theirs:
             end.close()
@@ -140,10 +138,7 @@ _one_at_a_time = threading.Lock()
 
 
 def warm(spare: int) -> None:
-    """Start a warm process for this process, if it has none and can have one, and do not wait until it is ready.
-
-    Up to `spare` other processes can share it.
-    """
+    """Start a warm process that up to `spare` others can share, if there is none and can be one; do not wait for it."""
     if hasattr(os, "fork"):
         with _one_at_a_time:
             if not _warm:
@@ -151,10 +146,7 @@ def warm(spare: int) -> None:
 
 
 def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
-    """Start a worker from this process's warm one, and return its process id.
-
-    The warm process is started on first use, and once again if it ended. Raises ZygoteError.
-    """
+    """Fork a worker; return its id. The warm process starts on first use, and again if it ended. Raises ZygoteError."""
     if not hasattr(os, "fork"):
         raise ZygoteError("this system cannot fork a worker: grade on Linux or macOS; on Windows, in WSL")
     with _one_at_a_time:
@@ -167,10 +159,7 @@ def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
 
 
 def shared() -> Callable[[], None]:
-    """Return a function for another process to call: from then on its workers come from this process's warm one.
-
-    Where no spare connection is left, that process starts a warm one of its own.
-    """
+    """Return a function that has another process use this one's warm one, or its own where no spare line is left."""
     with _one_at_a_time:
         ends = [_warm[0].spare.pop()] if _warm and _warm[0].spare else []
     return functools.partial(_use, *ends)
@@ -231,12 +220,7 @@ def _fork_worker(line: socket.socket, order: dict[str, Any], descriptors: Sequen
         if status != 0:
             with contextlib.suppress(OSError):  # nobody waits for the answer any more
                 line.send(_message({"error": "it could not enter the box"}))
-    _reap()
-
-
-def _reap() -> None:
-    """Let go of workers without a box, which are this process's own children, once they have ended."""
-    with contextlib.suppress(ChildProcessError):
+    with contextlib.suppress(ChildProcessError):  # workers without a box are our own children: let the ended ones go
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
@@ -278,7 +262,9 @@ def _start_worker(line: socket.socket, order: dict[str, Any], descriptors: Seque
 
     code, pid = 1, 0
     try:
-        baseline = _imported(order["baseline"]) if "baseline" in order else None
+        baseline = None
+        if "baseline" in order:  # a function of the course: in the box, its file is out of sight
+            baseline = attrgetter(order["baseline"]["name"])(importlib.import_module(order["baseline"]["module"]))
         if order.get("box"):
             enter(order["box"], gpu=order.get("gpu", False))
             pid = os.fork()
@@ -301,14 +287,6 @@ def _start_worker(line: socket.socket, order: dict[str, Any], descriptors: Seque
                 line.send(_message({"error": str(error)}))
     finally:
         os._exit(code)
-
-
-def _imported(order: Mapping[str, str]) -> Any:
-    """The baseline, a function of the course: imported before the box is entered, where its file is out of sight."""
-    found: Any = importlib.import_module(order["module"])
-    for name in order["name"].split("."):
-        found = getattr(found, name)
-    return found
 
 
 def enter(pid: int, *, gpu: bool = False) -> None:

@@ -1,7 +1,4 @@
-"""How the points of a check came about, from the record alone: every pair that was measured, and the rule run again.
-
-What is printed is for instructors: it shows the seeds.
-"""
+"""How the points of a check came about, from the record alone, the rule run again. For instructors: it shows seeds."""
 
 from __future__ import annotations
 
@@ -71,10 +68,8 @@ def _head(record: Record, check: str) -> Iterator[str]:
 def _part(score: Score) -> tuple[list[str], list[str]]:
     """A part of the check as lines, and what speaks against its record."""
     points = f"{score.points:g} of {score.max_points:g} points"
-    lines = list(_wrapped(f"{score.part}: {points}, {score.verdict}"))
-    lines += [f"  {line}" for line in _wrapped(score.detail, WIDTH - 2)]
-    if score.flag:
-        lines += [f"  {line}" for line in _wrapped(f"to look at: {score.flag}", WIDTH - 2)]
+    lines = _wrapped(f"{score.part}: {points}, {score.verdict}")
+    lines += _indented(score.detail, *([f"to look at: {score.flag}"] if score.flag else []))
     doubts = []
     if score.points > (score.max_points if score.verdict in ("pass", "inconclusive") else 0):
         doubts.append(f"{score.part}: {points} cannot come from the verdict {score.verdict}")
@@ -92,20 +87,14 @@ def _measurement(timing: Mapping[str, Any]) -> tuple[list[str], str]:
     """One measurement as lines, and what speaks against it; empty if the pairs give what was recorded."""
     try:
         recorded = Verdict.from_dict(timing)
-        lines = list(_pairs(recorded.pairs, recorded.at_least))
-        if recorded.control:
-            lines += list(_control(recorded.control))
+        lines = [*_pairs(recorded.pairs, recorded.at_least), *(_control(recorded.control) if recorded.control else ())]
         replayed, doubt = _replayed(timing, recorded)
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, statistics.StatisticsError) as error:
         doubt = one_line(f"the record is damaged: {type(error).__name__}: {error}")
-        return [f"  {line}" for line in _wrapped(doubt, WIDTH - 2)], doubt
-    said = [
-        f"{recorded.threads or 'threads not recorded'}, seed {recorded.seed}, {recorded.seconds:.1f} s",
-        f"recorded: {recorded}",
-        f"replayed: {replayed}",
-        doubt or "The pairs give the verdict that was recorded.",
-    ]
-    return [*lines, *(f"  {line}" for text in said for line in _wrapped(text, WIDTH - 2))], doubt
+        return _indented(doubt), doubt
+    run = f"{recorded.threads or 'threads not recorded'}, seed {recorded.seed}, {recorded.seconds:.1f} s"
+    found = doubt or "The pairs give the verdict that was recorded."
+    return [*lines, *_indented(run, f"recorded: {recorded}", f"replayed: {replayed}", found)], doubt
 
 
 def _replayed(timing: Mapping[str, Any], recorded: Verdict) -> tuple[Verdict, str]:
@@ -116,9 +105,8 @@ def _replayed(timing: Mapping[str, Any], recorded: Verdict) -> tuple[Verdict, st
         again = conclude(recorded.pairs, recorded.control, recorded.at_least, **facts, cpu_witness=witness)
         data = again.to_dict()
         different = [name for name in REPLAYED if data[name] != timing[name]]
-        if not different:
-            return again, ""
-        if different == ["outcome"] and recorded.outcome == "inconclusive" and recorded.reason.startswith(TRANSPORT):
+        held_back = recorded.outcome == "inconclusive" and recorded.reason.startswith(TRANSPORT)
+        if not different or (held_back and different == ["outcome"]):
             return again, ""
         doubts.append(", ".join(f"{name} {data[name]}, recorded is {timing[name]}" for name in different))
     return again, one_line(f"The pairs do not give the verdict that was recorded. They give {doubts[-1]}")
@@ -190,6 +178,10 @@ def _conclusion(doubts: Sequence[str]) -> Iterator[str]:
     yield "THE RECORD DOES NOT BEAR THE POINTS OUT. It is damaged, or was changed after grading:"
     for doubt in doubts:
         yield from _wrapped(f"- {doubt}")
+
+
+def _indented(*texts: str) -> list[str]:
+    return [f"  {line}" for text in texts for line in _wrapped(text, WIDTH - 2)]
 
 
 def _wrapped(text: str, width: int = WIDTH) -> list[str]:

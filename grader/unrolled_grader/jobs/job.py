@@ -13,6 +13,7 @@ import platform
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.box.sandbox import SandboxError
 from unrolled_grader.box.zygote import ZygoteError
-from unrolled_grader.jobs import record, versions
+from unrolled_grader.jobs import record, releases, versions
 from unrolled_grader.jobs.queue import NEEDS
 from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge import evidence, intake, opening, repair, verdicts
@@ -75,7 +76,8 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
             found = versions.performed(order, release, key, versions.worth(handed_out))
         else:
             found = judged(submission, options, key, order["digest"])
-    record.replace_file(Path(order["result"]), _written(*found))
+    written = {"record": record.to_dict(found[0]), "notebook": found[1]}
+    record.replace_file(Path(order["result"]), json.dumps(written))
     return {"result": order["result"]}
 
 
@@ -107,10 +109,7 @@ def _resources(options: Options) -> dict[str, Any]:
 
 
 def performed(order: Mapping[str, Any]) -> tuple[Record, NotebookNode]:
-    """Perform an order at once; return the record and the executed notebook.
-
-    Raises what `perform` raises, and RefusedError if the notebook could not be opened.
-    """
+    """Perform an order at once; return record and executed notebook. Raises what `perform` does, and RefusedError."""
     answer = perform(order)
     found, notebook = result_of(answer)
     Path(answer["result"]).unlink(missing_ok=True)
@@ -138,8 +137,10 @@ def judged(submission: Submission, options: Options, key: Key, digest: str) -> t
     except (SandboxError, ZygoteError, OSError):  # OSError: such as a full disk
         raise
     except Exception as error:
-        reason = f"the judge failed: {type(error).__name__}: {error}"
-        judged, key = _failed(submission, reason), replace(key, submission="")
+        why = f"the judge failed: {type(error).__name__}: {error}", "not the student's fault: grade again"
+        parts = [evidence.without(name, spec, "crashed", *why) for name, spec in submission.specs.items()]
+        judged = Verdicts(submission.notebook, tuple(chain.from_iterable(parts)), 0.0, ())
+        key = replace(key, submission="")
     found = Record(
         submission.student,
         submission.lesson,
@@ -164,8 +165,9 @@ def sanitized(handed: NotebookNode, released: NotebookNode) -> NotebookNode:
     """
     nb, notes = repair.repaired(handed, released)
     originals = {grade_id(cell): cell for cell in released.cells if grade_id(cell)}
-    for cell in nb.cells:
-        if grade_id(cell) and _is_locked(cell):
+    for cell in filter(grade_id, nb.cells):
+        mark = cell.metadata.nbgrader
+        if not mark["solution"] and (mark["grade"] or mark["locked"]):  # nbgrader's rule; it takes long to import
             cell.source = originals[grade_id(cell)].source
     nb.metadata[REPAIRS] = [[note.cell, note.text] for note in notes]
     return nb
@@ -197,12 +199,10 @@ def submission_hash(nb: NotebookNode) -> str:
 
 def hash_of(handed: intake.Handed, released: Path) -> str:
     """Return the hash of what would be judged of this file; empty if it cannot be sanitized."""
-    specs: Mapping[str, checks.Spec] = checks.lessons().get(handed.lesson, {})
     try:
-        nb = opening.opened(intake.taken(handed.path), handed.lesson, specs)
-        if versions.release_for(versions.version_of(nb), released):
-            return submission_hash(nb)
-        return submission_hash(sanitized(nb, cells.read(released)))
+        nb = opening.opened(intake.taken(handed.path), handed.lesson, checks.lessons().get(handed.lesson, {}))
+        release = versions.release_for(versions.version_of(nb), released)
+        return submission_hash(nb if release else sanitized(nb, cells.read(released)))
     except Exception:  # `perform` says why
         return ""
 
@@ -214,7 +214,11 @@ def specs_hash(released: Path) -> str:
 
 def judging_hash(version: str, released: Path) -> str:
     """Return a hash of what judges notebooks of this version of the course; empty where its release is not here."""
-    return versions.hash_for(version, released, specs_hash(released))
+    try:
+        release = versions.release_for(version, released)
+    except versions.AbsentError:
+        return ""
+    return release.hash(released.stem) if release else specs_hash(released)
 
 
 def environment(options: Options) -> str:
@@ -232,40 +236,16 @@ def _code() -> bytes:
 def code_hash(library: Path, grader: Path) -> bytes:
     """Return a hash (SHA-256) of the files in these two packages' folders that have a part in a verdict."""
     seen = hashlib.sha256()
-    for file in sorted(library.rglob("*")):
+    for file in releases.files_in(library):
         if file.relative_to(library).parts[0] not in SHOWS:
-            _add(seen, file, library)
+            releases.take_in(seen, file, library)
     for name in JUDGES:
-        part = grader / name
-        for file in sorted(part.rglob("*")) if part.is_dir() else [part]:
-            _add(seen, file, grader)
+        for file in releases.files_in(grader / name):
+            releases.take_in(seen, file, grader)
     return seen.digest()
-
-
-def _add(seen: hashlib._Hash, file: Path, root: Path) -> None:
-    """Let a hash take in a file's name and bytes; folders and compiled modules stay out."""
-    if file.is_file() and "__pycache__" not in file.parts:
-        seen.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
-
-
-def _failed(submission: Submission, reason: str) -> Verdicts:
-    """0 for each part, and a flag, where the judge itself failed."""
-    flag = "not the student's fault: grade again"
-    parts = [evidence.without(name, spec, "crashed", reason, flag) for name, spec in submission.specs.items()]
-    return Verdicts(submission.notebook, tuple(score for scores in parts for score in scores), 0.0, ())
 
 
 def _noted(score: evidence.Score, notes: Sequence[repair.Note]) -> evidence.Score:
     """The score, with what was repaired of its exercise and its check in front of the detail."""
     texts = [note.text for note in notes if note.concerns(score.check)]
     return replace(score, detail=f"(repaired: {'; '.join(texts)}) {score.detail}".rstrip()) if texts else score
-
-
-def _is_locked(cell: NotebookNode) -> bool:
-    """Whether a cell's text is the course's, by nbgrader's rule (to import nbgrader itself takes most of a second)."""
-    mark = cell.metadata.nbgrader
-    return not mark["solution"] and bool(mark["grade"] or mark["locked"])
-
-
-def _written(found: Record, notebook: NotebookNode | None) -> str:
-    return json.dumps({"record": record.to_dict(found), "notebook": notebook})

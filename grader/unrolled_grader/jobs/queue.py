@@ -162,10 +162,7 @@ class _Process:
 
 
 def warm(module: str) -> None:
-    """Start the process from which those that perform what is in this module are forked, and do not wait for it.
-
-    Where processes are not forked, as on macOS, it does nothing.
-    """
+    """Start the process from which those that perform what is in this module are forked, if any; do not wait for it."""
     if isinstance(_context(module), ForkServerContext):
         forkserver.ensure_running()
 

@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import nbformat
 import numpy as np
@@ -146,9 +146,8 @@ def save(grades: Path, record: Record, notebook: NotebookNode | None = None) -> 
     """Keep the record, and the notebook as it ran, and note the job as done. An earlier record is kept apart."""
     who = (record.student, record.lesson)
     columns = (record.date, record.digest, *dataclasses.astuple(record.key), json.dumps(to_dict(record)))
-    blob = (
-        None if notebook is None else zlib.compress(nbformat.writes(notebook).encode(), 1)
-    )  # its pictures hardly get smaller
+    # Its pictures hardly get smaller.
+    blob = None if notebook is None else zlib.compress(nbformat.writes(notebook).encode(), 1)
     with opened(grades) as table, table:
         table.execute(
             "INSERT INTO earlier SELECT student, lesson, date, result FROM jobs "
@@ -177,27 +176,22 @@ def queue(grades: Path, jobs: Iterable[tuple[str, str]]) -> None:
 
 def start(grades: Path, student: str, lesson: str) -> None:
     """Note that a job is being performed, and count the attempt."""
-    with opened(grades) as table, table:
-        table.execute(
-            "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 WHERE student = ? AND lesson = ?",
-            (now(), student, lesson),
-        )
+    _set(grades, "state = 'running', started = ?, attempts = attempts + 1", now(), student, lesson)
 
 
 def note_applied(grades: Path, record: Record) -> None:
     """Note that the record has come to gradebook and feedback."""
-    with opened(grades) as table, table:
-        table.execute(
-            "UPDATE jobs SET applied = ? WHERE student = ? AND lesson = ?",
-            (record.date, record.student, record.lesson),
-        )
+    _set(grades, "applied = ?", record.date, record.student, record.lesson)
 
 
 def note_reopened(grades: Path, record: Record) -> None:
     """Note that what came of the record is made anew: the next run takes it for unfinished until it is applied."""
+    _set(grades, "applied = ?", None, record.student, record.lesson)
+
+
+def _set(grades: Path, what: str, value: str | None, student: str, lesson: str) -> None:
     with opened(grades) as table, table:
-        who = (record.student, record.lesson)
-        table.execute("UPDATE jobs SET applied = NULL WHERE student = ? AND lesson = ?", who)
+        table.execute(f"UPDATE jobs SET {what} WHERE student = ? AND lesson = ?", (value, student, lesson))
 
 
 def is_applied(grades: Path, record: Record) -> bool:
@@ -223,46 +217,23 @@ def finished(grades: Path, student: str, lesson: str) -> Record | None:
 
 def notebook(grades: Path, student: str, lesson: str) -> NotebookNode | None:
     """Return a submission's notebook as it ran, with findings and scores; None if none is kept."""
-    rows = _rows(grades, "SELECT notebook", "WHERE student = ? AND lesson = ?", (student, lesson))
-    for (blob,) in rows:
+    for (blob,) in _rows(grades, "SELECT notebook", "WHERE student = ? AND lesson = ?", (student, lesson)):
         with contextlib.suppress(zlib.error, ValueError, TypeError):
             found: NotebookNode = nbformat.reads(zlib.decompress(blob).decode(), as_version=4)
             return found
     return None
 
 
-def load_all(grades: Path) -> Records:
-    """Return every record by student and lesson, without the measured pairs: `load` has them."""
-    return Records(grades)
-
-
-class Records(Sequence[Record]):
-    """Records that are read anew, one by one, each time they are iterated over."""
-
-    def __init__(self, grades: Path) -> None:
-        self._grades = grades
-
-    def __iter__(self) -> Iterator[Record]:
-        return (record.brief() for record in _records(self._grades, "ORDER BY student, lesson"))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Record]: ...
-    def __getitem__(self, index: int | slice) -> Record | list[Record]:
-        return list(self)[index]
+def load_all(grades: Path) -> Iterator[Record]:
+    """Return every record by student and lesson, read one by one, without the measured pairs: `load` has them."""
+    return (record.brief() for record in _records(grades, "ORDER BY student, lesson"))
 
 
 @contextlib.contextmanager
 def alone(grades: Path) -> Iterator[None]:
-    """Let no other process grade this class during the block. Raises RecordError if one does.
-
-    This is SQLite's own lock, as it works on every system, and ends with its process.
-    """
+    """Let no other process grade this class during the block. Raises RecordError if one does."""
     grades.mkdir(parents=True, exist_ok=True)
+    # SQLite's own lock works on every system, and ends with its process.
     with contextlib.closing(sqlite3.connect(grades / LOCK, timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
@@ -272,10 +243,7 @@ def alone(grades: Path) -> Iterator[None]:
 
 
 def write_scores(grades: Path, records: Iterable[Record] | None = None) -> Path:
-    """Write grades/scores.csv and return its path: a row a part, by student and lesson, in the checks' order.
-
-    The rows are those of these records, by default of all.
-    """
+    """Write a row for each part of these records, by default of all, to grades/scores.csv; return its path."""
     file = grades / "scores.csv"
     replace_file(file, scores_csv(load_all(grades) if records is None else records))
     return file
@@ -330,9 +298,7 @@ def from_dict(data: Mapping[str, Any]) -> Record:
 
 
 def _brief(score: Score) -> Score:
-    kept = (
-        {name: value for name, value in timing.items() if name not in ("pairs", "control")} for timing in score.timings
-    )
+    kept = ({name: timing[name] for name in timing if name not in ("pairs", "control")} for timing in score.timings)
     return replace(score, timings=tuple(kept))
 
 

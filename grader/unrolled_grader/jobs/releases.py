@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +51,9 @@ class Release:
     root: Path
 
     @property
-    def path(self) -> list[str]:
-        """Where Python finds its packages."""
-        return [str(self.root / "lib"), str(self.root / "grader")]
+    def environment(self) -> dict[str, str]:
+        """The environment in which Python finds its packages."""
+        return {**os.environ, "PYTHONPATH": os.pathsep.join((str(self.root / "lib"), str(self.root / "grader")))}
 
     def released(self, lesson: str) -> Path:
         """Return the file of the notebook that the release's learners got."""
@@ -154,10 +153,8 @@ def _version(made: Path, source: str) -> str:
 
 def _lessons(release: Release) -> list[str]:
     """The lessons that the release knows, as it says itself. Raises CommandError if it does not run here."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(release.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", LESSONS], env=environment, cwd=release.root, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", LESSONS]
+    done = subprocess.run(command, env=release.environment, cwd=release.root, capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines()[-1:]
         raise CommandError(f"version {release.version} does not run with this Python: {' '.join(said)}")
@@ -169,8 +166,8 @@ def _code(root: Path) -> str:
     """A hash of the library and the judge of a release."""
     seen = hashlib.sha256()
     for folder in ("lib/unrolled", "grader/unrolled_grader"):
-        for file in _files(root / folder):
-            seen.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+        for file in files_in(root / folder):
+            take_in(seen, file, root)
     return seen.hexdigest()
 
 
@@ -178,20 +175,25 @@ def _code(root: Path) -> str:
 def _asked(library: Path, released: Path) -> str:
     """A hash of what a lesson asks: the library's part in it, and the cells that are graded. Text does not count."""
     seen = hashlib.sha256()
-    for file in _files(library):
+    for file in files_in(library):
         inner = file.relative_to(library)
         later = inner.parts[:2] == SPECS and inner.parts[2] > f"l{released.stem}" and len(inner.parts) > 3
         if not (later or inner.as_posix().startswith(NOT_ASKING)):
-            seen.update(f"{inner.as_posix()}\0".encode() + file.read_bytes() + b"\0")
+            take_in(seen, file, library)
     for cell in json.loads(released.read_text(encoding="utf-8"))["cells"]:
-        mark = cell["metadata"].get("nbgrader")
-        if mark:
+        if mark := cell["metadata"].get("nbgrader"):
             seen.update(json.dumps([cell["cell_type"], cell["source"], mark], sort_keys=True).encode())
     return seen.hexdigest()
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+def files_in(part: Path) -> list[Path]:
+    """Return the files in a folder, or the one file, without compiled modules."""
+    return sorted(file for file in (part, *part.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
+
+
+def take_in(seen: hashlib._Hash, file: Path, root: Path) -> None:
+    """Let a hash take in a file's bytes, and its name below `root`."""
+    seen.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
 
 
 def add(subparsers: Subparsers) -> None:

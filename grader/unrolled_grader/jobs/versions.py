@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -91,22 +90,10 @@ def release_for(version: str, released: Path) -> Release | None:
     return None if releases.asks_the_same(release, released) else release
 
 
-def hash_for(version: str, released: Path, otherwise: str) -> str:
-    """Return the hash of what judges a notebook of this version: its release's, or `otherwise`; empty if not here."""
-    try:
-        release = release_for(version, released)
-    except AbsentError:
-        return ""
-    return release.hash(released.stem) if release else otherwise
-
-
 def performed(
     order: Mapping[str, Any], release: Release, key: Key, here: Mapping[str, float]
 ) -> tuple[Record, NotebookNode | None]:
-    """Have a release perform an order; return its record and the executed notebook.
-
-    `here` is what each check is worth in this version. Raises ReleaseError.
-    """
+    """Have a release do an order; return record and notebook. `here`: what checks are worth. Raises ReleaseError."""
     with tempfile.TemporaryDirectory(prefix="unrolled-release-") as scratch:
         result = Path(scratch, "result.json")
         theirs = {**order, "released": str(release.released(order["lesson"])), "result": str(result)}
@@ -119,9 +106,7 @@ def performed(
             raise ReleaseError(f"the answer of version {release.version} is not understood: {error}") from error
     found = dataclasses.replace(
         found,
-        student=order["student"],
-        lesson=order["lesson"],
-        digest=order["digest"],
+        **{name: order[name] for name in ("student", "lesson", "digest")},
         version=release.version,
         key=key if found.key.submission else dataclasses.replace(key, submission=""),  # "": their judge failed
         flags=(*found.flags, difference(release.version, found.scores, here)),
@@ -131,21 +116,15 @@ def performed(
 
 def _run(release: Release, order: Mapping[str, Any], said: IO[bytes]) -> None:
     """Let the release perform the order. Raises ReleaseError with the last line that it wrote."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(release.path)}
+    command, pipe, nothing = [sys.executable, "-c", PERFORM], subprocess.PIPE, subprocess.DEVNULL
     process = subprocess.Popen(
-        [sys.executable, "-c", PERFORM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=said,
-        env=environment,
-        cwd=release.root,
+        command, stdin=pipe, stdout=nothing, stderr=said, env=release.environment, cwd=release.root
     )
     assert process.stdin is not None
     try:
-        process.stdin.write(json.dumps(order).encode() + b"\n")
-        process.stdin.flush()
-        process.wait()
-    except BrokenPipeError:
+        with suppress(BrokenPipeError):  # it ended before it was told: what was to be written is still there
+            process.stdin.write(json.dumps(order).encode() + b"\n")
+            process.stdin.flush()
         process.wait()
     except BaseException:
         process.send_signal(signal.SIGINT)
@@ -155,7 +134,7 @@ def _run(release: Release, order: Mapping[str, Any], said: IO[bytes]) -> None:
             process.kill()
             raise
     finally:
-        with suppress(BrokenPipeError):  # it ended before it was told: what was to be written is still there
+        with suppress(BrokenPipeError):
             process.stdin.close()
         process.wait()
     if process.returncode:
@@ -165,10 +144,7 @@ def _run(release: Release, order: Mapping[str, Any], said: IO[bytes]) -> None:
 
 
 def adopted(data: Mapping[str, Any]) -> Record:
-    """Return a release's record as one of this version; what is not known here is left out.
-
-    Raises ValueError, KeyError or TypeError for what is no record.
-    """
+    """Return a release's record, less what is unknown here. Raises ValueError, KeyError, TypeError for what is none."""
     if data["format"] not in READABLE:
         raise ValueError(f"its record has format {data['format']!r}, expected one of {READABLE}")
     scores = [_known(score, Score) for score in data["scores"]]
@@ -181,19 +157,14 @@ def _known(data: Mapping[str, Any], kind: type) -> dict[str, Any]:
 
 
 def difference(version: str, scores: Iterable[Score], here: Mapping[str, float]) -> str:
-    """Return a flag for a person: by which version a notebook was judged, and where the two versions differ.
-
-    They differ in checks that are worth something else in one of them, or missing.
-    """
+    """Return a flag: by which version a notebook was judged, and what checks are worth otherwise there, or missing."""
     there = _worth(scores)
-    other = [
-        f"{name} ({there[name]:g} there, {most:g} here)"
-        for name, most in here.items()
-        if there.get(name) not in (None, most)
-    ]
-    told = {"worth something else": other}
-    told["not in that version"] = [name for name in here if name not in there]
-    told["in that version alone"] = [name for name in there if name not in here]
+    other = [name for name, most in here.items() if there.get(name) not in (None, most)]
+    told = {
+        "worth something else": [f"{name} ({there[name]:g} there, {here[name]:g} here)" for name in other],
+        "not in that version": [name for name in here if name not in there],
+        "in that version alone": [name for name in there if name not in here],
+    }
     words = "".join(f"; {what}: {', '.join(names)}" for what, names in told.items() if names and there)
     return f"of version {version}, and judged by its checks{words}"
 

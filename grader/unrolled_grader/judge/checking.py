@@ -1,29 +1,37 @@
-"""Judging the checks of a notebook: each by its spec, on a function that a worker has bound."""
+"""Judging the checks of a notebook: each by its spec, on what stands here for a function that a worker has bound."""
 
 from __future__ import annotations
 
 import functools
+import inspect
+import math
 import statistics
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from unrolled import checks, timing
+from unrolled import checks, device, timing
 from unrolled.checks import Report, Spec
+from unrolled.checks.gpu import connected
 from unrolled.checks.run import Place, ReportedError
 from unrolled_grader.box import gpu, lease
-from unrolled_grader.box.gpu import SimulatedGPU
+from unrolled_grader.box.gpu import Guarded, SimulatedGPU
 from unrolled_grader.box.transport import Worker, WorkerDiedError
 from unrolled_grader.box.wire import alien
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.judge.race import derived, time_against_baseline
-from unrolled_grader.judge.stand_in import ENDED, StandIn
 
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
+ENDED = "the process ended ({}): exit, a crash, or too much memory?"
+GPU_PATIENCE = 3
+"""How many times as long a case on the simulated GPU may take here: each command goes through three processes."""
+NAME_LIMIT = PARAMETERS_LIMIT = 100
+"""Characters of a parameter's name, and how many parameters a function may have."""
 
 
 class Checking:
@@ -45,7 +53,7 @@ class Checking:
     def wants_gpu(self) -> bool:
         """Whether something is to be timed on a real GPU, and there is one."""
         asked = any(spec.speed is not None and spec.speed.gpu for spec in self._specs.values())
-        return self._timed and asked and gpu.name() is not None
+        return self._timed and asked and device.describe()["gpu"] is not None
 
     def _simulated(self) -> SimulatedGPU:
         """A machine for the checks on the GPU: in a new process, where there is none or the last one ended."""
@@ -71,12 +79,12 @@ class Checking:
         def timed(speed: checks.Speed, seed: int) -> timing.Verdict:
             with ExitStack() as stack:
                 if speed.gpu:
-                    stack.enter_context(gpu.alone())
+                    stack.enter_context(gpu.real.working(alone=True))
                     stack.enter_context(worker.ported())
                 return time_against_baseline(worker, spec, seed, lease.ours.cores())
 
         def measured(function: Any, speed: checks.Speed, seed: int, announce: Any) -> timing.Verdict:
-            with _alone():
+            with lease.ours.working(alone=True):
                 try:
                     return timed(speed, seed)
                 except WorkerDiedError as death:
@@ -102,18 +110,77 @@ class Checking:
         for part in report.parts:
             timed = part.name.endswith("/speed")
             flag = _implausible(self._specs[name], report.timing) if timed and report.timing else ""
-            scores.append(
-                Score(
-                    part.name,
-                    part.verdict,
-                    float(part.points),
-                    float(part.max_points),
-                    part.detail,
-                    flag,
-                    timings if timed else (),
-                )
-            )
+            earned = part.verdict, float(part.points), float(part.max_points), part.detail
+            scores.append(Score(part.name, *earned, flag, timings if timed else ()))
         return tuple(scores)
+
+
+class StandIn:
+    """Stands for a function in the worker: it is called with the same parameters, and raises what that raises."""
+
+    def __init__(self, worker: Worker, found: Mapping[str, Any], simulated: Callable[[], SimulatedGPU]) -> None:
+        self._worker = worker
+        self._deadline = 0.0
+        self._simulated = simulated
+        self._machine: Guarded | None = None
+        if (signature := signature_of(found.get("parameters"))) is not None:
+            self.__signature__ = signature
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        try:
+            return self._worker.call(positional, named, max(0.01, self._deadline - time.monotonic()))
+        except WorkerDiedError as death:
+            raise ReportedError([ENDED.format(death)]) from None
+
+    @contextmanager
+    def limiter(self, seconds: float) -> Iterator[None]:
+        """Let the calls within the block take so many seconds together; three times as many on the simulated GPU."""
+        self._deadline = time.monotonic() + seconds * (1 if self._machine is None else GPU_PATIENCE)
+        if self._machine is not None:
+            self._machine.deadline = self._deadline
+        yield
+        if self._machine is not None:
+            self._machine.deadline = math.inf
+
+    @contextmanager
+    def simulated(self) -> Iterator[device.Module]:
+        """Give the simulated GPU for one case: the worker's function and this process work on the same machine."""
+        self._machine = self._simulated().fresh()
+        try:
+            with self._worker.using(self._machine), connected(self._machine) as module:  # type: ignore[arg-type]
+                yield module
+        finally:
+            self._machine.over = True
+            self._machine = None
+
+    def ported(self, function: Any) -> Any:
+        """Return the function as it runs on the worker's real GPU."""
+
+        def on_gpu(*positional: Any, **named: Any) -> Any:
+            try:
+                with self._worker.ported():
+                    return self(*positional, **named)
+            except WorkerDiedError as death:
+                raise ReportedError([ENDED.format(death)]) from None
+
+        return on_gpu
+
+
+def signature_of(parameters: Any) -> inspect.Signature | None:
+    """Return the signature that a worker describes; None if it describes none."""
+    if not isinstance(parameters, list) or len(parameters) > PARAMETERS_LIMIT:
+        return None
+
+    def parameter(name: Any, kind: Any, optional: Any) -> inspect.Parameter:
+        if not (isinstance(name, str) and 0 < len(name) <= NAME_LIMIT and isinstance(kind, int)):
+            raise ValueError("no parameter")
+        default = None if optional else inspect.Parameter.empty
+        return inspect.Parameter(name, inspect._ParameterKind(kind), default=default)
+
+    try:
+        return inspect.Signature([parameter(*described) for described in parameters])
+    except (TypeError, ValueError):
+        return None
 
 
 def _legible(report: Report) -> Report:
@@ -121,16 +188,6 @@ def _legible(report: Report) -> Report:
     findings = (replace(finding, lines=tuple(map(in_sight, finding.lines))) for finding in report.findings)
     parts = (replace(part, detail=in_sight(part.detail)) for part in report.parts)
     return replace(report, findings=tuple(findings), parts=tuple(parts))
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Have the machine, or one part of it, for what is timed."""
-    lease.ours.take(alone=True)
-    try:
-        yield
-    finally:
-        lease.ours.take()
 
 
 def _implausible(spec: Spec, verdict: timing.Verdict) -> str:

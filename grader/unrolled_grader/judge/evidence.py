@@ -35,14 +35,7 @@ class Score:
         return self.part.partition("/")[0]
 
 
-def part_points(check: str, spec: Spec) -> dict[str, float]:
-    """Return the parts of a check and what each is worth. The spec alone says so, never the notebook."""
-    points = {check: float(spec.points)}
-    if spec.speed is not None:
-        points[f"{check}/speed"] = float(spec.speed.points)
-    return points
-
-
 def without(check: str, spec: Spec, verdict: str, reason: str, flag: str = "") -> tuple[Score, ...]:
-    """Return the check's parts where nothing is proved: 0 points each, for this reason."""
-    return tuple(Score(part, verdict, 0.0, most, reason, flag) for part, most in part_points(check, spec).items())
+    """Return 0 points for each part, as nothing is proved. What one could be worth the spec alone says, no notebook."""
+    points = {check: spec.points, **({f"{check}/speed": spec.speed.points} if spec.speed is not None else {})}
+    return tuple(Score(part, verdict, 0.0, float(most), reason, flag) for part, most in points.items())

@@ -38,10 +38,7 @@ class Handed:
 
 
 def find(submitted: Path, lessons: Mapping[str, Collection[str]], student: str | None = None) -> list[Handed]:
-    """Return what lies in `submitted` of these lessons (name -> names of its checks), by student and lesson.
-
-    A student's folder that `odd` names is left out: `strangers` names it.
-    """
+    """Return what lies in `submitted` of these lessons (name -> its checks), by student; not those that are `odd`."""
     found = []
     folders = sorted(_folders(submitted))
     refused = odd(folder.name for folder in folders)
@@ -108,8 +105,18 @@ def taken(path: Path) -> bytes:
     """Return the bytes of a notebook that may be graded. Raises RefusedError for a link, a large file, or none."""
     if path.parent.is_symlink():
         raise RefusedError(f"{path.parent.name} is a link, expected a folder")
-    if problem := _file_problem(path):
-        raise RefusedError(problem)
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        others = sorted(entry.name for entry in path.parent.iterdir())[:5]
+        held = ", ".join(others) or "nothing"
+        raise RefusedError(f"{path.name} is missing; the folder holds {held}") from None
+    except OSError as error:
+        raise RefusedError(f"the file cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise RefusedError("expected a file, not a link or folder")
+    if status.st_size > MAX_BYTES:
+        raise RefusedError(f"the file has {status.st_size / 1e6:.0f} MB, at most {MAX_BYTES / 1e6:.0f} MB are taken")
     data = _read(path)
     if data is None:
         raise RefusedError("the file cannot be read")
@@ -139,26 +146,8 @@ def content_problem(data: bytes, lesson: str, checks: Collection[str]) -> str:
     return ""
 
 
-def _file_problem(path: Path) -> str:
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        others = sorted(entry.name for entry in path.parent.iterdir())[:5]
-        return f"{path.name} is missing; the folder holds {', '.join(others) or 'nothing'}"
-    except OSError as error:
-        return f"the file cannot be read: {error.strerror}"
-    if not stat.S_ISREG(status.st_mode):
-        return "expected a file, not a link or folder"
-    if status.st_size > MAX_BYTES:
-        return f"the file has {status.st_size / 1e6:.0f} MB, at most {MAX_BYTES / 1e6:.0f} MB are taken"
-    return ""
-
-
 def _read(path: Path) -> bytes | None:
-    """The content of a regular file, as far as it is taken; None if it cannot be read.
-
-    It follows no link and waits for no pipe.
-    """
+    """The content of a regular file, as far as it is taken, past no link and no pipe; None if it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as stream:

@@ -13,13 +13,15 @@ import json
 import re
 import warnings
 from collections.abc import Collection, Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.corpus.words import generate_corpus_id
 from nbformat.v4 import nbformat_minor
 
+from unrolled.notebook.cells import grade_id
+from unrolled_grader.box.wire import whole
 from unrolled_grader.judge.evidence import CELL
 
 MAX_CELLS = 1000
@@ -34,8 +36,6 @@ SHARED_MAGICS = ("%%time", "%%capture")
 """Cell magics that run the cell's body in the notebook's own namespace."""
 PARSED = 200_000
 """Characters of a cell that are parsed at most."""
-DIGITS = 1000
-"""Of a whole number in a notebook's JSON: to read one takes time that grows with the square of its digits."""
 
 
 class RefusedError(ValueError):
@@ -72,10 +72,7 @@ def claimed(data: bytes) -> tuple[str, str]:
 
 
 def new_cell(kind: str, source: str) -> NotebookNode:
-    """Return a new cell as nbformat makes one, but not validated.
-
-    To validate each cell by itself takes longer than to validate all of them together.
-    """
+    """Return a new cell as nbformat makes one, not validated: to validate all of them together takes less time."""
     cell = NotebookNode(id=generate_corpus_id(), cell_type=kind, metadata=NotebookNode(), source=source)
     if kind == "code":
         cell.execution_count, cell.outputs = None, []
@@ -100,7 +97,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     if b"\0" in data:
         raise RefusedError("the file holds null bytes: it is no notebook, or it was damaged on the way")
     try:
-        content = json.loads(data.decode("utf-8-sig"), parse_int=_whole)
+        content = json.loads(data.decode("utf-8-sig"), parse_int=whole)
     except UnicodeDecodeError as error:
         raise RefusedError(f"the file is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except ValueError as error:
@@ -111,12 +108,6 @@ def _parsed(data: bytes) -> dict[str, Any]:
         hint = "open it in Jupyter and save it again" if content["nbformat"] in (1, 2, 3) else "it cannot be read"
         raise RefusedError(f"the notebook has format {content['nbformat']!r:.20}, expected 4: {hint}")
     return content
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > DIGITS:
-        raise ValueError(f"a whole number of {len(digits):,} digits, at most {DIGITS:,} are taken")
-    return int(digits)
 
 
 def _clean(content: dict[str, Any]) -> NotebookNode:
@@ -154,10 +145,8 @@ def _clean_cell(index: int, cell: Any) -> NotebookNode:
     if not _is_text(source):
         raise RefusedError(f"the notebook is not valid: cell {index} holds half of a character (a lone surrogate)")
     made = new_cell(cell["cell_type"], source)
-    metadata = cell.get("metadata")
-    mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    if isinstance(mark, dict) and isinstance(mark.get("grade_id"), str):
-        made.metadata.nbgrader = {"grade_id": mark["grade_id"]}
+    if (name := grade_id(cell)) is not None:
+        made.metadata.nbgrader = {"grade_id": name}
     if made.cell_type == "markdown" and _are_pictures(cell.get("attachments")):
         made.attachments = NotebookNode(cell["attachments"])
     return made
@@ -201,9 +190,7 @@ def _refuse_other_lessons(content: dict[str, Any], nb: NotebookNode, lesson: str
         raise RefusedError(f"the notebook is of another lesson: {_plain(claim[:60])}")
     code = [cell.source for cell in nb.cells if cell.cell_type == "code"]
     known = {*checks, *(CELL + check for check in checks)}
-    if any(cell.metadata.get("nbgrader", {}).get("grade_id") in known for cell in nb.cells):
-        return
-    if not any(bound(source) & set(checks) for source in code):
+    if not known & set(map(grade_id, nb.cells)) and not any(bound(source) & set(checks) for source in code):
         raise RefusedError(f"the notebook holds none of the exercises of {lesson}")
 
 
@@ -238,10 +225,7 @@ def _tree(source: str) -> ast.Module:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run in the cell's own namespace, those in `if`, `try`, `with` and loops too.
-
-    Without recursion: a long chain of `elif` is nested as deeply as it is long.
-    """
+    """The statements that run in the cell's own namespace, in blocks too. No recursion: chains of `elif` are deep."""
     waiting = list(body)
     while waiting:
         statement = waiting.pop()
@@ -261,8 +245,5 @@ def _names(statement: ast.stmt) -> Iterator[str]:
         yield from (alias.asname or alias.name for alias in statement.names)
     elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        yield from (node.id for target in targets for node in ast.walk(target) if _is_bound(node))
-
-
-def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        nodes = (node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
+        yield from (node.id for node in nodes if isinstance(node.ctx, ast.Store))

@@ -15,6 +15,8 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
+from unrolled_grader.box.wire import text_of
+
 MARK = {"unrolled": "judge"}
 """Metadata of the judge's own outputs. What cells say of theirs is dropped, so nobody else has it."""
 STREAM_LIMIT = 1_000_000
@@ -67,9 +69,7 @@ class Outputs:
     def begin(self, cell: NotebookNode) -> None:
         """Begin a cell: empty its outputs, and put what comes from now on under it."""
         cell.outputs = []
-        self._cell = cell
-        self._shown = []
-        self._said = set()
+        self._cell, self._shown, self._said = cell, [], set()
         self._clear_before_next = False
 
     def stream(self, name: str, text: str) -> None:
@@ -93,25 +93,24 @@ class Outputs:
                 self._clear_if_asked()
         elif "error" in event:
             lines = event.get("traceback")
-            lines = [text(line) for line in lines[-LINES_LIMIT:]] if isinstance(lines, list) else []
-            name, value = text(event["error"])[:200], text(event.get("value"))[:2000]
+            lines = [text_of(line) for line in lines[-LINES_LIMIT:]] if isinstance(lines, list) else []
+            name, value = text_of(event["error"], 200), text_of(event.get("value"), 2000)
             size = len(name) + len(value) + sum(len(line) + 1 for line in lines)
             self._add("error", size, ename=name, evalue=value, traceback=lines)
         else:
             self._show(event)
 
     def _show(self, event: Mapping[str, Any]) -> None:
-        data = _bundle(event.get("result", event.get("display")))
+        shown = event.get("result", event.get("display"))
+        kept = shown if isinstance(shown, dict) and len(shown) <= KINDS_LIMIT else {}
+        data = {kind: value for kind, value in kept.items() if "/" in kind and isinstance(value, str)}
         size = sum(len(kind) + len(value) for kind, value in data.items())
-        place = text(event.get("id"))[:ID_LIMIT]
-        if not data:
-            return
-        if event.get("update") and place:
-            for shown in self._displays.get(place, ()):
-                self._replace(shown, data, size)
-            return
-        kind = "execute_result" if "result" in event else "display_data"
-        self._add(kind, size, place, data=data)
+        place = text_of(event.get("id"), ID_LIMIT)
+        if data and event.get("update") and place:
+            for earlier in self._displays.get(place, ()):
+                self._replace(earlier, data, size)
+        elif data:
+            self._add("execute_result" if "result" in event else "display_data", size, place, data=data)
 
     def _add(self, kind: str, size: int, place: str = "", **content: Any) -> None:
         """Put an output under the cell, if there is room."""
@@ -179,18 +178,6 @@ class Outputs:
                     del self._displays[shown.place]
         self._shown, self._said = [], set()
         self._clear_before_next = False
-
-
-def text(value: Any) -> str:
-    """Return a text that a worker sent, or an empty one if it sent something else."""
-    return value if isinstance(value, str) else ""
-
-
-def _bundle(data: Any) -> dict[str, str]:
-    """The texts among displayed data, by MIME type; empty if it is not of that form."""
-    if not isinstance(data, dict) or len(data) > KINDS_LIMIT:
-        return {}
-    return {kind: value for kind, value in data.items() if "/" in kind and isinstance(value, str)}
 
 
 def in_sight(text: str) -> str:

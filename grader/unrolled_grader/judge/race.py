@@ -62,10 +62,7 @@ Inputs = Mapping[str, Any]
 
 
 def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozenset[int] = frozenset()) -> Verdict:
-    """Time the function that `worker` has bound against its baseline, which runs on these cores; return the verdict.
-
-    Raises UnfairError, and what `Worker.go` raises.
-    """
+    """Return the verdict on the bound function against its baseline, on these cores. Raises as `go`, UnfairError."""
     speed = spec.speed
     assert speed is not None
     candidate = _Side(worker, stream := _Stream(spec, seed), worker.released, verified=True)
@@ -73,6 +70,8 @@ def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozense
         other.pin(cores)
         baseline = _Side(other, stream, nullcontext)
         transport = baseline.transport()
+        # What CPU time misses without a control group can only look too fast.
+        counted: tuple[rule.Outcome, ...] = ("pass", "fail") if worker.counts_cpu and other.counts_cpu else ("fail",)
         verdict = compare_blocks(
             candidate,
             baseline,
@@ -80,7 +79,7 @@ def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozense
             seed=seed % 2**32,
             threads="1 thread",
             shortest=SHORTEST,
-            cpu_witness=_cpu_may_decide(worker, other, speed.gpu),
+            cpu_witness=() if speed.gpu else counted,
         )
     candidate.settle()
     if verdict.outcome == "inconclusive":
@@ -88,35 +87,17 @@ def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozense
     return _with_transport(verdict, transport)
 
 
-def _cpu_may_decide(worker: Worker, other: Worker, gpu: bool) -> tuple[rule.Outcome, ...]:
-    """What CPU time may decide on a noisy machine. What it misses without a control group can only look too fast."""
-    if gpu:
-        return ()
-    return ("pass", "fail") if worker.counts_cpu and other.counts_cpu else ("fail",)
-
-
 def derived(seed: int, *what: object) -> int:
     """Return a seed for one use. Inputs that were drawn from it tell nothing of the seeds for others."""
     return int.from_bytes(hashlib.blake2b(repr((seed, *what)).encode(), digest_size=8).digest(), "big") >> 1
-
-
-def charged(took: BlockTime, late: float) -> BlockTime:
-    """Return what a block counts as, with `late` seconds of CPU time outside of it beyond what is allowed.
-
-    Time that was left over is no gain.
-    """
-    late = max(0.0, late)
-    return BlockTime(max(took.wall, took.cpu) + late, took.cpu + late)
 
 
 def _with_transport(verdict: Verdict, seconds: float) -> Verdict:
     """The verdict, unless the message that starts a block takes so large a part of the blocks that it may decide."""
     if not verdict.pairs:
         return verdict
-    shortest = min(
-        statistics.median(block.wall for block in side)
-        for side in ([pair.baseline for pair in verdict.pairs], [pair.candidate for pair in verdict.pairs])
-    )
+    walls = zip(*((pair.baseline.wall, pair.candidate.wall) for pair in verdict.pairs), strict=True)
+    shortest = min(map(statistics.median, walls))
     share = min(seconds / shortest, 0.99)
     settled = {
         "pass": verdict.low * (1 - share) >= verdict.at_least,
@@ -173,22 +154,18 @@ class _Stream:
         return self._batch
 
 
+@dataclass(eq=False)
 class _Side:
     """A block timer on a worker."""
 
-    def __init__(
-        self,
-        worker: Worker,
-        stream: _Stream,
-        released: Callable[[], AbstractContextManager[None]],
-        verified: bool = False,
-    ) -> None:
-        self._worker = worker
-        self._stream = stream
-        self._released = released
-        self._verified = verified
+    _worker: Worker
+    _stream: _Stream
+    _released: Callable[[], AbstractContextManager[None]]
+    verified: bool = False
+
+    def __post_init__(self) -> None:
         self._inside = self._outside = self._allowed = self._wall = self._spent = 0.0
-        self._counted = worker.cpu_seconds()
+        self._counted = self._worker.cpu_seconds()
         self._room = 0
 
     def __call__(self, calls: int) -> BlockTime:
@@ -199,7 +176,7 @@ class _Side:
             self._worker.prepare(inputs, self._stream.slot)
             took = self._worker.go(calls, SPEED_LIMIT)
             outside = self._since() - took.cpu
-            results = self._sample(inputs) if self._verified else ()
+            results = self._sample(inputs) if self.verified else ()
         self._spent += time.monotonic() - started
         allowed = self._allow(took.cpu, len(inputs))
         self._inside += took.cpu
@@ -209,7 +186,8 @@ class _Side:
             self._verify(inputs[chosen], result, now)
         if not self._worker.counts_cpu:
             return took
-        return charged(took, outside - allowed if self._verified else 0.0)
+        late = max(0.0, outside - allowed) if self.verified else 0.0  # what was left over is no gain
+        return BlockTime(max(took.wall, took.cpu) + late, took.cpu + late)
 
     def transport(self) -> float:
         """Median seconds of a block without a call."""

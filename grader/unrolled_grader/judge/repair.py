@@ -36,10 +36,7 @@ class Note:
 
 
 def repaired(handed: NotebookNode, released: NotebookNode) -> tuple[NotebookNode, tuple[Note, ...]]:
-    """Return a notebook made from `handed`, with each check and answer cell of `released` once; and what was done.
-
-    `handed` is as `opening.opened` gives it and stays as it is.
-    """
+    """Return a copy of `handed`, once opened, with each check and answer of `released` once; and what was done."""
     nb = copy.deepcopy(handed)
     work = _Repair(nb.cells, released.cells)
     work.restore_types()
@@ -94,7 +91,7 @@ class _Repair:
     def release_answers_in_checks(self) -> None:
         """Let a check's cell into which an exercise was written be a plain cell: its text would be overwritten."""
         exercises = {_name(cell) for cell in self.marked(_is_exercise)}
-        for original in self.marked(_is_check):
+        for original in self.marked(lambda cell: cell.cell_type == "code" and not _is_exercise(cell)):
             for cell in self.carriers(_name(original)):
                 if any(_defines(cell, exercise) for exercise in exercises):
                     self.note(_name(original), "an answer was written into the check's cell; it has one of its own now")
@@ -247,10 +244,6 @@ def _name(cell: NotebookNode) -> str:
 def _is_exercise(cell: NotebookNode) -> bool:
     """Whether a handed out cell is one to write code in."""
     return cell.cell_type == "code" and bool(cell.metadata.nbgrader["solution"])
-
-
-def _is_check(cell: NotebookNode) -> bool:
-    return cell.cell_type == "code" and not cell.metadata.nbgrader["solution"]
 
 
 def _defines(cell: NotebookNode, name: str) -> int:

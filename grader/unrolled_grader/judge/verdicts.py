@@ -94,7 +94,9 @@ def _judge(submission: Submission, options: Options) -> Verdicts:
         walks.append(walk(only=again, seed=derived(seed, len(walks))))
         for name in again:
             seen[name].append(walks[-1].scores[name])
-    scores = {name: tuple(_stamped(score, options) for score in _conclude(parts)) for name, parts in seen.items()}
+    scores = {name: _conclude(parts) for name, parts in seen.items()}
+    if not options.sandbox:
+        scores = {name: tuple(map(_stamped, parts)) for name, parts in scores.items()}
     for name, parts in scores.items():
         _write_under(first.notebook, name, first.reports.get(name), parts, len(seen[name]))
     return Verdicts(
@@ -162,27 +164,21 @@ def _settled(measured: Sequence[Score]) -> Score:
     verdict = settle(outcomes) or "inconclusive"
     decisive = [score for score in measured if score.verdict == verdict][-1:] or [measured[-1]]
     points = measured[0].max_points if verdict in ("pass", "inconclusive") else 0.0
+    detail = f"{decisive[0].detail} Measured {len(outcomes)} times: {', '.join(outcomes)}."
+    if verdict == "fail" and outcomes.count("fail") < 2:  # why it is one
+        detail += " None of them showed that it is fast enough, though the machine was quiet enough to tell."
     return replace(
         measured[0],
         verdict=verdict,
         points=points,
-        detail=f"{decisive[0].detail} Measured {len(outcomes)} times: {', '.join(outcomes)}.{_why(verdict, outcomes)}",
+        detail=detail,
         flag="speed still inconclusive, points given" if verdict == "inconclusive" else "",
         timings=tuple(timing for score in measured for timing in score.timings),
     )
 
 
-def _why(verdict: str, outcomes: Sequence[str]) -> str:
-    """Why it is a fail, where no two measurements were one."""
-    if verdict != "fail" or outcomes.count("fail") > 1:
-        return ""
-    return " None of them showed that it is fast enough, though the machine was quiet enough to tell."
-
-
-def _stamped(score: Score, options: Options) -> Score:
-    """The score; where there was no sandbox, it says so."""
-    if options.sandbox:
-        return score
+def _stamped(score: Score) -> Score:
+    """The score, which says that there was no sandbox."""
     return replace(score, detail=f"(graded without a sandbox) {score.detail}".rstrip())
 
 

@@ -11,7 +11,7 @@ import copy
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from nbformat import NotebookNode
@@ -22,11 +22,11 @@ from unrolled.checks.limits import TimeLimitError
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.box import lease, sandbox
 from unrolled_grader.box.transport import Worker, WorkerDiedError
-from unrolled_grader.judge import evidence, outputs
-from unrolled_grader.judge.checking import Checking
+from unrolled_grader.box.wire import text_of
+from unrolled_grader.judge import evidence
+from unrolled_grader.judge.checking import ENDED, Checking
 from unrolled_grader.judge.evidence import CELL, Score
 from unrolled_grader.judge.outputs import MARK, Outputs, in_sight
-from unrolled_grader.judge.stand_in import ENDED
 
 CELL_LIMIT = 90.0
 """Seconds for one cell. A check stops a slow function long before; this is for what students write around it."""
@@ -77,30 +77,33 @@ class Walk:
         """Run the cells up to `end`, and judge the checks in the cells that are asked for."""
         worker = self._new_worker()
         try:
-            for index, cell in enumerate(self.notebook.cells[:end]):
-                if cell.cell_type != "code":
-                    continue
+            for index, cell in self._code(end, asked):
                 if index in asked and not worker.dead:
                     worker.settle()  # what the check above left behind may end the worker only now
-                if worker.dead and (index in asked or check_of(cell) not in self._specs):
+                if worker.dead:
                     worker.close()
                     worker = self._revived(index)
-                if index in asked or check_of(cell) not in self._specs:
+                self._visit(worker, index, cell, asked.get(index))
+                if self._lost(worker, index):
+                    worker.close()
+                    worker = self._revived(index)
                     self._visit(worker, index, cell, asked.get(index))
-                    if self._lost(worker, index):
-                        worker.close()
-                        worker = self._revived(index)
-                        self._visit(worker, index, cell, asked.get(index))
         finally:
             worker.close()
             self._checking.close()
+
+    def _code(self, end: int, asked: Collection[int] = ()) -> Iterator[tuple[int, NotebookNode]]:
+        """The code cells above `end`, with their places: of those of the checks the ones that are asked for."""
+        for index, cell in enumerate(self.notebook.cells[:end]):
+            if cell.cell_type == "code" and (index in asked or check_of(cell) not in self._specs):
+                yield index, cell
 
     def _visit(self, worker: Worker, index: int, cell: NotebookNode, check: str | None) -> None:
         """Run a cell, or judge the check in its place."""
         if check is None:
             self._run_cell(worker, index, cell)
         else:
-            self._judge_check(worker, check, cell)
+            self.scores[check] = self._judged(worker, check, cell)
 
     def _lost(self, worker: Worker, index: int) -> bool:
         """Whether the worker ended here for the first time, and not because its time was over."""
@@ -122,15 +125,13 @@ class Walk:
         """A new worker that has run the cells above `end`, but for those that ended one."""
         while True:
             worker = self._new_worker()
-            for index, cell in enumerate(self.notebook.cells[:end]):
-                if cell.cell_type == "code" and check_of(cell) not in self._specs and index not in self._deadly:
+            for index, cell in self._code(end):
+                if index not in self._deadly:
                     self._run_cell(worker, index, copy.deepcopy(cell))
                     if worker.dead:
                         self._lost(worker, index)
                         break
-            else:
-                return worker
-            if time.monotonic() > self._deadline:
+            if not worker.dead or time.monotonic() > self._deadline:
                 return worker
             worker.close()
 
@@ -158,36 +159,31 @@ class Walk:
         self._errors[grade_id(cell) or ""] = (verdict, f"its cell was {words}" if verdict == "timeout" else words)
         cell.outputs.append(new_output("display_data", data={"text/plain": words}, metadata=MARK))
 
-    def _judge_check(self, worker: Worker, name: str, cell: NotebookNode) -> None:
-        """Judge one check, where its cell stands."""
+    def _judged(self, worker: Worker, name: str, cell: NotebookNode) -> tuple[Score, ...]:
+        """The scores of one check, judged where its cell stands."""
         self.reports.pop(name, None)
         if time.monotonic() > self._deadline:
             reason = f"the notebook ran longer than {NOTEBOOK_LIMIT:g} s; what is below was not run"
-            self.scores[name] = self._without(name, "timeout", reason)
-            return
+            return self._without(name, "timeout", reason)
         self._outputs.begin(cell)
         worker.on_event, worker.on_print = self._outputs.take, self._outputs.stream
         try:
             found = worker.bind(_argument(cell.source, name), name)
         except (WorkerDiedError, TimeLimitError) as death:
-            self.scores[name] = self._without(name, "crashed", f"the process ended: {death}")
-            return
+            return self._without(name, "crashed", f"the process ended: {death}")
         if "unbound" in found:
-            self.scores[name] = self._without(name, *self._why_unbound(name, found["unbound"]))
-            return
-        report = self._checking.report(worker, name, found)
-        self.reports[name] = report
-        self.scores[name] = self._checking.scores(name, report)
+            return self._without(name, *self._why_unbound(name, found["unbound"]))
+        self.reports[name] = self._checking.report(worker, name, found)
+        return self._checking.scores(name, self.reports[name])
 
     def _why_unbound(self, name: str, error: Any) -> tuple[str, str]:
         """Verdict and reason where the name that is to be judged means nothing."""
         told = error if isinstance(error, list) and len(error) == 2 else ("", "")
-        kind, text = outputs.text(told[0])[:80], outputs.text(told[1])[:300]
-        verdict = "missing" if kind == "NameError" else "crashed"
+        kind, text = text_of(told[0], 80), text_of(told[1], 300)
         if name in self._errors:
             verdict, because = self._errors[name]
             return verdict, f"{kind}: {text}; {because}"
-        return verdict, f"{kind}: {text}"
+        return "missing" if kind == "NameError" else "crashed", f"{kind}: {text}"
 
     def _without(self, name: str, verdict: str, reason: str) -> tuple[Score, ...]:
         return evidence.without(name, self._specs[name], verdict, in_sight(reason))
