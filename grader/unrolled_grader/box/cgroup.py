@@ -22,8 +22,7 @@ from pathlib import Path
 OWN, MOUNTS = "/proc/self/cgroup", "/proc/self/mounts"
 _numbers = itertools.count()
 _sweeping = threading.Lock()
-PATIENCE = 5.0
-"""Seconds that a killed group may take to empty."""
+PATIENCE = 5.0  # seconds that a killed group may take to empty
 
 
 class Group:

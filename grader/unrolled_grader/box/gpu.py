@@ -30,18 +30,12 @@ from unrolled_grader.box.lease import Lease, Resource
 from unrolled_grader.box.process import START_LIMIT, Process
 from unrolled_grader.box.zygote import ZygoteError
 
-COMMANDS = 50_000
-"""Commands that a worker may give in one call; each takes about half a millisecond."""
-FAILURES = 100
-"""Commands of one call that may fail. Whether one fails may tell something of the numbers on the GPU."""
-MEMORY = 2**30
-"""Bytes that a worker's arrays may take at a time."""
-ELEMENTS = 2**28
-"""Elements of one array that a worker names."""
-LAUNCH = 1_000_000
-"""Characters of one launch with all that it names."""
-DOWNLOAD = 2**25
-"""Bytes of one download."""
+COMMANDS = 50_000  # commands that a worker may give in one call; each takes about half a millisecond
+FAILURES = 100  # commands of one call that may fail. Whether one fails may tell something of the numbers on the GPU.
+MEMORY = 2**30  # bytes that a worker's arrays may take at a time
+ELEMENTS = 2**28  # elements of one array that a worker names
+LAUNCH = 1_000_000  # characters of one launch with all that it names
+DOWNLOAD = 2**25  # bytes of one download
 RESULT, ARRAYS = 2**28, 1_000
 """Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
 keeps. To fetch one takes a message to the machine."""
@@ -57,10 +51,8 @@ class SimulatedGPU(Process):
 
     def __init__(self, *, boxed: bool) -> None:
         super().__init__(boxed=boxed, memory=2 * MEMORY)
-        self.ended = ""
-        """Why it is given up; empty while it works."""
-        self.overran = False
-        """Whether it was given up because its time was over."""
+        self.ended = ""  # why it is given up; empty while it works
+        self.overran = False  # whether it was given up because its time was over
         try:
             self.link = Link(self.socket)
         except (OSError, EOFError) as error:
@@ -82,10 +74,8 @@ class Guarded:
     """
 
     def __init__(self, gpu: SimulatedGPU) -> None:
-        self.deadline = math.inf
-        """On the monotonic clock."""
-        self.over = False
-        """Whether the case is over: what is freed from now on was the case's, and is gone."""
+        self.deadline = math.inf  # on the monotonic clock
+        self.over = False  # whether the case is over: what is freed from now on was the case's, and is gone
         self._gpu = gpu
 
     @property

@@ -22,8 +22,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 AVAILABLE = fcntl is not None
-CORES = 2
-"""Cores of a set: one for what is timed, one for the process that times it."""
+CORES = 2  # cores of a set: one for what is timed, one for the process that times it
 
 
 @dataclass(frozen=True)
@@ -137,5 +136,4 @@ def _first_sibling(core: int) -> int:
         return core
 
 
-ours = Lease()
-"""The lease of this process."""
+ours = Lease()  # the lease of this process

@@ -20,14 +20,11 @@ from unrolled_grader.box import cgroup, sandbox, wire, zygote
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MEMORY = 3 * 2**30
-"""Bytes that all processes of a box may use together."""
+MEMORY = 3 * 2**30  # bytes that all processes of a box may use together
 PROCESSES = 256
 CPU_SECONDS = 1200
-START_LIMIT = 30.0
-"""Seconds that a worker may take for what is no student's code."""
-DEATH_LIMIT = 5.0
-"""Seconds that a killed worker may take to end."""
+START_LIMIT = 30.0  # seconds that a worker may take for what is no student's code
+DEATH_LIMIT = 5.0  # seconds that a killed worker may take to end
 Baseline = Callable[..., Any] | None
 
 

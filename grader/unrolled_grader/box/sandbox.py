@@ -25,8 +25,7 @@ from subprocess import PIPE
 import unrolled
 from unrolled_grader.box import cgroup, seccomp
 
-SCRATCH = 256 * 2**20
-"""Bytes of /tmp, and of /dev/shm."""
+SCRATCH = 256 * 2**20  # bytes of /tmp, and of /dev/shm
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 SETTINGS = ("/etc/fonts", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 """What programs look up in /etc; the rest of it, users and hosts among them, stays out."""

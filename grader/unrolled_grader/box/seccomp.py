@@ -78,8 +78,7 @@ NUMBERS = {
 }
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """AUDIT_ARCH_*: a process can also call with the numbers of another one, which is refused."""
-X32 = 0x40000000
-"""Set in the numbers of a third set of calls on x86-64."""
+X32 = 0x40000000  # set in the numbers of a third set of calls on x86-64
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD | BPF_W | BPF_ABS and so on
 _NUMBER, _ARCHITECTURE, _SECOND = 0, 4, 24  # bytes into struct seccomp_data; of an argument, the lower half

@@ -26,10 +26,8 @@ from traitlets.config import Config
 from unrolled_grader.box.wire import WireError
 
 Emit = Callable[[Mapping[str, Any]], None]
-PRINTED = 1 << 16
-"""Characters that are printed before they are sent, and in one message."""
-TRACEBACK_LIMIT = 20_000
-"""Characters of a traceback that are kept."""
+PRINTED = 1 << 16  # characters that are printed before they are sent, and in one message
+TRACEBACK_LIMIT = 20_000  # characters of a traceback that are kept
 NO_TEXT = "(its text cannot be shown)"
 
 

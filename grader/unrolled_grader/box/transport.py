@@ -25,13 +25,10 @@ from unrolled_grader.box.gpu import Facade, Guarded
 from unrolled_grader.box.process import START_LIMIT, Baseline, Process
 from unrolled_grader.box.wire import Array, Channel, WireError, text_of
 
-GRACE = 1.0
-"""Seconds that code has to end after an interrupt, before everything in its box is killed."""
-DRAUGHTS = 16
-"""Times that a stream is read in a row; some print faster than anybody can read."""
+GRACE = 1.0  # seconds that code has to end after an interrupt, before everything in its box is killed
+DRAUGHTS = 16  # times that a stream is read in a row; some print faster than anybody can read
 EVENTS = ("print", "display", "result", "error", "clear")
-PREPARE_LIMIT = 5.0
-"""Seconds to get ready for a block, which takes an honest worker milliseconds."""
+PREPARE_LIMIT = 5.0  # seconds to get ready for a block, which takes an honest worker milliseconds
 ASK_BYTES = 2**20
 """Bytes of the arrays that come with a call of an object that the judge keeps, unless its class says otherwise."""
 METHODS = ("__call__", "forward", "backward")
@@ -50,10 +47,8 @@ class Worker(Process):
 
     def __init__(self, *, boxed: bool, baseline: Baseline = None, gpu: bool = False) -> None:
         super().__init__(boxed=boxed, baseline=baseline, gpu=gpu)
-        self.dead = ""
-        """Why it is dead; empty while it lives."""
-        self.overran = False
-        """Whether it was killed because its time was over."""
+        self.dead = ""  # why it is dead; empty while it lives
+        self.overran = False  # whether it was killed because its time was over
         self.on_event: Event = lambda event: None
         self.on_print: Print = lambda name, text: None
         self._channel = Channel(self.socket)

@@ -33,23 +33,17 @@ from unrolled.simgpu.command import View
 
 Array = NDArray[Any]
 
-MESSAGE_LIMIT = 16_000_000
-"""Bytes of one message."""
-DIGITS_LIMIT = 1000
-"""Of a whole number: to read one takes time that grows with the square of its digits."""
-ITEMS_LIMIT = 10_000
-"""Items that are taken from an iterator; some never end."""
+MESSAGE_LIMIT = 16_000_000  # bytes of one message
+DIGITS_LIMIT = 1000  # of a whole number: to read one takes time that grows with the square of its digits
+ITEMS_LIMIT = 10_000  # items that are taken from an iterator; some never end
 VALUES_LIMIT = 100_000
 """Values within a value. Each takes far more memory than its JSON; numbers in such amounts come as arrays."""
-ENTRIES_LIMIT = 10_000
-"""Entries of all dictionaries in a value."""
+ENTRIES_LIMIT = 10_000  # entries of all dictionaries in a value
 KEY_LIMIT = 2**61 - 1
 """A whole number that is a key is smaller. Others, and tuples, can be made to have all the same hash: then the time for
 a dictionary grows with the square of its entries."""
-ALIENS_LIMIT = 100
-"""Types in a value that are told apart by their names: each becomes a class, which takes 3 kB."""
-ARENA = 512 * 2**20
-"""Bytes of the shared file, of which only what is used takes memory."""
+ALIENS_LIMIT = 100  # types in a value that are told apart by their names: each becomes a class, which takes 3 kB
+ARENA = 512 * 2**20  # bytes of the shared file, of which only what is used takes memory
 INPUTS, REPLIES, RESULTS = slice(0, 7 * 2**25), slice(7 * 2**25, 2**28), slice(2**28, ARENA)
 """What the judge gives with a call, what it replies during one, and what the worker writes."""
 ALIGNMENT = 64

@@ -45,8 +45,7 @@ ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
 """What each check's function must not call, found before student code can change where to look."""
 OF_CHECKS = withheld(checks_functions())
 """No function of the notebook needs any of these: what its inputs are made of stays with the judge."""
-MADV_POPULATE_WRITE = 23
-"""Of madvise(2): map the pages and make them writable. Python has no name for it yet."""
+MADV_POPULATE_WRITE = 23  # of madvise(2): map the pages and make them writable. Python has no name for it yet.
 
 
 def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gpu: bool = False) -> None:

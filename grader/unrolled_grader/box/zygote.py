@@ -75,8 +75,7 @@ class Connection:
 
     def __init__(self, end: socket.socket, spare: Sequence[socket.socket] = ()) -> None:
         self._end = end
-        self.spare = list(spare)
-        """Ends of more lines to the same process, for other processes to have."""
+        self.spare = list(spare)  # ends of more lines to the same process, for other processes to have
 
     def fork(self, order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         """Start a worker with these open files; return its process id, as this process sees it. Raises ZygoteError."""

@@ -15,8 +15,7 @@ from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.verdicts import said, settle
 
 WIDTH = 100
-REPLAYED = ("outcome", "witness", "noisy", "ratio", "low", "high")
-"""What of a verdict follows from its pairs."""
+REPLAYED = ("outcome", "witness", "noisy", "ratio", "low", "high")  # what of a verdict follows from its pairs
 WITNESSES: tuple[tuple[Outcome, ...], ...] = (("pass", "fail"), ("fail",), ("pass",), ())
 """What CPU time could decide. It is not recorded: of a GPU nothing, without control groups no pass, and in records of
 older releases no fail."""

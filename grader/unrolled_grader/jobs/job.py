@@ -34,12 +34,10 @@ from unrolled_grader.jobs.record import Key, Record
 from unrolled_grader.judge import evidence, intake, opening, repair, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 
-REPAIRS = "unrolled_repairs"
-"""In a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text."""
+REPAIRS = "unrolled_repairs"  # in a sanitized notebook's metadata: what was repaired, as pairs of grade_id and text
 JUDGES = ("box", "judge", "jobs/job.py", "jobs/versions.py")
 """The grader's packages and modules that have a part in a verdict. When one of them changes, all is judged again."""
-SHOWS = ("cli", "show")
-"""The library's parts that have no part in a verdict; all others have one."""
+SHOWS = ("cli", "show")  # the library's parts that have no part in a verdict; all others have one
 
 
 class JobError(Exception):

@@ -34,14 +34,10 @@ Perform = Callable[[Order], Answer]
 Outfit = Callable[[], object]
 """Called in a process before its first order. It can be pickled on the way to a new process, sockets with it."""
 
-ATTEMPTS = 3
-"""How many processes an order may cost before it is given up."""
-GRACE = 3.0
-"""Seconds that a process which is told to end has to clean up after itself."""
-NEEDS = {"TIMING": 1}
-"""What an order asks of a Dask worker, unless it says so itself under "resources"."""
-CONNECT = 10.0
-"""Seconds to find a scheduler."""
+ATTEMPTS = 3  # how many processes an order may cost before it is given up
+GRACE = 3.0  # seconds that a process which is told to end has to clean up after itself
+NEEDS = {"TIMING": 1}  # what an order asks of a Dask worker, unless it says so itself under "resources"
+CONNECT = 10.0  # seconds to find a scheduler
 PATIENCE = 30.0
 """Seconds that an order waits for a worker which offers what it needs. A restarted worker is back in a few."""
 

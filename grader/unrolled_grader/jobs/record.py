@@ -35,8 +35,7 @@ from unrolled_grader.judge.evidence import Score
 COLUMNS = ("student", "lesson", "check", "points", "max_points", "verdict", "detail")
 TABLE, LOCK = "grades.db", "grading.lock"
 FORMAT = 1
-PATIENCE = 60.0
-"""Seconds to wait for another process that writes."""
+PATIENCE = 60.0  # seconds to wait for another process that writes
 DETAIL_LIMIT = 500
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (

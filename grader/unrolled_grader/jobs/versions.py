@@ -34,8 +34,7 @@ READABLE = (1,)
 """Formats of a release's record that are understood here. One with more fields of the same format is, too."""
 SET_ASIDE = "set aside: "
 """How the reason begins where a submission waits for its release: its points are withheld, not lost."""
-GRACE = 2.0
-"""Seconds that a release's process has to clean up after itself."""
+GRACE = 2.0  # seconds that a release's process has to clean up after itself
 PERFORM = """\
 import json, os, sys, threading
 from pathlib import Path

@@ -30,8 +30,7 @@ are faster than memory, but not by more."""
 ENDED = "the process ended ({}): exit, a crash, or too much memory?"
 GPU_PATIENCE = 3
 """How many times as long a case on the simulated GPU may take here: each command goes through three processes."""
-NAME_LIMIT = PARAMETERS_LIMIT = 100
-"""Characters of a parameter's name, and how many parameters a function may have."""
+NAME_LIMIT = PARAMETERS_LIMIT = 100  # characters of a parameter's name, and how many parameters a function may have
 
 
 class Checking:

@@ -13,10 +13,8 @@ from nbformat import NotebookNode
 LIMIT = 20_000
 """Characters of data. A cell of a lesson has up to 800, all cells of a lesson together 7,100; the weights of a small
 network for digits have more than 100,000."""
-LONG_LINE = 1_000
-"""Characters of a line that nobody typed."""
-LONG_WORD = 20
-"""Letters and digits without a gap, outside of strings. Base64 comes in lines of 64 or 76."""
+LONG_LINE = 1_000  # characters of a line that nobody typed
+LONG_WORD = 20  # letters and digits without a gap, outside of strings. Base64 comes in lines of 64 or 76.
 PYTHON_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}
 """Cell magics whose body is code. That of others (`%%writefile`) is text."""
 

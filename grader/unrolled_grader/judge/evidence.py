@@ -12,8 +12,7 @@ from typing import Any
 from unrolled.checks import Spec
 
 VERDICTS = ("pass", "fail", "inconclusive", "deferred", "crashed", "timeout", "missing")
-CELL = "check_"
-"""A check's cell has this before the check's name as its grade_id."""
+CELL = "check_"  # a check's cell has this before the check's name as its grade_id
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from unrolled_grader.judge import opening
 from unrolled_grader.judge.opening import RefusedError
 
 MAX_BYTES = 10_000_000
-JOINERS = "\u200c\u200d"
-"""Signs that do not show, and that names in some scripts are spelt with."""
+JOINERS = "\u200c\u200d"  # signs that do not show, and that names in some scripts are spelt with
 TIME_STAMP, TIME_STAMP_BYTES = "timestamp.txt", 200
 
 

@@ -32,10 +32,8 @@ ESCAPE = re.compile(r"^(?P<indent>[ \t]*)(?:\w[\w, ]*=[ \t]*)?(?:[%!?].*|[\w.]+\
 
 No two parts that repeat may begin with the same character: the time would grow with the square of a line's length.
 """
-SHARED_MAGICS = ("%%time", "%%capture")
-"""Cell magics that run the cell's body in the notebook's own namespace."""
-PARSED = 200_000
-"""Characters of a cell that are parsed at most."""
+SHARED_MAGICS = ("%%time", "%%capture")  # cell magics that run the cell's body in the notebook's own namespace
+PARSED = 200_000  # characters of a cell that are parsed at most
 
 
 class RefusedError(ValueError):

@@ -19,20 +19,13 @@ from unrolled_grader.box.wire import text_of
 
 MARK = {"unrolled": "judge"}
 """Metadata of the judge's own outputs. What cells say of theirs is dropped, so nobody else has it."""
-STREAM_LIMIT = 1_000_000
-"""Characters of printed text that are kept of one cell."""
-RICH_LIMIT = 8_000_000
-"""Characters of pictures and other displayed data that are kept of one cell."""
-NOTEBOOK_LIMIT = 30_000_000
-"""Characters of all outputs that are kept of one notebook."""
-COUNT_LIMIT = 500
-"""Outputs that are kept of one cell."""
-LINES_LIMIT = 1_000
-"""Lines of a traceback that are kept: the last, which tell where it was raised and what."""
-KINDS_LIMIT = 50
-"""Forms of one output that are kept, such as text/plain and image/png."""
-ID_LIMIT = 200
-"""Characters of the name of a display that can be updated."""
+STREAM_LIMIT = 1_000_000  # characters of printed text that are kept of one cell
+RICH_LIMIT = 8_000_000  # characters of pictures and other displayed data that are kept of one cell
+NOTEBOOK_LIMIT = 30_000_000  # characters of all outputs that are kept of one notebook
+COUNT_LIMIT = 500  # outputs that are kept of one cell
+LINES_LIMIT = 1_000  # lines of a traceback that are kept: the last, which tell where it was raised and what
+KINDS_LIMIT = 50  # forms of one output that are kept, such as text/plain and image/png
+ID_LIMIT = 200  # characters of the name of a display that can be updated
 UNSEEN = re.compile(
     r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -59,10 +52,8 @@ class Outputs:
     def __init__(self) -> None:
         self._cell: NotebookNode | None = None
         self._left = NOTEBOOK_LIMIT
-        self._shown: list[_Shown] = []
-        """What stands under this cell."""
-        self._displays: dict[str, list[_Shown]] = {}
-        """What can be updated, under this cell and those above."""
+        self._shown: list[_Shown] = []  # what stands under this cell
+        self._displays: dict[str, list[_Shown]] = {}  # what can be updated, under this cell and those above
         self._said: set[str] = set()
         self._clear_before_next = False
 

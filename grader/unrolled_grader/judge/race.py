@@ -36,18 +36,12 @@ from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule
 from unrolled_grader.box import wire
 from unrolled_grader.box.transport import Worker
 
-DISTINCT = 512
-"""Different inputs of a block, at most."""
-DISTINCT_BYTES = 64 * 2**20
-"""Bytes of a block's inputs, and of its results, at most."""
-SAMPLE = 2
-"""Results of a block that are verified."""
-SHORTEST = 0.02
-"""Seconds of a block, at least: long beside the message that starts it, which takes 0.1 to 0.2 ms."""
-TRANSPORT = 0.02
-"""Of a block's time: more than this must not go into the message that starts it."""
-EMPTY_BLOCKS = 9
-"""Blocks without a call, of the baseline's worker, that tell what the transport takes."""
+DISTINCT = 512  # different inputs of a block, at most
+DISTINCT_BYTES = 64 * 2**20  # bytes of a block's inputs, and of its results, at most
+SAMPLE = 2  # results of a block that are verified
+SHORTEST = 0.02  # seconds of a block, at least: long beside the message that starts it, which takes 0.1 to 0.2 ms
+TRANSPORT = 0.02  # of a block's time: more than this must not go into the message that starts it
+EMPTY_BLOCKS = 9  # blocks without a call, of the baseline's worker, that tell what the transport takes
 OUTSIDE, PER_INPUT, PER_BYTE = 0.25, 20e-6, 0.6e-9
 """CPU time outside of a block that is allowed, for getting ready: a share of that inside, and seconds for each of its
 inputs and for each byte that it is larger than any block before, whose pages have to be mapped. An honest worker takes
@@ -55,8 +49,7 @@ inputs and for each byte that it is larger than any block before, whose pages ha
 little: only the first block of a look at the pairs can be larger than those before."""
 DAWDLING, PATIENCE = 3.0, 2.0
 """How many times as long as the baseline, and how many seconds more, a side may take when the time runs out."""
-ALLOWANCE = 0.05
-"""Seconds of CPU time outside of all blocks that are not yet refused."""
+ALLOWANCE = 0.05  # seconds of CPU time outside of all blocks that are not yet refused
 
 Inputs = Mapping[str, Any]
 
@@ -137,8 +130,7 @@ class _Stream:
         self.like = self.expected(example)
         self.slot = wire.aligned(self.like.nbytes)
         given = sum(value.nbytes for value in example.values() if isinstance(value, np.ndarray))
-        self.bytes = self.slot + given
-        """Of one call: its inputs and its result."""
+        self.bytes = self.slot + given  # of one call: its inputs and its result
         self.distinct = max(16, min(DISTINCT, DISTINCT_BYTES // max(1, self.slot, given)))
 
     def expected(self, inputs: Inputs) -> wire.Array:

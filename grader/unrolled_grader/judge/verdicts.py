@@ -27,10 +27,8 @@ from unrolled_grader.judge.outputs import MARK
 from unrolled_grader.judge.race import derived
 from unrolled_grader.judge.walk import Walk, check_of
 
-REPEATS = 3
-"""How often a speed that is not settled is measured again."""
-UNDECIDED = "undecided"
-"""What a measurement says that is inconclusive, though the machine was not the cause."""
+REPEATS = 3  # how often a speed that is not settled is measured again
+UNDECIDED = "undecided"  # what a measurement says that is inconclusive, though the machine was not the cause
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from unrolled_grader.judge.outputs import MARK, Outputs, in_sight
 
 CELL_LIMIT = 90.0
 """Seconds for one cell. A check stops a slow function long before; this is for what students write around it."""
-NOTEBOOK_LIMIT = 600.0
-"""Seconds after which no further cell of a notebook is started."""
+NOTEBOOK_LIMIT = 600.0  # seconds after which no further cell of a notebook is started
 
 
 class Walk:
