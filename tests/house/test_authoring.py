@@ -267,7 +267,8 @@ def test_the_command_builds_checks_and_says_so(course, monkeypatch, capsys):
     assert found.out == f"{NOTEBOOK} (missing)\n{SOLUTION} (missing)\n"
     assert "run `make build`" in found.err
     assert cli.main(["build"]) == 0
-    assert capsys.readouterr().out == f"made {NOTEBOOK}\nmade {SOLUTION}\nlessons: 1, files changed: 2\n"
+    minutes = "07_doubling: 0 minutes stated, 7 computed (prose 0, exercises 0, cells 7)"
+    assert capsys.readouterr().out == f"made {NOTEBOOK}\nmade {SOLUTION}\n{minutes}\nlessons: 1, files changed: 2\n"
     assert cli.main(["build", "--check"]) == 0
     assert capsys.readouterr().err == ""
 
