@@ -12,7 +12,7 @@ NUMBER = r"\d[\d,]*(?:\.\d+)?"
 TIMES = r"ns|µs|us|ms|s|seconds?|min|minutes?|h|hours?|days?"
 SIZES = r"bytes|[kMGT]?B(?:/s)?|[GM]Hz|W|[MGT]?flops?(?:/s)?"
 FIGURE = re.compile(rf"(?<![\w.,^])(?:{NUMBER} (?:to|and|or|of) )?{NUMBER} ?(?:{TIMES}|{SIZES}|times|%|per cent)(?!\w)")
-OWN_MINUTES = re.compile(r"(?:\*\*(?:Core|More)\*\*|Lesson \d+), about [^.;]*")
+OWN_MINUTES = re.compile(r"(?:(?:\*\*(?:Core|More)\*\*|Lesson \d+), a|\bA)bout \d+ minutes")
 MADE = {"docs/measurements.md", "docs/teaching.md", "docs/figures.md"}
 """Pages that are made of records, that a test types and compares, and the page of figures itself."""
 
@@ -45,7 +45,7 @@ def known() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and len(cells) == 3 and set(cells[0]) - set("-: "):
+        if line.startswith("|") and len(cells) == 3 and cells[0].strip("-") not in ("", "figure"):
             for place in cells[2].split(", "):
                 found.setdefault(place, {}).update(dict.fromkeys(cells[0].split("; "), cells[1]))
     return found

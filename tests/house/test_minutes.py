@@ -16,6 +16,13 @@ def test_a_lesson_states_the_minutes_of_its_parts(file):
     assert abs(found.stated - found.computed) <= found.computed / 4, str(found)
 
 
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_the_notes_for_instructors_state_the_same_minutes(file):
+    found = minutes.of(json.loads(file.read_text(encoding="utf-8"))["cells"])
+    notes = (file.parents[2] / "site/notes" / f"{file.stem}.md").read_text(encoding="utf-8")
+    assert f"About {found.stated:.0f} minutes" in notes
+
+
 def test_minutes_are_those_of_words_exercises_and_cells():
     cell = {"metadata": {}, "cell_type": "markdown"}
     graded = {"metadata": {"nbgrader": {"solution": True}}}

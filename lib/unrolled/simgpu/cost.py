@@ -138,7 +138,7 @@ def _places_seconds(view: View, elements: int, options: Options, writes: bool, p
     """Seconds of cache and memory for the places of a view that index arrays name."""
     axes, itemsize = options["axes"], _itemsize(view)
     row = itemsize * prod(view.shape[max(axes, default=-1) + 1 :])  # bytes side by side, named by one index
-    if row >= SECTOR or not row:
+    if row >= SECTOR or not elements:
         return elements * itemsize / profile.bandwidth
     sectors = elements * itemsize / row
     if min(axes, default=0) > 0:  # threads side by side stay within the axes that are named
