@@ -19,7 +19,7 @@ from unrolled.device import Array, Module
 
 SIZE = 5
 GROUP = 32
-SHAPES = (192, 80, SIZE, SIZE), (80 * SIZE * SIZE, 1088)
+SHAPES = (240, 80, SIZE, SIZE), (80 * SIZE * SIZE, 1536)
 """Of the feature maps and of the weight, where the step is timed."""
 FACTORS = 1000
 
