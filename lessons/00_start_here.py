@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Start here
 #
-# Lesson 00, about 15 minutes.
+# Lesson 00, about 20 minutes.
 #
 # **Afterwards you can**
 #
@@ -12,7 +12,9 @@
 # **You need** Python functions and loops, and NumPy arrays as far as `x.shape`, `x[0]` and `x + 1`.
 #
 # A lesson is text and cells of code. Click the first cell of code and press Shift+Enter: it runs, and the next cell
-# is selected. Go on like this from top to bottom.
+# is selected. Go on like this from top to bottom. If you come back later, or restart the kernel (the program behind the
+# notebook that runs the cells), what earlier cells defined is gone. Then click the cell that you want to go on with and
+# choose *Run*, *Run All Above Selected Cell*.
 
 # %%
 import numpy as np
@@ -28,7 +30,7 @@ check.start("00_start_here", "0.1.0")
 # 60,000 images of MNIST. One pass over all the images, an *epoch*, took 30 minutes. Ported to a GPU it took 100
 # seconds. One slow line was found and replaced: 50 seconds. A finished library needed 4.¹
 #
-# You will walk that way yourself, one measured step at a time. You write the network in plain loops, unroll the loops
+# You will go the same way yourself, one measured step at a time. You write the network in plain loops, unroll the loops
 # into matrix products, hunt the slow line, move to a GPU (a simulated one will do), and go on to under a second.
 # At each step you guess first, then measure, then say what the number means.
 #
@@ -38,8 +40,9 @@ check.start("00_start_here", "0.1.0")
 # %% [markdown]
 # ## Your machine
 #
-# Every time in this course is measured on the machine in front of you, so begin by asking what it is. A missing GPU
-# is no problem: lessons 00 to 05 do without, and from lesson 06 on a simulated one steps in.
+# Nearly every time in this course is measured on the machine that runs your notebook, so begin by asking what it is. A
+# missing GPU is no problem: lessons 00 to 05 do without one, and from lesson 06 on a simulated one steps in. What that
+# one says of time comes from a model, and is marked so.
 
 # %%
 print(doctor.table(doctor.examine()))
@@ -47,8 +50,8 @@ print(doctor.table(doctor.examine()))
 # %% [markdown]
 # ## The data
 #
-# No download is needed. scikit-learn brings 1,797 digits, written by hand on forms and scanned.² They are 8 x 8
-# pixels; the course enlarges them to 28 x 28, the size of MNIST's. White is 0, full ink is 1.
+# No download is needed. The library scikit-learn comes with 1,797 digits, written by hand on forms and scanned.² They
+# have 8 x 8 pixels. The course enlarges them to 28 x 28, the size of MNIST's. White is 0, full ink is 1.
 
 # %%
 digits = data.digits()
@@ -64,8 +67,8 @@ show.images(digits.images[:20], digits.labels[:20])
 # %% [markdown]
 # ## A race
 #
-# Here is what you will be able to build after lesson 05: a small network. It looks at 1,500 of the digits and learns
-# to name them. Then it is asked about the 297 others. This takes about a second.
+# Here is what you will be able to build after lesson 05: a small network of five layers. You need not know yet what
+# they do. The network looks at 1,500 of the digits and learns to name them. Then it is asked about the 297 others.
 
 # %%
 known, unknown = digits.split(train=1500)
@@ -75,16 +78,17 @@ print(f"{network.evaluate(unknown).accuracy:.1%} of {len(unknown)} digits named 
 
 # %% [markdown]
 # The network can compute its answer in two ways, with the same weights and the same result: in plain Python loops
-# over every pixel, or with operations on whole arrays. How many times faster are the arrays? Put a number in place of
-# the dots below and run the cell. Nobody grades a guess. It stands beside the measurement later, and that is how you
-# learn to guess better.
+# over every pixel, or with operations on whole arrays. How many times faster are the arrays?
+#
+# Put a number in place of the dots below and run the cell. Nobody grades a guess. It stands beside the measurement
+# later, and that is how you learn to guess better.
 
 # %%
 journal.predict("digit_race", ...)  # your guess, such as 5 or 5000: how many times faster?
 
 # %% [markdown]
-# Now the race. Move the slider, or press play. The steps of the slider grow, or the winner would be gone at the
-# first.
+# Now the race. Move the slider, or press play. The further you move the slider, the more time each of its steps covers.
+# With equal steps the winner would be done before you saw it start.
 
 # %%
 images, labels = unknown.images[:20], unknown.labels[:20]
@@ -99,15 +103,15 @@ show.race(images, labels, {"plain loops": (loops, by_loops), "whole arrays": (ar
 
 # %% [markdown]
 # Both give the same answers, wrong ones included: it is one network. The loops lose because Python spends most of its
-# time on finding the next number and little on computing with it. The rest of the course is about that difference,
-# and about those that come to light once it is gone.
+# time on finding the next number, and little on computing with it. The rest of the course is about that difference, and
+# about the smaller ones that show once it is gone.
 
 # %% [markdown]
 # ## How much ink?
 #
 # Every exercise comes with the same parts: a few sentences, a guess, a function to write, a check, and what the
 # number means. Exercises are marked **core** or **more**; if time is short, do the core. Here is a small one to
-# practise all of that.
+# practise on.
 #
 # How much ink is in each digit? Take the mean of its pixels. With loops it goes like this:
 
@@ -142,8 +146,7 @@ journal.predict("ink", ...)  # your guess
 # **Core**, about 3 minutes.
 #
 # Write the mean pixel of each image as one expression on the whole array, without a loop. `images.mean(axis=…)` takes the
-# mean over the axes that you name, one or several. Put your code in place of
-# the line `raise NotImplementedError`.
+# mean over the axes that you name, one or several. Put your code in place of the line `raise NotImplementedError`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "ink", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -170,10 +173,12 @@ check.ink(ink)
 
 # %% [markdown]
 # **What the number means.** Once all cases are right, the last line is your own ratio. The check ran the loop and
-# your function on the same digits, one right after the other, at least eight times. The ratio is the middle one of
-# those pairs, and the true one very likely lies within the brackets. It asks for 5 here, to rehearse; in this lesson
-# speed earns no points. A speed check has three answers: *pass*, *fail*, and *inconclusive*, which means too close to
-# call. If that is because the machine was busy, it never costs you a point.
+# your function on the same images, one right after the other, at least eight times. The ratio is the middle one of
+# those pairs, and the true one very likely lies between the two numbers in brackets.
+#
+# To rehearse, the check asks for a ratio of 5; in this lesson speed earns no points. A speed check has three answers:
+# *pass*, *fail*, and *inconclusive*, which means too close to call. If that is because the machine was busy, it never
+# costs you a point.
 
 # %% [markdown]
 # ## In your own words
@@ -188,24 +193,24 @@ check.ink(ink)
 # ### BEGIN SOLUTION
 # A fixed time depends on the machine and on what else it is doing: a fast laptop would pass with slow code, a busy
 # one would fail with good code. Both sides of a ratio run on the same machine at nearly the same moment, so my ratio
-# of about 300 says something about the code and only little about the machine.
+# (N times, the last line of the check of `ink`) says much about the code and little about the machine.
 #
 # *Rubric, 1 point.* 1: says that a time depends on machine or load while a ratio largely cancels that, and gives an
-# own number. 0.5: one of the two. Any number that the notebook shows will do. Not asked: that ratios, too, differ
+# own number. 0.5: one of the two. Any number that the notebook shows will do. Not asked for: that ratios, too, differ
 # somewhat from machine to machine.
 # ### END SOLUTION
 
 # %% [markdown]
 # ## Your record
 #
-# The journal keeps your guesses and what was measured. Points on the line are perfect guesses.
+# The journal keeps your guesses and what was measured. A point on the line is a perfect guess.
 
 # %%
 journal.guesses()
 
 # %% [markdown]
 # It also keeps your *ladder*: the time that your own code needs for the 60,000 images of MNIST, one rung for each way
-# of writing it. Your first rungs come in lessons 01 and 02. Until then it holds only the four numbers from above.
+# of writing it. Your first rungs come in lessons 01 and 02. Until then it shows only the four numbers from above.
 
 # %%
 journal.ladder()
@@ -217,16 +222,16 @@ journal.ladder()
 #    start, also runs where it is graded.
 # 2. Save it. The file is `00_start_here.ipynb`, in the folder where you opened it.
 # 3. In a course, make the file to hand in: `unrolled submit 00 --student ID` in a terminal, or `journal.submit("ID")` in
-#    a cell, as on Colab. ID is the name or number by which your course knows you. Hand in that file, or the notebook, as
-#    your instructor says. Leave names of functions and the cells of the checks as they are.
+#    a cell, as on Colab. ID is the name or number by which your course knows you. Hand in that file or the notebook,
+#    whichever your instructor asks for. Leave the names of functions and the cells of the checks as they are.
 #
 # The grader runs your notebook again and checks your functions with inputs that you have not seen. What was on your
-# screen does not count, so it does not hurt to hand in a notebook without outputs either.
+# screen does not count, so a notebook without outputs is just as good.
 
 # %% [markdown]
 # ## Working alone
 #
-# You need not hand in anything: the checks in the notebook are the same. Two commands help, in a terminal:
+# You need not hand in anything: the checks in the notebook are the same ones. Two commands help, in a terminal:
 #
 # - `unrolled progress` says what you have passed, what comes next, and how many minutes are left;
 # - `unrolled check 00_start_here.ipynb` runs all checks of a notebook.
@@ -243,4 +248,4 @@ journal.ladder()
 # Your one expression is not the end. The mean of a row of numbers is also a product: the row times a vector in which
 # every number is 1 / (H · W). Flatten each image into a row first, with `x = images.reshape(len(images), -1)`; H · W is
 # then `x.shape[1]`. Make the vector with `np.full`, in the dtype of the images, multiply with `@`, and pass your function
-# to `check.ink` in a cell of your own. Is it faster than `mean`? Lesson 01 explains why it can be.
+# to `check.ink` in a cell of your own. Is it faster than `mean`? Lesson 01 shows what stands behind `@`.

@@ -27,12 +27,18 @@ class off_by_one:
     merge = {"i < len(a) and j < len(b)": "i < len(a) - 1 and j < len(b) - 1"}
     matmul_rows = {"y = np.empty": "y = np.zeros", "range(len(a))": "range(len(a) - 1)"}
 
+    def lines_touched(shape, strides, axis):
+        return len({step * strides[axis] // 64 for step in range(shape[axis] - 1)})
+
 
 class wrong_dtype:
-    """float64, because np.empty and np.ones say so."""
+    """float64, because np.empty and np.ones say so; a fraction where a whole number is asked for."""
 
     matmul_rows = {", dtype=a.dtype": ""}
     batch_affine = {"weight.T + bias": "weight.T + np.ones((len(x), 1)) * bias"}
+
+    def lines_touched(shape, strides, axis):
+        return max(1.0, min(shape[axis], ((shape[axis] - 1) * strides[axis] + 4) / 64))
 
 
 class raises:
@@ -63,6 +69,10 @@ class another_way:
 
     def matmul_rows(a, b):
         return np.stack([np.dot(row, b) for row in a])
+
+    def lines_touched(shape, strides, axis):
+        reach = (shape[axis] - 1) * strides[axis]
+        return shape[axis] if strides[axis] >= 64 else reach // 64 + 1
 
     def batch_affine(x, weight, bias):
         ones = np.ones((len(x), 1), dtype=x.dtype)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from unrolled import check, cli, journal
+from unrolled import check, checks, cli, journal
+from unrolled.cli import plan
 from unrolled.journal import galleries
 from unrolled.notebook import frontend
 
@@ -18,7 +19,7 @@ CHECKED = (
     ("ink", True, 1, 1, 17),
     ("matmul_rows", True, 3, 3, 18),
     ("batch_affine", True, 3, 3, 18),
-    ("amdahl_speedup", True, 1, 1, 18),
+    ("amdahl_speedup", True, 2, 2, 18),
     ("conv2d_output_size", True, 1, 1, 20),
     ("conv2d_loops", True, 3, 3, 20),
     ("im2col", False, 0, 3, 21),
@@ -106,6 +107,19 @@ def test_self_study_shows_what_is_printed(course, capsys):
             (course / "work" / "journal.json").write_bytes(kept)  # the page's check fails, in a learner's first minute
     assert (course / "record.html").is_file()
     assert "Ada Lovelace" in (course / "record.html").read_text(encoding="utf-8")
+
+
+def test_a_short_way_takes_about_the_hours_that_it_names():
+    ways = re.findall(r"^\| (\d+) hours \| ([\d, ]+)", (ROOT / "docs/self-study.md").read_text(encoding="utf-8"), re.M)
+    stated = {lesson.name[:2]: lesson.minutes for lesson in plan.read(checks.lessons(), [ROOT / "notebooks"])}
+    assert len(ways) == 3
+    for hours, lessons in ways:
+        assert sum(stated[lesson] for lesson in lessons.split(", ")) / 60 == pytest.approx(int(hours), rel=0.25)
+
+
+def test_the_points_that_a_learner_has_are_those_of_the_checks():
+    specs = checks.all_specs()
+    assert {name: most for name, *_, most, _ in CHECKED} == {name: specs[name].total_points for name, *_ in CHECKED}
 
 
 def test_colab_shows_what_is_printed(course, capsys, monkeypatch):

@@ -165,6 +165,46 @@ def rows_dot_by_dot(a, b):
     return y
 
 
+def lines_as_numbers(shape, strides, axis):
+    return shape[axis]
+
+
+def lines_of_the_other_axis(shape, strides, axis):
+    return len({i * strides[1 - axis] // 64 for i in range(shape[1 - axis])})
+
+
+def lines_of_16(shape, strides, axis):
+    return len({i * strides[axis] // 16 for i in range(shape[axis])})
+
+
+def lines_from_end_to_end(shape, strides, axis):
+    return (shape[axis] - 1) * strides[axis] // 64 + 1
+
+
+def lines_rounded_up(shape, strides, axis):
+    return min(shape[axis], -(-shape[axis] * strides[axis] // 64))
+
+
+def lines_of_all_bytes(shape, strides, axis):
+    return -(-shape[axis] * strides[axis] // 64)
+
+
+def lines_rounded_down(shape, strides, axis):
+    return shape[axis] * strides[axis] // 64
+
+
+def lines_of_the_array(shape, strides, axis):
+    return -(-int(np.prod(shape)) * 4 // 64)
+
+
+def lines_as_a_set(shape, strides, axis):
+    return {i * strides[axis] // 64 for i in range(shape[axis])}
+
+
+def lines_as_a_fraction(shape, strides, axis):
+    return shape[axis] * strides[axis] / 64
+
+
 def affine_without_bias(x, weight, bias):
     return x @ weight.T
 
@@ -238,6 +278,18 @@ MUTANTS = {
         Mutant(rows_turned, "your values are right in another order"),
         Mutant(rows_end_to_end, "right and in order, only the shape is not"),
         Mutant(rows_misses_the_last, "of 4 values differ"),
+    ],
+    "lines_touched": [
+        Mutant(lines_as_numbers, "neighbours can share a line"),
+        Mutant(lines_of_the_other_axis, "a walk along the other axis"),
+        Mutant(lines_of_16, "strides are bytes already"),
+        Mutant(lines_from_end_to_end, "a long step leaves lines out"),
+        Mutant(lines_of_all_bytes, "a long step leaves lines out"),
+        Mutant(lines_rounded_up, "the last line is touched at its start"),
+        Mutant(lines_rounded_down, "a line that is only partly used is missing"),
+        Mutant(lines_of_the_array, "these are the lines of the whole array"),
+        Mutant(lines_as_a_set, "expected a number"),
+        Mutant(lines_as_a_fraction, "expected a whole number"),
     ],
     "batch_affine": [
         Mutant(affine_without_bias, "the bias is missing"),

@@ -14,6 +14,8 @@ from unrolled.device import Array
 
 DENSE = "a dense layer 784 to 10, forward only"
 SQUARES = {"a": normal(64, 64), "b": normal(64, 64)}
+LINE = 64
+"""Bytes of a cache line."""
 
 
 def array(*rows: Any) -> Array:
@@ -48,6 +50,18 @@ def _layer(n: int, d: int, m: int) -> dict[str, Draw]:
 
 def _a_layer(rng: np.random.Generator) -> Inputs:
     return {name: draw.make(rng) for name, draw in _layer(*rng.integers(2, 12, 3)).items()}
+
+
+def lines_along(shape: tuple[int, ...], strides: tuple[int, ...], axis: int) -> int:
+    """Return how many cache lines a walk along one axis touches, from the start of a line on."""
+    return len({step * strides[axis] // LINE for step in range(shape[axis])})
+
+
+def _a_view(rng: np.random.Generator) -> Inputs:
+    """Draw shape and strides of an array of float32 or float64 of which only every so manieth number is seen."""
+    rows, columns, every = (int(size) for size in rng.integers(9, 200, 3))
+    row = columns * every * int(rng.choice([4, 8]))
+    return {"shape": (rows, columns), "strides": (row, row // columns), "axis": int(rng.integers(0, 2))}
 
 
 def _a_part(rng: np.random.Generator) -> Inputs:
@@ -139,6 +153,64 @@ matmul_rows = Spec(
         "for i in range(len(a)):\n"
         "    y[i] = (row i of a) @ (all of b)\n"
         "return y",
+    ),
+)
+
+lines_touched = Spec(
+    reference=lines_along,
+    cases=[
+        case("a row of 40 float32", shape=(5, 40), strides=(160, 4), axis=1),
+        case("a column of 5 numbers, far apart", shape=(5, 40), strides=(160, 4), axis=0),
+        case("a column of 5 numbers, closer together", shape=(5, 6), strides=(24, 4), axis=0),
+        case("every 12th number: the last line is touched at its start", shape=(10, 3), strides=(512, 48), axis=1),
+        case("the largest matrix by rows", shape=(4000, 4000), strides=(16000, 4), axis=1),
+        case("the largest matrix by columns", shape=(4000, 4000), strides=(16000, 4), axis=0),
+        case("its transpose, by rows", shape=(4000, 4000), strides=(4, 16000), axis=1),
+        case("float64", shape=(7, 100), strides=(800, 8), axis=1),
+        case("images (N, C, H, W), along the rows", shape=(32, 1, 28, 28), strides=(3136, 3136, 112, 4), axis=2),
+        case("a stride of 0: one number again and again", shape=(50, 3), strides=(0, 4), axis=0),
+        case("a single number", shape=(1, 8), strides=(32, 4), axis=0),
+        random_case("a view drawn at random", _a_view),
+    ],
+    mistakes=[
+        Mistake(
+            "these are the numbers that are visited: neighbours can share a line, and it counts once",
+            lambda shape, strides, axis: shape[axis],
+        ),
+        given("this is a walk along the other axis", axis=lambda axis, shape: len(shape) - 1 - axis),
+        given(
+            "strides are bytes already, and a line has 64 of them: neither multiply them by 4, nor divide by 16",
+            strides=lambda strides: tuple(4 * stride for stride in strides),
+        ),
+        Mistake(
+            "this counts every line between the first and the last number: a long step leaves lines out",
+            lambda shape, strides, axis: (shape[axis] - 1) * strides[axis] // LINE + 1,
+        ),
+        Mistake(
+            "this divides all bytes by 64, rounded up: a long step leaves lines out, "
+            "and behind the last number nothing is touched",
+            lambda shape, strides, axis: -(-shape[axis] * strides[axis] // LINE),
+        ),
+        Mistake(
+            "a line that is only partly used is missing: it is fetched as a whole all the same",
+            lambda shape, strides, axis: shape[axis] * strides[axis] // LINE,
+        ),
+        Mistake(
+            "these are the lines of the whole array: the walk goes along one axis",
+            lambda shape, strides, axis: -(-int(np.prod(shape)) * min(strides) // LINE),
+        ),
+    ],
+    points=2,
+    tolerance=0,
+    hints=(
+        "Write down the addresses of the first few numbers of the walk, in bytes from where it starts. "
+        "Which of them lie in the first 64 bytes, which in the next 64?",
+        "Step i stands at the address i * strides[axis], with i from 0 to shape[axis] - 1. "
+        "Line 0 holds the addresses 0 to 63, line 1 those from 64 to 127, and so on. Count the different lines.",
+        "lines = set()\n"
+        "for i in range(shape[axis]):\n"
+        "    lines.add(the line of the address i * strides[axis])\n"
+        "return len(lines)",
     ),
 )
 
