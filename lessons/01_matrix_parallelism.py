@@ -36,9 +36,9 @@ sizes = [125, 250, 500, 1000]
 shuffled = [np.random.default_rng(n).permutation(n).tolist() for n in sizes]  # lists of numbers
 
 
-def seconds(function, threads=1, **inputs):
-    """Median seconds of one call, on one thread unless told otherwise."""
-    return timing.measure(function, inputs, budget=0.15, threads=threads).seconds
+def seconds(function, **inputs):
+    """Median seconds of one call, on one thread."""
+    return timing.measure(function, inputs, budget=0.15).seconds
 
 
 # %% [markdown]
@@ -228,9 +228,9 @@ check.matmul_rows(matmul_rows)
 
 # %% [markdown]
 # Not one multiplication was saved: 262,144 before, 262,144 after. You did not use a second core either. What changed is
-# who runs the two inner loops. There were 262,144 trips through the interpreter, and now there are 64. Between them
-# compiled code runs, and it multiplies 4, 8 or 16 pairs of numbers with a single instruction: a core has wide
-# **registers**, which hold several numbers at once. That, too, is parallelism, inside one core.
+# who runs the two inner loops. There were 262,144 trips through the interpreter, and now there are 64. Each of them calls
+# compiled code, which multiplies 4, 8 or 16 pairs of numbers with a single instruction, because a core has wide
+# **registers** that hold several numbers at once. That, too, is parallelism, inside one core.
 
 # %% [markdown]
 # ## The library: one call
@@ -286,8 +286,8 @@ print("1024 x 1024:")
 print(f"row by row {rows * 1e3:.0f} ms, one product {whole * 1e3:.0f} ms: {rows / whole:.0f} times faster")
 
 # %% [markdown]
-# Only in part. The cost of the calls is gone, and a large factor stays. Row by row reads all of `b` again for each row,
-# and uses each number once before the next one comes. GEMM cuts both matrices into tiles, brings a tile close to the
+# Only in part. The cost of the calls hardly counts any more, and a large factor stays. Row by row reads all of `b` again
+# for each row, and uses each number once on the way. GEMM cuts both matrices into tiles, brings a tile close to the
 # arithmetic units, and uses each number many times while it is there. To see why that matters so much, we look at
 # memory.
 
@@ -414,8 +414,8 @@ show.bars(slower, "times", title="how much longer the columns take")
 #    many, so when the next column comes back for the neighbour of a number, its line has at best stayed in L2, and at
 #    worst is fetched from memory once more. Each step also leads to another memory page: the processor has more
 #    translations to look up than its TLB may hold, and prefetching, which runs ahead of the rows, cannot. In my
-#    measurement the columns took N times as long (the last bar of the walk). Where N is less than 16, many lines were
-#    still in L2 or L3 when they were needed again.
+#    measurement the columns took N times as long (the last bar of the walk). If N is less than 16, many lines were still
+#    in L2 or L3 when they were needed again, and the rows had other costs than fetching.
 # 2. All of the 500 x 500 matrix stays in L2 or L3, and one of its columns touches so few lines that L1 can hold most of
 #    them until the next column comes; besides, its lines are so short that the fixed cost of each call to `sum` hides
 #    much of the rest. The columns of the narrow matrix touch neighbouring lines on few pages, so prefetching and TLB
@@ -439,9 +439,10 @@ show.bars(slower, "times", title="how much longer the columns take")
 # %% [markdown]
 # ## Batching
 #
-# A **dense layer** turns D numbers into M scores: `weight @ sample + bias`, with a `weight` of (M, D). For a single
-# sample that is a matrix times a vector, level 2, and a small one: with 64 numbers and 10 scores, 640 multiplications.
-# The call costs more than the work.
+# A **dense layer** turns the D numbers of a sample into M scores, such as one for each digit: `weight @ sample + bias`.
+# Here `weight` is (M, D), and `bias` is one more number for each score. (A product plus a bias is called *affine*.) For a
+# single sample that is a matrix times a vector, level 2, and a small one: with 64 numbers and 10 scores, 640
+# multiplications. The call costs more than the work.
 #
 # A **batch** is many samples, each of them a row of `x` (N, D). Could one call compute the scores of them all?
 #
@@ -646,9 +647,10 @@ for name, product, whole in zip(("row by row", "one product"), products, (new, n
 print(f"an infinitely fast product would give {1 / (1 - fraction):.1f} times")
 
 # %% [markdown]
-# Compare the two lines. One product is many times faster than the rows, and the whole program hardly notices. Nor would
-# an infinitely fast product bring much more. Sorting, which nobody had looked at, now takes nearly all of the time. So
-# the next thing to make faster is another one than before: measure again after each step.
+# On a quiet machine the law and the measurement agree closely. Now compare the two lines. One product is many times
+# faster than the rows, and the whole program hardly notices. Even an infinitely fast product would not bring much more.
+# Sorting, which you left alone, now takes nearly all of the time. So the next thing to make faster is the sorting: measure
+# again after each step.
 #
 # The law counts cores as well. If 95 % of a program can be shared among cores, a thousand of them make it less than 20
 # times faster.
@@ -658,17 +660,16 @@ print(f"an infinitely fast product would give {1 / (1 - fraction):.1f} times")
 #
 # The ladder shows the seconds for one epoch of MNIST. Here that is only a single dense layer, 784 numbers to 10 scores,
 # forward, for all 60,000 images. The checks have put your `matmul_rows` and your `batch_affine` on it. The next cell adds
-# the three loops, measured on four images, and `batch_affine` on two threads. More rungs come with each lesson.
+# the three loops, measured on four images, and `batch_affine` with a batch of one. More rungs come with each lesson.
 
 # %%
 dense = "a dense layer 784 to 10, forward only"
 weight784 = rng.standard_normal((10, 784), dtype=np.float32)
-images = rng.standard_normal((4, 1000, 784), dtype=np.float32)  # four batches, so that a cache holds no single one
-looped = seconds(triple_loops, a=images[0, :4], b=weight784.T)
+images = rng.standard_normal((4, 784), dtype=np.float32)
+looped = seconds(triple_loops, a=images, b=weight784.T)
 journal.rung("dense layer, three loops", dense, looped * 60000 / 4, batch=4)
-inputs = [{"x": x, "weight": weight784, "bias": bias} for x in images]
-shared = timing.measure(layer, inputs, threads=2).seconds
-journal.rung("dense layer, two threads", dense, shared * 60000 / 1000, batch=1000, made_of=[layer])
+single = seconds(layer, x=images[:1], weight=weight784, bias=bias)
+journal.rung("dense layer, one sample a call", dense, single * 60000, batch=1, made_of=[layer])
 # %%
 journal.ladder()
 

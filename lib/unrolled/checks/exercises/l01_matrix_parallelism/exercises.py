@@ -140,6 +140,7 @@ matmul_rows = Spec(
         Mistake("this multiplies entry by entry (*); a matrix product is @", lambda a, b: a * b),
         given("this is a @ b.T: take the columns of b, not its rows", b=lambda b: b.T),
         given("this is a.T @ b: a[i] is a row, a[:, i] a column", a=lambda a: a.T),
+        result("rows and columns of the result are exchanged: its row i is made of row i of a", lambda y: y.T),
     ],
     points=2,
     speed=Speed(triple_loops, SQUARES, at_least=50, points=1, against="three plain loops over lists"),
@@ -192,6 +193,10 @@ lines_touched = Spec(
             lambda shape, strides, axis: -(-shape[axis] * strides[axis] // LINE),
         ),
         Mistake(
+            "the walk ends at the last number, (shape[axis] - 1) * strides[axis], not one step behind it",
+            lambda shape, strides, axis: min(shape[axis], -(-shape[axis] * strides[axis] // LINE)),
+        ),
+        Mistake(
             "a line that is only partly used is missing: it is fetched as a whole all the same",
             lambda shape, strides, axis: shape[axis] * strides[axis] // LINE,
         ),
@@ -237,6 +242,7 @@ batch_affine = Spec(
             "the weight is not transposed: its rows belong to the outputs, so the product is x @ weight.T",
             weight=lambda weight: weight.T,
         ),
+        result("rows and columns of the result are exchanged: a row of it belongs to a sample", lambda y: y.T),
         result("the bias is subtracted: add it", lambda y, bias: y - 2 * bias),
         result("this is only the first sample", lambda y: y[0]),
         result("this is only the last sample", lambda y: y[-1]),
@@ -279,7 +285,7 @@ amdahl_speedup = Spec(
             fraction=lambda fraction: 1 - fraction,
         ),
         Mistake(
-            "this is the limit for an endless factor: the part that became faster still takes fraction / factor",
+            "this is the limit for an infinite factor: the part that became faster still takes fraction / factor",
             lambda fraction, factor: 1 / (1 - fraction),
         ),
         Mistake(
