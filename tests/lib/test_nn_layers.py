@@ -16,6 +16,7 @@ LAYERS = {
     "Conv2d(3, (3, 2), stride=2, padding=1)": (nn.Conv2d(3, (3, 2), stride=2, padding=1), IMAGE, (3, 3, 3)),
     "MaxPool2d(3, stride=2, padding=1)": (nn.MaxPool2d(3, stride=2, padding=1), IMAGE, (2, 3, 3)),
     "AvgPool2d(2)": (nn.AvgPool2d(2), IMAGE, (2, 3, 2)),
+    "BatchNorm2d(momentum=0.2)": (nn.BatchNorm2d(momentum=0.2), IMAGE, IMAGE),
     "Flatten()": (nn.Flatten(), IMAGE, (60,)),
     "ReLU()": (nn.ReLU(), IMAGE, IMAGE),
     "LeakyReLU(slope=0.1)": (nn.LeakyReLU(slope=0.1), IMAGE, IMAGE),
@@ -33,6 +34,7 @@ def ready(layer, shape, dtype=np.float64):
     for name, size in layer.parameter_shapes.items():
         layer.parameters[name] = rng.normal(size=size).astype(dtype)
         layer.gradients[name] = np.full(size, np.nan, dtype)
+    layer.state.update({name: value.astype(dtype) for name, value in layer.initial_state().items()})
     return layer, rng.normal(size=(3, *shape)).astype(dtype)
 
 
@@ -53,7 +55,7 @@ def test_gradient_by_the_input(layer, shape, out):
     layer, x = ready(layer, shape)
     grad = np.random.default_rng(1).normal(size=(3, *out))
     layer.forward(x, training=True)
-    expected = numeric_gradient(lambda moved: layer.forward(moved), x, grad)
+    expected = numeric_gradient(lambda moved: layer.forward(moved, training=True), x, grad)
     layer.forward(x, training=True)
     np.testing.assert_allclose(layer.backward(grad), expected, rtol=1e-6, atol=1e-7)
 
@@ -68,7 +70,7 @@ def test_gradients_by_the_parameters(layer, shape, out):
 
         def with_moved(moved, name=name, value=value):
             layer.parameters[name] = moved
-            y = layer.forward(x)
+            y = layer.forward(x, training=True)
             layer.parameters[name] = value
             return y
 
@@ -110,6 +112,37 @@ def test_the_way_back_needs_a_forward_pass_in_training(layer, shape, out):
     layer.forward(x)
     with pytest.raises(RuntimeError, match="forward pass with training=True"):
         layer.backward(np.ones((3, *out)))
+
+
+def test_batch_norm_trains_on_the_batch_and_is_used_with_its_averages():
+    layer, x = ready(nn.BatchNorm2d(), IMAGE)
+    layer.parameters.update(gamma=np.full(2, 3.0), beta=np.full(2, 5.0))
+    y = layer.forward(x, training=True)
+    np.testing.assert_allclose(y.mean(axis=(0, 2, 3)), 5)
+    np.testing.assert_allclose(y.std(axis=(0, 2, 3)), 3, rtol=1e-4)
+    np.testing.assert_allclose(layer.state["mean"], 0.1 * x.mean(axis=(0, 2, 3)))
+    np.testing.assert_allclose(layer.state["variance"], 0.9 + 0.1 * x.var(axis=(0, 2, 3), ddof=1))
+    before = {name: value.copy() for name, value in layer.state.items()}
+    together, alone = layer.forward(x), layer.forward(x[:1])
+    np.testing.assert_allclose(together[:1], alone)
+    mean, variance = (layer.state[name][:, None, None] for name in ("mean", "variance"))
+    np.testing.assert_allclose(together, 3 * (x - mean) / np.sqrt(variance + 1e-5) + 5)
+    assert all((layer.state[name] == before[name]).all() for name in before)
+
+
+def test_batch_norm_names_what_it_cannot_take():
+    layer, x = ready(nn.BatchNorm2d(), (2, 1, 1))
+    with pytest.raises(ValueError, match=r"x has shape \(1, 2, 1, 1\): training needs at least two values a channel"):
+        layer.forward(x[:1], training=True)
+    for options, words in (
+        ({"momentum": 0}, "momentum is 0"),
+        ({"momentum": 99}, "momentum is 99"),
+        ({"epsilon": 0}, "epsilon"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            nn.BatchNorm2d(**options).build(IMAGE)
+    with pytest.raises(ValueError, match="takes images"):
+        nn.BatchNorm2d().build((7,))
 
 
 def dropout(rate=0.25, seed=0):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from unrolled import nn
+from unrolled.data import Dataset
 
 SHAPE = (1, 8, 8)
 
@@ -120,3 +121,30 @@ def test_a_failed_save_leaves_the_older_file(saved, monkeypatch):
         network(seed=9).build(SHAPE).save(saved)
     assert saved.read_bytes() == before
     assert [file.name for file in saved.parent.iterdir()] == [saved.name]
+
+
+def test_running_averages_are_saved_loaded_and_restored_with_the_parameters(tmp_path):
+    rng = np.random.default_rng(0)
+    train = Dataset(rng.normal(2, 3, (24, *SHAPE)).astype(np.float32), rng.integers(0, 5, 24))
+
+    def normalized():
+        return nn.Sequential(nn.Conv2d(2, 3), nn.BatchNorm2d(), nn.Flatten(), nn.Linear(5))
+
+    ours, other, states = normalized(), normalized(), []
+    history = ours.fit(
+        train,
+        epochs=4,
+        validation=train,
+        optimizer=nn.SGD(2.0),
+        early_stop=nn.EarlyStop(patience=2),
+        callbacks=[lambda network, history: states.append(network.state.copy())],
+        progress=False,
+    )
+    best = int(np.argmin(history.validation_loss))
+    assert best + 1 < len(states)
+    np.testing.assert_array_equal(ours.state, states[best])
+    ours.save(tmp_path / "n.npz")
+    np.testing.assert_array_equal(other.load(tmp_path / "n.npz").state, ours.state)
+    np.testing.assert_array_equal(other.scores(train.images), ours.scores(train.images))
+    with pytest.raises(ValueError, match=r"layer 1 has \['beta', 'gamma', 'mean', 'variance'\]"):
+        nn.Sequential(nn.Conv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(5)).load(tmp_path / "n.npz")

@@ -91,6 +91,10 @@ CALLS = {
     "softmax_backward": Call(ops.softmax_backward, (SAMPLES, SAMPLES)),
     "softmax_cross_entropy": Call(ops.softmax_cross_entropy, (SAMPLES,), integers=(LABELS,)),
     "mean_squared_error": Call(ops.mean_squared_error, (SAMPLES, SAMPLES[::-1].copy())),
+    "batch_statistics": Call(ops.batch_statistics, (X,)),
+    "batch_norm2d": Call(ops.batch_norm2d, (X, BIAS[:3], BIAS[1:])),
+    "batch_norm2d, running": Call(ops.batch_norm2d, (X, BIAS[:3], BIAS[1:], BIAS[:3], BIAS[:3] ** 2)),
+    "batch_norm2d_backward": Call(ops.batch_norm2d_backward, (X[::-1].copy(), X, BIAS[:3])),
     "dropout": Call(drop, (SAMPLES,)),
     "dropout_backward": Call(ops.dropout_backward, (SAMPLES, SAMPLES)),
     "matmul_loops": Call(ops.matmul_loops, (SAMPLES[:3], MATRIX[:2].T)),
@@ -182,6 +186,7 @@ NO_IMAGES = {
     "sigmoid": (ops.sigmoid, (X[:0],), (0, 3, 6, 5)),
     "softmax": (ops.softmax, (SAMPLES[:0],), (0, 7)),
     "softmax_backward": (ops.softmax_backward, (SAMPLES[:0], SAMPLES[:0]), (0, 7)),
+    "batch_norm2d": (ops.batch_norm2d, (X[:0], *(BIAS[:3],) * 3, BIAS[:3] ** 2), (0, 3, 6, 5)),
     "dropout_backward": (ops.dropout_backward, (X[:0], X[:0]), (0, 3, 6, 5)),
 }
 

@@ -294,11 +294,12 @@ def test_a_step_by_layer() -> None:
 
 
 def test_a_step_leaves_network_and_optimizer_as_they_were() -> None:
-    net, optimizer = network().build((1, 6, 6)), nn.Adam()
-    before = net.parameters.copy()
+    net, optimizer = nn.Sequential(nn.BatchNorm2d(), *network().layers).build((1, 6, 6)), nn.Adam()
+    before, state = net.parameters.copy(), net.state.copy()
     own = [{*vars(layer)} - {"_kept"} for layer in net.layers]
     profile.step(net, IMAGES, LABELS, optimizer, repeats=2)
     np.testing.assert_array_equal(net.parameters, before)
+    np.testing.assert_array_equal(net.state, state)
     assert optimizer.steps == 0
     assert [{*vars(layer)} - {"_kept"} for layer in net.layers] == own
     assert "forward" not in vars(net)

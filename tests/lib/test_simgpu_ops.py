@@ -72,6 +72,7 @@ def network() -> nn.Sequential:
         nn.MaxPool2d(3, stride=2, padding=1),
         nn.Conv2d(3, 2),
         nn.Tanh(),
+        nn.BatchNorm2d(),
         nn.AvgPool2d(2, stride=1),
         nn.Dropout(0.3),
         nn.Flatten(),
@@ -112,6 +113,7 @@ def test_training_gives_what_it_gives_on_numpy(name: str, road: str) -> None:
     np.testing.assert_allclose(histories[cp].loss, histories[np].loss, rtol=1e-4)
     parameters = cp.asnumpy(networks[cp].parameters)
     np.testing.assert_allclose(parameters, networks[np].parameters, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(cp.asnumpy(networks[cp].state), networks[np].state, rtol=1e-3, atol=1e-4)
     if road == "plain":
         assert histories[cp].loss == histories[strict].loss
         np.testing.assert_array_equal(parameters, device.to_host(networks[strict].parameters))

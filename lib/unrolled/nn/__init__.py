@@ -2,7 +2,7 @@
 
 from unrolled.nn.activations import LeakyReLU, ReLU, Sigmoid, Softplus, Tanh
 from unrolled.nn.history import Evaluation, History
-from unrolled.nn.layers import AvgPool2d, Conv2d, Dropout, Flatten, Layer, Linear, MaxPool2d
+from unrolled.nn.layers import AvgPool2d, BatchNorm2d, Conv2d, Dropout, Flatten, Layer, Linear, MaxPool2d
 from unrolled.nn.loops import predict_with_loops
 from unrolled.nn.network import Sequential
 from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
@@ -12,7 +12,8 @@ from unrolled.nn.training import EarlyStop
 from unrolled.nn.watch import NonFiniteError
 
 __all__ = ["LeakyReLU", "ReLU", "Sigmoid", "Softplus", "Tanh"]
-__all__ += ["AvgPool2d", "Conv2d", "Dropout", "Flatten", "Layer", "Linear", "MaxPool2d", "Sequential", "Summary"]
+__all__ += ["AvgPool2d", "BatchNorm2d", "Conv2d", "Dropout", "Flatten", "Layer", "Linear", "MaxPool2d"]
+__all__ += ["Sequential", "Summary"]
 __all__ += ["SGD", "AdaDelta", "AdaGrad", "Adam", "Optimizer", "RMSProp"]
 __all__ += ["EarlyStop", "Evaluation", "History", "NonFiniteError", "predict_with_loops"]
 __all__ += ["cosine_decay", "exponential_decay", "step_decay", "warmup"]

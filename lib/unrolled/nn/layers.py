@@ -28,6 +28,8 @@ class Layer:
     """What training changes, by name: views into the network's one array of parameters."""
     gradients: dict[str, Array] = field(default_factory=dict, init=False)
     """The gradient of the loss by each parameter, after a backward pass: views, too."""
+    state: dict[str, Array] = field(default_factory=dict, init=False)
+    """What forward passes in training change themselves, by name, such as running averages: views, too."""
     is_first: bool = field(default=False, init=False)
     """Nobody asks for the gradient by a network's input, so its first layer need not compute it."""
     network: Any = field(default=None, init=False)
@@ -50,6 +52,10 @@ class Layer:
 
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
         """Return first values of the parameters by name, drawn on the host, once the layer is built."""
+        return {}
+
+    def initial_state(self) -> dict[str, Array]:
+        """Return first values of `state` by name, on the host, once the layer is built."""
         return {}
 
     def forward(self, x: Array, training: bool = False) -> Array:
@@ -205,6 +211,58 @@ class AvgPool2d(Pooling):
 
     def backward(self, grad: Array) -> Array | None:
         return ops.avg_pool2d_backward(grad, self.kept(), *self.window)
+
+
+@dataclass(eq=False, repr=False)
+class BatchNorm2d(Layer):
+    """Each channel with mean beta and standard deviation gamma, two parameters (C,) that start at 0 and 1.
+
+    In training mean and variance are the batch's, and running averages follow them by `momentum`, a share of a step;
+    else they are these averages, `state["mean"]` and `state["variance"]`, so that no sample depends on its neighbours.
+    Conventions are PyTorch's: the running variance divides by one value fewer. Stands between convolution and ReLU.
+    """
+
+    momentum: float = field(default=0.1, kw_only=True)
+    epsilon: float = field(default=1e-5, kw_only=True)
+    channels: int = field(default=0, init=False)
+
+    def build(self, shape: Shape) -> Shape:
+        self.channels = _image_shape(self, shape)[0]
+        if not 0 < self.momentum <= 1:
+            raise ValueError(f"momentum is {self.momentum}; expected above 0 and at most 1, the share of the new batch")
+        if not 0 < self.epsilon < 1:
+            raise ValueError(f"epsilon is {self.epsilon}; expected above 0 and below 1")
+        self.multiply_adds = prod(shape)
+        return shape
+
+    @property
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"gamma": (self.channels,), "beta": (self.channels,)}
+
+    def initial(self, rng: np.random.Generator) -> dict[str, Array]:
+        return {"gamma": np.ones(self.channels), "beta": np.zeros(self.channels)}
+
+    def initial_state(self) -> dict[str, Array]:
+        return {"mean": np.zeros(self.channels), "variance": np.ones(self.channels)}
+
+    def forward(self, x: Array, training: bool = False) -> Array:
+        self._kept = x if training else None
+        mean, variance = self.state["mean"], self.state["variance"]
+        if training:
+            values = len(x) * prod(x.shape[2:])
+            if values < 2:
+                raise ValueError(f"x has shape {x.shape}: training needs at least two values a channel")
+            running, (mean, variance) = (mean, variance), ops.batch_statistics(x)
+            for average, new in zip(running, (mean, variance * (values / (values - 1))), strict=True):
+                average *= 1 - self.momentum
+                average += self.momentum * new
+        gamma, beta = self.parameters["gamma"], self.parameters["beta"]
+        return ops.batch_norm2d(x, gamma, beta, mean, variance, epsilon=self.epsilon)
+
+    def backward(self, grad: Array) -> Array | None:
+        back = ops.batch_norm2d_backward(grad, self.kept(), self.parameters["gamma"], epsilon=self.epsilon)
+        grad_x, self.gradients["gamma"][...], self.gradients["beta"][...] = back
+        return None if self.is_first else grad_x
 
 
 @dataclass(eq=False, repr=False)

@@ -32,8 +32,9 @@ class Sequential:
     returns the loss with its gradient by the scores. `seed` draws the first weights: the same seed, the same network.
 
     All parameters lie in one array, `parameters` (P,), and all gradients in another, `gradients` (P,), of `dtype`. A
-    layer has views into both. So an optimizer updates the whole network in a few array operations. For a gradient check
-    let dtype and the images be float64.
+    layer has views into both. So an optimizer updates the whole network in a few array operations. `state` (S,) holds
+    what forward passes in training change: the running averages of batch normalization. For a gradient check let dtype
+    and the images be float64.
     """
 
     def __init__(
@@ -57,6 +58,8 @@ class Sequential:
             raise TypeError(f"loss is {loss!r}; expected a function, such as ops.softmax_cross_entropy")
         self._parameters: Array = np.zeros(0, self.dtype)
         self._gradients: Array = np.zeros(0, self.dtype)
+        self._state: Array = np.zeros(0, self.dtype)
+        self._layout: list[tuple[dict[str, Shape], dict[str, Shape]]] = []  # of parameters and state, a pair a layer
 
     @property
     def parameters(self) -> Array:
@@ -72,6 +75,11 @@ class Sequential:
     def gradients(self) -> Array:
         """The gradient of the loss by each parameter (P,), after a backward pass."""
         return self._gradients
+
+    @property
+    def state(self) -> Array:
+        """What forward passes in training change (S,), such as running averages; no optimizer sees it."""
+        return self._state
 
     # shapes, forward and backward
 
@@ -89,7 +97,11 @@ class Sequential:
         self._claim()
         self._shapes(shape)
         rng = np.random.default_rng(self.seed)
-        self._place([layer.initial(rng) for layer in self.layers], module)
+        initial, state = [layer.initial(rng) for layer in self.layers], [layer.initial_state() for layer in self.layers]
+        self._parameters, self._state = self._flat(initial, module), self._flat(state, module)
+        self._gradients = module.zeros(len(self._parameters), dtype=self.dtype)
+        self._layout = [(_shapes(values), _shapes(kept)) for values, kept in zip(initial, state, strict=True)]
+        self._share()
         self.layers[0].is_first = True
         self.input_shape = shape
         return self
@@ -176,13 +188,13 @@ class Sequential:
         return Summary.of(self.layers, self.input_shape, self._shapes(self.input_shape))
 
     def save(self, path: str | Path) -> None:
-        """Write the parameters to an .npz file (no pickle in it). Raises ValueError before the network has any."""
+        """Write parameters and state to an .npz file (no pickle in it). Raises ValueError before there are any."""
         if self.input_shape is None:
             raise ValueError("this network has no parameters yet: train it or build it first")
-        saving.save(Path(path), self.input_shape, [layer.parameters for layer in self.layers])
+        saving.save(Path(path), self.input_shape, [layer.parameters | layer.state for layer in self.layers])
 
     def load(self, path: str | Path) -> Sequential:
-        """Take the parameters from a file that `save` wrote; return self.
+        """Take parameters and state from a file that `save` wrote; return self.
 
         Raises ValueError, and changes no parameter, where the file does not fit.
         """
@@ -191,11 +203,13 @@ class Sequential:
             if self.input_shape not in (None, input_shape):
                 raise ValueError(f"its input shape is {input_shape}, the network's is {self.input_shape}")
             self._shapes(input_shape)
-            saving.check_fit([layer.parameter_shapes for layer in self.layers], self.dtype, arrays)
+            expected = [layer.parameter_shapes | _shapes(layer.initial_state()) for layer in self.layers]
+            saving.check_fit(expected, self.dtype, arrays)
         self.build(input_shape)
         for layer, values in zip(self.layers, arrays, strict=True):
+            places = layer.parameters | layer.state
             for name, value in values.items():
-                layer.parameters[name][...] = to_device(value, array_module(self.parameters))
+                places[name][...] = to_device(value, array_module(self.parameters))
         return self
 
     def __repr__(self) -> str:
@@ -234,16 +248,21 @@ class Sequential:
             shapes.append(shape)
         return shapes
 
-    def _place(self, initial: Sequence[dict[str, Array]], module: Any) -> None:
-        """Lay all parameters out in one array, and their gradients in another; the layers get views."""
-        size = sum(value.size for values in initial for value in values.values())
-        self._parameters = module.empty(size, dtype=self.dtype)
-        self._gradients = module.zeros(size, dtype=self.dtype)
-        start = 0
-        for layer, values in zip(self.layers, initial, strict=True):
-            for name, value in values.items():
-                place = slice(start, start + prod(value.shape))
-                self.parameters[place] = to_device(value.reshape(-1).astype(self.dtype), module)
-                layer.parameters[name] = self.parameters[place].reshape(value.shape)
-                layer.gradients[name] = self.gradients[place].reshape(value.shape)
-                start = place.stop
+    def _flat(self, layers: Sequence[dict[str, Array]], module: Any) -> Array:
+        """The values of all layers one after the other, in one array of `module`."""
+        values = [np.ravel(value).astype(self.dtype) for layer in layers for value in layer.values()]
+        return to_device(np.concatenate(values), module) if values else module.zeros(0, dtype=self.dtype)
+
+    def _share(self) -> None:
+        """Give each layer its views into the network's arrays."""
+        start = {"parameters": 0, "gradients": 0, "state": 0}
+        for layer, (parameters, state) in zip(self.layers, self._layout, strict=True):
+            for kind, shapes in zip(start, (parameters, parameters, state), strict=True):
+                for name, shape in shapes.items():
+                    place = slice(start[kind], start[kind] + prod(shape))
+                    getattr(layer, kind)[name] = getattr(self, kind)[place].reshape(shape)
+                    start[kind] = place.stop
+
+
+def _shapes(values: dict[str, Array]) -> dict[str, Shape]:
+    return {name: np.shape(value) for name, value in values.items()}

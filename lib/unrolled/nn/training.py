@@ -17,7 +17,7 @@ from unrolled.device import Array, array_module, pool_bytes, to_host
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
-from unrolled.nn.watch import Layered, Watch
+from unrolled.nn.watch import Layered, Snapshot, Watch
 from unrolled.ops.arguments import check_least
 
 
@@ -184,22 +184,22 @@ def _reason_to_stop(network: Trainable, plan: Plan, history: History, best: _Bes
 
 @dataclass
 class _Best:
-    """The parameters at the lowest validation loss so far."""
+    """Parameters and state at the lowest validation loss so far."""
 
     network: Trainable
     loss: float = math.inf
     epochs_ago: int = 0
-    parameters: Array = None
+    kept: Snapshot | None = None
 
     def compare(self, loss: float) -> None:
         if loss < self.loss:
-            self.loss, self.epochs_ago, self.parameters = loss, 0, self.network.parameters.copy()
+            self.loss, self.epochs_ago, self.kept = loss, 0, Snapshot(self.network)
         else:
             self.epochs_ago += 1
 
     def restore(self) -> None:
-        if self.parameters is not None:
-            self.network.parameters[...] = self.parameters
+        if self.kept is not None:
+            self.kept.restore()
 
 
 def _check_set(name: str, dataset: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""Keeping the last good parameters, and finding the first array that is not finite."""
+"""Keeping the last good parameters and state, and finding the first array that is not finite."""
 
 from __future__ import annotations
 
@@ -12,12 +12,31 @@ from unrolled.nn.layers import Layer
 
 
 class Layered(Protocol):
-    """A network as far as it is watched: layers, and all their parameters in one array (P,)."""
+    """A network as far as it is watched: layers, all their parameters in one array (P,), and their state (S,)."""
 
     @property
     def layers(self) -> Sequence[Layer]: ...
     @property
     def parameters(self) -> Array: ...
+    @property
+    def state(self) -> Array: ...
+
+
+class Snapshot:
+    """Parameters and state of a network at one moment."""
+
+    def __init__(self, network: Layered) -> None:
+        self._network = network
+        self._values = network.parameters.copy(), network.state.copy()
+
+    def take(self) -> None:
+        """Keep what the network has now, in the same memory."""
+        for kept, values in zip(self._values, (self._network.parameters, self._network.state), strict=True):
+            kept[...] = values
+
+    def restore(self) -> None:
+        """Give the network what was kept."""
+        self._network.parameters[...], self._network.state[...] = self._values
 
 
 class NonFiniteError(ArithmeticError):
@@ -45,7 +64,7 @@ class Watch:
     def __init__(self, network: Layered) -> None:
         self._network = network
         self._module = array_module(network.parameters)
-        self._good = network.parameters.copy()
+        self._good = Snapshot(network)
         self._every = 1 if self._module is np else 100
         self._steps = 0
 
@@ -56,7 +75,7 @@ class Watch:
             return
         if not self._module.isfinite(loss):
             self._stop(*first_non_finite(self._network, images, labels))
-        self._good[...] = self._network.parameters
+        self._good.take()
 
     def check_parameters(self) -> None:
         """Check all parameters after an epoch: the last update may have spoiled some that no loss has seen yet.
@@ -67,8 +86,8 @@ class Watch:
             self._stop(*_first_parameter(self._network))
 
     def restore(self) -> None:
-        """Give the network the last good parameters."""
-        self._network.parameters[...] = self._good
+        """Give the network the last good parameters, and the state at that time."""
+        self._good.restore()
 
     def _stop(self, layer: str, array: str) -> None:
         self.restore()

@@ -29,6 +29,7 @@ from unrolled.ops.dropout import dropout, dropout_backward
 from unrolled.ops.linear import affine, affine_backward, affine_one_by_one
 from unrolled.ops.loss import mean_squared_error, softmax_cross_entropy
 from unrolled.ops.matmul import matmul_loops, matmul_rows
+from unrolled.ops.normalization import batch_norm2d, batch_norm2d_backward, batch_statistics
 from unrolled.ops.numeric import numeric_gradient
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops, max_pool2d_with_indices
 from unrolled.ops.sorting import bubble_sort, merge, merge_sort
@@ -41,5 +42,6 @@ __all__ += ["conv2d", "conv2d_backward", "conv2d_loops", "conv2d_output_size", "
 __all__ += ["col2im", "col2im_loops", "im2col"]
 __all__ += ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward", "max_pool2d_indices"]
 __all__ += ["max_pool2d_loops", "max_pool2d_with_indices", "max_unpool2d", "max_unpool2d_loops", "max_unpool2d_mask"]
+__all__ += ["batch_norm2d", "batch_norm2d_backward", "batch_statistics"]
 __all__ += ["dropout", "dropout_backward", "mean_squared_error", "numeric_gradient", "softmax_cross_entropy"]
 __all__ += ["amdahl_speedup", "bubble_sort", "merge", "merge_sort"]

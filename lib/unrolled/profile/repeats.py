@@ -15,6 +15,7 @@ from unrolled import device
 from unrolled.device import Array, Module, array_module
 from unrolled.nn import Adam, Sequential
 from unrolled.nn.optim import Optimizer
+from unrolled.nn.watch import Snapshot
 from unrolled.profile.profiles import Profile
 from unrolled.profile.recording import quiet, recording, span
 from unrolled.profile.statements import spanned
@@ -40,13 +41,13 @@ def step(
 
     The step is the one that `fit` takes for a batch. Steps with and without spans inside take turns, so that the
     profile can say what the spans cost. Reported is the middle half of the repeats (20; 3 on the simulated GPU) after a
-    warm-up. Afterwards the network has its parameters back; `optimizer` (Adam by default) stays as it is: a copy is
-    used. ValueError for fewer than 1 repeat.
+    warm-up. Afterwards the network has its parameters and state back; `optimizer` (Adam by default) stays as it is: a
+    copy is used. ValueError for fewer than 1 repeat.
     """
     mine = copy.copy(Adam() if optimizer is None else optimizer)
     mine.reset()
     network.build(images.shape[1:], array_module(images))
-    before = network.parameters.copy()
+    before = Snapshot(network)
 
     def run() -> None:
         network.loss_and_scores(images, labels)
@@ -56,7 +57,7 @@ def step(
         module = array_module(network.parameters)
         return _repeated("step", run, lambda: by_layer(network, mine), module, repeats, threads)
     finally:
-        network.parameters = before
+        before.restore()
         for layer in network.layers:
             layer.forget()
 

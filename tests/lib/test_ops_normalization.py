@@ -1,0 +1,94 @@
+"""Batch normalization: what it does to mean and variance, PyTorch's values, and the way back."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unrolled import ops
+
+
+def drawn(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).normal(3, 2, shape)
+
+
+shapes = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(2, 5))
+
+
+def test_an_example_by_hand() -> None:
+    x = np.array([[[[1.0, 3.0]]], [[[5.0, 7.0]]]])  # mean 4, variance (9 + 1 + 1 + 9) / 4 = 5
+    mean, variance = ops.batch_statistics(x)
+    assert (mean, variance) == (4, 5)
+    y = ops.batch_norm2d(x, np.array([2.0]), np.array([10.0]), epsilon=4.0)
+    np.testing.assert_allclose(y.ravel(), 10 + 2 / 3 * np.array([-3, -1, 1, 3]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(shape=shapes, seed=st.integers(0, 99))
+def test_each_channel_gets_mean_beta_and_deviation_gamma(shape: Any, seed: int) -> None:
+    gamma, beta = drawn(seed, 2, shape[1])
+    y = ops.batch_norm2d(drawn(seed, *shape), gamma, beta, epsilon=0)
+    mean, variance = ops.batch_statistics(y)
+    np.testing.assert_allclose(mean, beta, atol=1e-9)
+    np.testing.assert_allclose(variance, gamma**2, rtol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(shape=shapes, seed=st.integers(0, 99), epsilon=st.sampled_from([1e-5, 0.1]))
+def test_both_passes_are_those_of_torch(shape: Any, seed: int, epsilon: float) -> None:
+    torch = pytest.importorskip("torch")
+    x, grad = drawn(seed, 2, *shape)
+    gamma, beta, mean, variance = np.abs(drawn(seed + 1, 4, shape[1]))
+    theirs = [torch.tensor(value, requires_grad=True) for value in (x, gamma, beta)]
+    y = torch.nn.functional.batch_norm(theirs[0], None, None, *theirs[1:], training=True, eps=epsilon)
+    y.backward(torch.tensor(grad))
+    np.testing.assert_allclose(ops.batch_norm2d(x, gamma, beta, epsilon=epsilon), y.detach().numpy(), atol=1e-9)
+    for found, there in zip(ops.batch_norm2d_backward(grad, x, gamma, epsilon=epsilon), theirs, strict=True):
+        np.testing.assert_allclose(found, there.grad.numpy(), atol=1e-7)
+    expected = torch.nn.functional.batch_norm(*map(torch.tensor, (x, mean, variance, gamma, beta)), eps=epsilon)
+    found = ops.batch_norm2d(x, gamma, beta, mean, variance, epsilon=epsilon)
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-9)
+
+
+def test_gradients_by_trying() -> None:
+    x, grad = drawn(1, 2, 3, 2, 2, 3)
+    gamma, beta = drawn(2, 2, 2)
+
+    def loss(*arguments: Any) -> Any:
+        return (ops.batch_norm2d(*arguments) * grad).sum()
+
+    expected = (
+        ops.numeric_gradient(lambda x: loss(x, gamma, beta), x),
+        ops.numeric_gradient(lambda gamma: loss(x, gamma, beta), gamma),
+        ops.numeric_gradient(lambda beta: loss(x, gamma, beta), beta),
+    )
+    for found, tried in zip(ops.batch_norm2d_backward(grad, x, gamma), expected, strict=True):
+        np.testing.assert_allclose(found, tried, atol=1e-6)
+
+
+def test_the_variance_survives_a_large_mean() -> None:
+    x = (1000 + drawn(3, 8, 2, 9, 9)).astype(np.float32)  # the mean of squares less the square of means would lose it
+    np.testing.assert_allclose(ops.batch_statistics(x)[1], x.astype(np.float64).var(axis=(0, 2, 3)), rtol=1e-3)
+
+
+X, C = np.ones((2, 3, 4, 4)), np.ones(3)
+WRONG = {
+    "x has shape (2, 3); expected 4 axes (N, C, H, W)": lambda: ops.batch_norm2d(np.ones((2, 3)), C, C),
+    "gamma has shape (2,); expected (3,) to fit x (2, 3, 4, 4)": lambda: ops.batch_norm2d(X, C[:2], C),
+    "beta has shape (1, 3); expected (3,) to fit x (2, 3, 4, 4)": lambda: ops.batch_norm2d(X, C, C[None]),
+    "variance has shape (2,); expected (3,)": lambda: ops.batch_norm2d(X, C, C, C, C[:2]),
+    "variance is missing: give mean and variance, or neither": lambda: ops.batch_norm2d(X, C, C, C),
+    "x has shape (0, 3, 4, 4): the mean of no values": lambda: ops.batch_norm2d(X[:0], C, C),
+    "grad has shape (2, 3, 4); expected (2, 3, 4, 4)": lambda: ops.batch_norm2d_backward(X[..., 0], X, C),
+}
+
+
+@pytest.mark.parametrize(("words", "call"), WRONG.items(), ids=WRONG.keys())
+def test_what_does_not_fit_is_named(words: str, call: Any) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        call()
