@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from unrolled import ops, show
+from unrolled.show.convolution import Steps
 from unrolled.show.folding import added
 from unrolled.show.graph import STEPS, Graph, worked
 from unrolled.show.graph_steps import BREAKS, PARAMETERS, Network, backward, forward, losses
 from unrolled.show.losses import SMOOTH
+from unrolled.show.sharing import shared
 from unrolled.show.windows import windows
 
 SMALL = {
@@ -133,3 +135,26 @@ def test_the_picture_of_col2im_says_what_is_there_so_far() -> None:
     assert explorer.still().png().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match=r"columns has shape \(4, 3\); expected \(4, 4\) for an image of \(3, 3\)"):
         show.col2im(np.ones((4, 3)), (3, 3), 2)
+
+
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1)])
+def test_the_picture_of_a_convolution_backward_adds_up_to_conv2d_backward(stride: int, padding: int) -> None:
+    rng = np.random.default_rng(0)
+    x, kernel = rng.standard_normal((5, 6)), rng.standard_normal((3, 2))
+    grad = rng.standard_normal(windows(x, (3, 2), stride, padding).output_size)
+    steps = Steps.of(x, kernel, stride, padding, 0.0)
+    by_image, by_kernel = shared(steps, grad, grad.size - 1)
+    expected, weight, _ = ops.conv2d_backward(grad[None, None], x[None, None], kernel[None, None], stride, padding)
+    np.testing.assert_allclose(by_image[padding : padding + 5, padding : padding + 6], expected[0, 0])
+    np.testing.assert_allclose(by_kernel, weight[0, 0])
+
+
+def test_the_picture_of_a_convolution_backward_says_what_is_there_so_far() -> None:
+    explorer = show.conv2d_backward([[1, 2, 0], [0, 1, 3], [2, 0, 1]], [[1, 0], [2, -1]], [[1, 2], [0, 3]])
+    assert "kernel so far, row by row: 1, 2; 0, 1. The gradient by the image" in explorer.at(position=0).alt
+    assert "image so far, row by row: 1, 2, 0; 2, 3, -2; 0, 0, 0." in explorer.at(position=1).alt
+    assert explorer.still().png().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match=r"grad has shape \(1, 2\); the output of this convolution has \(2, 2\)"):
+        show.conv2d_backward(np.eye(3), np.eye(2), [[1, 2]])
+    with pytest.raises(ValueError, match="image has 2 channels; the picture has room for one"):
+        show.conv2d_backward(np.ones((2, 3, 3)), np.ones((2, 2, 2)), np.eye(2))

@@ -31,6 +31,7 @@ from unrolled.show.pooling import max_pool2d as max_pool2d
 from unrolled.show.race import race as race
 from unrolled.show.roofline import roofline as roofline
 from unrolled.show.scaling import scaling as scaling
+from unrolled.show.sharing import conv2d_backward as conv2d_backward
 from unrolled.show.timeline import timeline as timeline
 from unrolled.show.waterfall import waterfall as waterfall
 from unrolled.show.workers import matmul_workers as matmul_workers
