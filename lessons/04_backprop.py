@@ -11,9 +11,14 @@
 # - send gradients back through dense layers, convolutions and pooling, as fast as you went forward.
 #
 # **You need** the matrix product (lesson 01), `im2col` and the convolution as one product (lesson 02), and where a
-# maximum came from (lesson 03). From school: the slope of a curve. Exercises use the library's version of all that.
+# maximum came from (lesson 03). From school: the slope of a curve. Checks test one function alone. So an exercise that
+# you left out stops you nowhere: where later cells need your function and you have none, they take the library's.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
 # %%
+from time import perf_counter
+
 import numpy as np
 
 from unrolled import check, data, journal, ops, show, timing
@@ -27,20 +32,22 @@ pixels, labels = digits.images.reshape(-1, 784), digits.labels
 # ## One number to make small
 #
 # A network turns an image into scores, one for each class. The **loss** says in one number how wrong these scores are.
-# Training makes it smaller, step by step. For that we ask of every weight: if it grows a little, how much does the
-# loss grow? The answer is the **gradient** by that weight. Then each weight moves a little against its gradient.
+# Training makes it smaller, step by step. For that we ask of every weight: if it grows a little, how much does the loss
+# grow? The answer is the gradient of the loss **with respect to** that weight. We say the gradient *by* that weight for
+# short. Then each weight moves a little against its gradient.
 #
-# There may be a million weights, and the answer is wanted for all of them. The trick is to cut the way from the
-# weights to the loss into small nodes, a **computation graph**:
+# There may be a million weights, and we want the answer for all of them. The trick is to cut the computation from the
+# weights to the loss into small steps, the nodes of a **computation graph**:
 #
 # - **Forward**, each node computes its output from its inputs.
 # - **Backward**, each node is told how much the loss grows with its *output*. From that it works out how much the loss
-#   grows with each of its *inputs*, and tells the nodes before it. Nothing else. This is the chain rule, and done in
-#   this order it is called **backpropagation**.
+#   grows with each of its *inputs*, and tells the nodes before it. That is all. This is the chain rule; in this order
+#   it is called **backpropagation**.
 #
-# Below is such a graph with two samples of two numbers. (The seminar of lesson 02 taught with such graphs as well.)
-# Go to the first step, and then through all of them with the arrow keys. Compute the first number of each step
-# yourself, before you look at the third line.
+# Below is such a graph with two samples of two numbers. An **affine** node is a dense layer: weights times inputs, plus
+# a bias. A **ReLU** keeps a value above 0 and turns every other into 0. (The seminar of lesson 02 taught with such
+# graphs, too.) Go to the first step, and then through all of them with the arrow keys. Compute the first number of each
+# step yourself before you look at the third line.
 
 # %%
 small = {
@@ -55,14 +62,14 @@ show.computation_graph(**small)
 # Three things to see.
 #
 # - A gradient always has the shape of what it belongs to.
-# - Where the ReLU cut a value to 0, the gradient ends. Nothing that came before had a say there.
+# - Where the ReLU cut a value to 0, the gradient ends. Nothing that came before had any influence there.
 # - A weight or bias takes part in *every* sample, so its gradient is a sum over samples. The loss is a mean over the N
-#   samples, and its 1/N comes in once, at the very end of the graph. From there it is passed on to all the others.
+#   samples. Its 1/N comes in once, at the very end of the graph, and is passed back from there to all other nodes.
 
 # %% [markdown]
 # ## Break a gradient
 #
-# The second slider breaks one line of the way back. Below, the gradient of bias 1 has the wrong sign, so each of these
+# The second slider breaks one line of the way back. Below, the gradient by bias 1 has the wrong sign, so each of these
 # biases moves the wrong way in every step of training. What does the curve say? Then try the other breaks. Which of
 # them would you have noticed?
 
@@ -70,14 +77,14 @@ show.computation_graph(**small)
 show.computation_graph(**small, step=9, broken=1)
 
 # %% [markdown]
-# Only the last one, which turns *every* sign, sends the loss up. All others fall as if nothing had happened.
-# Where a sign is wrong, the weights that are right make up for it. Where 1/N is missing, each step is only twice as
-# long, and the curve looks even better.
+# Only the last one, which turns *every* sign, sends the loss up. With all the others it falls as if nothing had
+# happened. Where one sign is wrong, the weights that are right make up for it. Where 1/N is missing, each step is only
+# twice as long, and the curve looks even better.
 #
-# Is that so for a real network as well? Here is one for digits: 784 pixels, a dense layer of 32, ReLU, 10 scores. It
-# is trained three times: with the right gradients, with the wrong sign in bias 1, and then with the wrong sign in
-# half of weight 1, so that 12,544 of its 25,088 weights move uphill in every step. The code is the graph from above,
-# node by node; you need not study it now.
+# Does the same hold for a real network? Here is one for digits: 784 pixels, a dense layer of 32, ReLU, 10 scores. The
+# 32 values in between are a **hidden layer**: neither input nor output. We train it three times: with the right
+# gradients, with the wrong sign in bias 1, and with the wrong sign in half of weight 1, so that 12,544 of its 25,088
+# weights move uphill in every step. The code is the graph from above, node by node; you need not study it now.
 
 
 # %%
@@ -106,7 +113,7 @@ def new_parameters(rng):
 
 # %%
 def train(spoil=None, steps=300, learning_rate=0.1):
-    """Train on 1,500 digits, 100 at a time; `spoil(gradients)` may break them. Returns losses and accuracy."""
+    """Train on mini-batches, 100 of 1,500 digits at a time; `spoil(gradients)` may break them: losses, accuracy."""
     rng = np.random.default_rng(0)
     parameters, losses = new_parameters(rng), []
     for _ in range(steps):
@@ -133,34 +140,36 @@ ways = {"right gradients": None, "wrong sign in bias 1": wrong_bias, "wrong sign
 curves = {}
 for name, spoil in ways.items():
     curves[name], accuracy = train(spoil)
-    print(f"{name:31} {accuracy:.1%} of 297 other digits are right")
+    last = np.mean(curves[name][-10:])
+    print(f"{name:31} the loss falls to {last:.2f}, and {accuracy:.1%} of 297 other digits are right")
 show.losses(curves, title="784 pixels, 32, ReLU, 10 classes")
 
 # %% [markdown]
 # (Thin lines are single steps, bold ones the mean of ten.)
 #
-# Would you have found the error in the third curve? Nothing crashes, the loss falls, and most digits are read. You
-# might publish it, or spend a week on learning rates. So a falling loss proves nothing. We need a judge that looks at
-# the gradient itself.
+# Would you have found the error in the third curve? Nothing crashes, the loss falls, and the network reads most digits.
+# You might publish it, or spend a week on learning rates. So a falling loss proves nothing. We need a judge that looks
+# at the gradient itself.
 
 # %% [markdown]
 # ## The judge: try it
 #
-# The gradient by one number w is a slope. So try it: move w a little up, ask for the loss, move it a little down, ask
-# again. The difference of the losses, divided by the way between, is the slope. It asks nothing of calculus, and it
-# knows nothing of the code that it judges.
+# The gradient by one number w is a slope. So try it: move w a little up and ask for the loss, then move it a little
+# down and ask again. The difference between the losses, divided by the distance between the two points, is the slope.
+# This needs no calculus, and it knows nothing of the code that it judges.
 #
 # ### Exercise: numeric_gradient
 #
 # **Core**, about 15 minutes.
 #
 # Do that for every number of an array. `function` takes an array of x's shape and returns one number. Two rules: move
-# *one* number at a time, with all others where they were; and work on a copy, in float64, for the differences are
+# *one* number at a time, with all others where they were; and work on a copy, in float64, because the differences are
 # small. `np.ndindex(x.shape)` visits every index, however many axes there are.
 #
-# The check hands you five functions whose gradient somebody derived by hand, right and with a planted error: a sign, a
-# missing 1/N, a transposed square matrix, a ReLU that lets everything through, one number off by 1 %. It holds both
-# gradients against yours. Yours must agree with the right one to a millionth, so that none of the five gets away.
+# The check hands you five functions whose gradients somebody derived by hand: once right, and once with a planted
+# error. The errors are a sign, a missing 1/N, a transposed square matrix, a ReLU that lets everything through, and one
+# number off by 1 %. The check compares both gradients with yours. Yours must agree with the right one to a millionth,
+# so that none of the five errors gets away.
 
 
 # %% nbgrader={"grade": false, "grade_id": "numeric_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -185,10 +194,10 @@ def numeric_gradient(function, x, step=1e-5):
 check.numeric_gradient(numeric_gradient)
 
 # %% [markdown]
-# Why to both sides, and how large a step? Take exp at 1, whose slope is known, and look at the error. A step to one
-# side only is wrong by about h/2 times the curvature. To both sides, that part cancels, and what stays shrinks with
-# the square of h. But below some h, rounding takes over: two nearly equal numbers are subtracted, and the few digits
-# that differ are all that is left.
+# Why step to both sides, and how large a step? Take exp at 1, whose slope is known, and look at the error. A step to
+# one side only is wrong by about h/2 times the curvature. With a step to both sides that part cancels, and what is left
+# shrinks with the square of h. But below some h, rounding takes over: we subtract two nearly equal numbers, and keep
+# only the few digits in which they differ.
 
 # %%
 print("h        one side   both sides   both sides, float32")
@@ -204,7 +213,7 @@ for h in 10.0 ** -np.arange(1, 12, 2):
 # float64, even if you train in float32. Differences below a millionth are fine. Above a thousandth, there is an error.
 # In between, look closer: perhaps a ReLU has its kink between the two points.
 #
-# Now the wrong sign of before, found in a second:
+# Now the wrong sign from before. Your own function is the judge, if its check has passed:
 
 
 # %%
@@ -213,6 +222,7 @@ def distance(gradient, judge):
     return np.abs(gradient - judge).max() / np.abs(judge).max()
 
 
+judge_by_trying = journal.mine("numeric_gradient")
 exact = {name: values.astype(np.float64) for name, values in new_parameters(np.random.default_rng(1)).items()}
 few = pixels[:20].astype(np.float64), labels[:20]
 _, gradients = loss_and_gradients(exact, *few)
@@ -222,13 +232,13 @@ for name in ("bias 1", "weight 2", "bias 2"):
     def loss(values, name=name):
         return loss_and_gradients(exact | {name: values}, *few)[0]
 
-    off = distance(gradients[name], ops.numeric_gradient(loss, exact[name]))
+    off = distance(gradients[name], judge_by_trying(loss, exact[name]))
     print(f"{name:9} {off:.0e} {'wrong!' if off > 1e-3 else 'right'}")
 
 # %% [markdown]
-# If trying is so simple, why derive gradients at all? Because trying asks for the loss twice for *each* weight.
-# Weight 1 was left out just now, for it has 25,088 of them. Backprop gets all gradients in one walk back. How many
-# times faster is that, for the 25,450 parameters of this small network?
+# If trying is so simple, why derive gradients at all? Because trying asks for the loss twice for *each* weight. We left
+# weight 1 out just now, because it has 25,088 of them. Backprop gets all gradients in one walk back. How many times
+# faster is that, for the 25,450 parameters of this small network?
 
 # %%
 journal.predict("backprop", ...)  # your guess: how many times faster than trying every weight?
@@ -245,16 +255,16 @@ print(f"one step with backprop: {both_ways * 1e3:.2f} ms")
 print(f"one step by trying {count:,} parameters twice: {trying:.1f} s, {trying / both_ways:,.0f} times as long")
 
 # %% [markdown]
-# That is the division of labour for the rest of the course: backprop trains, and the numeric gradient judges backprop,
-# on a few numbers of a tiny network.
+# So the work is divided for the rest of the course: backprop trains, and the numeric gradient judges backprop, on a few
+# numbers of a tiny network.
 
 # %% [markdown]
 # ## Back through a dense layer
 #
 # Forward, y = x @ weight.T + bias. One output of one sample, y[n, m], is a sum: x[n, 0] weight[m, 0] + x[n, 1]
 # weight[m, 1] + … + bias[m]. So y[n, m] grows with x[n, d] as much as weight[m, d] says, with weight[m, d] as much as
-# x[n, d] says, and with bias[m] one to one. Each is multiplied by what the loss makes of y[n, m], which is
-# grad[n, m]; and where a value takes part in several outputs, its shares add up.
+# x[n, d] says, and with bias[m] one to one. Multiply each by how much the loss grows with y[n, m], which is grad[n, m].
+# Where a value takes part in several outputs, its shares add up.
 #
 # ### Exercise: affine_backward
 #
@@ -283,23 +293,23 @@ def affine_backward(grad, x, weight):
 check.affine_backward(affine_backward)
 
 # %% [markdown]
-# Forward was one matrix product, and backward is two of the same size. That holds for convolutions as well, and it is
-# why training costs about three times as much as using a network.
+# Forward was one matrix product, and backward is two of the same size. That holds for convolutions as well. So a step
+# of training takes about three times the multiplications of using the network.
 #
 # The ReLU is shorter still: `grad * (x > 0)`. It needs its input x once more, and so do the dense layers. This is why
-# training needs so much memory: what came by on the way forward must be kept for the way back.
+# training needs so much memory: what came in on the way forward must be kept for the way back.
 
 # %% [markdown]
 # ## A loss that turns into NaN
 #
-# Softmax makes probabilities of scores: exp(score), divided by the sum of all exp in the row. The **cross entropy** is
-# minus the logarithm of the probability of the right class: 0 if the network is sure and right, large if it is sure
-# and wrong.
+# **Softmax** turns scores into probabilities: exp(score), divided by the sum of all exp in the row. The **cross
+# entropy** is minus the logarithm of the probability of the right class: 0 if the network is sure and right, large if
+# it is sure and wrong.
 #
 # Some write the right class as a row of floats, **one-hot**: 1 in its place, 0 elsewhere. Then the loss is
-# -(one_hot * log(p)).sum(), which looks harmless. Here it is, with its way back by the chain rule, in the network of
-# before. The learning rate is bold, and the pixels are ten times as large, so that the network becomes sure of
-# itself in seconds and not in hours. (Momentum adds up steps, as a ball gathers speed. Lesson 05 has more on it.)
+# -(one_hot * log(p)).sum(), which looks harmless. Here it is, with its way back by the chain rule, in the network from
+# before. The learning rate is bold, and the pixels are ten times as large, so that the network becomes sure of itself
+# after a few hundred steps. (Momentum adds up steps, as a ball gathers speed. Lesson 05 says more about it.)
 
 
 # %%
@@ -339,10 +349,9 @@ print(f"right in the last ten batches: {np.mean(correct[-10:]):.0%}")
 show.losses({"one-hot floats": trapped}, title="sure of itself, and then gone")
 
 # %% [markdown]
-# It learned well, and then it was gone, with all its weights. The author of an article on a CNN for CIFAR-10 (with
-# Theano, 2015) met this trap late in training; integer labels cured it. Here is the whole accident in one row. The
-# network is sure and right, so sure that the two other classes have probability 0: exp(-117) is too small for
-# float32.
+# It learned well, and then everything was NaN, all weights included. The author of an article on a CNN for CIFAR-10
+# (with Theano, 2015) met this trap late in training; integer labels cured it. Here is the whole accident in one row.
+# The network is right, and so sure that the two other classes have probability 0: exp(-117) is too small for float32.
 
 # %%
 sure = np.array([[120, 3, 0]], np.float32)
@@ -355,14 +364,12 @@ with np.errstate(all="ignore"):
 # %% [markdown]
 # The cure has two parts.
 #
-# 1. **Labels are integers.** Of each row we need one logarithm, that of the right class. With its number we pick it,
+# 1. **Labels are integers.** We need one logarithm of each row, that of the right class. With its number we pick it,
 #    and never touch the others: no 0 times anything.
-# 2. **Log-sum-exp.** The right class, too, can have probability 0. So never take the logarithm of a probability, but
-#    write the formula out before you compute: log(exp(s) / sum) = s - log(sum). What is left is the logarithm of a sum.
-#    And first subtract the largest score of the row from all of its scores, which changes no probability. Then the
+# 2. **Log-sum-exp.** The right class, too, can have probability 0. So never take the logarithm of a probability. Write
+#    the formula out before you compute: log(exp(s) / sum) = s - log(sum). What is left is the logarithm of a sum.
+#    Before that, subtract the largest score of the row from all of its scores, which changes no probability. Then the
 #    largest exp is 1: nothing overflows, the sum is at least 1, and its logarithm is never -inf.
-#
-# And as a present, the way back through both together is short: (p - one_hot) / N, with no division by p.
 
 # %%
 cured, correct = train_boldly(ops.softmax_cross_entropy, labels)
@@ -370,14 +377,33 @@ print(f"right in the last ten batches: {np.mean(correct[-10:]):.0%}")
 show.losses({"one-hot floats": trapped, "integer labels": cured}, title="the same network, the same steps")
 
 # %% [markdown]
+# The way back is short as well, if we go through both nodes at once. Take one sample whose right class is k, and
+# write p for its probabilities:
+#
+# 1. The loss is -log(p[k]) = log(Σ exp(s[j])) - s[k].
+# 2. The slope of log(u) is 1/u, and the slope of Σ exp(s[j]) by the score s[i] is exp(s[i]).
+# 3. So the first part has the slope exp(s[i]) / Σ exp(s[j]), which is p[i] again.
+# 4. The second part has the slope -1 where i is k, and 0 elsewhere. Together: p[i] - one_hot[i].
+#
+# The loss is the mean over N samples, so the gradient is (p - one_hot) / N. Nothing is divided by p. Do not believe the
+# four lines; ask the judge:
+
+# %%
+rng = np.random.default_rng(0)
+some_scores, right = 3 * rng.standard_normal((4, 10)), np.array([3, 0, 9, 3])
+derived = (ops.softmax(some_scores) - np.eye(10)[right]) / len(some_scores)
+tried = judge_by_trying(lambda scores: ops.softmax_cross_entropy(scores, right)[0], some_scores)
+print(f"derived and tried differ by {distance(derived, tried):.0e} of the largest value")
+
+# %% [markdown]
 # ### Exercise: softmax_cross_entropy
 #
 # **Core**, about 20 minutes.
 #
-# Write the cured loss, and its gradient by the scores. `scores[np.arange(n), labels]` picks one score a row;
+# Write the cured loss, and its gradient by the scores. `scores[np.arange(n), labels]` picks one score from each row;
 # `keepdims=True` keeps the axis that `max` would drop. Mind the shapes in the loss: (N, 1) minus (N,) is (N, N), with
 # the right mean and N times the work. The check tries scores of 1,000, scores of -1,000, and a network so sure and so
-# wrong that the loss of a sample is 200, and not infinity. scores must stay as they are.
+# wrong that the loss of a sample is 200, and not infinity. `scores` must stay as it is.
 
 
 # %% nbgrader={"grade": false, "grade_id": "softmax_cross_entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -407,9 +433,9 @@ check.softmax_cross_entropy(softmax_cross_entropy)
 # Lesson 02 made a convolution of two steps: `im2col` copies every window into a column, and then comes a dense layer
 # on the columns. We know the way back through a dense layer. What is the way back through a copy?
 #
-# A pixel that was copied into four columns has a say in four places. So its gradient is the sum of the four. To go
-# back through `im2col`, put each column back where its window stood, and *add*. That is `col2im`. Step through it:
-# each column here holds ones, so in the end each pixel says in how many windows it lies.
+# A pixel that was copied into four columns acts in four places. So its gradient is the sum of the four. To go back
+# through `im2col`, put each column back where its window stood, and *add*. This is called `col2im`, columns to image.
+# Step through it: each column here holds ones, so in the end each pixel says in how many windows it lies.
 
 # %%
 show.col2im(np.ones((9, 9)), size=(5, 5), kernel_size=3)
@@ -417,8 +443,8 @@ show.col2im(np.ones((9, 9)), size=(5, 5), kernel_size=3)
 # %% [markdown]
 # So `col2im` is not the inverse of `im2col`. There and back again multiplies each pixel by the number of its windows.
 #
-# Written down window by window, as in the picture, that is a loop of 6,272 trips for 8 digits. How many times faster
-# will it be without a loop over windows? (The check takes 16 images of two channels.)
+# Written window by window, as in the picture, this is a loop of 6,272 trips for 8 digits. How many times faster will it
+# be without a loop over windows? (The check takes 16 images of two channels.)
 
 # %%
 journal.predict("col2im", ...)  # your guess
@@ -434,7 +460,7 @@ journal.predict("col2im", ...)  # your guess
 #
 # Rows of `columns` run over (C, KH, KW), its columns over (N, OH, OW). Padding was put around the image before
 # `im2col` took it apart, so add into a padded image, and cut the border off at the end. A grid comes as (C, N, OH, OW),
-# an image wants (N, C, OH, OW).
+# and the image has N first: swap these two axes.
 
 
 # %% nbgrader={"grade": false, "grade_id": "col2im", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -461,9 +487,9 @@ def col2im(columns, x_shape, kernel_size, stride=1, padding=0):
 check.col2im(col2im)
 
 # %% [markdown]
-# The same additions, in nine large steps and not in thousands of small ones. As in lesson 03: with an array of indices,
-# `x[places] += columns` writes a pixel once even where it comes twice. Slices, in which none comes twice, or
-# `np.add.at` add up.
+# These are the same additions, in nine large steps instead of thousands of small ones. As in lesson 03: with an array
+# of indices, `x[places] += columns` writes a pixel once even if it comes twice. What adds up is a slice, in which no
+# pixel comes twice, or `np.add.at`.
 
 # %%
 pixel = np.zeros(3)
@@ -476,7 +502,16 @@ print("with np.add.at   :", pixel)
 # %% [markdown]
 # ## Back through a convolution
 #
-# Now put together what you have. Forward, with the filters as rows W (O, C·KH·KW):
+# Each output was its window times the kernel, added up. So the gradient g by that output goes two ways: g times the
+# kernel to the pixels of the window, and g times the window to the kernel. Whatever meets in one place adds up. Step
+# through it, with the image and kernel of lesson 02's seminar, and check one number of each sum yourself:
+
+# %%
+seminar = [[1, 1, 2, 0], [0, 2, 1, 3], [2, 0, 1, 2], [3, 2, 0, 1]]
+show.conv2d_backward(seminar, [[2, 0, 1], [0, 2, 1], [1, 0, 1]], grad=[[1, -2], [0, 3]])
+
+# %% [markdown]
+# All outputs at once are again two products and a `col2im`. Forward, with the filters as rows W (O, C·KH·KW):
 #
 # | forward | backward |
 # | --- | --- |
@@ -518,8 +553,8 @@ check.conv2d_backward(conv2d_backward)
 
 # %% [markdown]
 # Once it is right, it becomes a rung of your ladder: the way back through the layer of lesson 02, for MNIST's 60,000
-# images. The rung below it has a `col2im` that goes window by window. We need not write that: take the time of the
-# whole, take away the fast `col2im`, and add the slow one.
+# images. The next cell adds a rung to compare it with, whose `col2im` goes window by window. We need not write that
+# one: take the time of the whole, subtract the fast `col2im`, and add the slow one.
 
 # %%
 rng = np.random.default_rng(0)
@@ -542,9 +577,9 @@ show.bars({name: seconds / 8 for name, seconds in times.items()}, "s", title="on
 # %% [markdown]
 # ## Back through pooling
 #
-# Of each window, max-pooling kept the largest pixel. The others had no say: had one of them been a little larger, the
-# output would be the same. So the whole gradient of an output goes to the pixel where its maximum came from, and all
-# the others get 0.
+# Max-pooling kept the largest pixel of each window. The others do not matter: if one of them were a little larger, the
+# output would be the same. So the whole gradient by an output goes to the pixel that its maximum came from, and all the
+# others get 0.
 #
 # You have done that before. Lesson 03 put values back where the maxima came from, and did not say what for.
 #
@@ -575,47 +610,58 @@ check.max_pool2d_backward(max_pool2d_backward)
 # %% [markdown]
 # ## All of it, once
 #
-# These are all the parts of a convolutional network. Here they stand in a row: convolution, ReLU, pooling, dense
-# layer, loss. The lines of the way back mirror those of the way forward. First the judge looks at it, in float64 and
-# on two images; then it trains.
-
+# These are all the parts of a convolutional network: convolution, ReLU, pooling, dense layer, loss. The lines of the
+# way back mirror those of the way forward. Every part that you have written, here or in lessons 01 to 03, is your own
+# code; the first line that is printed says so. First the judge looks at it, in float64 and on two images; then it
+# trains.
 
 # %%
+parts = journal.mine("conv2d_gemm", "max_pool2d", "batch_affine", "softmax_cross_entropy")
+conv2d, max_pool2d, affine, loss_of_scores = parts
+ways_back = journal.mine("conv2d_backward", "max_pool2d_backward", "affine_backward")
+conv2d_back, max_pool2d_back, affine_back = ways_back
+
+
 def cnn(filters, weight, bias, x, labels):
     """Forward and backward through a small CNN: the loss, and the gradients by filters, weight and bias."""
-    convolved = ops.conv2d(x, filters, padding=1)
+    convolved = conv2d(x, filters, padding=1)
     active = ops.relu(convolved)
-    pooled = ops.max_pool2d(active, 2)
+    pooled = max_pool2d(active, 2)
     flat = pooled.reshape(len(x), -1)
-    loss, grad = ops.softmax_cross_entropy(ops.affine(flat, weight, bias), labels)
+    loss, grad = loss_of_scores(affine(flat, weight, bias), labels)
 
-    grad, grad_weight, grad_bias = ops.affine_backward(grad, flat, weight)
-    grad = ops.max_pool2d_backward(grad.reshape(pooled.shape), active, 2)
+    grad, grad_weight, grad_bias = affine_back(grad, flat, weight)
+    grad = max_pool2d_back(grad.reshape(pooled.shape), active, 2)
     grad = ops.relu_backward(grad, convolved)
-    _, grad_filters, _ = ops.conv2d_backward(grad, x, filters, padding=1)
+    _, grad_filters, _ = conv2d_back(grad, x, filters, padding=1)
     return loss, grad_filters, grad_weight, grad_bias
 
 
+# %%
 rng = np.random.default_rng(0)
 filters = 0.3 * rng.standard_normal((8, 1, 3, 3), dtype=np.float32)
 weight, bias = 0.02 * rng.standard_normal((10, 8 * 14 * 14), dtype=np.float32), np.zeros(10, np.float32)
 
 wide = [array.astype(np.float64) for array in (weight, bias, digits.images[:2])]
-judge = ops.numeric_gradient(lambda values: cnn(values, *wide, labels[:2])[0], filters)
-print(f"the judge: {distance(cnn(filters.astype(np.float64), *wide, labels[:2])[1], judge):.0e}")
+tried = judge_by_trying(lambda values: cnn(values, *wide, labels[:2])[0], filters)
+print(f"the judge: {distance(cnn(filters.astype(np.float64), *wide, labels[:2])[1], tried):.0e}")
 
-losses = []
-for _ in range(200):
+losses, start = [], perf_counter()
+while len(losses) < 200 and perf_counter() < start + 20:  # a pooling that visits every window alone takes long
     batch = rng.integers(0, 1500, 64)
     loss, *gradients = cnn(filters, weight, bias, digits.images[batch], labels[batch])
     for parameter, gradient in zip((filters, weight, bias), gradients, strict=True):
         parameter -= 0.05 * gradient
     losses.append(float(loss))
-show.losses({"a CNN of your parts": losses}, title="8 filters of 3 x 3, pooling, 10 classes")
+seconds = perf_counter() - start
+label, work = "a small CNN, part by part", "training a CNN of 8 filters, x 60,000 images"
+journal.rung(label, work, seconds / len(losses) / 64 * 60_000, batch=64, made_of=[*parts, *ways_back])
+print(f"{len(losses)} steps of 64 digits: {seconds:.1f} s; the loss fell from {losses[0]:.2f} to {losses[-1]:.2f}")
+show.losses({"a CNN of these parts": losses}, title="8 filters of 3 x 3, pooling, 10 classes")
 
 # %% [markdown]
-# Twenty lines, a loop, and it learns to read digits. Lesson 05 makes layers of these lines, so that you can build any
-# network of them, and asks how good it gets.
+# A few lines, a loop, and it learns to read digits. Lesson 05 turns these lines into layers, so that you can build any
+# network from them, and asks how good it gets.
 
 # %% [markdown]
 # ## In your own words
@@ -629,20 +675,22 @@ show.losses({"a CNN of your parts": losses}, title="8 filters of 3 x 3, pooling,
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_gradient_check", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# **A model answer.** With the sign of half of weight 1 turned, my loss fell to 0.15 instead of 0.13, and 89.2 % of
-# other digits were right instead of 89.9 %; with the sign of bias 1 turned I saw no difference at all. Training works
-# all the same because the rest of the gradient is right: a step still goes downhill as long as the wrong gradient
-# points roughly along the right one, and the layer above learns to make do with what it gets. The numeric gradient
-# looks at each number by itself, so a wrong one cannot hide behind the others: bias 1 was off by twice the largest
-# value, where the right gradients agreed to eight digits, and an error of 1 % in one number would show as well. But it
-# needs two forward passes for each parameter: for the 25,450 of this small network a step took some 16,000 times as
-# long as with backprop, and with twice the parameters the factor doubles. So I check a tiny network once, and train
-# with backprop.
+# **A model answer.** With the sign of half of weight 1 turned, my loss fell almost as far as with the right gradients,
+# and nearly as many of the 297 other digits were right; with the sign of bias 1 turned I saw hardly any difference (the
+# three lines printed by the cell of *Break a gradient*; I name both numbers of each). Training works all the same
+# because the rest of the gradient is right. A step still goes downhill as long as the wrong gradient points roughly
+# along the right one, and the layer above learns to make do with what it gets. The numeric gradient looks at each
+# number by itself, so a wrong one cannot hide behind the others: bias 1 was off by twice the largest value, while the
+# right gradients agreed to about eight digits, and an error of 1 % in one number would show as well. But it needs two
+# forward passes for each parameter. For the 25,450 of this small network a step took as many times longer than backprop
+# as my cell *one step by trying* printed, and with twice the parameters the factor doubles. So I check a tiny network
+# once, and train with backprop.
 #
 # **Rubric** (3 points). One point: the loss fell all the same, with a measured number, and the reason (most of the
 # gradient was still right, so the step still went downhill). One point: the check compares each gradient value by
 # itself, so a wrong one cannot hide behind the others. One point: two forward passes for each parameter, with the
-# measured factor, which grows with the number of parameters. Half a point off if no measured number is named.
+# measured factor, which grows with the number of parameters. Half a point off if no measured number is named; the
+# learner's own cells print theirs, so compare with those.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -657,10 +705,10 @@ journal.ladder()
 journal.guesses()
 
 # %% [markdown]
-# In three sentences: Each node of a graph turns the gradient by its output into the gradients by its inputs, and so
-# one walk back gives them all, for the price of about two walks forward. A falling loss does not prove a gradient, but
-# trying does, in float64 and to both sides. Where forward copies, backward adds up, and where forward chooses, backward
-# goes to the chosen one: that is all of `col2im` and of pooling.
+# In three sentences: Each node of a graph turns the gradient by its output into the gradients by its inputs, so one
+# walk back gives them all, for about twice the multiplications of a walk forward. A falling loss does not prove a
+# gradient right; trying does, in float64 and to both sides. Where forward copies, backward adds up, and where forward
+# chooses, backward goes to the chosen one: that is all of `col2im` and of pooling.
 #
 # ### Stretch: a tape
 #

@@ -1,7 +1,8 @@
 """Variants of exercises: other cells for one exercise of a lesson, from `lessons/variants/NN_EXERCISE_SUFFIX.py`.
 
 The cells replace the lesson's own, from the heading of the exercise to its check. Text above the heading stays. Names
-of the exercise's check elsewhere in the lesson's code, as in `journal.predict("im2col", …)`, become the variant's.
+of the exercise's check elsewhere in the lesson's code, as in `journal.predict("im2col", …)`, become the variant's; not
+so in `journal.mine("im2col")`, where other axes and arguments than the exercise's would not fit.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ def _check(file: str, variant: str, cells: Sequence[NotebookNode], points: float
 
 def _renamed(cell: NotebookNode, exercise: str, variant: str) -> NotebookNode:
     """The cell; in code, a text that is just the exercise's name is the name of its check, and so becomes the
-    variant's."""
+    variant's. `mine` goes on with the exercise's own name, and so with the library's function."""
     if cell.cell_type == "code":
-        cell.source = re.sub(rf"""(["']){exercise}\1""", rf"\g<1>{variant}\g<1>", cell.source)
+        name = rf"""(journal\.mine\([^)]*\))|(["']){exercise}\2"""
+        cell.source = re.sub(name, lambda found: found[1] or found[2] + variant + found[2], cell.source)
     return cell
