@@ -18,6 +18,7 @@ class wrong_dtype:
 
     minibatches = {"images[chosen], ": "images[chosen].astype(float), "}
     adam_step = {"m_hat = m /": "m_hat = m * np.sqrt(1 - beta2**t) /", "v_hat = v / (1 - beta2**t)": "v_hat = v"}
+    batch_norm2d = {"mean = x.mean": "mean = x.astype(float).mean"}
 
 
 class raises:
@@ -69,3 +70,9 @@ class another_way:
         known, asked = images.reshape(len(images), -1), test_images.reshape(len(test_images), -1)
         distances = (known**2).sum(axis=1) - 2 * asked @ known.T
         return labels[distances.argmin(axis=1)]
+
+    def batch_norm2d(x, gamma, beta, epsilon=1e-5):
+        rows = x.swapaxes(0, 1).reshape(len(gamma), -1)
+        mean, square = rows.mean(axis=1), (rows.astype(float) ** 2).mean(axis=1)
+        scale = (gamma / np.sqrt(square - mean.astype(float) ** 2 + epsilon)).astype(x.dtype)
+        return np.einsum("nchw,c->nchw", x, scale) + (beta - mean * scale)[:, np.newaxis, np.newaxis]

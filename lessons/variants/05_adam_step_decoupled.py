@@ -41,9 +41,3 @@ check.adam_step_decoupled(adam_step_decoupled)
 
 # %% [markdown]
 # `nn.Adam` of the library does it the older way: its `weight_decay` is part of the gradient.
-
-
-# %%
-def adam_step(parameters, gradient, m, v, t, learning_rate=0.001):
-    """Adam without decay, for the stretch at the end."""
-    return adam_step_decoupled(parameters, gradient, m, v, t, learning_rate, weight_decay=0.0)

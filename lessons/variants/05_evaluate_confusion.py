@@ -5,8 +5,7 @@
 #
 # Make the table of mistakes from above yourself: `counts[i, j]` is how many images of class i the network took for
 # class j. Have at most `batch_size` images in the network at once; the check's network keeps count of what you give it.
-# From such a table follow the accuracy, `counts.trace() / counts.sum()`, which will do for the stretch at the end, and
-# the accuracy of each class.
+# From such a table follow the accuracy, `counts.trace() / counts.sum()`, and the accuracy of each class.
 #
 # Four images of the classes 0, 1, 1, 1 that are taken for 0, 1, 1, 0 make the table [[1, 0], [1, 2]].
 #

@@ -41,9 +41,3 @@ check.minibatches_balanced(minibatches_balanced)
 # too often. Where that matters, its probabilities are corrected afterwards. Our digits are nearly balanced as they are,
 # so the rest of the lesson takes ordinary mini-batches: every image once an epoch, and what is left over at the end
 # makes a smaller last batch.
-
-
-# %%
-def minibatches(images, labels, batch_size, seed):
-    """Ordinary mini-batches, for the stretch at the end."""
-    return data.minibatches((images, labels), batch_size, seed)

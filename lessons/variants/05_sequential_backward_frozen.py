@@ -27,9 +27,3 @@ def sequential_backward_frozen(layers, grad, frozen):
 
 # %% nbgrader={"grade": true, "grade_id": "check_sequential_backward_frozen", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 check.sequential_backward_frozen(sequential_backward_frozen)
-
-
-# %%
-def sequential_backward(layers, grad):
-    """All the way back, for the stretch at the end."""
-    return sequential_backward_frozen(layers, grad, 0)

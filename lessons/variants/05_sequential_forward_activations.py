@@ -30,9 +30,3 @@ def sequential_forward_activations(layers, x, training=False):
 
 # %% nbgrader={"grade": true, "grade_id": "check_sequential_forward_activations", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 check.sequential_forward_activations(sequential_forward_activations)
-
-
-# %%
-def sequential_forward(layers, x, training=False):
-    """What the network gives, for the stretch at the end: the last item of your list."""
-    return sequential_forward_activations(layers, x, training)[-1]

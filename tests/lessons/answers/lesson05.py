@@ -303,6 +303,53 @@ def trained_without_return(images, labels, test_images, seed):
     nearest(images, labels, test_images)
 
 
+# batch_norm2d
+
+
+def normalized(x, gamma, beta, epsilon=1e-5, over=(0, 2, 3), fewer=0):
+    mean, variance = x.mean(axis=over, keepdims=True), x.var(axis=over, ddof=fewer, keepdims=True)
+    return gamma[:, None, None] * ((x - mean) / np.sqrt(variance + epsilon)) + beta[:, None, None]
+
+
+def normalized_over(*over, fewer=0):
+    def variant(x, gamma, beta, epsilon=1e-5):
+        return normalized(x, gamma, beta, epsilon, over, fewer)
+
+    return variant
+
+
+def normalized_by_the_variance(x, gamma, beta, epsilon=1e-5):
+    mean, variance = x.mean(axis=(0, 2, 3), keepdims=True), x.var(axis=(0, 2, 3), keepdims=True)
+    return gamma[:, None, None] * (x - mean) / (variance + epsilon) + beta[:, None, None]
+
+
+def normalized_by_the_deviation(x, gamma, beta, epsilon=1e-5):
+    mean, deviation = x.mean(axis=(0, 2, 3), keepdims=True), x.std(axis=(0, 2, 3), keepdims=True)
+    return gamma[:, None, None] * (x - mean) / (deviation + epsilon) + beta[:, None, None]
+
+
+def normalized_without_the_mean(x, gamma, beta, epsilon=1e-5):
+    return gamma[:, None, None] * x / np.sqrt(x.var(axis=(0, 2, 3), keepdims=True) + epsilon) + beta[:, None, None]
+
+
+def normalized_along_the_columns(x, gamma, beta, epsilon=1e-5):
+    return gamma * normalized(x, np.ones_like(gamma), np.zeros_like(beta), epsilon) + beta
+
+
+def normalized_in_place(x, gamma, beta, epsilon=1e-5):
+    x -= x.mean(axis=(0, 2, 3), keepdims=True)
+    return normalized(x, gamma, beta, epsilon)
+
+
+def normalized_in_float64(x, gamma, beta, epsilon=1e-5):
+    return normalized(x.astype(float), gamma, beta, epsilon)
+
+
+def normalized_without_keepdims(x, gamma, beta, epsilon=1e-5):
+    x_hat = (x - x.mean(axis=(0, 2, 3))) / np.sqrt(x.var(axis=(0, 2, 3)) + epsilon)
+    return gamma[:, None, None] * x_hat + beta[:, None, None]
+
+
 MUTANTS = {
     "sequential_forward": [
         Mutant(forward_from_the_end, "from last to first"),
@@ -392,6 +439,26 @@ MUTANTS = {
         Mutant(trained_to_give_floats, "labels are whole numbers"),
         Mutant(trained_to_name_what_it_knows, "expected one label for each of test_images, shape (497,)"),
         Mutant(trained_without_return, "is the return statement missing?"),
+    ],
+    "batch_norm2d": [
+        Mutant(normalized_over(0), "over images only"),
+        Mutant(normalized_over(2, 3), "each image is normalized by itself"),
+        Mutant(normalized_over(0, 1, 2, 3), "over the channels, too"),
+        Mutant(normalized_over(1, 2, 3), "each image is normalized by itself"),
+        Mutant(normalized_over(0, 2, 3, fewer=1), "divides by one value fewer"),
+        Mutant(normalized_by_the_variance, "take its square root"),
+        Mutant(normalized_by_the_deviation, "epsilon is outside of the root"),
+        Mutant(normalized_without_the_mean, "the mean is not subtracted"),
+        Mutant(normalized_along_the_columns, "they go along the channels"),
+        Mutant(normalized_in_place, "changed its input x"),
+        Mutant(normalized_in_float64, "dtype is float64, expected float32"),
+        Mutant(normalized_without_keepdims, "keepdims=True keeps the channels"),
+        Mutant(
+            lambda x, gamma, beta, epsilon=1e-5: normalized(x, beta, gamma, epsilon), "gamma and beta are exchanged"
+        ),
+        Mutant(lambda x, gamma, beta, epsilon=1e-5: normalized(x, gamma, beta, 0.0), "epsilon is missing"),
+        Mutant(lambda x, gamma, beta, epsilon=1e-5: normalized(x, gamma, 0 * beta, epsilon), "beta is missing"),
+        Mutant(lambda x, gamma, beta, epsilon=1e-5: normalized(x, gamma**0, beta, epsilon), "gamma is missing"),
     ],
 }
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from unrolled import data, nn
-from unrolled.checks.exercises.l05_train_a_cnn import batches, optimizer_steps
+from unrolled import data, nn, ops
+from unrolled.checks.exercises.l05_train_a_cnn import batches, normalization, optimizer_steps
 from unrolled.checks.exercises.l05_train_a_cnn.training import (
     Bend,
     Matrix,
@@ -19,7 +19,7 @@ from unrolled.checks.exercises.l05_train_a_cnn.training import (
     train_with_each_seed,
 )
 from unrolled.checks.mistakes import given
-from unrolled.checks.spec import Case, Draw, Inputs, Spec, case, normal, random_case
+from unrolled.checks.spec import Case, Draw, Inputs, Spec, case, images, normal, random_case, vector
 from unrolled.device import Array
 
 
@@ -313,4 +313,36 @@ train = Spec(
     compare=median_accuracy(AT_LEAST),
     call=train_with_each_seed,
     limit=60.0,
+)
+
+
+# batch_norm2d
+
+BY_CHANNEL = (
+    "mean = x.mean(axis=(0, 2, 3), keepdims=True)\n"
+    "variance = (the mean of the squared distances from it, over the same axes)\n"
+    "x_hat = (x - mean) / np.sqrt(variance + epsilon)\n"
+)
+
+batch_norm2d = Spec(
+    reference=normalization.normalized,
+    answers=(ops.batch_norm2d, nn.BatchNorm2d.forward),
+    cases=[
+        by_hand("1, 3, 5, 7 in one channel", x=[[[[1, 3]]], [[[5, 7]]]], gamma=[2], beta=[10], epsilon=4.0),
+        case("as many channels as rows and columns", x=images(4, 3, 3, 3), gamma=vector(3), beta=vector(3)),
+        case("two images, three channels", x=images(2, 3, 4, 5), gamma=vector(3), beta=vector(3)),
+        by_hand("a channel of equal values", x=[[[[2, 2], [2, 2]], [[0, 1], [2, 3]]]], gamma=[1, 1], beta=[0, 5]),
+        case("float64", x=normal(3, 2, 2, 2, dtype=float), gamma=normal(2, dtype=float), beta=normal(2, dtype=float)),
+        random_case("any shape, any epsilon", normalization.any_batch),
+    ],
+    points=2,
+    hints=(
+        "A channel is one slice x[:, c]: all images, all positions. It has one mean, one variance, one gamma and one "
+        "beta. Everything else follows from shapes that keep the channels apart.",
+        "The mean over the axes (0, 2, 3) with keepdims=True is (1, C, 1, 1), and so is the variance: both fit x "
+        "(N, C, H, W) as they are. gamma and beta are (C,), which would fit the last axis; gamma[:, None, None] is "
+        "(C, 1, 1).",
+        BY_CHANNEL + "return gamma[:, None, None] * x_hat + (beta, in the same shape)",
+    ),
+    mistakes=normalization.MISTAKES,
 )
