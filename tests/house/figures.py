@@ -11,7 +11,9 @@ PAGE = ROOT / "docs/figures.md"
 NUMBER = r"\d[\d,]*(?:\.\d+)?"
 TIMES = r"ns|µs|us|ms|s|seconds?|min|minutes?|h|hours?|days?"
 SIZES = r"bytes|[kMGT]?B(?:/s)?|[GM]Hz|W|[MGT]?flops?(?:/s)?"
-FIGURE = re.compile(rf"(?<![\w.,^])(?:{NUMBER} (?:to|and|or|of) )?{NUMBER} ?(?:{TIMES}|{SIZES}|times|%|per cent)(?!\w)")
+FIGURE = re.compile(
+    rf"(?<![\w.,^])(?:{NUMBER} (?:to|and|or|of) )?{NUMBER}(?: (?:{TIMES})| ?(?:{SIZES}|times|%|per cent))(?!\w)"
+)
 OWN_MINUTES = re.compile(r"(?:(?:\*\*(?:Core|More)\*\*|Lesson \d+), a|\bA)bout \d+ minutes")
 MADE = {"docs/measurements.md", "docs/teaching.md", "docs/figures.md"}
 """Pages that are made of records, that a test types and compares, and the page of figures itself."""
