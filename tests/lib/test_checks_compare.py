@@ -91,6 +91,12 @@ def test_nan_is_no_wildcard():
     assert mismatch(got, got.copy(), TOLERANCE) is None
 
 
+def test_an_infinite_number_is_right_only_if_it_is_infinite():
+    assert mismatch(float("inf"), float("inf"), 1e-4) is None
+    assert said(1e300, float("inf")) == "got 1e+300, expected inf"
+    assert said(float("-inf"), float("inf")) == "got -inf, expected inf"
+
+
 def test_infinities_must_agree_in_sign():
     expected = np.array([np.inf, 1.0], np.float32)
     assert mismatch(expected.copy(), expected, TOLERANCE) is None

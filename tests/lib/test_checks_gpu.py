@@ -108,6 +108,27 @@ def test_the_line_of_a_transfer_is_shown(tmp_path):
     assert "in line 6: if (y < 0).any():" in finding.lines
 
 
+def test_a_transfer_by_the_library_points_to_the_learners_line(tmp_path):
+    line = "y = array_module(x).asarray(device.to_host(x @ weight))"
+    finding = _finding_of(f"    {line}\n    return array_module(x).maximum(y, 0)", tmp_path)
+    assert f"in line 5 (2 times): {line}" in finding.lines
+
+
+def test_a_boolean_mask_is_named_as_what_makes_the_host_wait(tmp_path):
+    finding = _finding_of("    y = x @ weight\n    y[y < 0] = 0\n    return y", tmp_path)
+    assert "in line 6: y[y < 0] = 0" in finding.lines
+    assert gpu.MASKED in finding.lines
+
+
+def _finding_of(body, tmp_path):
+    """What is found on the GPU of a function with this body, in a file."""
+    file = tmp_path / "cell.py"
+    file.write_text(f"{gpu_specs.HEAD}def answer(x, weight):\n{body}\n", encoding="utf-8")
+    names = {}
+    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), names)
+    return run("layer", gpu_specs.LAYER, names["answer"]).findings[1]
+
+
 @pytest.mark.usefixtures("_without_gpu")
 def test_arrays_in_lists_and_dictionaries_go_along():
     def total(arrays, named, scale):

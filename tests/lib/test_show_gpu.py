@@ -7,12 +7,14 @@ import pytest
 from paper_trace import PaperTrace, lying_clock
 
 from unrolled import show
+from unrolled.show.hardware import figures
 from unrolled.show.roofline import as_points, kernels_of
 from unrolled.show.scaling import growth_in_words
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import GREEN, ORANGE, RED
 from unrolled.show.timeline import Interval, course_of, reading
 from unrolled.show.waterfall import IN_NONE, TOO_MUCH, levels_of
+from unrolled.simgpu.profiles import PROFILES
 
 
 class Drawn:
@@ -117,6 +119,11 @@ def test_work_stands_where_its_time_is(drawn: Drawn) -> None:
     assert kernels[1][0] == pytest.approx(kernels[0][0] + widths[0])
     drawn.at(show.timeline(lying_clock().copy("to host", 1e-3)))
     assert sum(colour == GREEN for _, colour in drawn.fills) == 2  # and the legend
+
+
+def test_the_white_of_a_timeline_is_named(drawn: Drawn) -> None:
+    drawn.at(show.timeline(lying_clock()))
+    assert "white: on the host, Python between two calls; on the GPU, nothing to do" in drawn.texts
 
 
 def test_the_stop_moves_and_later_work_fades(drawn: Drawn) -> None:
@@ -365,3 +372,25 @@ def test_the_waterfall_drills_down_by_its_slider() -> None:
     assert [words for words, _ in slider.options][:2] == ["step", "step / backward"]
     slider.index = 2
     assert "step / backward / pool takes 4.5 s" in image.value
+
+
+# the hardware
+
+
+def test_hardware_says_of_each_figure_where_it_is_from(drawn: Drawn) -> None:
+    h200, t4 = PROFILES["H200"], PROFILES["T4"]
+    alt = show.hardware(h200, t4).alt
+    assert "H200, 132 multiprocessors, 141 GB: a launch, on the host 8.6 µs (measured); the bus" in alt
+    assert "the bus, from pageable memory 5 GB/s (assumed)" in alt
+    assert "the multiprocessors, float32 8.1 Tflop/s (data sheet)." in alt
+    for profile in (h200, t4):
+        for value, kind in figures(profile).values():
+            assert {value, kind} <= {*drawn.texts}
+
+
+def test_the_ways_of_the_hardware_carry_the_first_gpus_figures(drawn: Drawn) -> None:
+    show.hardware(PROFILES["T4"])
+    assert {"launch", "12.9 µs", "bus", "12 GB/s", "40 multiprocessors"} <= {*drawn.texts}
+    assert sum(colour == ORANGE for _, colour in drawn.fills) == 40
+    with pytest.raises(ValueError, match="expected at least one GPU"):
+        show.hardware()

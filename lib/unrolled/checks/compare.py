@@ -116,7 +116,7 @@ def _number_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | No
         return Mismatch((line, *(helps if got == expected else ())))
     if isinstance(expected, float):
         got = _as_float(got)  # or a difference to a float16 would be rounded to float16
-    if abs(got - expected) <= tolerance * abs(expected):
+    if got == expected or (math.isfinite(expected) and abs(got - expected) <= tolerance * abs(expected)):
         return None
     return Mismatch(("got {}, expected {}".format(*_both_texts(got, expected)),))
 

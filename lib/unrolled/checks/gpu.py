@@ -46,6 +46,12 @@ ADVICE = {
 """What helps, by what an error says."""
 WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
 COPIES = "float(), int(), .item(), .get(), asnumpy and an `if` copy from the GPU; asarray of a NumPy array copies to it"
+MASKED = (
+    "a boolean mask as an index makes the host wait: how many values it picks decides a shape, so that number is "
+    "copied. where(mask, x, other) keeps the shape and waits for nothing"
+)
+MASKS = {"getitem", "setitem", "nonzero"}
+"""What copies nothing but the number of values that a mask picks."""
 
 
 class Stray:
@@ -130,9 +136,10 @@ def advice(lines: Sequence[str]) -> tuple[str, ...]:
 def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:
     """Return what a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
+    copies = MASKED if {copy.cause for copy in trace.transfers} & MASKS else COPIES
     lines: list[str] = []
     for name, most, events, kinds, helps in (
-        ("transfer", budget.transfers, trace.transfers, [transfer.direction for transfer in trace.transfers], COPIES),
+        ("transfer", budget.transfers, trace.transfers, [copy.direction for copy in trace.transfers], copies),
         ("synchronization", budget.synchronizations, trace.synchronizations, [], ""),
         ("launch", budget.launches, trace.launches, [launch.op for launch in trace.launches], ""),
         ("float64 launch", budget.float64, wide, [launch.op for launch in wide], WIDER),

@@ -17,6 +17,7 @@ from unrolled.show.gallery import gallery as gallery
 from unrolled.show.graph import computation_graph as computation_graph
 from unrolled.show.growth import growth as growth
 from unrolled.show.guesses import guesses as guesses
+from unrolled.show.hardware import hardware as hardware
 from unrolled.show.images import difference as difference
 from unrolled.show.images import images as images
 from unrolled.show.ladder import ladder as ladder

@@ -121,7 +121,7 @@ def reading(course: Schedule, place: int, wait: bool) -> tuple[float, float]:
 
 def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
     bottom = TOP + ROW * len(course.rows)
-    sheet = Sheet(bottom + 0.65)
+    sheet = Sheet(bottom + 0.9)
     clock, true = reading(course, place, wait)
     sheet.text((0.1, 0.17), f"{title or 'Host and GPU'} ({course.where})", bold=True)
     sheet.text((0.1, 0.43), _says(course, place, wait))
@@ -197,6 +197,7 @@ def _legend(sheet: Sheet, y: float, course: Schedule) -> None:
         x += 0.55 + 0.072 * len(words)
     sheet.line((x, y), (x + 0.26, y), colour=INK, width=1.4, style="--")
     sheet.text((x + 0.33, y), "the work is done", size=SMALL)
+    sheet.text((0.1, y + 0.25), "white: on the host, Python between two calls; on the GPU, nothing to do", size=SMALL)
 
 
 def _says(course: Schedule, place: int, wait: bool) -> str:

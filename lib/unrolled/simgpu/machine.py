@@ -211,14 +211,14 @@ class LocalMachine(Machine):
 
 
 def caller(otherwise: str) -> tuple[str, str | None]:
-    """Return what of this package the program called ("asnumpy", "__float__"), and file:line of the call.
+    """Return what of this package or of `device` the program called ("to_host", "__float__"), and file:line of that.
 
     The name is `otherwise` where the program calls the machine itself.
     """
     frame, name = sys._getframe(1), otherwise
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if not module.startswith("unrolled.simgpu") and module != "contextlib":
+        if not module.startswith(("unrolled.simgpu", "unrolled.device")) and module != "contextlib":
             break
         if module not in (__name__, "contextlib"):
             name = frame.f_code.co_name

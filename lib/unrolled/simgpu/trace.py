@@ -45,7 +45,7 @@ class Launch(Lasting):
 class Transfer(Lasting):
     """Bytes between host and device; `direction` is "to device" or "to host". A blocking one lets the host wait.
 
-    `cause` is what of the package the program called ("asnumpy", "__float__"), where that is known.
+    `cause` is what of the package the program called ("asnumpy", "to_host", "__float__"), where that is known.
     """
 
     direction: str

@@ -89,6 +89,18 @@ def activation_one_at_zero(kind, x):
     return (x >= 0).astype(x.dtype) if kind == "step" else activation_right(kind, x)
 
 
+def activation_by_a_mask(kind, x):
+    if kind == "relu":
+        y = x.copy()
+        y[y < 0] = 0
+        return y
+    return activation_right(kind, x)
+
+
+def activation_of_where(kind, x):
+    return device.array_module(x).where(x > 0, 1.0, 0.0) if kind == "step" else activation_right(kind, x)
+
+
 # conv2d_port
 
 
@@ -225,6 +237,25 @@ def pooled_within_the_window(x, kernel_size):
     return pooled_by_places(x, kernel_size, place=lambda corner, i, j: 0 * corner + (i * kernel_size + j))
 
 
+def pooled_in_rows_of_the_result(x, kernel_size):
+    y, indices = pooled_by_places(x, kernel_size)
+    w, ow = x.shape[3], y.shape[3]
+    return y, indices // w * ow + indices % w
+
+
+def pooled_with_corners_in_rows_of_the_result(x, kernel_size):
+    k, ow = kernel_size, x.shape[3] // kernel_size
+    xp, oh = device.array_module(x), x.shape[2] // kernel_size
+    y, indices = pooled_by_places(x, kernel_size)
+    right = (xp.arange(oh)[:, None] * x.shape[3] + xp.arange(ow)) * k
+    return y, indices - right + (xp.arange(oh)[:, None] * ow + xp.arange(ow)) * k
+
+
+def pooled_with_the_number_of_the_window(x, kernel_size):
+    y, indices = pooled_by_places(x, kernel_size)
+    return y, 0 * indices + device.array_module(x).arange(y[0, 0].size).reshape(y.shape[2:])
+
+
 def pooled_without_indices(x, kernel_size):
     return pooled_by_places(x, kernel_size)[0]
 
@@ -232,6 +263,42 @@ def pooled_without_indices(x, kernel_size):
 def pooled_with_float_indices(x, kernel_size):
     y, indices = pooled_by_places(x, kernel_size)
     return y, indices.astype("float64")
+
+
+# break_even
+
+
+def fewest(cpu, gpu, launch, latency, bandwidth, uses=1, ways=2, latencies=2, moves=1):
+    saved = uses * (cpu - gpu) - moves * ways / bandwidth
+    return (moves * latencies * latency + uses * launch) / saved if saved > 0 else float("inf")
+
+
+def fewest_one_way(**figures):
+    return fewest(**figures, ways=1, latencies=1)
+
+
+def fewest_with_one_latency(**figures):
+    return fewest(**figures, latencies=1)
+
+
+def fewest_with_bytes_one_way(**figures):
+    return fewest(**figures, ways=1)
+
+
+def fewest_moved_in_each_use(uses=1, **figures):
+    return fewest(**figures, uses=uses, moves=uses)
+
+
+def fewest_with_one_launch(launch, uses=1, **figures):
+    return fewest(launch=launch / uses, uses=uses, **figures)
+
+
+def fewest_without_launches(launch, **figures):
+    return fewest(launch=0, **figures)
+
+
+def fewest_even_below_zero(cpu, gpu, launch, latency, bandwidth, uses=1):
+    return (2 * latency + uses * launch) / (uses * (cpu - gpu) - 2 / bandwidth)
 
 
 # gpu_time
@@ -287,6 +354,26 @@ def timed_all_together(function, x, calls=20):
         function(x)
     device.synchronize(x)
     return device.clock(x) - start
+
+
+def timed_with_a_wait_after_every_call(function, x, calls=20):
+    function(x)
+    device.synchronize(x)
+    start = device.clock(x)
+    for _ in range(calls):
+        function(x)
+        device.synchronize(x)
+    return (device.clock(x) - start) / calls
+
+
+def timed_by_a_single_call(function, x):
+    return timed_with_a_wait_after_every_call(function, x, 1)
+
+
+def timed_on_the_host(function, x):
+    function(device.to_host(x))
+    function(device.to_host(x))
+    return 1e-3
 
 
 def timed_in_milliseconds(function, x):
@@ -395,6 +482,8 @@ MUTANTS = {
         Mutant(activation_with_an_if, "1 transfer, none allowed"),
         Mutant(activation_with_another_slope, "the slope below zero is 0.01"),
         Mutant(activation_one_at_zero, "it is 1 where x > 0"),
+        Mutant(activation_by_a_mask, "a boolean mask as an index makes the host wait"),
+        Mutant(activation_of_where, "where(x > 0, 1.0, 0.0) has no array to take a dtype from"),
     ],
     "conv2d_port": [
         Mutant(convolved_in_float64, "dtype is float64, expected float32"),
@@ -415,10 +504,25 @@ MUTANTS = {
         Mutant(pooled_on_the_host, "3 transfers, none allowed"),
         Mutant(pooled_to_the_last, "of equal maxima the first wins"),
         Mutant(pooled_within_the_window, "your index is the place inside the window"),
+        Mutant(pooled_in_rows_of_the_result, "a row of the image holds W pixels, and OW is the width of the result"),
+        Mutant(pooled_with_corners_in_rows_of_the_result, "the corners of your windows are counted in rows of OW"),
+        Mutant(pooled_with_the_number_of_the_window, "your index counts windows"),
         Mutant(pooled_without_indices, "expected a tuple of 2"),
         Mutant(pooled_with_float_indices, "dtype is float64, expected int64"),
     ],
+    "break_even": [
+        Mutant(fewest_one_way, "the way back is missing"),
+        Mutant(fewest_with_one_latency, "each transfer has its latency: there are two"),
+        Mutant(fewest_with_bytes_one_way, "each byte goes there and back"),
+        Mutant(fewest_moved_in_each_use, "you move the array in each use"),
+        Mutant(fewest_with_one_launch, "each use is a launch"),
+        Mutant(fewest_without_launches, "the launches are missing"),
+        Mutant(fewest_even_below_zero, "it never pays"),
+    ],
     "gpu_time": [
+        Mutant(timed_with_a_wait_after_every_call, "so long takes a call that the host waits for"),
+        Mutant(timed_by_a_single_call, "so long takes a call that the host waits for"),
+        Mutant(timed_on_the_host, "call function(x) with x as it comes"),
         Mutant(timed_without_a_wait, "the clock stopped before the device was done"),
         Mutant(timed_with_a_wait_at_the_start_alone, "the clock stopped before the device was done"),
         Mutant(timed_with_the_first_call, "the work of the first call is in it"),

@@ -81,9 +81,7 @@ MISTAKES = (
     given("gamma is missing: it multiplies x_hat", gamma=lambda gamma: 0 * gamma + 1),
     given("beta is missing: add it at the end", beta=lambda beta: 0 * beta),
     given("gamma and beta go along the columns: with gamma[:, None, None] they go along the channels", _along_columns),
-    given(
-        "mean and variance go along the columns: keepdims=True keeps the channels", _along_columns, means=True
-    ),
+    given("mean and variance go along the columns: keepdims=True keeps the channels", _along_columns, means=True),
     result(
         "the mean is not subtracted",
         lambda y, x, gamma, epsilon: (

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops, timing
+from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
 from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
 from unrolled.checks.exercises.l06_gpu_port import gpu_work
 from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, images, normal, random_gpu_case
+from unrolled.checks.spec import (
+    Budget,
+    Inputs,
+    Spec,
+    Speed,
+    case,
+    gpu_case,
+    images,
+    normal,
+    random_case,
+    random_gpu_case,
+)
 from unrolled.device import Array, array_module
 from unrolled.ops import blocks
 
@@ -26,6 +39,20 @@ NEAR_ZERO = np.array([[-200, -2, -0.5], [0, 0.5, 3]], np.float32)
 def activate(kind: str, x: Array) -> Array:
     """Return the activation of this name."""
     return KINDS[kind](x)
+
+
+def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """Compare, and say why a step came out in another dtype."""
+    found = mismatch(got, expected, activation.tolerance)
+    if found is None or inputs["kind"] != "step" or not found.lines[0].startswith("the values are right, but dtype"):
+        return found
+    return Mismatch(
+        (
+            found.lines[0],
+            "where(x > 0, 1.0, 0.0) has no array to take a dtype from, so it makes float64, and whole numbers make "
+            "int64: (x > 0).astype(x.dtype) stays in x's",
+        )
+    )
 
 
 activation = Spec(
@@ -61,6 +88,7 @@ activation = Spec(
             lambda y, kind, x: (x >= 0).astype(x.dtype) if kind == "step" else y,
         ),
     ),
+    compare=_activated,
 )
 
 
@@ -220,6 +248,18 @@ max_pool2d_port = Spec(
             lambda row, column, height, width, k: row % k * k + column % k,
         ),
         _index(
+            "your index is row * OW + column: a row of the image holds W pixels, and OW is the width of the result",
+            lambda row, column, height, width, k: row * (width // k) + column,
+        ),
+        _index(
+            "the corners of your windows are counted in rows of OW pixels: a row of the image holds W of them",
+            lambda row, column, height, width, k: row * width + column - row // k * k * (width - width // k),
+        ),
+        _index(
+            "your index counts windows: it is the pixel's place in the image, row * W + column",
+            lambda row, column, height, width, k: row // k * (width // k) + column // k,
+        ),
+        _index(
             "your index is column * H + row: it is row * W + column",
             lambda row, column, height, width, k: column * height + row,
         ),
@@ -231,14 +271,91 @@ max_pool2d_port = Spec(
 )
 
 
+# break_even
+
+
+def fewest_bytes(
+    cpu: float, gpu: float, launch: float, latency: float, bandwidth: float, uses: int = 1, ways: int = 2
+) -> float:
+    """Return from how many bytes on the way to the GPU, so many uses there and the way back take less than the CPU."""
+    saved = uses * (cpu - gpu) - ways / bandwidth
+    return (ways * latency + uses * launch) / saved if saved > 0 else math.inf
+
+
+A_LINK = {"launch": 1e-5, "latency": 2e-5, "bandwidth": 1e10}
+
+
+def _any_link(rng: np.random.Generator) -> Inputs:
+    """Draw a computer with a GPU, and work that pays from some size on."""
+    cpu, bandwidth = float(rng.uniform(4e-10, 2e-9)), float(rng.uniform(8e9, 5e10))
+    figures = {"gpu": cpu / int(rng.integers(10, 100)), "launch": float(rng.uniform(5e-6, 3e-5))}
+    return {"cpu": cpu, **figures, "latency": float(rng.uniform(5e-6, 3e-5)), "bandwidth": bandwidth, "uses": 3}
+
+
+def _without_never(cpu: float, gpu: float, launch: float, latency: float, bandwidth: float, uses: int = 1) -> float:
+    return (2 * latency + uses * launch) / (uses * (cpu - gpu) - 2 / bandwidth)
+
+
+break_even = Spec(
+    reference=fewest_bytes,
+    cases=[
+        case("a slow function, used once", cpu=1e-9, gpu=1e-10, **A_LINK),
+        case("a quick function, used once: never", cpu=2e-10, gpu=1e-11, **A_LINK),
+        case("the same, used ten times in a row", cpu=2e-10, gpu=1e-11, **A_LINK, uses=10),
+        case("a GPU that is slower than the CPU: never", cpu=1e-10, gpu=2e-10, **A_LINK, uses=100),
+        random_case("any computer, three uses", _any_link),
+    ],
+    points=2,
+    hints=(
+        "Write down the seconds for n bytes on the CPU, and on the GPU with both ways. What of it grows with n, and "
+        "what is there for an array of a single byte, too?",
+        "CPU: uses * cpu * n. GPU: 2 * (latency + n / bandwidth) + uses * (launch + gpu * n). Set them equal and solve "
+        "for n. If a byte on the GPU, ways included, costs as much as on the CPU or more, no n is large enough.",
+        "fixed = 2 * latency + ...              # seconds, whatever the size\n"
+        "saved = uses * (cpu - gpu) - ...       # seconds for each byte\n"
+        "if saved is not above 0, it never pays; else n = fixed / saved",
+    ),
+    mistakes=(
+        given("the way back is missing: the result has to come home, so there are two transfers", ways=1),
+        result(
+            "each transfer has its latency: there are two",
+            lambda y, latency, launch, uses: y * (latency + uses * launch) / (2 * latency + uses * launch),
+        ),
+        result(
+            "each byte goes there and back: 2 / bandwidth seconds for it",
+            lambda y, cpu, gpu, bandwidth, uses: (
+                y * max(0, uses * (cpu - gpu) - 2 / bandwidth) / (uses * (cpu - gpu) - 1 / bandwidth)
+            ),
+        ),
+        result(
+            "each use is a launch: uses * launch",
+            lambda y, latency, launch, uses: y * (2 * latency + launch) / (2 * latency + uses * launch),
+        ),
+        Mistake(
+            "you move the array in each use: it is moved once, used there, and fetched once",
+            lambda uses=1, **figures: fewest_bytes(**figures),
+        ),
+        Mistake(
+            "the launches are missing: each use costs the host one, whatever the size",
+            lambda launch, **figures: fewest_bytes(launch=0, **figures),
+        ),
+        Mistake(
+            "a negative number of bytes: if a byte costs the GPU more, ways included, it never pays, which is "
+            'float("inf")',
+            _without_never,
+        ),
+    ),
+)
+
+
 # gpu_time
 
 gpu_time = Spec(
     reference=gpu_work.honest_seconds,
     answers=(timing.measure,),
     cases=[
-        random_gpu_case("one kernel", lambda rng: gpu_work.work(rng, 1)),
-        random_gpu_case("three kernels", lambda rng: gpu_work.work(rng, 3)),
+        random_gpu_case("one short kernel", gpu_work.short_work),
+        random_gpu_case("three long kernels", gpu_work.long_work),
     ],
     points=3,
     hints=(
