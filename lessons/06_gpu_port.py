@@ -542,8 +542,8 @@ print(f"By its data sheet a {simgpu.profile().name} can do {possible:.0f} Tflop/
 
 # %% [markdown]
 # That cannot be. (A teraflop a second, Tflop/s, is 10¹² operations a second.) The last two lines are a habit worth
-# keeping: count the work, and ask whether the machine could have done it. A good course on GPU programming stages the same moment: 98 µs for a convolution on a T4, 24,439 times faster
-# than its CPU.² Done right, it is 116.
+# keeping: count the work, and ask whether the machine could have done it. A good course on GPU programming stages the
+# same moment: 98 µs for a convolution on a T4, 24,439 times faster than its CPU.² Done right, it is 116.
 #
 # What happened? **A call only hands the work over.** The host writes it onto a list, the GPU's *stream*, and goes on at
 # once. The GPU works through its list in order. So our clock was stopped when the order had been placed, not when the
