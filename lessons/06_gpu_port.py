@@ -473,9 +473,9 @@ host, kernel = (recorded("call: max over axis 1", side) for side in ("host_us", 
 print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host, {kernel:.1f} µs of the GPU")
 
 # %% [markdown]
-# The model says slower, or hardly faster, and the recorded maximum says why. For each position there is a maximum and a copy into its place: two launches, for 80 windows
-# of four pixels. Handing over a launch costs the host the same, whatever its size, and the GPU is done with such a small
-# one before the next arrives. It spends its time waiting.
+# The model says slower, or hardly faster, and the recorded maximum says why. For each position there is a maximum and
+# a copy into its place: two launches, for 80 windows of four pixels. Handing over a launch costs the host the same,
+# whatever its size, and the GPU is done with such a small one before the next arrives. It spends its time waiting.
 #
 # A GPU wants **few, large** launches. That is why the checks of this lesson count them.
 #
@@ -972,12 +972,13 @@ print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host,
 # whatever its size, and a step has as many launches for 8 images as for 128. With 8 the GPU is done with each kernel
 # before the next one comes, so a step takes as long as the host needs to hand it over: in my table under *The whole
 # network moves* (modelled T4) a step takes nearly as long with 8 images as with 128, so against my CPU the factor with
-# 128 is several times that with 8 (… and … here), and the recorded H200 shows the same. She should try larger batches,
+# 128 is several times that with 8; nor does the recorded H200 need 16 times as long. She should try larger batches,
 # knowing that this is other training, or fewer launches. Of the product I would ask when she stopped the clock: a call
-# only hands over the work, and without a wait she has timed the order, not the product; *The clock that lies* printed how
-# small a part of the truth my own first clock showed. I would look for hidden transfers, such as float(loss), a boolean
-# mask or an `if` on a GPU value in each step, with a trace; and for float64, by printing the dtype of each layer's output,
-# since one np.zeros without a dtype makes everything after it float64, which a T4's data sheet gives a 32nd of the units.
+# only hands over the work, and without a wait she has timed the order, not the product; *The clock that lies* printed
+# how small a part of the truth my own first clock showed. I would look for hidden transfers, such as float(loss), a
+# boolean mask or an `if` on a GPU value in each step, with a trace; and for float64, by printing the dtype of each
+# layer's output, since one np.zeros without a dtype makes everything after it float64, which a T4's data sheet gives a
+# 32nd of the units.
 #
 # **Rubric** (3 points). One point: launch-bound, with own numbers for both batch sizes; the count of launches does not
 # depend on the batch. One point: the clock was stopped before the device was done (a synchronization is missing). One
