@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import CommandError, Subparsers, checkout, count, folder
+from unrolled_grader.classroom.folders import Folders
 
 if TYPE_CHECKING:
     from unrolled_grader.grading import Grading
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
     from unrolled_grader.judge.intake import Handed
 
 
+ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/]+:\d{1,5}")
+"""Of a scheduler."""
+
+
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled grade` command: the entry point through which `unrolled` finds its grading."""
     grade = subparsers.add_parser("grade", help="grade what students handed in")
     grade.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 02_convolution or 02 (default: all)")
     grade.add_argument(
-        "--submitted", type=Path, metavar="DIR", help="holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
+        "--submitted", type=folder, metavar="DIR", help="holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
     )
     grade.add_argument("--student", metavar="ID", help="only this student")
     grade.add_argument("--force", action="store_true", help="grade again what is graded and unchanged")
@@ -50,23 +55,23 @@ def add(subparsers: Subparsers) -> None:
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Add the option that says how many submissions a command grades at a time."""
-    parser.add_argument("--jobs", type=int, metavar="N", help="submissions at a time (default: one a core)")
+    parser.add_argument("--jobs", type=count, metavar="N", help="submissions at a time (default: one a core)")
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    if not (arguments.explain or arguments.scheduler):
+    root = checkout.find()
+    folders = Folders.at(root, arguments.submitted)
+    _refuse_wrong(arguments, folders)
+    if arguments.explain:
+        return _explain(folders, *arguments.explain)
+    if not arguments.scheduler:
         warm_up(at_a_time(arguments.jobs))
-    from unrolled_grader.classroom.course import CourseError
     from unrolled_grader.grading import Grading
     from unrolled_grader.jobs.queue import SchedulerError
     from unrolled_grader.jobs.record import RecordError
 
     try:
-        course = Grading.at(checkout.find(), arguments.submitted)
-        if arguments.explain:
-            return _explain(course, *arguments.explain)
-        if arguments.gpu and not arguments.scheduler:
-            raise CommandError("--gpu goes with --scheduler: a GPU of this machine is used anyway")
+        course = Grading.at(root, arguments.submitted)
         course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox, gpu=arguments.gpu)
         return grade_class(
             course,
@@ -77,18 +82,32 @@ def _grade(arguments: argparse.Namespace) -> int:
             jobs=at_a_time(arguments.jobs),
             scheduler=arguments.scheduler,
         )
-    except (CourseError, RecordError, SchedulerError) as error:
+    except (RecordError, SchedulerError) as error:
         raise CommandError(str(error)) from error
 
 
-def _explain(course: Grading, student: str, lesson: str, check: str) -> int:
-    """Print how a check's points came about; 1 if the record does not bear them out."""
-    from unrolled_grader.jobs import explain, record
+def _refuse_wrong(arguments: argparse.Namespace, folders: Folders) -> None:
+    """Raise CommandError for what can be seen to be wrong before the grader loads."""
+    folders.choose(arguments.lessons)
+    if arguments.gpu and not arguments.scheduler:
+        raise CommandError("--gpu goes with --scheduler: a GPU of this machine is used anyway")
+    if arguments.scheduler is not None and not ADDRESS.fullmatch(arguments.scheduler):
+        raise CommandError(f"--scheduler is {arguments.scheduler!r:.60}; expected an address such as tcp://host:8786")
+    student = arguments.student
+    if student is not None and student not in folders.students(["submitted"]):
+        raise CommandError(f"there is nothing to grade of {student!r:.60} in {folders.submitted}")
 
-    (lesson,) = course.choose([lesson])
-    kept = record.load(course.grades, student, lesson)
+
+def _explain(folders: Folders, student: str, lesson: str, check: str) -> int:
+    """Print how a check's points came about; 1 if the record does not bear them out."""
+    (lesson,) = folders.choose([lesson])
+    kept = None
+    if folders.has_record(student, lesson):
+        from unrolled_grader.jobs import explain, record
+
+        kept = record.load(folders.grades, student, lesson)
     if kept is None:
-        raise CommandError(f"nothing is recorded of {record.one_line(student)}, {lesson}, in {course.grades}")
+        raise CommandError(f"nothing is recorded of {student!r:.60}, {lesson}, in {folders.grades}")
     try:
         text, sound = explain.explained(kept, check)
     except explain.UnknownCheckError as error:
@@ -186,11 +205,9 @@ def _handed(course: Grading, lessons: Sequence[str], student: str | None) -> lis
 
 
 def at_a_time(asked: int | None) -> int:
-    """Return how many submissions to grade at a time, by default one a core. Raises CommandError for less than 1."""
+    """Return how many submissions to grade at a time, by default one a core."""
     from unrolled_grader.box.lease import AVAILABLE
 
-    if asked is not None and asked < 1:
-        raise CommandError(f"--jobs must be at least 1, got {asked}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1 if not AVAILABLE else asked or cores
 

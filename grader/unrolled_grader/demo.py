@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled_grader import commands
+from unrolled_grader.classroom.folders import Folders
 
 SHORT, ALL = ("01", "02"), "all"
 """What is graded unless other lessons are named: enough to see every kind of verdict, in a minute or so."""
@@ -24,15 +25,16 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    folders = Folders.at(root)
+    folders.choose(_named(arguments.lessons, folders.lessons()))
     jobs = commands.at_a_time(arguments.jobs)
     commands.warm_up(jobs)
     from unrolled_grader.box import sandbox
     from unrolled_grader.build import sample
-    from unrolled_grader.classroom.course import CourseError
     from unrolled_grader.grading import Grading
     from unrolled_grader.jobs.record import RecordError
 
-    root = checkout.find()
     folder = root / "grades" / "demo"
     try:
         course = Grading.beside(root, folder)
@@ -46,7 +48,7 @@ def _demo(arguments: argparse.Namespace) -> int:
         shutil.rmtree(folder, ignore_errors=True)
         sample.hand_in(root, lessons, course.submitted)
         return commands.grade_class(course, lessons, jobs=jobs, first=sample.LONGEST)
-    except (CourseError, RecordError) as error:
+    except RecordError as error:
         raise CommandError(str(error)) from error
 
 

@@ -151,7 +151,7 @@ def _describe_cupy() -> dict[str, Any]:
     try:
         import cupy  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
-        return {"why": f"CuPy cannot be imported ({error}); pip install 'unrolled[gpu]' on a machine with a GPU"}
+        return {"why": f'CuPy cannot be imported ({error}); pip install -e ".[gpu]" on a machine with a GPU'}
     facts: dict[str, Any] = {"cupy": cupy.__version__}
     try:
         runtime = cupy.cuda.runtime

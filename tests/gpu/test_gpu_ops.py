@@ -13,7 +13,7 @@ from test_ops_contract import NO_IMAGES, Call, every_call
 from unrolled import device, kernels, ops
 from unrolled.device import to_host
 
-cp: Any = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'unrolled[gpu]'")
+cp: Any = pytest.importorskip("cupy", reason='CuPy is not installed: pip install -e ".[gpu]"')
 
 
 def on_gpu(function: Any, *arguments: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import pytest
 
 from unrolled import nn, profile, timing
 
-cp: Any = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'unrolled[gpu]'")
+cp: Any = pytest.importorskip("cupy", reason='CuPy is not installed: pip install -e ".[gpu]"')
 
 CYCLES = 20_000_000  # about 10 ms at 2 GHz: far longer than it takes to launch
 SPIN = r"""

@@ -11,7 +11,7 @@ import simgpu_cases
 import test_simgpu_arrays
 import test_simgpu_errors
 
-cp: Any = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'unrolled[gpu]'")
+cp: Any = pytest.importorskip("cupy", reason='CuPy is not installed: pip install -e ".[gpu]"')
 
 OURS = {"test_results_lie_in_memory_as_numpys_do"}  # CuPy lays results out in its own way
 

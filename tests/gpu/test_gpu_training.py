@@ -12,7 +12,7 @@ from test_nn_optim import MAKERS, gradients
 from unrolled import data, nn
 from unrolled.device import to_host
 
-cp: Any = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'unrolled[gpu]'")
+cp: Any = pytest.importorskip("cupy", reason='CuPy is not installed: pip install -e ".[gpu]"')
 
 RNG = np.random.default_rng(0)
 IMAGES, LABELS = RNG.random((96, 2, 12, 12), dtype=np.float32), RNG.integers(0, 10, 96)

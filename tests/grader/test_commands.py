@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -84,7 +85,7 @@ def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
     grade = (sys.executable, "-m", "unrolled.cli", "grade")
     for words, said in (
         (("--explain", "right", "00", "none"), "has ink, not none"),
-        (("--explain", "nobody\x1b[2J", "00", "ink"), "nothing is recorded of nobody [2J, 00_start_here"),
+        (("--explain", "nobody\x1b[2J", "00", "ink"), "nothing is recorded of 'nobody\\x1b[2J', 00_start_here"),
         (("--force", "--scheduler", "tcp://127.0.0.1:1"), "127.0.0.1:1"),
     ):
         done = subprocess.run([*grade, *words], cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
@@ -95,6 +96,82 @@ def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
         done = subprocess.run(grade, cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "another run grades into" in done.stderr
+
+
+COUNT, NO_FOLDER = "expected a whole number from 1 to 1,000", "expected a folder"
+WRONG = [
+    *(
+        (f"{word} {n}", COUNT)
+        for word in ("grade --jobs", "demo --jobs", "site --at-once")
+        for n in ("0", "-1", "x", "1e9")
+    ),
+    *(
+        (f"{word} {lesson}", "there is no lesson")
+        for word in ("grade", "demo --lessons", "similar")
+        for lesson in ("99", "''")
+    ),
+    *((f"{word} pyproject.toml", NO_FOLDER) for word in ("grade --submitted", "similar --submitted", "pseudonymous")),
+    *(
+        (f"{word} pyproject.toml", NO_FOLDER)
+        for word in ("class new", "site --out", "wheel --into", "wheelhouse --into")
+    ),
+    *((f"{word} absent", "there is no folder absent") for word in ("grade --submitted", "similar --submitted")),
+    *((f"grade --student {name}", "there is nothing to grade of") for name in ("nobody", "''", "..", "right/x")),
+    *((f"{word} absent", "absent is not there") for word in ("collect", "collect . --roster", "forget right --roster")),
+    *((f"grade --scheduler {word}", "expected an address such as") for word in ("x", "''", "tcp://host", "host:x")),
+    *((f"forget {name}", "is no id in gradebook, folders or roster") for name in ("nobody", "''")),
+    ("grade --gpu", "--gpu goes with --scheduler"),
+    ("grade --explain right 99 ink", "there is no lesson '99'"),
+    ("grade --explain nobody 00 ink", "nothing is recorded of 'nobody'"),
+    ("collect .", "there is no roster"),
+    ("collect . --roster grader", "is a folder; expected a file"),
+    ("collect . --roster pyproject.toml --lesson 99", "there is no lesson '99'"),
+    ("pseudonymous grader", "is there already: name a new folder"),
+    ("version add absent", "no folder, no wheel and no tag"),
+    ("version add . --notebooks absent", "absent is not there"),
+    ("class new grader", "lies in the course's own folder"),
+    ("class new ../new --lessons ''", "--lessons names none"),
+    ("class new ../new --threshold ink=x", "expected NAME=NUMBER"),
+    ("site --out grader", "holds something that is no site"),
+    ("wheelhouse --into grader", "holds something that is no wheelhouse"),
+    ("wheelhouse --data nope", "there is no data set 'nope'"),
+    ("wheelhouse --python 2.7", "invalid choice"),
+]
+HEAVY = {"IPython", "jupytext", "matplotlib", "nbclient", "nbconvert", "nbformat", "nbgrader", "sphinx", "sqlalchemy"}
+
+
+def test_a_wrong_argument_is_named_before_anything_heavy_loads(
+    checkout: Path,
+) -> None:
+    """A table in one process: what is heavy takes seconds to load, and none of it is there at the end."""
+    program = (
+        "import contextlib, io, json, shlex, sys\n"
+        "from unrolled.cli import main\n"
+        "for words in json.load(sys.stdin):\n"
+        "    said = io.StringIO()\n"
+        "    with contextlib.redirect_stderr(said):\n"
+        "        try: code = main(shlex.split(words))\n"
+        "        except SystemExit as stop: code = stop.code\n"
+        "    print(json.dumps([words, code, said.getvalue().splitlines()[-1]]))\n"
+        "print(json.dumps(sorted(sys.modules)))\n"
+    )
+    before = sorted(filter(Path.is_file, checkout.rglob("*")))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps([words for words, _ in WRONG]),
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    *found, modules = map(json.loads, done.stdout.splitlines())
+    for (words, expected), (_, code, said) in zip(WRONG, found, strict=True):
+        assert code in (1, 2), words
+        assert expected in said, words
+    assert HEAVY & set(modules) == set()
+    assert sorted(filter(Path.is_file, checkout.rglob("*"))) == before
 
 
 def test_without_bubblewrap_the_sample_class_is_graded_and_no_other(checkout: Path, tmp_path: Path) -> None:

@@ -97,7 +97,9 @@ def work(order: dict[str, Any]) -> dict[str, Any]:
 def test_processes_share_the_warm_process_as_far_as_there_are_lines(tmp_path: Path) -> None:
     zygote.end()
     zygote.warm(spare=1)
+    lines = list(zygote._warm[0].spare)  # type: ignore[attr-defined]
     with queue.run([{"meet": str(tmp_path), "among": 2}] * 2, work, 2, outfit=zygote.shared) as answers:
+        assert [line.fileno() for line in lines] == [-1], "it is the process's, and closed here"
         assert sorted(answer["own"] for _, answer in answers if isinstance(answer, dict)) == [False, True]
     with Worker(boxed=False) as worker:  # what others did with theirs does no harm to our own line
         assert worker.run_cell("1", 30) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from importlib import metadata
@@ -226,6 +227,82 @@ def test_data_is_listed_and_fetched(capsys):
         capsys.readouterr().err
         == "unrolled data: name is 'cats'; expected one of: digits, mnist, fashion_mnist, cifar10\n"
     )
+
+
+FILE, NEW, NOT_NEW = "expected a folder", "is not there", "is there already"
+SECONDS, NAME = "expected a number of seconds from 1 to 86,400", "expected the name of a file or folder"
+WRONG = [
+    *(
+        (f"check mine.ipynb --timeout {word}", SECONDS)
+        for word in ("inf", "nan", "1e-9", "0", "-1", "1e300", "x", "''")
+    ),
+    *((f"submit 02 --timeout {word}", SECONDS) for word in ("inf", "nan", "0")),
+    *((f"{word} absent.ipynb", NEW) for word in ("check", "submit 02 --notebook", "progress --journal")),
+    *(
+        (f"{word} work", "is a folder; expected a file")
+        for word in ("check", "submit 02 --notebook", "progress --journal")
+    ),
+    *((f"{word} ''", NAME) for word in ("check", "submit 02 --to", "lab --work", "gallery", "upgrade 02 --work")),
+    *((f"{word} mine.ipynb", FILE) for word in ("submit 02 --to", "lab --work", "upgrade all --work")),
+    *((f"{word} mine.ipynb/new", FILE) for word in ("submit 02 --to", "progress --record", "gallery x --to")),
+    *((f"{word} mine.ipynb", NOT_NEW) for word in ("progress --record", "gallery x --to", "gallery x --picture")),
+    *(
+        (f"{word} {'x' * 300}", "File name too long")
+        for word in ("check", "gallery", "lab --work", "progress --record")
+    ),
+    *((f"{word} {lesson}", "there is no lesson") for word in ("lab", "submit", "upgrade") for lesson in ("99", "''")),
+    ("check text.ipynb", "is not readable"),
+    ("check list.ipynb", "is not readable: it holds no object"),
+    ("submit 02 --notebook list.ipynb", "cannot be handed in: the notebook is not readable"),
+    ("submit 02 --notebook mine.ipynb", "this is the notebook of 03_pooling, not of 02_convolution"),
+    ("submit 02 --notebook two.ipynb --student ../x", "cannot be a student's id"),
+    ("submit 02 --notebook two.ipynb --student ''", "cannot be a student's id"),
+    ("gallery x --to y --picture y", "--to and --picture both name y"),
+    ("gallery x work", "there is no ladder in what you named"),
+    ("data fetch ''", "expected one of: digits"),
+    ("data nope", "invalid choice"),
+    ("nope", "invalid choice"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG, ids=[words[:40] for words, _ in WRONG])
+def test_a_wrong_argument_is_named_without_a_traceback(course, jupyter, capsys, words, said):
+    (course / "work").mkdir()
+    for name, text in {
+        "mine": '{"cells": [], "metadata": {"unrolled": {"lesson": "03_pooling"}}}',
+        "two": '{"cells": [], "metadata": {"unrolled": {"lesson": "02_convolution"}}}',
+        "text": "text",
+        "list": "[]",
+    }.items():
+        (course / f"{name}.ipynb").write_text(text, encoding="utf-8")
+    before = sorted(course.rglob("*"))
+    try:
+        code = cli.main(shlex.split(words))
+    except SystemExit as stop:  # argparse, with its line of usage
+        code = stop.code
+    assert code in (1, 2)
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert sorted(course.rglob("*")) == before
+
+
+def test_check_says_of_a_cell_that_asks_that_nobody_answers(tmp_path, capsys):
+    """What ipykernel raises there is a NotImplementedError, and is no sign of an exercise that is not written."""
+    cells = [
+        new_code_cell("input('Your name? ')"),
+        new_code_cell("from unrolled import check\ncheck.ink(lambda images: input())"),
+    ]
+    (tmp_path / "mine.ipynb").write_text(writes(new_notebook(cells=cells)), encoding="utf-8")
+    assert cli.main(["check", str(tmp_path / "mine.ipynb")]) == 1
+    said = capsys.readouterr().out
+    assert "cell 0: StdinNotImplementedError: it waits for somebody to type" in said
+    assert "it asks with input(), and nobody answers here" in said
+    assert "not written yet" not in said
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+def test_a_cell_has_a_positive_number_of_seconds(tmp_path, seconds):
+    with pytest.raises(ValueError, match="must be a positive number of seconds"):
+        run.execute(new_notebook(), cwd=tmp_path, cell_timeout=seconds)
 
 
 def cell(report=None, grade_id=None, **metadata):

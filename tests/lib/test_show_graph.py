@@ -110,6 +110,12 @@ def test_the_end_of_a_curve_is_the_mean_of_its_last_ten_steps() -> None:
     assert "ends at 4.5" in show.losses({"a": values}).alt
 
 
+def test_names_stand_where_their_curves_end() -> None:
+    (axes,) = show.losses({"high": [9.0] * 30, "low": [9.0] * 20 + [1.0] * 10}, log=False).figure.axes
+    shares = [axes.transAxes.inverted().transform(axes.transData.transform((0, end)))[1] for end in (9, 1)]
+    assert [text.xy[1] for text in axes.texts] == pytest.approx(shares)
+
+
 def test_losses_that_cannot_be_drawn_are_refused() -> None:
     with pytest.raises(ValueError, match="curves is empty"):
         show.losses({})

@@ -284,6 +284,15 @@ def test_copies_views_and_modules() -> None:
     assert x.tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
+def test_at_least_so_many_axes_gives_a_view_of_each_array() -> None:
+    a, b = cp.asarray(np.float32(1)), cp.arange(3)
+    rows = cp.atleast_2d(a, b)
+    assert [row.tolist() for row in rows] == [[[1]], [[0, 1, 2]]]
+    rows[1][...] = 7
+    assert (b.tolist(), float(a)) == ([7, 7, 7], 1)
+    assert cp.atleast_1d(a).tolist() == [1]
+
+
 def test_any_number_of_arrays_can_be_concatenated():
     parts = [np.full((2, n % 3), n, np.float32) for n in range(150)]
     joined = cp.concatenate([cp.asarray(part) for part in parts], axis=1)

@@ -129,6 +129,10 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
         np.testing.assert_array_equal(get(link, x), np.ones(3))
 
 
+def test_an_error_that_the_other_side_does_not_know_is_an_invalid_command() -> None:
+    assert issubclass(process._ERRORS[process._kind(KeyError("x"))], InvalidCommandError)
+
+
 def test_freed_arrays_are_told_with_the_next_call() -> None:
     with serving() as (connection, _):
         link = Link(connection)

@@ -251,7 +251,7 @@ def test_a_file_older_than_the_last_check_is_not_handed_in(home, capsys):
 def test_a_folder_that_cannot_be_written(home, capsys):
     saved(home)
     assert submit("--no-run", "--to", str(home / f"{LESSON}.ipynb" / "x")) == 1
-    assert "name another folder" in capsys.readouterr().err
+    assert "expected a folder" in capsys.readouterr().err
     assert submit("--no-run", "--to", str(home / "new" / "folder")) == 0
     assert (home / "new" / "folder" / "02_convolution.ada.zip").is_file()
 

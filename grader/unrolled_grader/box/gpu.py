@@ -144,7 +144,7 @@ class Facade:
         self._named = self._arrays = 0
 
     def array(self, view: View) -> Any:
-        """Return the array at a place that a worker names. Raises CommandError out of its reach, and for too much."""
+        """Return the array at a place that a worker names. InvalidCommandError out of reach, or for too much."""
         self._named += self._check(view).nbytes
         self._arrays += 1
         if self._named > RESULT:
@@ -154,7 +154,7 @@ class Facade:
         return ndarray.from_view(view)
 
     def do(self, command: str, *arguments: Any, freed: Iterable[int] = ()) -> Any:
-        """Return a command's result. Raises what the machine raises, CommandError for what a worker may not do."""
+        """Return a command's result. Raises what the machine does, InvalidCommandError for what is forbidden."""
         self._commands += 1
         if self._commands > COMMANDS:
             raise InvalidCommandError(f"more than {COMMANDS:,} commands in one call")
@@ -244,7 +244,7 @@ class Facade:
 
 
 def _plain(value: Any) -> Any:
-    """What a worker sent as the machine's protocol can say it. Raises CommandError for anything else."""
+    """What a worker sent as the machine's protocol can say it. Raises InvalidCommandError for anything else."""
     if value is None or isinstance(value, (bool, int, float, complex, str, View, np.ndarray)):
         return value
     if isinstance(value, np.generic):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import functools
 import gc
 import importlib
 import json
@@ -25,7 +24,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -157,15 +157,24 @@ def fork(order: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         return _warm[0].fork(order, descriptors)
 
 
-def shared() -> Callable[[], None]:
-    """Return a function that has another process use this one's warm one, or its own where no spare line is left."""
+@dataclass(frozen=True)
+class Shared:
+    """Lines to a warm process, one or none, for the process that calls this."""
+
+    ends: Sequence[socket.socket]
+
+    def __call__(self) -> None:
+        _warm[:] = map(Connection, self.ends)
+
+    def close(self) -> None:
+        for end in self.ends:
+            end.close()
+
+
+def shared() -> Shared:
+    """Return what has another process use this one's warm one, or its own where no spare line is left."""
     with _one_at_a_time:
-        ends = [_warm[0].spare.pop()] if _warm and _warm[0].spare else []
-    return functools.partial(_use, *ends)
-
-
-def _use(*ends: socket.socket) -> None:
-    _warm[:] = map(Connection, ends)
+        return Shared([_warm[0].spare.pop()] if _warm and _warm[0].spare else [])
 
 
 @atexit.register

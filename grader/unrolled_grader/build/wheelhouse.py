@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import unrolled
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import CommandError, Subparsers, checkout, folder
 from unrolled_grader.build import authoring
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")
@@ -123,8 +123,7 @@ def collect(
 
     A wheelhouse that is there is replaced. Raises CommandError if `into` holds anything else.
     """
-    if into.exists() and not (into / SUMS).is_file() and any(into.iterdir()):
-        raise CommandError(f"{into} holds something that is no wheelhouse: name another folder with --into")
+    check(into, data)
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".wheelhouse-", dir=into.parent) as scratch:
         house = Path(scratch, "house")
@@ -144,6 +143,20 @@ def collect(
         shutil.rmtree(into, ignore_errors=True)
         os.replace(house, into)
     return lacking
+
+
+def check(into: Path, data: Sequence[str]) -> None:
+    """Raise CommandError for a folder that holds something else than a wheelhouse, and for unknown data sets."""
+    if into.exists() and not (into / SUMS).is_file() and any(into.iterdir()):
+        raise CommandError(f"{into} holds something that is no wheelhouse: name another folder with --into")
+    if not data:
+        return
+    from unrolled.data import sources
+
+    known = [source.name for source in sources.SOURCES]
+    for name in data:
+        if name not in known:
+            raise CommandError(f"there is no data set {name!r:.60} to bring along; there are {', '.join(known)}")
 
 
 def _serve(house: Path, wheel: Path, target: Target) -> None:
@@ -264,10 +277,7 @@ def _bring(name: str, into: Path) -> None:
     """A data set's files as they were published, in the form that UNROLLED_DATA asks for. Raises CommandError."""
     from unrolled.data import fetching, sources
 
-    known = {source.name: source for source in (sources.MNIST, sources.FASHION_MNIST, sources.CIFAR10)}
-    if name not in known:
-        raise CommandError(f"there is no data set {name!r} to bring along; there are {', '.join(known)}")
-    source = known[name]
+    (source,) = (one for one in sources.SOURCES if one.name == name)
     try:
         files = fetching.given(source, tuple(source.files)) or fetching.fetched(source)
     except OSError as error:
@@ -318,10 +328,10 @@ def _sha256(file: Path) -> str:
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled wheel` and `unrolled wheelhouse` commands."""
     wheel = subparsers.add_parser("wheel", help="build the course's wheel, and say where its release must have it")
-    wheel.add_argument("--into", type=Path, metavar="DIR", help="default: dist/")
+    wheel.add_argument("--into", type=folder, metavar="DIR", help="default: dist/")
     wheel.set_defaults(run=_wheel)
     house = subparsers.add_parser("wheelhouse", help="collect everything for a classroom without a network")
-    house.add_argument("--into", type=Path, metavar="DIR", help="default: dist/wheelhouse/")
+    house.add_argument("--into", type=folder, metavar="DIR", help="default: dist/wheelhouse/")
     names = [system.name for system in SYSTEMS]
     house.add_argument("--system", action="append", choices=names, help="only this one; may be repeated (default: all)")
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -347,6 +357,7 @@ def _wheelhouse(arguments: argparse.Namespace) -> int:
     into: Path = (arguments.into or root / "dist" / "wheelhouse").absolute()
     systems = [system for system in SYSTEMS if system.name in (arguments.system or [each.name for each in SYSTEMS])]
     targets = [Target(system, python) for python in arguments.python or [arguments.here] for system in systems]
+    check(into, arguments.data)
     with tempfile.TemporaryDirectory(prefix="unrolled-own-") as scratch:
         wheel = build_wheel(root, Path(scratch))
         lacking = collect(root, into, wheel, targets, arguments.data)

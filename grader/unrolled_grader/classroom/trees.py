@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import folder as a_folder
 from unrolled_grader.build import authoring
 from unrolled_grader.classroom import learners, seeds, settings
 from unrolled_grader.classroom.settings import Settings
@@ -46,7 +47,7 @@ def add(subparsers: Subparsers) -> None:
         description="Make DIR/learners and DIR/instructors from this checkout. What no option says is as course.toml "
         "has it, if there is one. Nothing that exists is changed: DIR must be new or empty.",
     )
-    new.add_argument("folder", type=Path, metavar="DIR")
+    new.add_argument("folder", type=a_folder, metavar="DIR")
     which = new.add_mutually_exclusive_group()
     which.add_argument("--lessons", metavar="00,02,05", help="these lessons (default: all)")
     which.add_argument("--syllabus", choices=sorted(SYLLABI), help="the lessons of a course of so many hours")
@@ -140,7 +141,7 @@ def chosen(root: Path, arguments: argparse.Namespace) -> Settings:
     found = settings.read(root, agreeing=False)
     if arguments.syllabus:
         found = replace(found, lessons=SYLLABI[arguments.syllabus].lessons)
-    if arguments.lessons:
+    if arguments.lessons is not None:
         found = replace(found, lessons=lessons_of(arguments.lessons, list(authoring.find_lessons(root))))
     if arguments.variant:
         found = replace(found, variants=pairs("--variant", arguments.variant, str))

@@ -17,13 +17,13 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from itertools import islice
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -31,15 +31,20 @@ if TYPE_CHECKING:
 Order = dict[str, Any]
 Answer = dict[str, Any]
 Perform = Callable[[Order], Answer]
-Outfit = Callable[[], object]
-"""Called in a process before its first order. It can be pickled on the way to a new process, sockets with it."""
-
 ATTEMPTS = 3  # how many processes an order may cost before it is given up
 GRACE = 3.0  # seconds that a process which is told to end has to clean up after itself
 NEEDS = {"TIMING": 1}  # what an order asks of a Dask worker, unless it says so itself under "resources"
 CONNECT = 10.0  # seconds to find a scheduler
 PATIENCE = 30.0
 """Seconds that an order waits for a worker which offers what it needs. A restarted worker is back in a few."""
+
+
+class Outfit(Protocol):
+    """Called in a process before its first order. It is pickled on the way there, sockets with it, and closed here."""
+
+    def __call__(self) -> object: ...
+
+    def close(self) -> None: ...
 
 
 class Lost(RuntimeError):  # noqa: N818 - an answer, not a fault of the caller
@@ -119,13 +124,14 @@ class _Process:
         self.connection, theirs = context.Pipe()
         outfit = self._outfit() if self._outfit else None
         self._process = context.Process(target=_serve, args=(theirs, self._perform, outfit))
-        try:
-            self._process.start()
-        except (EOFError, ConnectionError):  # what forks them was killed; the next attempt starts it anew
-            if attempt == ATTEMPTS:
-                raise
-            self._start(attempt + 1)
-        theirs.close()
+        with closing(theirs), closing(outfit) if outfit else nullcontext():
+            try:
+                self._process.start()
+            except (EOFError, ConnectionError):  # what forks them was killed; the next attempt starts it anew
+                self.connection.close()
+                if attempt == ATTEMPTS:
+                    raise
+                self._start(attempt + 1)
 
     def begin(self, order: Order, attempt: int = 1) -> None:
         self.order, self._attempt = order, attempt
@@ -253,7 +259,9 @@ def _connected(address: str) -> Iterator[Client]:
         import dask
         from distributed import Client
     except ImportError as error:
-        raise SchedulerError(f'a scheduler needs Dask: pip install "unrolled[cluster]" ({error})') from error
+        raise SchedulerError(
+            f'a scheduler needs Dask: pip install -e ".[cluster]" in the course\'s folder ({error})'
+        ) from error
     log = logging.getLogger("distributed")
     level = log.level
     with dask.config.set({"distributed.comm.timeouts.connect": CONNECT}):

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import unrolled
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import CommandError, Subparsers, checkout, present_folder
 from unrolled.cli.common import why
 
 FOLDER = "grader/versions"
@@ -205,7 +205,7 @@ def add(subparsers: Subparsers) -> None:
     one = actions.add_parser("add", help="take a release in: a tag of this repository, a folder, or a wheel")
     one.add_argument("source", metavar="TAG|FOLDER|WHEEL")
     one.add_argument(
-        "--notebooks", type=Path, metavar="DIR", help="the release's notebooks/, which a wheel does not hold"
+        "--notebooks", type=present_folder, metavar="DIR", help="the release's notebooks/, which a wheel does not hold"
     )
     one.set_defaults(run=_add)
     actions.add_parser("list", help="list the releases that are here").set_defaults(run=_list)

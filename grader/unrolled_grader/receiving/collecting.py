@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import CommandError, Subparsers, checkout, present, present_file
+from unrolled_grader.classroom.folders import Folders
 
 if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
@@ -16,39 +17,43 @@ if TYPE_CHECKING:
     from unrolled_grader.receiving.received import ReceivedEntry
 
 ROSTER, TABLE = "roster.csv", "collected.csv"
+NEEDED = "it is a CSV file with the header id,name,email,lms_id, named by --roster"
 
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled collect` command: the entry point through which `unrolled` finds it."""
     parser = subparsers.add_parser("collect", help="take in what students handed in: Canvas, Moodle, folders, files")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
+    parser.add_argument("files", nargs="+", type=present, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
     parser.add_argument(
-        "--roster", type=Path, metavar="CSV", help="who takes the course: id,name,email,lms_id (default: roster.csv)"
+        "--roster",
+        type=present_file,
+        metavar="CSV",
+        help="who takes the course: id,name,email,lms_id (default: roster.csv)",
     )
     parser.add_argument("--lesson", metavar="LESSON", help="take only this lesson, such as 02_convolution or 02")
     parser.set_defaults(run=_collect)
 
 
 def _collect(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    Folders.at(root).choose([] if arguments.lesson is None else [arguments.lesson])
+    if not (arguments.roster or root / ROSTER).is_file():
+        raise CommandError(f"there is no roster {root / ROSTER}: {NEEDED}")
     from unrolled_grader.classroom import gradebook
-    from unrolled_grader.classroom.course import Course, CourseError
+    from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs import record
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.received import Received
 
-    root = checkout.find()
     try:
         course = Course.at(root)
         room = classroom(course, arguments.roster or root / ROSTER, arguments.lesson)
-        for file in arguments.files:
-            if not file.exists():
-                raise CommandError(f"there is no file {file}")
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
             gradebook.enrol(course.directory, filter(room.roster.is_sure, room.roster.people))
             table = course.grades / TABLE
             record.replace_file(table, Received(collect.home(course.submitted)).table())
-    except (CourseError, record.RecordError) as error:
+    except record.RecordError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
@@ -69,10 +74,7 @@ def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> c
     try:
         people = roster.read(roster_file.read_bytes())
     except OSError as error:
-        raise CommandError(
-            f"the roster {roster_file} cannot be read ({error.strerror}): it is a CSV file with the header "
-            "id,name,email,lms_id, named by --roster"
-        ) from error
+        raise CommandError(f"the roster {roster_file} cannot be read ({error.strerror}): {NEEDED}") from error
     lessons = {name: tuple(checks.lessons()[name]) for name in course.choose([])}
     versions = Path(course.directory.root, "grader", "versions")
     known = [folder.name for folder in versions.iterdir()] if versions.is_dir() else []

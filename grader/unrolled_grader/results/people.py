@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
 
     A roster that is not named is roster.csv, if it is there. Raises CommandError for a roster that cannot be read.
     """
-    found = {name: Person(name) for name in _folders(course)}
+    found = {name: Person(name) for name in course.students()}
     with gradebook.opened(course.directory) as book:
         for one in book.students:
             name = " ".join(filter(None, (one.first_name, one.last_name)))
@@ -84,14 +84,6 @@ def _word(text: str) -> str:
 
 def _edge(letter: str, look: str) -> str:
     return rf"(?{look}[0-9A-Za-z\u00c0-\u024f])" if letter.isdigit() or letter.upper() != letter.lower() else ""
-
-
-def _folders(course: Course) -> Iterator[str]:
-    directory = course.directory
-    for step in (directory.submitted_directory, directory.autograded_directory, directory.feedback_directory):
-        folder = Path(directory.root, step)
-        if folder.is_dir():
-            yield from (entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
 
 
 def _roster(course: Course, file: Path | None) -> tuple[Person, ...]:

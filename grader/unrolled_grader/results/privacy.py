@@ -7,7 +7,11 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import CommandError, Subparsers, checkout, folder, present_file
+from unrolled_grader.classroom import roster
+from unrolled_grader.classroom.folders import Folders
+
+ROSTER = "roster.csv"
 
 
 def add(subparsers: Subparsers) -> None:
@@ -15,23 +19,26 @@ def add(subparsers: Subparsers) -> None:
     hidden = subparsers.add_parser(
         "pseudonymous", help="write scores, records and notebooks of the class without names"
     )
-    hidden.add_argument("folder", type=Path, metavar="DIR", help="a new folder for them")
+    hidden.add_argument("folder", type=folder, metavar="DIR", help="a new folder for them")
     forget = subparsers.add_parser("forget", help="delete everything that is kept of a student")
     forget.add_argument("student", metavar="STUDENT", help="the student's id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     for parser in (hidden, forget):
         parser.add_argument(
-            "--roster", type=Path, metavar="CSV", help="names and addresses of the class (default: roster.csv)"
+            "--roster", type=present_file, metavar="CSV", help="names and addresses of the class (default: roster.csv)"
         )
     hidden.set_defaults(run=_pseudonymous)
     forget.set_defaults(run=_forget)
 
 
 def _pseudonymous(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    if arguments.folder.exists() and any(arguments.folder.iterdir()):
+        raise CommandError(f"{arguments.folder} is there already: name a new folder")
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.results import people, pseudonyms
 
-    course = Course.at(checkout.find())
+    course = Course.at(root)
     known = people.known(course, arguments.roster)
     nameless = sum(not person.name for person in known.values())
     count, left = pseudonyms.export(course, known, arguments.folder)
@@ -47,15 +54,18 @@ def _pseudonymous(arguments: argparse.Namespace) -> int:
 
 
 def _forget(arguments: argparse.Namespace) -> int:
+    checked = checkout.find()
+    if not _is_known(Folders.at(checked), arguments.student, arguments.roster or checked / ROSTER):
+        raise CommandError(f"{arguments.student!r:.60} is no id in gradebook, folders or roster; ids are exact")
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs import record
     from unrolled_grader.results import forget, people, pseudonyms, traces
 
-    course = Course.at(checkout.find())
+    course = Course.at(checked)
     root = Path(course.directory.root)
     known = people.known(course, arguments.roster)
     if arguments.student not in known:
-        raise CommandError(f"{arguments.student!r} is no id in gradebook, folders or roster; ids are exact")
+        raise CommandError(f"{arguments.student!r:.60} is no id in gradebook, folders or roster; ids are exact")
     person = known[arguments.student]
     about = ", ".join(filter(None, (person.id, person.name, person.email)))
     print(f"This deletes everything that {root} keeps of {about}. It cannot be undone.")
@@ -73,6 +83,13 @@ def _forget(arguments: argparse.Namespace) -> int:
     if short := people.whole(person) - searched:
         print(f"Not searched for, as it stands in too many texts: {', '.join(sorted(short))}.")
     return _say(traces.find(root, people.pattern(searched)), sorted(searched))
+
+
+def _is_known(folders: Folders, student: str, roster_file: Path) -> bool:
+    """Whether a student may be one of the course's, as far as can be told before nbgrader loads."""
+    if student in folders.students() or folders.in_gradebook(student):
+        return True
+    return roster_file.is_file() and any(one.id == student for one in roster.read(roster_file.read_bytes()).people)
 
 
 def _confirmed(student: str) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import Subparsers, checkout, folder
+from unrolled_grader.classroom.folders import Folders
 
 
 def add(subparsers: Subparsers) -> None:
@@ -15,21 +15,19 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 02_convolution or 02 (default: all)")
     parser.add_argument(
-        "--submitted", type=Path, metavar="DIR", help="holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
+        "--submitted", type=folder, metavar="DIR", help="holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
     )
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from unrolled_grader.classroom.course import Course, CourseError
+    root = checkout.find()
+    lessons = Folders.at(root, arguments.submitted).choose(arguments.lessons)
+    from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs.record import one_line
     from unrolled_grader.results import near_copies, similar_page
 
-    try:
-        course = Course.at(checkout.find(), arguments.submitted)
-        lessons = course.choose(arguments.lessons)
-    except CourseError as error:
-        raise CommandError(str(error)) from error
+    course = Course.at(root, arguments.submitted)
     compared = False
     for lesson in lessons:
         found = near_copies.of_class(course, lesson)

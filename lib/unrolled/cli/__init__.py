@@ -1,8 +1,9 @@
 """The `unrolled` command. Each module here adds its own commands; the grader's come in through an entry point.
 
 Every entry of the group "unrolled.commands" is a function `add(subparsers)` that adds parsers whose default `run` takes
-the parsed arguments and returns an exit code. It is called at every start, so its module imports what is heavy where
-it is used. Where a package is missing that an extra would have brought, `main` says which, in one line.
+the parsed arguments and returns an exit code. It is called before the arguments are parsed: what is heavy is
+imported where it is used, after what is wrong was refused. Where a package is missing that an extra would have brought,
+`main` says which, in one line.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from importlib import metadata
 import unrolled
 
 from . import gallery, handing_in, lab, machine, progress, upgrade
-from .common import CommandError, Subparsers, why
+from .common import CommandError, Subparsers, count, folder, present, present_file, present_folder, why
 
-__all__ = ["CommandError", "Subparsers", "main"]
+__all__ = ["CommandError", "Subparsers", "count", "folder", "main", "present", "present_file", "present_folder"]
 
 GROUP = "unrolled.commands"
 HELP = {
@@ -38,37 +39,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. What follows `--` is handed on (to JupyterLab, by `unrolled lab`)."""
     words = list(sys.argv[1:] if argv is None else argv)
     cut = words.index("--") if "--" in words else len(words)
-    parser, absent = _parser()
     command = next((word for word in words[:cut] if not word.startswith("-")), None)
+    parser, absent = _parser(command)
     if command in absent:
         return _say(f"unrolled {command} {absent[command]}")
-    arguments = parser.parse_args(words[:cut])
-    arguments.rest = words[cut + 1 :]
-    if arguments.rest and not arguments.hands_on:
-        parser.error("only `unrolled lab` hands on arguments after --")
     try:
+        arguments = parser.parse_args(words[:cut])
+        arguments.rest = words[cut + 1 :]
+        if arguments.rest and not arguments.hands_on:
+            parser.error("only `unrolled lab` hands on arguments after --")
         code = int(arguments.run(arguments))
         sys.stdout.flush()
         return code
     except CommandError as error:
-        return _say(f"unrolled {arguments.command}: {error}")
+        return _say(f"unrolled {command}: {error}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise
-        return _say(f"unrolled {arguments.command} {_needs(error)}")
+        return _say(f"unrolled {command} {_needs(error)}")
     except BrokenPipeError:  # whoever read the output has had enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         if not error.filename:
             raise
-        return _say(f"unrolled {arguments.command}: {error.filename} cannot be used: {why(error)}")
+        return _say(f"unrolled {command}: {error.filename} cannot be used: {why(error)}")
     except KeyboardInterrupt:
         return 130
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
-    """The parser, and the grader's commands that this installation lacks with the reason."""
+def _parser(command: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, str]]:
+    """The parser, and the grader's commands that this installation lacks with the reason.
+
+    Of the grader, what the command needs is loaded; all of it, to be listed, if there is none of that name.
+    """
     parser = argparse.ArgumentParser(
         prog="unrolled",
         usage="unrolled [-h] [--version] command ...",
@@ -80,9 +84,11 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
     subparsers = parser.add_subparsers(
         dest="command", metavar="command", required=True, prog="unrolled", help=argparse.SUPPRESS
     )
-    adders = [module.add for module in (machine, lab, handing_in, progress, gallery, upgrade)]
-    absent = {}
-    for entry in metadata.entry_points(group=GROUP):
+    for module in (machine, lab, handing_in, progress, gallery, upgrade):
+        module.add(subparsers)
+    entries = [] if command in subparsers.choices else list(metadata.entry_points(group=GROUP))
+    adders, absent = [], dict[str, str]()
+    for entry in [entry for entry in entries if entry.name == command] or entries:
         try:
             adders.append(entry.load())
         except ModuleNotFoundError as error:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .common import CommandError, Subparsers, why, write_new
+from .common import CommandError, Subparsers, new_file, path, why, write_new
 
 
 def add(subparsers: Subparsers) -> None:
@@ -16,13 +16,15 @@ def add(subparsers: Subparsers) -> None:
         help="compare ladders that people gave with journal.give",
         description="Compare the ladders in one or several files that people made with journal.give.",
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a gallery's file; several are merged")
-    parser.add_argument("--to", type=Path, metavar="FILE.json", help="write one file with all ladders")
-    parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw them side by side")
+    parser.add_argument("files", nargs="+", type=path, metavar="FILE", help="a gallery's file; several are merged")
+    parser.add_argument("--to", type=new_file, metavar="FILE.json", help="write one file with all ladders")
+    parser.add_argument("--picture", type=new_file, metavar="FILE.png", help="draw them side by side")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.to and arguments.to == arguments.picture:
+        raise CommandError(f"--to and --picture both name {arguments.to}")
     from unrolled.journal import galleries
 
     given = []

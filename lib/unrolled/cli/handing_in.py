@@ -8,10 +8,10 @@ import datetime
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import checkout, lab
-from .common import CommandError, Subparsers, why
+from .common import CommandError, Subparsers, folder, present_file, seconds, why
 
 if TYPE_CHECKING:
     from unrolled.notebook.run import Executed
@@ -23,8 +23,8 @@ ERRORS = 5
 
 def add(subparsers: Subparsers) -> None:
     check = subparsers.add_parser("check", help="run a notebook and print the findings of all its checks")
-    check.add_argument("notebook", type=Path, metavar="FILE", help="a notebook")
-    check.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="per cell (default: 120)")
+    check.add_argument("notebook", type=present_file, metavar="FILE", help="a notebook")
+    check.add_argument("--timeout", type=seconds, default=120, metavar="SECONDS", help="per cell (default: 120)")
     check.set_defaults(run=_check)
     parser = subparsers.add_parser(
         "submit",
@@ -34,11 +34,13 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("lesson", metavar="LESSON", help="its name or its number, such as 02")
     parser.add_argument("--student", metavar="ID", help="your id in the course; asked for once, kept in the journal")
-    parser.add_argument("--notebook", type=Path, metavar="FILE", help="default: LESSON.ipynb here, else in work/")
-    parser.add_argument("--to", type=Path, metavar="DIR", help="where to put it (default: beside the notebook)")
+    parser.add_argument(
+        "--notebook", type=present_file, metavar="FILE", help="default: LESSON.ipynb here, else in work/"
+    )
+    parser.add_argument("--to", type=folder, metavar="DIR", help="where to put it (default: beside the notebook)")
     parser.add_argument("--no-run", action="store_true", help="do not run the notebook first")
     parser.add_argument("--anyway", action="store_true", help="even if the file is older than your last check")
-    parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="per cell (default: 120)")
+    parser.add_argument("--timeout", type=seconds, default=120, metavar="SECONDS", help="per cell (default: 120)")
     parser.set_defaults(run=_run)
 
 
@@ -50,16 +52,19 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def execute(file: Path, timeout: float) -> Executed:
     """Run a notebook where it lies in a fresh kernel, with a progress bar. Raises CommandError if it cannot be read."""
-    from tqdm import tqdm
-
-    from unrolled.notebook import cells, run, submission
+    from unrolled.notebook import cells
 
     try:
+        cells.json_object(file.read_bytes(), str(file))  # what is no notebook is said before seconds go into imports
         nb = cells.read(file)
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {why(error)}") from error
     except ValueError as error:
         raise CommandError(str(error)) from error
+    from tqdm import tqdm
+
+    from unrolled.notebook import run, submission
+
     count = sum(cell.cell_type == "code" for cell in nb.cells)
     with tqdm(total=count, desc=file.name, unit="cell", leave=False) as bar:
         return run.execute(
@@ -105,32 +110,36 @@ def _silent_checks(executed: Executed) -> list[str]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from unrolled.notebook import submission
+    """What is wrong with the arguments is said before the checks and the journal load."""
+    from unrolled.notebook import cells, handin
 
-    try:
-        return _submit(arguments)
-    except submission.NotReadyError as error:
-        raise CommandError(str(error)) from error
-
-
-def _submit(arguments: argparse.Namespace) -> int:
-    from unrolled import checks, journal
-    from unrolled.notebook import cells, handin, submission
-
-    lesson = lab.choose(arguments.lesson, list(checks.lessons()))
-    exercises = checks.lessons()[lesson]
+    lesson = lab.choose(arguments.lesson, lab.known())
     file = arguments.notebook or find(lesson)
     try:
         content = file.read_bytes()
         nb = cells.parse(content)
     except (OSError, ValueError) as error:
         raise CommandError(f"{file} cannot be handed in: {why(error)}") from error
-    submission.lesson_of(nb, lesson)
-    os.environ.setdefault("UNROLLED_JOURNAL", str(file.absolute().parent / "journal.json"))
+    said = cells.claimed(nb)[0]
+    if said != lesson and said in lab.known():
+        raise CommandError(f"this is the notebook of {said}, not of {lesson}")
     try:
-        student = handin.identified(journal.student(arguments.student), "--student ID")
+        if arguments.student is not None:
+            handin.student_id(arguments.student)
+        return _submit(arguments, lesson, file, content, nb)
     except ValueError as error:
         raise CommandError(str(error)) from error
+
+
+def _submit(arguments: argparse.Namespace, lesson: str, file: Path, content: bytes, nb: dict[str, Any]) -> int:
+    """Raises ValueError for what cannot be handed in."""
+    from unrolled import checks, journal
+    from unrolled.notebook import handin, submission
+
+    exercises = checks.lessons()[lesson]
+    submission.lesson_of(nb, lesson)
+    os.environ.setdefault("UNROLLED_JOURNAL", str(file.absolute().parent / "journal.json"))
+    student = handin.identified(journal.student(arguments.student), "--student ID")
     known = journal.read()
     if not arguments.anyway:
         _stop_if_older(file, [known["checks"][name]["date"] for name in exercises if name in known["checks"]])

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import unrolled
+
 from . import checkout
-from .common import CommandError, Subparsers
+from .common import CommandError, Subparsers, folder
 
 
 def add(subparsers: Subparsers) -> None:
@@ -23,7 +26,7 @@ def add(subparsers: Subparsers) -> None:
         "nothing overwrites them. What follows -- goes to JupyterLab.",
     )
     parser.add_argument("lesson", nargs="?", metavar="LESSON", help="open this one: its name or its number, such as 02")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="the folder for your copies (default: work/)")
+    parser.add_argument("--work", type=folder, metavar="DIR", help="the folder for your copies (default: work/)")
     parser.add_argument("--no-open", action="store_true", help="start the server, but no browser")
     parser.set_defaults(run=_run, hands_on=True)
 
@@ -32,6 +35,16 @@ def released(root: Path) -> dict[str, Path]:
     """Return the notebooks of the course in `root` by lesson, in order: notebooks/NAME/NAME.ipynb."""
     files = sorted((root / "notebooks").glob("*/*.ipynb"))
     return {file.stem: file for file in files if file.stem == file.parent.name}
+
+
+def known() -> list[str]:
+    """Return the names of the lessons that the library has checks of, without loading them."""
+    folder = Path(unrolled.__file__).parent / "checks"
+    names = sorted(file.parent.name.removeprefix("l") for file in folder.glob("exercises/l*/exercises.py"))
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # no course.json that chooses lessons
+        chosen = json.loads((folder / "course.json").read_text(encoding="utf-8"))["lessons"]
+        return [name for name in names if name in chosen]
+    return names
 
 
 def copy_lessons(lessons: dict[str, Path], work: Path) -> list[str]:
@@ -63,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
     lessons = released(root)
     if not lessons:
         raise CommandError(f"{root / 'notebooks'} holds no lessons; run `make build`")
-    opened = choose(arguments.lesson, [*lessons]) if arguments.lesson else None
+    opened = choose(arguments.lesson, [*lessons]) if arguments.lesson is not None else None
     if importlib.util.find_spec("jupyterlab") is None:
         raise ModuleNotFoundError("jupyterlab is not installed", name="jupyterlab")
     copied = copy_lessons(lessons, work)

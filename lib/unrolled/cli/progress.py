@@ -14,7 +14,7 @@ import unrolled
 from unrolled.notebook import cells
 
 from . import checkout, plan
-from .common import CommandError, Subparsers, why, write_new
+from .common import CommandError, Subparsers, new_file, present_file, why, write_new
 from .upgrade import numbers
 
 
@@ -24,9 +24,11 @@ def add(subparsers: Subparsers) -> None:
         help="show what you have passed, and what comes next",
         description="Show what you have passed by your journal, what comes next, and how many minutes are left.",
     )
-    parser.add_argument("--journal", type=Path, metavar="FILE", help="default: ./journal.json, else work/journal.json")
+    parser.add_argument(
+        "--journal", type=present_file, metavar="FILE", help="default: ./journal.json, else work/journal.json"
+    )
     parser.add_argument("--all", action="store_true", help="the exercises of lessons not begun, too")
-    parser.add_argument("--record", type=Path, metavar="FILE.html", help="write a page to print, self-checked")
+    parser.add_argument("--record", type=new_file, metavar="FILE.html", help="write a page to print, self-checked")
     parser.add_argument("--name", default="", help="the name on the record (default: your id, if you gave one)")
     parser.set_defaults(run=_run)
 
@@ -55,8 +57,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _journal(chosen: Path | None) -> Path | None:
     """The journal to read; None leaves it to `journal.path()`."""
-    if chosen is not None and not chosen.is_file():
-        raise CommandError(f"{chosen} is {'no file' if chosen.exists() else 'not there'}")
     if chosen is not None or "UNROLLED_JOURNAL" in os.environ or Path("journal.json").is_file():
         return chosen
     with contextlib.suppress(checkout.NotACheckoutError):

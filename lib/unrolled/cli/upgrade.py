@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import checkout, lab
-from .common import CommandError, Subparsers, why
+from .common import CommandError, Subparsers, folder, why
 
 if TYPE_CHECKING:
     from unrolled.notebook.upgrade import Upgrade
@@ -29,7 +29,7 @@ def add(subparsers: Subparsers) -> None:
         "release of the lesson. Your copy is kept as work/older/LESSON.VERSION.ipynb.",
     )
     parser.add_argument("lesson", metavar="LESSON", help="its name, its number such as 02, or all")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="the folder with your copies (default: work/)")
+    parser.add_argument("--work", type=folder, metavar="DIR", help="the folder with your copies (default: work/)")
     parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     parser.set_defaults(run=_run)
 

@@ -73,3 +73,4 @@ CIFAR10 = Source(
     size=170_498_071,
     folders=("cifar10", "cifar-10", ""),
 )
+SOURCES = (MNIST, FASHION_MNIST, CIFAR10)

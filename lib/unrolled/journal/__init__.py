@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled import device
 from unrolled.journal import galleries, own
-from unrolled.journal.file import PARTS, Record, choose, is_positive, parse, save, write
-from unrolled.journal.file import load as load
-from unrolled.journal.file import path as path
-from unrolled.journal.file import read as read
+from unrolled.journal.file import PARTS, Record, choose, is_positive, load, parse, path, read, save, write
 from unrolled.notebook import handin
 
 if TYPE_CHECKING:
     from unrolled.checks.report import Report
     from unrolled.show.picture import Picture
+
+__all__ = ["export", "gallery", "give", "guesses", "ladder", "load", "measured", "mine", "note", "path", "predict"]
+__all__ += ["read", "restore", "rung", "student", "submit", "use"]
 
 
 def use(file: str | Path) -> None:
@@ -80,7 +80,7 @@ def submit(student: str | None = None, notebook: str | Path | None = None, to: s
     try:
         name = _identify(student)
         submission.submit_here(read(), name, Path(notebook) if notebook else None, Path(to) if to else None, path())
-    except (submission.NotReadyError, ValueError) as error:
+    except ValueError as error:
         print(f"Nothing was handed in: {error}.")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import subprocess
 import tempfile
@@ -42,7 +43,8 @@ LOG = logging.getLogger(__name__)
 LOG.addHandler(logging.NullHandler())
 LOG.propagate = False
 
-TIMEOUT = "CellTimeoutError"
+TIMEOUT, STDIN = "CellTimeoutError", "StdinNotImplementedError"
+ASKS = "it waits for somebody to type, as input() does, and nobody is there in this run: put the value into the cell"
 OnCell = Callable[[int, NotebookNode], None]
 
 
@@ -109,8 +111,10 @@ def execute(
     temporary file, so that the learner's own is not touched. `on_cell(index, cell)` is called after each code cell;
     code cells for which `skip(cell)` is true stay as they are, without outputs.
 
-    Raises ValueError for a file that is not a notebook.
+    Raises ValueError for a file that is not a notebook, and for a time that is not a positive number.
     """
+    if not 0 < cell_timeout < math.inf:
+        raise ValueError(f"cell_timeout must be a positive number of seconds, got {cell_timeout}")
     nb = cells.read(notebook) if isinstance(notebook, (str, Path)) else copy.deepcopy(notebook)
     for cell in nb.cells:
         if cell.cell_type == "code":
@@ -157,7 +161,7 @@ class _Client(NotebookClient):
         super().__init__(
             nb,
             km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, **where),
-            timeout=cell_timeout,
+            timeout_func=lambda cell: cell_timeout,  # its plain `timeout` takes whole numbers alone
             allow_errors=True,
             interrupt_on_timeout=True,
             error_on_timeout={"ename": TIMEOUT, "evalue": "", "traceback": []},
@@ -208,8 +212,9 @@ class _Client(NotebookClient):
         elif index in self.timed_out:
             self.errors.append(CellError(index, grade_id(cell), TIMEOUT, f"interrupted after {self.cell_timeout:g} s"))
         else:
-            raised = [output for output in cell.outputs if output.output_type == "error"]
-            self.errors += [CellError(index, grade_id(cell), output.ename, output.evalue) for output in raised[:1]]
+            raised = [(output.ename, output.evalue) for output in cell.outputs if output.output_type == "error"]
+            for name, says in raised[:1]:
+                self.errors.append(CellError(index, grade_id(cell), name, ASKS if name == STDIN else says))
 
     def note_reply(self, cell: NotebookNode, cell_index: int, execute_reply: dict[str, Any]) -> None:
         if execute_reply["content"].get("ename") == TIMEOUT:

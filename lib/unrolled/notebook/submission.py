@@ -28,7 +28,7 @@ EMPTY = "Your answer here."
 WORDS = "in your own words"
 
 
-class NotReadyError(Exception):
+class NotReadyError(ValueError):
     """Nothing can be handed in. The message says why, and what to do about it."""
 
 

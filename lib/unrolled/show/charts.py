@@ -63,6 +63,7 @@ def beside(
 
 def heights(axes: Axes, values: Iterable[float], gap: float) -> list[float]:
     """Return where labels of these values of the y axis stand, in shares of its height, `gap` or more apart."""
+    axes.get_ylim()  # brings the limits up to date with what is drawn: transforms alone do not
     to_axes = axes.transData + axes.transAxes.inverted()
     return spread([float(to_axes.transform((1, value))[1]) for value in values], gap)
 

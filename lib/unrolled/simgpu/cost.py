@@ -88,7 +88,7 @@ def seconds(op: str, inputs: Inputs, outputs: Views, options: Options, profile: 
 
 
 def of(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUProfile) -> Cost:
-    """Return the cost of a command. Raises CommandError, ValueError or TypeError where its parts do not go together."""
+    """Return the cost of a command. ValueError or TypeError where its parts do not go together."""
     views = [x for x in inputs if isinstance(x, View)]
     elements = _elements(op, inputs, outputs, options)
     read, written, traffic = _moved(op, views, outputs, options, elements, profile)

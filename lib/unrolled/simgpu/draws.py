@@ -18,7 +18,7 @@ def seed(inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> Non
 def draw(inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> None:
     """Draw as numpy.random.Generator does; outputs are values and state, which lies on the device, as cuRAND's does.
 
-    Raises CommandError for a method that is not in METHODS.
+    Raises InvalidCommandError for a method that is not in METHODS.
     """
     values, state = outputs
     method, arguments = options["method"], dict(options.get("arguments") or {})

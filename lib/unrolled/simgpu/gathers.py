@@ -17,7 +17,7 @@ Operation: TypeAlias = Callable[[Sequence[Any], Sequence[Array], Options], None]
 def scalar(x: Any) -> Any:
     """Return x if it is a Python number of at most 64 bits, to compute with which takes a bounded time.
 
-    It may come from a socket. Raises CommandError for anything else.
+    It may come from a socket. Raises InvalidCommandError for anything else.
     """
     if type(x) not in (bool, int, float, complex):
         raise InvalidCommandError(f"an operand of type {type(x).__name__}; expected a View or a Python number")
@@ -29,7 +29,7 @@ def scalar(x: Any) -> Any:
 def addressed(shape: Sequence[int], indices: Sequence[Sequence[int]], options: Options) -> int:
     """Return how many elements of an array indices of these shapes name: each of theirs, on the axes that have none.
 
-    Raises CommandError for axes that do not fit.
+    Raises InvalidCommandError for axes that do not fit.
     """
     axes = options["axes"]
     if not isinstance(axes, (list, tuple)) or len(axes) != len(indices) or len(set(axes)) != len(axes):
@@ -82,6 +82,6 @@ def at(function: np.ufunc) -> Operation:
 
 
 def check_size(size: int, out: Array) -> None:
-    """Raise CommandError unless the output has `size` values, before NumPy makes a result that would not fit."""
+    """Raise InvalidCommandError unless the output has `size` values, before NumPy makes a result that would not fit."""
     if size != out.size:
         raise InvalidCommandError(f"a result of {size:,} values does not go into an output of {out.size:,}")

@@ -80,7 +80,7 @@ class Pool:
 def array_of(view: View, buffers: Mapping[int, Any], elements: int) -> Any:
     """Return the view as a NumPy array on its buffer.
 
-    Raises CommandError for what is no view, and if any of the view would lie outside of the buffer.
+    Raises InvalidCommandError for what is no view, and if any of the view would lie outside of the buffer.
     """
     dtype = operations.dtype_of(view.dtype)
     memory = buffers.get(view.buffer) if type(view.buffer) is int else None

@@ -33,7 +33,7 @@ SCANS: dict[str, Callable[..., Any]] = {"cumsum": np.cumsum, "cumprod": np.cumpr
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
-    """Return the dtype of this name. Raises CommandError for what a GPU does not hold."""
+    """Return the dtype of this name. Raises InvalidCommandError for what a GPU does not hold."""
     found = DTYPES.get(text) if isinstance(text, str) else None
     if found is None:
         raise InvalidCommandError(f"dtype is {text!r:.40}; expected a number type such as float32")
@@ -41,7 +41,7 @@ def dtype_of(text: Any) -> np.dtype[Any]:
 
 
 def find(op: str) -> Operation:
-    """Return the operation of this name. Raises CommandError for an unknown one."""
+    """Return the operation of this name. Raises InvalidCommandError for an unknown one."""
     if op in UFUNCS:
         return _ufunc(UFUNCS[op])
     if op in REDUCTIONS or op in SCANS:
@@ -228,7 +228,7 @@ def _fused(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) ->
 
 
 def kernel(name: Any) -> Any:
-    """Return the library's kernel of this name. Raises CommandError for an unknown one.
+    """Return the library's kernel of this name. Raises InvalidCommandError for an unknown one.
 
     `unrolled.kernels` belongs to a higher layer, so it is imported at the first call.
     """

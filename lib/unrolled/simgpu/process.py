@@ -176,7 +176,7 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
 
 def _kind(error: Exception) -> str:
     """The nearest kind of error that the other side knows."""
-    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "CommandError")
+    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "InvalidCommandError")
 
 
 def _encode(x: Any) -> Any:
@@ -187,7 +187,7 @@ def _encode(x: Any) -> Any:
 
 
 def _decode(coded: Any) -> Any:
-    """What `_encode` made JSON of. Raises CommandError for what it does not write; the machine checks the rest."""
+    """What `_encode` made JSON of. Raises InvalidCommandError for what it does not write."""
     if not isinstance(coded, dict):
         return coded
     match coded:
@@ -199,7 +199,7 @@ def _decode(coded: Any) -> Any:
 
 
 def _pack(message: Mapping[str, Any], data: bytes) -> bytes:
-    """The lengths and the JSON of a message; its bytes follow. Raises WireError where it is too long."""
+    """The lengths and the JSON of a message; its bytes follow. Raises MachineWireError where it is too long."""
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > MESSAGE_LIMIT or len(data) > DATA_LIMIT:
         raise MachineWireError(f"a message of {len(text):,} + {len(data):,} bytes is too long")
@@ -207,7 +207,7 @@ def _pack(message: Mapping[str, Any], data: bytes) -> bytes:
 
 
 def _receive(connection: socket.socket, data_limit: int) -> tuple[dict[str, Any], bytearray]:
-    """The next message. Raises EOFError when the other side is gone, WireError for what is none."""
+    """The next message. Raises EOFError when the other side is gone, MachineWireError for what is none."""
     size, data_size = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size))
     if size > MESSAGE_LIMIT or data_size > data_limit:
         raise MachineWireError(f"a message of {size:,} + {data_size:,} bytes is too long")

@@ -17,8 +17,8 @@ MOST_PARTS = 60
 """Arrays that one launch joins at most: the operands of a command are limited."""
 
 NAMES = """
-    swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to flip fliplr flipud rot90 diagonal atleast_1d atleast_2d
-    atleast_3d split array_split hsplit vsplit
+    swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to flip fliplr flipud rot90 diagonal split
+    array_split hsplit vsplit
 """
 
 
@@ -33,6 +33,17 @@ def _view(function: Callable[..., Any]) -> Callable[..., Any]:
     view.__name__ = view.__qualname__ = function.__name__
     view.__doc__ = f"{what_numpy_does(function)}. Return a view, or a list of them, without a launch."
     return view
+
+
+def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function of this name: a view of an array, or a list of views, each of its own array."""
+    one = _view(function)
+
+    def views(*arrays: ndarray) -> Any:
+        return one(*arrays) if len(arrays) == 1 else [one(a) for a in arrays]
+
+    views.__name__, views.__qualname__, views.__doc__ = one.__name__, one.__qualname__, one.__doc__
+    return views
 
 
 def broadcast_arrays(*arrays: ndarray) -> list[ndarray]:
@@ -180,5 +191,6 @@ def sliding_window_view(x: ndarray, window_shape: Any, axis: Any = None) -> ndar
 
 
 VIEWS = {name: _view(getattr(np, name)) for name in NAMES.split()}
+VIEWS |= {name: _at_least(getattr(np, name)) for name in ("atleast_1d", "atleast_2d", "atleast_3d")}
 expand_dims, broadcast_to = VIEWS["expand_dims"], VIEWS["broadcast_to"]
 atleast_1d, atleast_2d = VIEWS["atleast_1d"], VIEWS["atleast_2d"]

@@ -8,7 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
-from unrolled.cli import CommandError, Subparsers, checkout
+from unrolled.cli import CommandError, Subparsers, checkout, count, folder
 from unrolled_grader.build import authoring
 
 SOURCES = "site"
@@ -27,7 +27,7 @@ def build(root: Path, out: Path, at_once: int = 1) -> None:
     `at_once` lessons run side by side. They disturb each other's measurements, and those are what the pages show.
     """
     if importlib.util.find_spec("sphinx") is None or importlib.util.find_spec("myst_nb") is None:
-        raise SiteError("the site needs Sphinx and MyST-NB: pip install -e .[site]")
+        raise SiteError('the site needs Sphinx and MyST-NB: pip install -e ".[site]"')
     if out.exists() and not (out.is_dir() and ((out / ".buildinfo").is_file() or not any(out.iterdir()))):
         raise SiteError(f"{out} holds something that is no site: name another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
@@ -82,8 +82,8 @@ def _links_that_hold(file: Path) -> str:
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled site` command."""
     parser = subparsers.add_parser("site", help="build a static site of all lessons, to read without installing")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"the folder for it (default: {OUT.as_posix()})")
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="lessons to run side by side (default: 1)")
+    parser.add_argument("--out", type=folder, metavar="DIR", help=f"the folder for it (default: {OUT.as_posix()})")
+    parser.add_argument("--at-once", type=count, default=1, metavar="N", help="lessons to run at a time (default: 1)")
     parser.set_defaults(run=_command)
 
 
