@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
@@ -372,6 +374,15 @@ def test_check_of_a_file_that_is_no_notebook_says_so_in_one_line(tmp_path, capsy
         assert name in said
         assert "Errno" not in said
         assert said.count("\n") == 1
+
+
+def test_no_hint_names_a_package_of_the_index_that_is_not_ours():
+    """Anybody may take the name there; the notebooks' `unrolled @ ADDRESS` names where it comes from."""
+    root = checkout.find(Path(__file__).parent)
+    folders = ("benchmarks", "docs", "grader", "lessons", "lib", "site", "tests")
+    texts = [file for name in folders for kind in ("py", "md") for file in (root / name).rglob(f"*.{kind}")]
+    index = re.compile(r"""\binstall\b[^\n`]*[\s'"]unrolled(?:\[\w+\])?(?!\w|[ ]@|[ ]lab)['"]""")
+    assert [file.name for file in texts if index.search(file.read_text(encoding="utf-8"))] == []
 
 
 def test_a_reader_who_has_had_enough_is_no_error():
