@@ -41,7 +41,12 @@ def pairs(*ratios: float, cpu: float = math.nan) -> list[Pair]:
             2.5,
             "3.2x slower than the baseline (3.1 to 3.3); at least 2.5x faster was asked: fail.",
         ),
-        ([0.99] * 4 + [1.02] * 4, 50, "About as fast as the baseline (0.99x to 1x); at least 50x was asked: fail."),
+        ([0.99] * 4 + [1.02] * 4, 50, "About as fast as the baseline; at least 50x was asked: fail."),
+        (
+            [0.43, 0.9, 0.91, 1.4] * 2,
+            50,
+            "1.1x slower than the baseline (from 2.3x slower to 1.4x faster); at least 50x faster was asked: fail.",
+        ),
         (
             [2.3] * 32,
             2.5,
@@ -70,6 +75,9 @@ def test_a_verdict_in_plain_sentences(ratios: list[float], at_least: float, text
 def test_a_busy_machine_in_plain_sentences() -> None:
     assert str(conclude(pairs(*[1.3] * 8), NOISY, 2.5)).endswith(
         "inconclusive. The machine is too busy for a fair measurement: try again when it is quieter."
+    )
+    assert str(conclude(pairs(*[2.7, 3.7] * 4), NOISY, 10)).endswith(
+        "too busy for a fair measurement: a quieter one will hardly change this, faster code will."
     )
     verdict = conclude(pairs(*[1.5, 9.0] * 16, cpu=4.0), NOISY, 2.5)
     assert str(verdict) == (
@@ -223,3 +231,9 @@ def test_a_peak_is_measured_in_the_dtype_asked_for(dtype: type, monkeypatch: pyt
     monkeypatch.setattr(np, "matmul", lambda a, b, out: seen.update((a.dtype, b.dtype, out.dtype)))
     matmul_peak(dtype, size=8)
     assert seen == {np.dtype(dtype)}
+
+
+def test_the_title_of_the_drawn_pairs_says_which_side_is_slower() -> None:
+    axes = Figure().subplots()
+    conclude(pairs(*[0.31] * 8), QUIET, 2.5).draw(axes)
+    assert axes.get_title() == "3.2x slower: fail"

@@ -16,6 +16,7 @@ Outcome = Literal["pass", "fail", "inconclusive"]
 LOOKS = (8, 16, 24, 32)  # numbers of pairs after which the rule looks at the interval
 SLACK = 1.25  # a fail is only given below at_least / SLACK
 HOPELESS_PAIRS, HOPELESS = 3, 4.0  # too slow to wait for 8 pairs: 3 pairs below at_least / 4
+FAR = 2.0  # an interval below at_least / 2: busy or not, the code is too slow
 CONTROL_PAIRS = 8
 CONTROL_MEDIAN = (0.9, 1.1)
 CONTROL_IQR = 0.25

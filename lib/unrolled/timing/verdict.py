@@ -104,7 +104,7 @@ class Verdict:
         ax.set_xlabel("pair")
         how = ", CPU time" if cpu else f", {self.device}" * bool(self.device)
         ax.set_ylabel(f"times faster than the baseline{how}")
-        ax.set_title(f"{_times(self.ratio)}: {self.outcome}" if ratios else self.outcome)
+        ax.set_title(f"{_factor(self.ratio)}: {self.outcome}" if ratios else self.outcome)
         ax.legend()
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,9 @@ def conclude(
     if outcome == "fail" and not controlled:
         outcome, reason = "inconclusive", "time ran out before a control could show that the machine is quiet"
     elif outcome != "pass" and noisy and not (outcome == "fail" and rule.is_beyond_noise(ratios, at_least)):
-        outcome, reason = "inconclusive", "the machine is too busy for a fair measurement: try again when it is quieter"
+        far = bool(ratios) and rule.median_interval(ratios)[1] < at_least / rule.FAR
+        helps = "a quieter one will hardly change this, faster code will" if far else "try again when it is quieter"
+        outcome, reason = "inconclusive", f"the machine is too busy for a fair measurement: {helps}"
         if (decided := _by_cpu_time(pairs, at_least)) in cpu_witness:
             outcome, witness, reason = decided, "cpu time", "the machine is busy, so CPU time decided"
     if witness == "cpu time":
@@ -208,11 +210,24 @@ def _speed(verdict: Verdict) -> str:
     if math.isnan(ratio):
         return "Not one pair could be measured"
     in_time = " in CPU time" if verdict.witness == "cpu time" else ""
-    if 1 / 1.05 < ratio < 1.05:
-        return f"About as fast as the baseline{in_time} ({_times(low)} to {_times(high)})"
+    if low < 1 < high or _is_even(ratio):
+        middle = "About as fast as" if _is_even(ratio) else f"{_factor(ratio)} than"
+        ends = "" if _is_even(low) and _is_even(high) else f" (from {_factor(low)} to {_factor(high)})"
+        return f"{middle} the baseline{in_time}{ends}"
     if ratio > 1:
         return f"{_times(ratio)} faster than the baseline{in_time} ({_number(low)} to {_number(high)})"
     return f"{_times(1 / ratio)} slower than the baseline{in_time} ({_number(1 / high)} to {_number(1 / low)})"
+
+
+def _factor(ratio: float) -> str:
+    """A ratio in words, on either side of 1: "2.3x slower", "as fast", "3x faster"."""
+    if _is_even(ratio):
+        return "as fast"
+    return f"{_times(ratio)} faster" if ratio >= 1 else f"{_times(1 / ratio)} slower"
+
+
+def _is_even(ratio: float) -> bool:
+    return 1 / 1.05 < ratio < 1.05
 
 
 def _times(value: float) -> str:
