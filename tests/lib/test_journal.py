@@ -1,6 +1,8 @@
 """The learner's record: nothing is lost, whatever lies in the file."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -97,10 +99,87 @@ def test_a_foreign_file_is_kept_aside(home, text, capsys):
     assert "journal.broken-2.json" in capsys.readouterr().out
 
 
-def test_bytes_that_are_not_text_are_kept_aside(home):
+def test_bytes_that_are_not_text_are_kept_aside(home, capsys):
     (home / "journal.json").write_bytes(b"\xff\xfe\x00")
     journal.read()
+    assert "journal.json is not a journal: it is not text in UTF-8" in capsys.readouterr().out
     assert (home / "journal.broken-1.json").read_bytes() == b"\xff\xfe\x00"
+
+
+def test_a_file_to_restore_that_is_not_text_is_named(home):
+    (home / "copy.json").write_bytes(b"{\xff}")
+    with pytest.raises(ValueError, match=r"copy\.json is not a journal: it is not text in UTF-8"):
+        journal.restore(home / "copy.json")
+
+
+def test_a_journal_saved_with_a_byte_order_mark_is_read(home):
+    journal.predict("x", 2)
+    text = journal.path().read_text(encoding="utf-8")
+    journal.path().write_text(text, encoding="utf-8-sig")
+    journal.predict("y", 3)
+    assert set(journal.read()["predictions"]) == {"x", "y"}
+
+
+def test_a_journal_of_a_newer_version_is_kept_and_said(home, capsys):
+    newer = journal.file.empty() | {"version": 2, "predictions": {"x": {"guess": 2.0, "date": "2030-01-01"}}}
+    (home / "journal.json").write_text(json.dumps(newer))
+    journal.predict("y", 3)
+    said = capsys.readouterr().out
+    assert "of version 2, expected 1: install the newer course to use it" in said
+    assert json.loads((home / "journal.broken-1.json").read_text()) == newer
+
+
+def test_an_old_journal_without_the_newer_keys_goes_on(home, capsys):
+    date = "2026-01-01T00:00:00+00:00"
+    old = journal.file.empty() | {
+        "predictions": {"x": {"guess": 2.0, "date": date}},
+        "measurements": {"x": {"times": 4.0, "date": date}},
+        "checks": {"merge": {"passed": True, "points": 2, "max_points": 2, "date": date}},
+        "rungs": {"loops": {"label": "loops", "what": "convolution", "seconds": 90.0, "date": date}},
+    }
+    (home / "journal.json").write_text(json.dumps(old))
+    journal.predict("y", 3)
+    journal.note(report(rung=RUNG | {"label": "other"}))
+    assert "guessed 2, measured 4" in str(journal.guesses())
+    assert "loops" in str(journal.ladder())
+    journal.mine("merge")
+    assert "merge: library" in capsys.readouterr().out
+    after = journal.read()
+    assert all(after[part].items() >= old[part].items() for part in journal.file.PARTS)
+
+
+NOTES = """
+import sys
+from unrolled import journal
+for number in range(30):
+    journal.measured(f"{sys.argv[1]} {number}", 1 + number)
+"""
+
+
+def test_two_notebooks_that_note_at_the_same_time_lose_nothing(home):
+    running = [subprocess.Popen([sys.executable, "-c", NOTES, name]) for name in ("one", "other")]
+    assert [process.wait() for process in running] == [0, 0]
+    assert len(journal.read()["measurements"]) == 60
+    assert [file.name for file in home.iterdir()] == ["journal.json"]
+
+
+def test_a_lock_that_was_left_behind_is_taken_over(home, monkeypatch):
+    monkeypatch.setattr(journal.file, "PATIENCE", 0.0)
+    (home / ".journal.json.lock").touch()
+    journal.predict("x", 2)
+    assert "x" in journal.read()["predictions"]
+    assert not (home / ".journal.json.lock").exists()
+
+
+def test_what_was_modelled_is_not_called_measured():
+    journal.predict("lesson", 10)
+    journal.measured("lesson", 25, where="modelled, T4")
+    assert "guessed 10, 25 (modelled, T4): 2.5 times too low" in str(journal.guesses())
+
+
+def test_the_ladder_says_whose_code_a_rung_is():
+    journal.note(report(rung=RUNG))
+    assert "your code" in str(journal.ladder())
 
 
 def test_a_crash_while_writing_leaves_the_old_file(home, monkeypatch):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled import device
 from unrolled.journal import galleries, own
-from unrolled.journal.file import PARTS, Record, choose, is_positive, load, parse, path, read, save, write
+from unrolled.journal.file import PARTS, Record, changing, choose, is_positive, load, locked, path, read, write
 from unrolled.notebook import handin
 
 if TYPE_CHECKING:
@@ -43,16 +43,15 @@ def restore(file: str | Path) -> None:
 
     Raises ValueError if `file` is not a journal, FileNotFoundError if it is not there.
     """
-    theirs = parse(Path(file).expanduser().read_text(encoding="utf-8"), str(file))
-    ours = read()
-    for part in PARTS:
-        for key, entry in theirs[part].items():
-            if key not in ours[part] or ours[part][key]["date"] < entry["date"]:
-                ours[part][key] = entry
-    for key in ("student", "gallery"):
-        if key in theirs:
-            ours.setdefault(key, theirs[key])
-    save(ours)
+    theirs = load(Path(file).expanduser())
+    with changing() as ours:
+        for part in PARTS:
+            for key, entry in theirs[part].items():
+                if key not in ours[part] or ours[part][key]["date"] < entry["date"]:
+                    ours[part][key] = entry
+        for key in ("student", "gallery"):
+            if key in theirs:
+                ours.setdefault(key, theirs[key])
     print(f"Restored from {file}: {_summary(ours)}.")
 
 
@@ -61,11 +60,11 @@ def student(name: str | None = None) -> str:
 
     Raises ValueError for a name that cannot be an id.
     """
-    record = read()
     if name is not None:
-        record["student"] = handin.student_id(name)
-        save(record)
-    known = record.get("student")
+        name = handin.student_id(name)
+        with changing() as record:
+            record["student"] = name
+    known = name if name is not None else read().get("student")
     return known if isinstance(known, str) else ""
 
 
@@ -100,8 +99,8 @@ def predict(name: str, times: Any) -> None:
     elif not is_positive(times):
         print(f"A guess is a positive number of times, such as 40. Got {times!r}; nothing noted.")
     else:
-        record["predictions"][name] = {"guess": float(times), "date": _now()}
-        save(record)
+        with changing() as record:
+            record["predictions"][name] = {"guess": float(times), "date": _now()}
         beside = f"It was {seen['times']:.3g} when you measured" if seen else "The measurement will stand beside it"
         print(f"Noted: your guess for {name} is {times:g} times. {beside}.")
 
@@ -114,27 +113,26 @@ def measured(name: str, times: float, where: str = "") -> None:
     """
     if not is_positive(times):
         raise ValueError(f"times must be a positive number, got {times!r}")
-    record = read()
-    record["measurements"][name] = {"times": float(times), "date": _now()} | ({"where": where} if where else {})
-    save(record)
+    with changing() as record:
+        record["measurements"][name] = {"times": float(times), "date": _now()} | ({"where": where} if where else {})
 
 
 def note(report: Report, function: Any = None) -> None:
     """Keep the outcome of a check: its points, its measured ratio, its rung, and the function if it passed."""
-    record = read()
-    before = record["checks"].get(report.check, {})
-    record["checks"][report.check] = own.keep(report.check, function, report.passed and callable(function)) | {
-        "passed": report.passed,
-        "ever_passed": report.passed or bool(before.get("ever_passed")),
-        "points": report.points,
-        "max_points": report.max_points,
-        "date": _now(),
-    }
-    if report.timing:
-        record["measurements"][report.check] = {"times": report.timing.ratio, "date": _now()}
-    if report.rung:
-        _add_rung(record, report.rung | {"code": "your code"})
-    save(record)
+    kept = own.keep(report.check, function, report.passed and callable(function))
+    with changing() as record:
+        before = record["checks"].get(report.check, {})
+        record["checks"][report.check] = kept | {
+            "passed": report.passed,
+            "ever_passed": report.passed or bool(before.get("ever_passed")),
+            "points": report.points,
+            "max_points": report.max_points,
+            "date": _now(),
+        }
+        if report.timing:
+            record["measurements"][report.check] = {"times": report.timing.ratio, "date": _now()}
+        if report.rung:
+            _add_rung(record, report.rung | {"code": "your code"})
 
 
 def mine(*names: str) -> Any:
@@ -166,14 +164,13 @@ def rung(
     """
     if not is_positive(seconds):
         raise ValueError(f"seconds must be a positive number, got {seconds!r}")
-    record = read()
     entry = {"label": label, "what": what, "seconds": float(seconds), "batch": batch, "precision": precision}
     entry |= {} if hardware is None else {"hardware": hardware}
     yours = [own.is_yours(function) for function in made_of]
     if any(yours):
         entry["code"] = "your code" if all(yours) else "partly your code"
-    _add_rung(record, entry)
-    save(record)
+    with changing() as record:
+        _add_rung(record, entry)
 
 
 def _add_rung(record: Record, entry: Record) -> None:
@@ -208,20 +205,21 @@ def guesses() -> Picture | None:
 def give(file: str | Path, name: str) -> None:
     """Put your ladder into a gallery's file, under a name of your choice, beside those of others.
 
-    Only this call gives anything, and it gives the rungs alone: what, how long, batch, precision, hardware. What you
-    gave before is replaced by what you have now. Raises ValueError for a ladder without rungs, a name that is taken or
-    not valid, or a file that is no gallery; the file is then as it was.
+    Only this call gives anything, and it gives the rungs alone: what, how long, batch, precision, hardware, whose code.
+    What you gave before is replaced by what you have now. ValueError for a ladder without rungs, a name that is taken
+    or not valid, or a file that is no gallery; the file is then as it was.
     """
     record = read()
     if not record["rungs"]:
         raise ValueError("your ladder has no rung to give yet; the first ones come in lessons 01 and 02")
     target = Path(file).expanduser().absolute()
     if "gallery" not in record:
-        record["gallery"] = secrets.token_hex(8)
-        save(record)
+        with changing() as record:
+            record.setdefault("gallery", secrets.token_hex(8))
     mine = galleries.ladder(galleries.pseudonym(name), str(record["gallery"]), record["rungs"].values())
-    given = galleries.read(target) if target.exists() else []
-    write(target, galleries.document(galleries.added(given, mine)))
+    with locked(target):
+        given = galleries.read(target) if target.exists() else []
+        write(target, galleries.document(galleries.added(given, mine)))
     print(f"Given to {file}: {len(mine['rungs'])} rungs, as {mine['name']}. Nothing else went along.")
 
 

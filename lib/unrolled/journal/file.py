@@ -1,4 +1,4 @@
-"""The journal's file: one JSON document, read afresh before each change and replaced as a whole.
+"""The journal's file: one JSON document, read afresh before each change and replaced as a whole, one change at a time.
 
 It is `$UNROLLED_JOURNAL`, or `journal.json` in the folder where the notebook runs. A crash never leaves half a file. A
 broken or foreign file is put aside under another name, and a message says so; nothing is lost. Where the folder cannot
@@ -11,6 +11,9 @@ import itertools
 import json
 import os
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,9 @@ Record = dict[str, Any]
 AGAIN = (
     "Run your notebooks again from top to bottom: your guesses and answers stand there, and the journal fills itself."
 )
+
+PATIENCE, WAIT, REFUSALS = 5.0, 0.005, 10
+"""Seconds after which a lock is a leftover, seconds between two tries, and tries in a folder that refuses."""
 
 _chosen: Path | None = None
 _memory: Record | None = None
@@ -53,7 +59,56 @@ def read() -> Record:
 
 def load(file: Path) -> Record:
     """Return the record in a file, which stays as it is. Raises OSError, and ValueError, naming it, for no journal."""
-    return parse(file.read_text(encoding="utf-8"), str(file))
+    return parse(text_of(file, "journal"), str(file))
+
+
+def text_of(file: Path, kind: str) -> str:
+    """Return a file's text. Raises OSError, and ValueError, naming it, for bytes that are not UTF-8."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not a {kind}: it is not text in UTF-8 ({error.reason})") from None
+
+
+@contextmanager
+def changing() -> Iterator[Record]:
+    """Yield the record to change, and save it; what another notebook notes meanwhile waits, so nothing is lost."""
+    with locked(path()):
+        record = read()
+        yield record
+        save(record)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Hold the lock of a file: another beside it, that only one process can make. Where none can be made, go on."""
+    lock = file.with_name(f".{file.name}.lock")
+    held = _memory is None and _taken(lock)
+    try:
+        yield
+    finally:
+        if held:
+            with suppress(OSError):
+                os.unlink(lock)
+
+
+def _taken(lock: Path) -> bool:
+    """Make the lock, and return whether that was possible. One that a process left behind is removed."""
+    refused, deadline = 0, time.monotonic() + PATIENCE
+    while refused < REFUSALS:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            return True
+        except OSError:
+            if not lock.exists():  # a folder that cannot be written; on Windows also a lock that is being removed
+                refused += 1
+            elif time.monotonic() > deadline:
+                refused, deadline = refused + 1, deadline + PATIENCE
+                with suppress(OSError):
+                    os.unlink(lock)
+        time.sleep(WAIT)
+    return False
 
 
 def empty() -> Record:
@@ -71,7 +126,9 @@ def checked(text: str, name: str, form: str, version: int) -> Record:
     if not isinstance(content, dict) or content.get("format") != form:
         raise ValueError(f"{name} is not a {kind} of this course")
     if content.get("version") != version:
-        raise ValueError(f"{name} is a {kind} of version {content.get('version')}, expected {version}")
+        newer = isinstance(content.get("version"), int) and content["version"] > version
+        helps = ": install the newer course to use it" if newer else ""
+        raise ValueError(f"{name} is a {kind} of version {content.get('version')}, expected {version}{helps}")
     return content
 
 

@@ -16,11 +16,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from unrolled.journal.file import checked, is_positive
+from unrolled.journal.file import checked, is_positive, text_of
 
 FORMAT = "unrolled-gallery"
 VERSION = 1
-KEPT = ("label", "what", "seconds", "batch", "precision", "hardware")
+KEPT = ("label", "what", "seconds", "batch", "precision", "hardware", "code")
 """What of a rung is given."""
 NAME = 40
 """Characters that a name may have."""
@@ -73,11 +73,7 @@ def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
 
 def read(file: Path) -> list[Ladder]:
     """Return the ladders in a file. Raises FileNotFoundError, or ValueError, naming the file, if it is no gallery."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is not a gallery: {error}") from None
-    ladders = checked(text, str(file), FORMAT, VERSION).get("ladders")
+    ladders = checked(text_of(file, "gallery"), str(file), FORMAT, VERSION).get("ladders")
     if not isinstance(ladders, list) or not all(map(_is_ladder, ladders)):
         raise ValueError(f"{file} is a damaged gallery: its ladders are not readable")
     return ladders

@@ -31,8 +31,9 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
     """Draw seconds per MNIST epoch on a log scale, a row for each rung, in the order given, by what was measured.
 
     A rung is a mapping with "label" and "seconds" (above 0), and where known "what" (what was measured), "hardware",
-    "batch", "precision", "accuracy" (from 0 to 1). references: rungs of others, drawn hollow under their own heading,
-    with `credit` below; pass () to leave them out. ValueError where there is nothing to draw, or seconds not above 0.
+    "batch", "precision", "code" (whose it is), "accuracy" (from 0 to 1). references: rungs of others, drawn hollow
+    under their own heading, with `credit` below; pass () to leave them out. ValueError where there is nothing to draw,
+    or seconds not above 0.
     """
     groups = grouped(rungs)
     if references:
@@ -77,9 +78,9 @@ def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
 
 
 def details(rung: Rung) -> str:
-    """Return what is known of a rung besides its time, in words: batch, precision, hardware, accuracy."""
+    """Return what is known of a rung besides its time, in words: batch, whose code, precision, hardware, accuracy."""
     parts = [f"batch {rung['batch']}"] if rung.get("batch") else []
-    parts += [str(rung[key]) for key in ("precision", "hardware") if rung.get(key)]
+    parts += [str(rung[key]) for key in ("code", "precision", "hardware") if rung.get(key)]
     parts += [f"{100 * float(rung['accuracy']):.2f} % right"] if rung.get("accuracy") is not None else []
     return ", ".join(parts)
 
