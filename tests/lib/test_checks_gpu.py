@@ -242,3 +242,19 @@ def answer(x, weight):
     assert found.parts[0].verdict == "crashed"
     assert "is simulated for a border of one number only" in str(found)
     assert "not written yet" not in str(found)
+
+
+def test_a_transfer_by_device_is_shown_in_the_learners_line(tmp_path):
+    file = tmp_path / "cell.py"
+    source = gpu_specs.HEAD + "def answer(x, weight):\n    y = device.to_host(x)\n    return x @ weight\n"
+    file.write_text(source, encoding="utf-8")
+    names = {}
+    exec(compile(source, str(file), "exec"), names)
+    spec = dataclasses.replace(
+        gpu_specs.LAYER,
+        reference=lambda x, weight: x @ weight,
+        cases=[gpu_case("one", Budget(), x=normal(3, 4), weight=normal(4, 2))],
+    )
+    (finding,) = run("layer", spec, names["answer"]).findings
+    line = source.splitlines().index("    y = device.to_host(x)") + 1
+    assert f"in line {line}: y = device.to_host(x)" in finding.lines

@@ -45,7 +45,10 @@ ADVICE = {
 }
 """What helps, by what an error says."""
 WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
-COPIES = "float(), int(), .item(), .get(), asnumpy and an `if` copy from the GPU; asarray of a NumPy array copies to it"
+COPIES = (
+    "float(), int(), .item(), .get(), asnumpy, device.to_host, x[x > 0] and an `if` copy from the GPU; asarray and "
+    "device.to_device of a NumPy array copy to it"
+)
 MASKED = (
     "a boolean mask as an index makes the host wait: how many values it picks decides a shape, so that number is "
     "copied. where(mask, x, other) keeps the shape and waits for nothing"
