@@ -19,6 +19,7 @@ from .unpooling import (
     mask_everywhere,
     mask_image_by_image,
     mask_in_float64,
+    mask_in_the_images_dtype,
     mask_into_corners,
     mask_left_in_rows,
     mask_never_used,
@@ -342,6 +343,7 @@ MUTANTS = {
         Mutant(mask_of_the_first_image, "only the first image is filled"),
         Mutant(mask_of_the_first_channel, "only the first channel is filled"),
         Mutant(mask_in_float64, "dtype is float64, expected float32"),
+        Mutant(mask_in_the_images_dtype, "make it with dtype=values.dtype"),
         Mutant(mask_that_wipes_its_input, "changed its input x"),
     ],
     "max_pool2d_overlapping": [

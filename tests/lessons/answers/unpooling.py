@@ -122,6 +122,10 @@ def mask_left_in_rows(values, x, kernel_size):
     return filled
 
 
+def mask_in_the_images_dtype(values, x, kernel_size, stride=None):
+    return by_places()(values, x, kernel_size, stride).astype(x.dtype)
+
+
 def mask_in_float64(values, x, kernel_size, stride=None):
     result = np.zeros(x.shape)
     result += ops.max_unpool2d_mask(values, x, kernel_size, stride)

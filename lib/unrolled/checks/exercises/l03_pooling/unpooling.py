@@ -97,7 +97,7 @@ BESIDE_TIES = (
 FIRST = "of equal maxima the first, row by row, gets the value; "
 TO_EACH = "yours gives all of it to each of them, so the sum grows"
 IN_PARTS = "yours shares it between them"
-FORGETS = "waiting = ~here forgets the places before: a window is done once and for all, so waiting = waiting & ~here"
+FORGETS = "your mask forgets the places before: a window is done once and for all, so join it, by &, with what it was"
 
 UNPOOLING_MISTAKES = (
     Mistake(FIRST + TO_EACH, to_each),
