@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import html
 import os
+import sys
 from typing import Any
 
 import unrolled
@@ -45,11 +46,24 @@ class Check:
             display.show(f"{self.name}: {text}")
 
         report = checks.run(self.name, self.spec, function, seed=seed, announce=announce, climb=judged is None)
-        display.show(str(report), report)
+        display.show(str(report), report, self._closing(report))
         if "NBGRADER_EXECUTION" not in os.environ:
             journal.note(report, function)
         elif not report.passed or (os.environ["NBGRADER_EXECUTION"] == "autograde" and report.deferred):
             raise CheckFailedError(str(report))  # without our plugin, no error would be full marks
+
+    def _closing(self, report: checks.Report) -> str:
+        """The last line: the time and the points that were earned, or where help is."""
+        from unrolled.show.words import seconds
+
+        points = f"{report.points:g} of {report.max_points:g} point{'s' * (report.max_points != 1)}"
+        if not report.passed:
+            step = min(self._hints_given + 1, len(self.spec.hints))
+            return f"{points}; check.{self.name}.hint() gives hint {step} of {len(self.spec.hints)}"
+        if report.rung:
+            rung = report.rung
+            return f"{rung['label']}: {seconds(rung['seconds'])} for 60,000 images, on your ladder; {points}"
+        return points
 
     def hint(self, step: int | None = None) -> None:
         """Print the next of three hints: the idea, the shapes, nearly the code. `hint(1)` goes back to the first."""
@@ -64,16 +78,19 @@ class Check:
 class _Display:
     """Where the report appears: one output of the cell, announced and then filled, or plain text outside a notebook."""
 
-    handle: Any = None
+    def __init__(self) -> None:
+        self.handle: Any = None
+        self.out = sys.stdout  # a function's own prints are turned away while it is timed
 
-    def show(self, text: str, report: Report | None = None) -> None:
+    def show(self, text: str, report: Report | None = None, closing: str = "") -> None:
         """Show a text; in a notebook in place of the one before, and with it a report's table and data."""
+        text += f"\n  {closing}" if closing else ""
         if not hasattr(frontend.shell(), "kernel"):
-            print(text, flush=True)
+            print(text, file=self.out, flush=True)
             return
         from IPython.display import display
 
-        rich = {} if report is None else {"text/html": to_html(report), MIME: report.to_dict()}
+        rich = {} if report is None else {"text/html": to_html(report, closing), MIME: report.to_dict()}
         if self.handle is None:
             self.handle = display({"text/plain": text, **rich}, raw=True, display_id=True)
         else:
@@ -81,8 +98,11 @@ class _Display:
 
 
 def start(lesson: str, version: str) -> None:
-    """Greet the learner in the first cell of a lesson, and warn if notebook and library are of different versions."""
+    """Greet the learner in the first cell of a lesson, list what passed, and warn of a library of another version."""
     print(f"Unrolled {unrolled.__version__}, lesson {lesson}. The journal is {journal.path()}.")
+    noted = journal.read()["checks"]
+    if passed := [name for name in checks.lessons().get(lesson, {}) if noted.get(name, {}).get("passed")]:
+        print(f"Passed so far: {', '.join(passed)}.")
     if version != unrolled.__version__:
         print(
             f"Note: this notebook belongs to version {version} of the course, the library is {unrolled.__version__}. "
@@ -90,10 +110,10 @@ def start(lesson: str, version: str) -> None:
         )
 
 
-def to_html(report: Report) -> str:
+def to_html(report: Report, closing: str = "") -> str:
     """Return the report as a small HTML table. Everything that came from a learner's code is escaped."""
     rows = "".join(_row(finding) for finding in report.findings)
-    return f"<div><b>{html.escape(report.check)}</b><table>{rows}</table>{_pairs(report)}</div>"
+    return f"<div><b>{html.escape(report.check)}</b><table>{rows}</table>{html.escape(closing)}{_pairs(report)}</div>"
 
 
 def _row(finding: Finding) -> str:

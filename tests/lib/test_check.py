@@ -31,7 +31,7 @@ def doubling(monkeypatch, tmp_path):
 
 def test_outside_a_notebook_the_report_is_plain_text(doubling, capsys):
     assert doubling(lambda x: x + x) is None
-    assert capsys.readouterr().out == "double\n  ✓ a matrix\n"
+    assert capsys.readouterr().out == "double\n  ✓ a matrix\n  2 of 2 points\n"
 
 
 def test_a_wrong_answer_is_shown_and_noted_but_never_raised(doubling, capsys):
@@ -71,6 +71,28 @@ def test_a_grader_seed_gives_fresh_inputs(doubling, monkeypatch, capsys):
             monkeypatch.setenv("UNROLLED_SEED", seed)
         doubling(lambda x: seen.append(x) or 2 * x)
     assert not any(np.array_equal(a, b) for a, b in itertools.pairwise(seen))
+
+
+def test_the_report_says_time_points_and_where_help_is(doubling, monkeypatch, capsys):
+    doubling(lambda x: x)
+    assert capsys.readouterr().out.endswith("0 of 2 points; check.double.hint() gives hint 1 of 3\n")
+    doubling.hint()
+    doubling(lambda x: x)
+    assert capsys.readouterr().out.endswith("check.double.hint() gives hint 2 of 3\n")
+    rung = {"label": "plain loops", "what": "", "seconds": 5040.0, "batch": 4, "precision": "float32"}
+    report = Report("double", "0", (Finding("a case", "pass"),), (Part("double", "pass", 2, 2, ""),), rung=rung)
+    monkeypatch.setattr(check.checks, "run", lambda *given, **named: report)
+    doubling(None)
+    assert capsys.readouterr().out.endswith("plain loops: 84 min for 60,000 images, on your ladder; 2 of 2 points\n")
+
+
+def test_the_start_of_a_lesson_lists_what_passed(capsys):
+    check.start("01_matrix_parallelism", "0")
+    assert "Passed" not in capsys.readouterr().out
+    for name, verdict in (("merge", "pass"), ("matmul_rows", "fail"), ("conv2d_loops", "pass")):
+        journal.note(Report(name, "0", (Finding("a case", verdict),), (Part(name, verdict, 0, 1, ""),)))
+    check.start("01_matrix_parallelism", "0")
+    assert "Passed so far: merge.\n" in capsys.readouterr().out
 
 
 def test_hints_come_in_three_steps(doubling, capsys):

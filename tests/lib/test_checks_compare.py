@@ -49,9 +49,10 @@ def test_the_first_difference_is_counted_and_shown():
 def test_permuted_axes_are_recognized(axes):
     expected = values(2, 3, 4, 5)
     wrong_shape = np.ascontiguousarray(expected.transpose(axes))
-    assert f"they match if read as {wrong_shape.shape}" in said(wrong_shape, expected)
+    back = ", ".join(map(str, np.argsort(axes)))
+    assert f"in another order of the axes: y.transpose({back}) puts them right" in said(wrong_shape, expected)
     misread = wrong_shape.reshape(expected.shape)
-    assert "right in another order" in said(misread, expected)
+    assert "right in another order of the axes: y.reshape(" in said(misread, expected)
 
 
 def test_a_reversed_axis_a_factor_and_an_offset_are_recognized():
@@ -121,7 +122,7 @@ def test_numbers():
     assert mismatch(2, 2.0, TOLERANCE) is None
     assert mismatch(np.array(2.0), 2.0, TOLERANCE) is None
     assert "got 3, expected 2" in said(3, 2.0)
-    assert "whole number" in said(4.0, 4)
+    assert said(4.0, 4).startswith("expected the whole number 4, got 4.0, a float")
     assert "expected a number" in said(True, 1)
     assert "expected a number" in said("2", 2.0)
 
@@ -257,3 +258,13 @@ def test_a_shortened_value_begins_as_it_is_written(value, length):
 def test_a_shortened_list_costs_what_is_shown_of_it():
     assert shortened([np.zeros((6,) * 12, bool)], 60).startswith("[array of shape (6, 6, 6,")
     assert shortened([np.arange(1000)] * 100_000, 30) == "[array([ 0, 1, 2, 3, 4, 5, ..."
+
+
+def test_advice_on_a_dtype_names_an_argument_of_the_exercise():
+    def lines(inputs):
+        return " ".join(mismatch(values(3).astype(np.float64), values(3), TOLERANCE, inputs).lines)
+
+    assert "as in dtype=grad.dtype" in lines({"labels": np.arange(3), "grad": values(3), "x": values(3)})
+    assert "as in dtype=np.float32" in lines({"n": 3})
+    (_, helps) = mismatch(values(3), values(3).astype(np.float64), TOLERANCE, {"x": values(3)}).lines
+    assert helps.endswith("make it with dtype=np.float64")

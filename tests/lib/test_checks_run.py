@@ -2,7 +2,9 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
+import linecache
 import signal
 import sys
 import time
@@ -450,3 +452,137 @@ def test_neither_errors_of_numpy_nor_warnings_reach_the_function_from_the_notebo
             warns(np.ones(1, np.float32))
     assert found.passed, str(found)
     assert found.rung is not None
+
+
+LOUD = """
+def loud(x):
+    for i in range(2000):
+        print("row", i)
+    return 2 * x
+"""
+
+
+def test_twenty_lines_of_a_functions_prints_are_shown_and_none_while_it_is_timed(capsys, monkeypatch):
+    space = {}
+    exec(LOUD, space)
+    spec = timed_spec("pass", monkeypatch)
+    assert report(space["loud"], spec).passed
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:20] == [f"row {i}" for i in range(20)]
+    assert lines[20:] == [f"… and {2000 * len(spec.cases) - 20:,} more lines that your function printed"]
+
+
+def test_what_is_printed_without_an_end_is_cut(capsys):
+    report(lambda x: print("x" * 100_000, end="") or 2 * x)
+    assert len(capsys.readouterr().out) < 5000
+
+
+def test_a_drawn_case_that_fails_tells_the_call():
+    spec = dataclasses.replace(
+        SPEC,
+        reference=lambda x, weight, stride: x,
+        cases=[
+            random_case(
+                "any",
+                lambda rng: {
+                    "x": np.zeros((3, 2), np.float32),
+                    "weight": [np.zeros(2)],
+                    "stride": 2,
+                },
+            )
+        ],
+    )
+    told = "the call: x (3,2), weight=[(2,) float64], stride=2"
+    assert told in report(lambda x, weight, stride: x + 1, spec).findings[0].lines
+    assert told in report(lambda x, weight, stride: 1 / 0, spec).findings[0].lines
+    assert "the call" not in str(report(lambda x: x * x)), "a case that is known by its name"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (lambda x: x @ np.ones((2, 2)), "as many columns in a as b has rows"),
+        (lambda x: np.dot(np.ones((2, 3)), np.ones((2, 3))), "as many columns in a as b has rows"),
+        (lambda x: x + np.ones(2), "shapes must be equal or 1"),
+        (lambda x: x[np.arange(2), np.arange(3)], "[:, None]"),
+        (lambda x: x.__setitem__([0, 1], np.ones(3)), "another shape than the places"),
+        (lambda x: np.zeros(2).__setitem__(slice(None), x), "has another shape than its place"),
+        (lambda x: x[3], "the last index is the size - 1"),
+        (lambda x: [][1], "the last index is the size - 1"),
+        (lambda x: x.sum(axis=1), "axes are counted from 0"),
+        (lambda x: x[0, 0], "fewer axes than you index"),
+        (lambda x: x.__setitem__(0, x), "several numbers meet one place"),
+        (lambda x: np.zeros(3).__setitem__(0, [1, 2]), "several numbers meet one place"),
+        (lambda x: float(x), "several numbers meet one place"),
+        (lambda x: np.concatenate(x, x), "the arrays belong into one list"),
+        (lambda x: [1, 2][x], "the arrays belong into one list"),
+        (lambda x: np.zeros(3 / 1), "whole numbers: / gives a float"),
+        (lambda x: range(3 / 1), "whole numbers: / gives a float"),
+        (lambda x: x[1.0], "whole numbers: / gives a float"),
+        (lambda x: x.reshape(2, 2), "a reshape keeps all values"),
+        (lambda x: 1 if x > 0 else 2, "an array is not one truth"),
+        (lambda x: np.zeros(2, 3), "a shape is one argument"),
+        (lambda x: np.arange(3).__iadd__(0.5), "keep the dtype of the left side"),
+        (lambda x: np.stack([x, x[:2]]), "arrays that are joined"),
+        (lambda x: np.concatenate([x, x[None]]), "arrays that are joined"),
+        (lambda x: np.concatenate([np.ones((2, 3)), np.ones((2, 2))]), "arrays that are joined"),
+        (lambda x: x.transpose(0, 1), "transpose names each axis"),
+        (lambda x: np.broadcast_to(x, (2, 3)).__setitem__(0, 1), "work on a copy"),
+        (lambda x: x + None, "something here is None"),
+    ],
+)
+def test_usual_errors_of_numpy_get_a_sentence(wrong, sentence):
+    (finding, *_) = report(wrong).findings
+    assert finding.verdict == "crashed"
+    assert any(sentence in line for line in finding.lines[1:]), finding.lines
+
+
+def test_the_last_line_of_the_notebooks_own_code_is_shown():
+    """Not the library's line that raised, and not the caller's of a helper that stands in another cell."""
+    cells = {
+        "helper": "def halves(x):\n    return np.split(x, 2)\n",
+        "answer": "def answer(x):\n    return halves(x)\n",
+    }
+    space = {"np": np, "__name__": "__main__"}
+    for name, source in cells.items():
+        file = f"<cell {name}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        exec(compile(source, file, "exec"), space)
+    assert "in line 2 of halves: return np.split(x, 2)" in report(space["answer"]).findings[0].lines
+
+
+def test_foreign_libraries_are_named_as_the_library_is_and_earn_nothing():
+    import scipy.signal as signal
+    from scipy.special import softmax
+
+    def helper(x):
+        return signal.convolve(x, [2], mode="same")
+
+    def through_a_helper(x):
+        return helper(x)
+
+    def imported(x):
+        from scipy import ndimage
+
+        return ndimage.zoom(x, 1) * 2
+
+    rung = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
+    spec = dataclasses.replace(SPEC, rung=rung)
+    cases = {
+        "scipy.signal.convolve": [helper, through_a_helper, functools.partial(helper), signal.convolve],
+        "scipy": [imported],
+        "scipy.special.softmax": [lambda x: 2 * x + 0 * softmax(x)],
+    }
+    for name, functions in cases.items():
+        for function in functions:
+            found = report(function, spec)
+            assert (found.points, found.rung) == (0, None)
+            assert f"{name}, another library's answer" in str(found), str(found)
+
+
+def test_a_rung_is_only_for_code_that_passed_its_speed_too(monkeypatch):
+    monkeypatch.setattr(timing, "measure", lambda function, inputs: type("M", (), {"seconds": 0.5})())
+    rung = Rung("doubling", "doubling x 60,000 images", {"x": normal(100)}, images=100)
+    for outcome, noisy, written in (("pass", 0, 1), ("fail", 0, 0), ("inconclusive", 0, 0), ("inconclusive", 1, 1)):
+        spec = dataclasses.replace(timed_spec(outcome, monkeypatch, bool(noisy)), rung=rung)
+        assert bool(report(double, spec).rung) == bool(written), outcome

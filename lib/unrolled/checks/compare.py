@@ -9,8 +9,9 @@ import itertools
 import math
 import numbers
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,17 +35,19 @@ class Mismatch:
     expected: Array | None = None
 
 
-def mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
-    """Return None if `got` is right, else what is wrong with it.
+def mismatch(
+    got: Any, expected: Any, tolerance: float, inputs: Mapping[str, Any] = MappingProxyType({})
+) -> Mismatch | None:
+    """Return None if `got` is right, else what is wrong with it. Advice names an argument among the `inputs`.
 
     Arrays must agree in type, shape and dtype, values within `tolerance` times the largest expected magnitude (exact
     for integers and booleans). For a Python float any real number is accepted, for an int any integer, within
     `tolerance` times the expected one; tuples and lists are compared item by item.
     """
     if isinstance(expected, np.ndarray):
-        return _array_mismatch(got, expected, tolerance)
+        return _array_mismatch(got, expected, tolerance, inputs)
     if isinstance(expected, (tuple, list)):
-        return _sequence_mismatch(got, expected, tolerance)
+        return _sequence_mismatch(got, expected, tolerance, inputs)
     return _number_mismatch(got, expected, tolerance)
 
 
@@ -111,7 +114,7 @@ def _number_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | No
     if isinstance(got, bool) or not isinstance(got, numbers.Real):
         return Mismatch((f"expected a number ({_text(expected)}), got {_kind(got)}",))
     if isinstance(expected, int) and not isinstance(got, numbers.Integral):
-        line = f"expected a whole number ({expected}), got {_text(got)} of type {type(got).__name__}"
+        line = f"expected the whole number {expected}, got {shortened(got, 60)}, a {type(got).__name__}"
         helps = ("the value is right, its type is not: // gives whole numbers, and so does int()",)
         return Mismatch((line, *(helps if got == expected else ())))
     if isinstance(expected, float):
@@ -128,7 +131,7 @@ def _as_float(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _sequence_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | None:
+def _sequence_mismatch(got: Any, expected: Any, tolerance: float, inputs: Mapping[str, Any]) -> Mismatch | None:
     kind = type(expected).__name__
     if not isinstance(got, type(expected)):
         helps = (f"the values are right: return them as a {kind}",) if agree(got, expected, tolerance) else ()
@@ -136,7 +139,7 @@ def _sequence_mismatch(got: Any, expected: Any, tolerance: float) -> Mismatch | 
     if len(got) != len(expected):
         return Mismatch((f"expected {len(expected)} items, got {len(got)}: {_text(got)}",))
     for index, (item, wanted) in enumerate(zip(got, expected, strict=True)):
-        if found := mismatch(item, wanted, tolerance):
+        if found := mismatch(item, wanted, tolerance, inputs):
             first, *rest = found.lines
             helps = ("the items are right, in another order",) if _sorted_alike(got, expected) else ()
             return replace(found, lines=(f"item {index} of {len(expected)}: {first}", *rest, *helps))
@@ -150,7 +153,7 @@ def _sorted_alike(got: Any, expected: Any) -> bool:
         return False
 
 
-def _array_mismatch(got: Any, expected: Array, tolerance: float) -> Mismatch | None:
+def _array_mismatch(got: Any, expected: Array, tolerance: float, inputs: Mapping[str, Any]) -> Mismatch | None:
     if not isinstance(got, np.ndarray):
         helps = ("the values are right: return them as an array (np.stack makes one of a list of arrays)",)
         says = f"expected an array of shape {expected.shape}, got {_kind(got)}"
@@ -163,7 +166,7 @@ def _array_mismatch(got: Any, expected: Array, tolerance: float) -> Mismatch | N
     wrong = _wrong(got, expected, tolerance)
     dtypes = f"dtype is {got.dtype}, expected {expected.dtype}"
     if not wrong.any():
-        found = Mismatch((f"the values are right, but {dtypes}", *_dtype_advice(got)))
+        found = Mismatch((f"the values are right, but {dtypes}", *_dtype_advice(got, expected, inputs)))
         return found if got.dtype != expected.dtype else None
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     texts = _both_texts(got[where], expected[where])
@@ -177,9 +180,14 @@ def _array_mismatch(got: Any, expected: Array, tolerance: float) -> Mismatch | N
     return Mismatch(lines, *((got[where[:-2]], expected[where[:-2]]) if got.ndim >= 2 else ()))
 
 
-def _dtype_advice(got: Array) -> Iterator[str]:
+def _dtype_advice(got: Array, expected: Array, inputs: Mapping[str, Any]) -> Iterator[str]:
+    """What helps, by the first argument that has the expected dtype."""
+    alike = (name for name, value in inputs.items() if getattr(value, "dtype", None) == expected.dtype)
+    dtype = next((f"{name}.dtype" for name in alike), f"np.{expected.dtype}")
     if got.dtype == np.float64:
-        yield "np.zeros, np.empty and np.ones make float64 unless you give them a dtype, as in dtype=x.dtype"
+        yield f"np.zeros, np.empty and np.ones make float64 unless you give them a dtype, as in dtype={dtype}"
+    elif got.dtype.kind in "biuf":
+        yield f"the result takes the dtype of what it is made of: make it with dtype={dtype}"
     elif got.dtype.kind == "c":
         yield "the real part is in .real"
 
@@ -222,7 +230,9 @@ def _order_advice(got: Array, expected: Array, tolerance: float) -> tuple[str, .
         if not _wrong(got.reshape(turned.shape), turned, tolerance).any():
             if axes == same:
                 return ("your values are right and in order, only the shape is not",)
-            return (f"your values are right in another order: they match if read as {turned.shape}, axes {axes}",)
+            back = ", ".join(map(str, np.argsort(axes)))
+            first = "" if got.shape == turned.shape else f".reshape({', '.join(map(str, turned.shape))})"
+            return (f"your values are right in another order of the axes: y{first}.transpose({back}) puts them right",)
     flips = (axes for count in range(1, got.ndim + 1) for axes in itertools.combinations(same, count))
     for flipped in flips if got.shape == expected.shape else ():
         if not _wrong(np.flip(got, flipped), expected, tolerance).any():

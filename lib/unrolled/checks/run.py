@@ -19,8 +19,8 @@ import numpy as np
 import unrolled
 from unrolled import device, timing
 
-from . import gpu
-from .ambient import set_aside
+from . import foreign, gpu, words
+from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, withheld_from
 from .compare import Mismatch, agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
@@ -104,16 +104,20 @@ def run(
     if spec.limit is not None and announce is not None:
         announce(f"this may take a while, up to {spec.limit:g} s for a case")
     check = _Check(spec, function, seed, max(case_limit, spec.limit or 0), place)
-    findings = check.cases()
+    with first_lines() if place.withhold else nullcontext():
+        findings = check.cases()
     right = all(finding.verdict == "pass" for finding in findings)
     parts = [_correctness_part(name, spec, findings)]
     verdict = None
     if spec.speed is not None:
-        finding, verdict = check.speed(spec.speed, announce) if right else (_NOT_TIMED, None)
+        with silence() if place.withhold else nullcontext():
+            finding, verdict = check.speed(spec.speed, announce) if right else (_NOT_TIMED, None)
         findings.append(finding)
         parts.append(_speed_part(name, spec.speed.points, finding, verdict))
-    rung = _measure_rung(spec.rung, function, seed) if spec.rung and right and climb else None
-    return Report(name, unrolled.__version__, tuple(findings), tuple(parts), verdict, rung)
+    report = Report(name, unrolled.__version__, tuple(findings), tuple(parts), verdict)
+    if spec.rung is None or not climb or report.points + report.deferred < report.max_points:
+        return report
+    return replace(report, rung=_measure_rung(spec.rung, function, seed))
 
 
 _NOT_TIMED = Finding("speed", "not run", ("measured once all cases are right",))
@@ -134,8 +138,12 @@ class _Check:
     def cases(self) -> list[Finding]:
         """Check every case until the first failure."""
         cases = self.spec.cases
-        if problem := _not_callable_with(self.function, _argument_names(self.spec, self.seed)):
-            return [Finding("the function", "crashed", (problem,)), *(Finding(case.name, "not run") for case in cases)]
+        problem = _not_callable_with(self.function, _argument_names(self.spec, self.seed))
+        first = Finding("the function", "crashed", (problem,)) if problem else None
+        if self.place.withhold and (theirs := foreign.used_by(self.function)):
+            first = Finding("the function", "fail", (f"this calls {theirs}, {FOREIGN}",))
+        if first is not None:
+            return [first, *(Finding(case.name, "not run") for case in cases)]
         findings: list[Finding] = []
         for index, case in enumerate(cases):
             right = all(finding.verdict == "pass" for finding in findings)
@@ -143,7 +151,14 @@ class _Check:
         return findings
 
     def case(self, case: Case, earlier: Sequence[Case] = ()) -> Finding:
-        """Call the function and compare; `earlier` cases went right. On a real GPU, too, if the case is for one."""
+        """Call the function and compare; `earlier` cases went right. What went wrong on drawn inputs tells the call."""
+        finding = self._judged(case, earlier)
+        if finding.verdict in ("pass", "missing") or case.draw is None or self.spec.call is not None:
+            return finding
+        return replace(finding, lines=(*finding.lines, f"the call: {words.call(case.inputs(self.seed))}"))
+
+    def _judged(self, case: Case, earlier: Sequence[Case]) -> Finding:
+        """Call the function and compare. On a real GPU, too, if the case is for one."""
         if not case.on_gpu:
             return self._call(case, earlier, np)
         with self.place.simulated() as module:
@@ -177,7 +192,7 @@ class _Check:
             if type(error) is NotImplementedError:  # what a kernel raises at input() is a kind of it
                 return Finding(case.name, "missing", (UNWRITTEN,))
             said = crash_lines(error, self.function)
-            return Finding(case.name, "crashed", (*said, *gpu.advice(said)))
+            return Finding(case.name, "crashed", (*said, *(gpu.advice(said) or words.advice(said))))
         try:
             found = self._mismatch(case, got, given, pristine, earlier, module)
         except Exception as error:  # what was returned is an object with ideas of its own
@@ -202,7 +217,10 @@ class _Check:
         spec = self.spec
         with set_aside():
             expected = self._result(spec.reference, case)
-            found = spec.compare(got, expected, given) if spec.compare else mismatch(got, expected, spec.tolerance)
+            if spec.compare is not None:
+                found = spec.compare(got, expected, given)
+            else:
+                found = mismatch(got, expected, spec.tolerance, given)
             if found is None or agree(got, expected, spec.tolerance):
                 return found
             return replace(found, lines=found.lines + self._recognized(case, got, earlier))
@@ -253,6 +271,7 @@ class _Check:
 
 ASKS = "it asks with input(), and nobody answers here: take what you need from the arguments"
 UNWRITTEN = "not written yet: the line `raise NotImplementedError` is still there"
+FOREIGN = "another library's answer to this exercise: write it yourself"
 ON_REAL = "right on the simulated GPU, but on this machine's own:"
 
 
@@ -283,17 +302,21 @@ def _not_callable_with(function: Any, names: Sequence[str]) -> str | None:
 
 
 def crash_lines(error: BaseException, function: Function) -> list[str]:
-    """Return the error, and the line of the learner's function that raised it, in words."""
+    """Return the error, and the last line of the learner's own code that it came through, in words."""
     if isinstance(error, ReportedError):
         return list(error.lines)
     says = shortened(error, TEXT_LIMIT)
     lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
     if lines[0].startswith(("raised EOFError: EOF when reading a line", "raised StdinNotImplementedError")):
         lines = [ASKS]
-    source = getattr(getattr(function, "__code__", None), "co_filename", None)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
-    if frames and frames[-1].line:
-        lines.append(f"in line {frames[-1].lineno}: {frames[-1].line}")
+    written = inspect.unwrap(function) if callable(function) else function
+    space = getattr(written, "__globals__", None)  # the notebook's, which its helpers share
+    passed = zip(traceback.walk_tb(error.__traceback__), traceback.extract_tb(error.__traceback__), strict=False)
+    own = [summary for (frame, _), summary in passed if frame.f_globals is space]
+    if own and own[-1].line:
+        name = own[-1].name
+        helper = f" of {name}" if name.isidentifier() and name != getattr(written, "__name__", "") else ""
+        lines.append(f"in line {own[-1].lineno}{helper}: {own[-1].line}")
     return lines
 
 
@@ -315,7 +338,7 @@ def _speed_part(name: str, points: float, finding: Finding, measured: timing.Ver
 def _measure_rung(rung: Rung, function: Function, seed: int) -> dict[str, Any] | None:
     """Seconds for one epoch of 60,000 images, projected from one batch."""
     try:
-        with time_limit(SPEED_LIMIT), set_aside():
+        with time_limit(SPEED_LIMIT), set_aside(), silence():
             measured = timing.measure(function, rung.draw_inputs(seed))
     except (Exception, SystemExit, TimeLimitError):
         return None

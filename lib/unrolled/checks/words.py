@@ -1,0 +1,75 @@
+"""What a check says beside an error: what a message of NumPy or Python means, and how the function was called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .compare import shortened
+from .spec import Inputs
+
+VALUE_LIMIT = 60
+"""Characters of an argument that are shown."""
+
+PRODUCT = "a @ b needs as many columns in a as b has rows: print both shapes; a .T or a reshape may be missing"
+FRACTION = "sizes and indices are whole numbers: / gives a float, // a whole number"
+ONE_PLACE = "several numbers meet one place: an index, or a .sum(), is missing on one side"
+BRACKETS = "the arrays belong into one list: np.concatenate([a, b]); an index must be a whole number, not an array"
+MEANINGS = {
+    r"mismatch in its core dimension|not aligned": PRODUCT,
+    r"indexing arrays could not be broadcast": "arrays of indices are paired place by place, so their shapes must fit: "
+    "rows[:, None] beside columns pairs each row with each column",
+    r"value array of shape .* indexing result": "the value has another shape than the places that the index names: "
+    "print the shape of both sides",
+    r"could not broadcast input array": "what is written has another shape than its place: the first shape is what you "
+    "write, the second is the place",
+    r"could not be broadcast": "element by element, shapes must be equal or 1 along each axis, counted from the last: "
+    "an axis of size 1 comes from [:, None] or keepdims=True",
+    r"index -?\d+ is out of bounds|index out of range": "the last index is the size - 1: "
+    "does a loop, or a size that you computed, go one too far?",
+    r"axis -?\d+ is out of bounds": "axes are counted from 0, so the last of an array is x.ndim - 1",
+    r"too many indices": "the array has fewer axes than you index: print its shape",
+    r"setting an array element with a sequence|only (length-1|0-dimensional|size-1) arrays": ONE_PLACE,
+    r"only integer scalar arrays": BRACKETS,
+    r"only integers, slices|cannot be interpreted as an integer|indices must be integers": FRACTION,
+    r"cannot reshape array": "a reshape keeps all values: the sizes of the new shape, multiplied, must give the old "
+    "number of them",
+    r"truth value of an array": "an array is not one truth: use np.where, & and | with brackets, .any() or .all()",
+    r"Cannot interpret .* as a data type": "a shape is one argument, in brackets of its own: np.zeros((2, 3))",
+    r"Cannot cast ufunc": "+= and its kin keep the dtype of the left side: write y = y + ..., or give y the dtype",
+    r"must have (the )?same (number of dimensions|shape)|dimensions .* must match exactly": "arrays that are joined "
+    "agree along all axes but the one that joins them: print their shapes",
+    r"axes don't match array": "transpose names each axis of the array once: it has x.ndim of them",
+    r"read-only": "this array is a view that must not be written to: work on a copy",
+    r"'NoneType'": "something here is None: a function without return, or a name that was never filled",
+}
+"""A sentence by what an error says."""
+
+
+def advice(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return what the error in these lines means, if it is a usual one."""
+    return next(((means,) for says, means in MEANINGS.items() if re.search(says, lines[0])), ())
+
+
+def call(inputs: Inputs) -> str:
+    """Return how a function was called, as in "x (3,3,3,2), weight (3,3,2,3), stride=2"."""
+    return ", ".join(f"{name} {_size(v)}" if _is_array(v) else f"{name}={_text(v)}" for name, v in inputs.items())
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def _size(array: Any) -> str:
+    kind = "" if array.dtype == np.float32 else f" {array.dtype}"
+    return str(array.shape).replace(" ", "") + kind
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)) and any(map(_is_array, value)):
+        return f"[{', '.join(_size(v) if _is_array(v) else type(v).__name__ for v in value)}]"
+    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, np.generic))
+    return shortened(repr(value) if isinstance(value, str) else value, VALUE_LIMIT) if plain else type(value).__name__
