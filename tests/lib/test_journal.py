@@ -171,15 +171,19 @@ def test_a_lock_that_was_left_behind_is_taken_over(home, monkeypatch):
     assert not (home / ".journal.json.lock").exists()
 
 
-def test_what_was_modelled_is_not_called_measured():
-    journal.predict("lesson", 10)
+def test_what_was_modelled_is_not_called_measured(capsys):
     journal.measured("lesson", 25, where="modelled, T4")
+    journal.predict("lesson", 10)
+    assert "It was 25 (modelled, T4)." in capsys.readouterr().out
     assert "guessed 10, 25 (modelled, T4): 2.5 times too low" in str(journal.guesses())
 
 
-def test_the_ladder_says_whose_code_a_rung_is():
+def test_the_ladder_and_the_gallery_say_whose_code_a_rung_is(home):
     journal.note(report(rung=RUNG))
     assert "your code" in str(journal.ladder())
+    journal.give(home / "gallery.json", "moss")
+    ((given,),) = (one["rungs"] for one in json.loads((home / "gallery.json").read_text())["ladders"])
+    assert given["code"] == "your code"
 
 
 def test_a_crash_while_writing_leaves_the_old_file(home, monkeypatch):

@@ -101,7 +101,10 @@ def predict(name: str, times: Any) -> None:
     else:
         with changing() as record:
             record["predictions"][name] = {"guess": float(times), "date": _now()}
-        beside = f"It was {seen['times']:.3g} when you measured" if seen else "The measurement will stand beside it"
+        beside = "The measurement will stand beside it"
+        if seen:
+            how = f"({seen['where']})" if seen.get("where") else "when you measured"
+            beside = f"It was {seen['times']:.3g} {how}"
         print(f"Noted: your guess for {name} is {times:g} times. {beside}.")
 
 
