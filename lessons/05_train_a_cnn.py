@@ -316,8 +316,7 @@ check.momentum_step(momentum_step)
 # 1 - beta1^t. Adam divides by it, and v by its own, *for the step only*:
 #
 # - m becomes beta1 · m + (1 - beta1) · gradient, and v becomes beta2 · v + (1 - beta2) · gradient²;
-# - the parameters lose learning_rate · m̂ / (sqrt(v̂) + epsilon), with m̂ = m / (1 - beta1^t) and v̂ = v / (1 -
-#   beta2^t).
+# - the parameters lose learning_rate · m̂ / (sqrt(v̂) + epsilon), with m̂ = m / (1 - beta1^t) and v̂ = v / (1 - beta2^t).
 
 
 # %% nbgrader={"grade": false, "grade_id": "adam_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -343,8 +342,8 @@ check.adam_step(adam_step)
 update = journal.mine("adam_step")
 timed, optimizer = new_network().build((1, 28, 28)), nn.Adam()
 eight = data.digits().images[:8], data.digits().labels[:8]
-state = {"parameters": timed.parameters, "gradient": timed.gradients + 0.1, "m": 0 * timed.parameters}
 whole = timing.measure(gradient_of, {"network": timed, "images": eight[0], "labels": eight[1]}).seconds
+state = {"parameters": timed.parameters, "gradient": timed.gradients, "m": 0 * timed.parameters}
 adams = {
     "adam_step, with new arrays": timing.measure(update, state | {"v": state["m"] + 0.1, "t": 1}).seconds,
     "nn.Adam, in place": timing.measure(lambda: optimizer.step(timed.parameters, timed.gradients), {}).seconds,
@@ -369,7 +368,7 @@ for name, seconds in adams.items():
 # optimizer.step(network.parameters, network.gradients)    # changes network.parameters
 # ```
 #
-# Two questions that cost a second come first, and save hours.
+# Two cheap questions come first. They can save you a long search.
 #
 # **What is the loss before the first step?** A network that knows nothing gives each of the ten classes the probability
 # 1/10. The loss is minus the logarithm of that: ln 10 = 2.3026. A first loss far above says that the first weights are
@@ -416,7 +415,7 @@ for width in (0.0, 0.001, None, 1.0):
 #
 # **Core**, about 15 minutes.
 #
-# Write the loop around them: epochs, and mini-batches in each. Use `new_network(seed)` from above or layers of your
+# Write the loop around the four lines: epochs, and mini-batches in each. Use `new_network(seed)` from above or layers of your
 # choice, any optimizer of `nn`, and `data.minibatches((images, labels), batch_size, seed)`. Give each epoch an order
 # of its own.
 #
@@ -797,8 +796,8 @@ for width in (0.001, None, 10.0):
     print(f"{'sqrt(2 / inputs)' if width is None else width!s:16} {found[0]:28.1%} {found[1]:26.1%}")
 
 # %% [markdown]
-# It has a price: it goes through all values several times, forward and back, and multiplies almost nothing. Such work
-# waits for memory, not for arithmetic. Remember it when lesson 07 draws a roofline.
+# It has a price: it goes through all values several times, forward and back, and makes only a few operations with each.
+# Lesson 07 draws where such work stands on a roofline.
 #
 # ### More: a trap, and whitening
 #

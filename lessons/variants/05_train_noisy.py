@@ -3,9 +3,9 @@
 #
 # **Core**, about 20 minutes.
 #
-# Write the loop around them: epochs, and mini-batches in each. Use `new_network(seed)` from above or layers of your
-# choice, any optimizer of `nn`, and `data.minibatches((images, labels), batch_size, seed)`. Give each epoch an order of
-# its own.
+# Write the loop around the four lines: epochs, and mini-batches in each. Use `new_network(seed)` from above or layers
+# of your choice, any optimizer of `nn`, and `data.minibatches((images, labels), batch_size, seed)`. Give each epoch an
+# order of its own.
 #
 # And know when to stop, for three of ten labels are wrong. Large data sets are labelled in a hurry, and real ones have
 # such mistakes in them. The right labels agree with each other, so a network learns them first. The wrong ones have to
