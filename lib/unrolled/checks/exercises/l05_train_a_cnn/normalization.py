@@ -63,7 +63,6 @@ MISTAKES = (
         _changed,
         over=(0, 1, 2, 3),
     ),
-    given("the mean is over channels and positions of each image: take the axes (0, 2, 3)", _changed, over=(1, 2, 3)),
     given("you divide by the variance: take its square root", _changed, power=1.0),
     given(
         "epsilon is outside of the root: it is added to the variance",
