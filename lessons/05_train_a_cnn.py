@@ -591,12 +591,12 @@ _, accuracy = evaluated(lambda x: forward(own.layers, x), held.images, held.labe
 other = new_network()
 fitted = other.fit(learn, epochs=epochs, batch_size=32, optimizer=nn.Adam(), progress=False)
 for name, fastest, right, made_of in (
-    ("five parts in a cell", min(seconds), accuracy, parts),
+    ("five parts", min(seconds), accuracy, parts),
     ("fit", min(fitted.seconds), other.evaluate(held).accuracy, []),
 ):
     projected = fastest / len(learn) * 60_000
     journal.rung(f"{name}, NumPy, batch 32", "an epoch of training", projected, batch=32, made_of=made_of)
-    print(f"{name:20} {projected:5.1f} s for an epoch of 60,000 images, projected; {right:.1%} right after {epochs}")
+    print(f"{name:10} {projected:5.1f} s for an epoch of 60,000 images, projected; {right:.1%} right after {epochs}")
 
 # %% [markdown]
 # These are the first whole epochs on your ladder. Both run on the library's layers. They differ in the loop around them,
