@@ -121,7 +121,13 @@ def test_check_and_judge_ask_the_same(made: Path, tree: str):
     source, lessons, threshold = json.loads(run.stdout)
     assert Path(source).is_relative_to(made / tree)
     assert list(lessons) == list(LESSONS)
-    assert lessons["02_convolution"] == ["conv2d_output_size", "conv2d_loops", "im2col_nhwc", "conv2d_gemm"]
+    assert lessons["02_convolution"] == [
+        "conv2d_output_size",
+        "conv2d_loops",
+        "im2col_nhwc",
+        "im2col_fast",
+        "conv2d_gemm",
+    ]
     assert threshold == 2.0
 
 

@@ -194,6 +194,7 @@ def test_other_text_stays_and_the_guess_is_noted_for_the_variant():
     notebook = built("02_convolution", {"conv2d_loops": "dilated", "conv2d_gemm": "nhwc"}, "solutions")
     sources = [cell.source for cell in notebook.cells]
     assert 'journal.predict("conv2d_gemm_nhwc", ...)  # your guess' in sources
+    assert 'journal.mine("conv2d_gemm")' in "\n".join(sources), "what goes on is NCHW"
     heading = next(i for i, text in enumerate(sources) if text.startswith("### Exercise: conv2d_loops_dilated"))
     assert sources[heading - 1].startswith("(Another order in use is NHWC")
     assert "### Exercise: conv2d_loops\n" not in "\n".join(sources)
@@ -275,7 +276,7 @@ def test_course_json_chooses_lessons_variants_and_thresholds(chosen_by_the_class
     )
     assert list(checks.lessons()) == ["02_convolution"]
     specs = checks.lessons()["02_convolution"]
-    assert list(specs) == ["conv2d_output_size", "conv2d_loops", "im2col_nhwc", "conv2d_gemm"]
+    assert list(specs) == ["conv2d_output_size", "conv2d_loops", "im2col_nhwc", "im2col_fast", "conv2d_gemm"]
     assert specs["conv2d_gemm"].speed.at_least == checks.all_specs()["conv2d_gemm"].speed.at_least == 2
     assert checks.all_specs()["conv2d_gemm_nhwc"].speed.at_least == 3
     assert "im2col" in checks.all_specs()

@@ -99,6 +99,13 @@ def test_what_cannot_be_written_down_stays_in_its_notebook(source, reason, capsy
     assert reason in capsys.readouterr().out
 
 
+def test_its_own_names_are_not_those_of_the_notebook():
+    source = SIMPLE.replace("return", "_, whole = factor, 1\n    return").replace("1 -", "whole -")
+    check.amdahl_speedup(cell(source, _=np.ones(1), whole=np.ones(1), fraction=np.ones(1))["amdahl_speedup"])
+    other_notebook()
+    assert own.is_yours(journal.mine("amdahl_speedup"))
+
+
 def test_constants_and_numpy_come_along():
     source = "WHOLE = (1, 1)\n" + SIMPLE.replace("1 / (1 -", "WHOLE[0] / (float(np.float64(WHOLE[1])) -")
     check.amdahl_speedup(cell(source)["amdahl_speedup"])

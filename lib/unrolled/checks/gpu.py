@@ -37,11 +37,16 @@ ON_GPU = (
     "the result is a GPU array, but NumPy arrays came in: work with the module of the array that you are given, "
     "array_module(x)"
 )
+PAIRED = (
+    "several indices name numbers in pairs, so they must have one shape, or 1 in an axis to be repeated there: "
+    "np.arange(n)[:, None], a column (n, 1), goes with indices (n, m)"
+)
 ADVICE = {
     "unrolled.simgpu": OTHERS,  # CuPy met one
     "Unsupported type": MIXED,
     "Implicit conversion": CONVERTED,
     "__array_ufunc__": CONVERTED,
+    "indexing arrays could not be broadcast": PAIRED,
 }
 """What helps, by what an error says."""
 WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
@@ -132,7 +137,7 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
 
 
 def advice(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return what helps against an error caused by a GPU array, found in its lines; nothing for other errors."""
+    """Return what helps against an error of GPU arrays or of indices, found in its lines; nothing for other errors."""
     return next(((helps,) for says, helps in ADVICE.items() if says in lines[0]), ())
 
 

@@ -17,6 +17,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,13 @@ def first_of(y: Array, axis: int) -> Array:
     place = (slice(None),) * axis + (0,)
     first[place] = y[place]
     return first
+
+
+def only(y: Array, *place: int | slice | EllipsisType) -> Array:
+    """Return y with all masked but this place: what stands elsewhere may be anything, as what np.empty leaves."""
+    mask = np.ones(y.shape, bool)
+    mask[place] = False
+    return np.ma.MaskedArray(y, mask)
 
 
 def called_by_name(change: Function, known: Mapping[str, Any], *first: Any) -> Any:

@@ -78,7 +78,12 @@ def _define(name: str, thing: Any, parts: dict[str, str], seen: set[str]) -> Non
 
 
 def _names_in(source: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)} - vars(builtins).keys()
+    """What a function takes from its notebook: the names in it that are neither its own nor Python's."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return {node.id for node in names} - own - vars(builtins).keys()
 
 
 def _is_constant(thing: Any) -> bool:

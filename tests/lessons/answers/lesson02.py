@@ -298,24 +298,119 @@ def gemm_by_way_of_float64(x, weight, bias=None, stride=1, padding=0):
     return gemm_in_float32(x.astype(float), weight.astype(float), bias, stride, padding).astype(x.dtype)
 
 
-def windows_times_filters(x, weight, bias=None, stride=1, padding=0):
-    windows = all_windows(x, weight.shape[2:], stride, padding)
-    y = np.tensordot(windows, weight, axes=((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
-    return y if bias is None else y + bias[:, None, None]
-
-
-def position_by_position(x, weight, bias=None, stride=1, padding=0):
-    """The loop that the speed part must not pass: multiply and add at every output position."""
-    (n, o), (kh, kw) = (len(x), len(weight)), weight.shape[2:]
+def gemm_row_by_row(x, weight, bias=None, stride=1, padding=0):
+    """The loop that the speed part must not pass: columns and a product for each row of outputs."""
     oh, ow = out_size(x, weight, stride, padding)
-    x = padded(x, padding)
-    y = np.zeros((n, o, oh, ow), x.dtype)
+    x, kh = padded(x, padding), weight.shape[2]
+    y = np.empty((len(x), len(weight), oh, ow), x.dtype)
     for row in range(oh):
-        for column in range(ow):
-            top, left = row * stride, column * stride
-            window = x[:, :, top : top + kh, left : left + kw].reshape(n, -1)
-            y[:, :, row, column] = window @ weight.reshape(o, -1).T
-    return y if bias is None else y + bias[:, None, None]
+        strip = x[:, :, row * stride : row * stride + kh]
+        y[:, :, row] = gemm_in_float32(strip, weight, bias, stride)[:, :, 0]
+    return y
+
+
+# Slips in the loops themselves
+
+
+def loops_with(
+    corner=lambda at, stride: at * stride, add=lambda total, product: total + product, until=None, rows=None
+):
+    """conv2d_loops with one thing changed; the outputs from `until` on, or rows from `rows` on, stay what they were."""
+
+    def slip(x, weight, bias=None, stride=1, padding=0):
+        (kh, kw), x = weight.shape[2:], padded(x, padding) if padding else x
+        oh, ow = ops.conv2d_output_size(x.shape[2:], (kh, kw), stride)
+        y = np.full((len(x), len(weight), oh, ow), 7.5, x.dtype)
+        for at, (image, filter_, row, column) in enumerate(np.ndindex(y.shape)):
+            if (until is not None and at >= until(*y.shape)) or (rows is not None and row >= rows(oh)):
+                continue
+            total = 0 if bias is None else bias[filter_]
+            for channel, i, j in np.ndindex(weight.shape[1:]):
+                pixel = x[image, channel, corner(row, stride) + i, corner(column, stride) + j]
+                total = add(total, pixel * weight[filter_, channel, i, j])
+            y[image, filter_, row, column] = total
+        return y
+
+    return slip
+
+
+def stride_in_columns_only(x, weight, bias=None, stride=1, padding=0):
+    oh, ow = out_size(x, weight, stride, padding)
+    return ops.conv2d(x, weight, bias, (1, stride), padding)[:, :, :oh, :ow].copy()
+
+
+def stride_in_rows_only(x, weight, bias=None, stride=1, padding=0):
+    oh, ow = out_size(x, weight, stride, padding)
+    return ops.conv2d(x, weight, bias, (stride, 1), padding)[:, :, :oh, :ow].copy()
+
+
+def columns_with(corner=lambda at, stride: at * stride, counted=True, until=None):
+    """im2col in loops with one thing changed."""
+
+    def slip(x, kernel_size, stride=1, padding=0):
+        (n, c), (kh, kw) = x.shape[:2], kernel_size
+        oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+        x = padded(x, padding)
+        columns = np.full((c * kh * kw, n * oh * ow), 7.5, x.dtype)
+        for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
+            if until is None or at < until(n, oh, ow):
+                top, left = corner(row, stride), corner(column, stride)
+                window = x[image, :, top : top + kh, left : left + kw]
+                columns[:, at if counted else 0] = window.reshape(-1)
+        return columns
+
+    return slip
+
+
+# im2col_fast
+
+
+def places_with(cut):
+    """The loop over places, with another slice: cut(x, i, j, stride, oh, ow) is (C, N, OH, OW)."""
+
+    def columns(x, kernel_size, stride=1, padding=0):
+        (n, c), (kh, kw) = x.shape[:2], kernel_size
+        oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+        x = padded(x, padding)
+        columns = np.empty((c, kh, kw, n, oh, ow), x.dtype)
+        for i, j in np.ndindex(kh, kw):
+            columns[:, i, j] = cut(x, i, j, stride, oh, ow)
+        return columns.reshape(c * kh * kw, n * oh * ow)
+
+    return columns
+
+
+def pixels(x, i, j, stride, oh, ow):
+    return x[:, :, i : i + oh * stride : stride, j : j + ow * stride : stride]
+
+
+columns_by_places = places_with(lambda *cut: pixels(*cut).swapaxes(0, 1))
+
+
+def columns_of_the_first_place(x, kernel_size, stride=1, padding=0):
+    columns = np.full_like(columns_by_places(x, kernel_size, stride, padding), 7.5)
+    columns[0] = columns_by_places(x, kernel_size, stride, padding)[0]
+    return columns
+
+
+def columns_of_views(x, kernel_size, stride=1, padding=0):
+    return columns_of((1, 4, 5, 0, 2, 3))(x, kernel_size, stride, padding)
+
+
+def columns_by_way_of_float64(x, kernel_size, stride=1, padding=0):
+    return columns_by_places(x.astype(float), kernel_size, stride, padding).astype(x.dtype)
+
+
+def columns_position_by_position(x, kernel_size, stride=1, padding=0):
+    """The loop that the speed part must not pass: a window of all images at once."""
+    (n, c), (kh, kw) = x.shape[:2], kernel_size
+    oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+    x = padded(x, padding)
+    columns = np.empty((c * kh * kw, n, oh, ow), x.dtype)
+    for row, column in np.ndindex(oh, ow):
+        top, left = row * stride, column * stride
+        columns[:, :, row, column] = x[:, :, top : top + kh, left : left + kw].reshape(n, -1).T
+    return columns.reshape(c * kh * kw, n * oh * ow)
 
 
 MUTANTS = {
@@ -356,6 +451,14 @@ MUTANTS = {
             lambda **given: ops.conv2d(**given | {"stride": min(given.get("stride", 1), 2)}), "expected (2, 3, 3, 3)"
         ),
         Mutant(with_the_last_row_missing, "first at [0, 0, 1, 0]"),
+        Mutant(loops_with(rows=lambda oh: oh - 1), "the last row is never written"),
+        Mutant(loops_with(until=lambda n, o, oh, ow: ow), "or is `return` inside it?"),
+        Mutant(loops_with(until=lambda n, o, oh, ow: oh * ow), "only the first filter is used"),
+        Mutant(loops_with(until=lambda n, o, oh, ow: o * oh * ow), "only the first image is computed"),
+        Mutant(loops_with(corner=lambda at, stride: at), "begins at (row * stride, column * stride)"),
+        Mutant(stride_in_columns_only, "the stride counts for rows, too: row * stride"),
+        Mutant(stride_in_rows_only, "the stride counts for columns, too: column * stride"),
+        Mutant(loops_with(add=lambda total, product: product), "= overwrites the sum, += adds to it"),
         Mutant(padding_its_input, "changed its input x"),
         Mutant(one_image_too_few, "shape (1, 4, 3, 6), expected (2, 4, 3, 6)"),
     ],
@@ -372,6 +475,26 @@ MUTANTS = {
         Mutant(columns_without_padding, "the padding is missing"),
         Mutant(columns_stopped_after_one, "only the first column is written"),
         Mutant(lambda **given: ops.im2col(**given | {"stride": min(given.get("stride", 1), 2)}), "expected (18, 18)"),
+        Mutant(columns_in_float64, "dtype is float64, expected float32"),
+        Mutant(columns_with(corner=lambda at, stride: at), "begins at (row * stride, column * stride)"),
+        Mutant(columns_with(counted=False), "the counter of columns never advances"),
+        Mutant(columns_with(until=lambda n, oh, ow: n * oh * ow - 1), "the last column is never written"),
+        Mutant(columns_with(until=lambda n, oh, ow: oh * ow), "only the first image is unrolled"),
+        Mutant(columns_with(until=lambda n, oh, ow: ow), "only the first row of windows is unrolled"),
+        Mutant(columns_with(until=lambda n, oh, ow: 1), "only the first column is right"),
+    ],
+    "im2col_fast": [
+        Mutant(places_with(pixels), "could not broadcast"),
+        Mutant(places_with(lambda x, *cut: pixels(x, *cut).reshape(x.shape[1], len(x), *cut[3:])), "do not reshape"),
+        Mutant(
+            places_with(lambda x, i, j, stride, oh, ow: x[:, :, i : i + oh, j : j + ow].swapaxes(0, 1)),
+            "your slices do not step",
+        ),
+        Mutant(places_with(lambda x, i, j, *cut: pixels(x, 0, 0, *cut).swapaxes(0, 1)), "its slice begins at i and j"),
+        Mutant(columns_of_the_first_place, "only the first place is written"),
+        Mutant(columns_of((1, 5, 4, 0, 2, 3)), "go row by row"),
+        Mutant(columns_transposed, "windows stand in columns"),
+        Mutant(columns_without_padding, "the padding is missing"),
         Mutant(columns_in_float64, "dtype is float64, expected float32"),
     ],
     "conv2d_gemm": [
@@ -392,8 +515,8 @@ HONEST = {
         gemm_with_loop_filled_columns,
         gemm_for_each_image,
         gemm_by_way_of_float64,
-        windows_times_filters,
     ],
+    "im2col_fast": [im2col_slice_by_slice, columns_of_views, columns_by_way_of_float64],
 }
 
-LOOP = {"conv2d_gemm": position_by_position}
+LOOP = {"conv2d_gemm": gemm_row_by_row, "im2col_fast": columns_position_by_position}

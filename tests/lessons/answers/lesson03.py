@@ -32,7 +32,7 @@ from .unpooling import (
     mask_that_wipes_its_input,
     places,
     smallest,
-    unpool_window_by_window,
+    unpool_position_by_position,
     window_by_window_assigned,
 )
 
@@ -125,6 +125,12 @@ def pool_with_rows_and_columns_swapped(x, kernel_size):
     return ops.max_pool2d(x.swapaxes(2, 3), kernel_size)
 
 
+def pool_without_the_last_row(x, kernel_size):
+    y = ops.max_pool2d(x, kernel_size)
+    y[:, :, -1] = 7.5
+    return y
+
+
 def pool_in_float64(x, kernel_size):
     n, c, h, w = x.shape
     y = np.zeros((n, c, h // kernel_size, w // kernel_size))
@@ -215,6 +221,20 @@ def unpool_on_the_indices(values, indices, size):
     return result.reshape(n, c, h, w)
 
 
+def unpool_with_rows_in_a_line(values, indices, size):
+    n, c = values.shape[:2]
+    result = np.zeros((n * c, size[0] * size[1]), values.dtype)
+    result[np.arange(n * c), indices.reshape(n * c, -1)] = values.reshape(n * c, -1)
+    return result.reshape(n, c, *size)
+
+
+def unpool_into_memory_as_it_was(values, indices, size):
+    n, c = values.shape[:2]
+    result = np.full((n * c, size[0] * size[1]), 7.5, values.dtype)
+    result[np.arange(n * c)[:, None], indices.reshape(n * c, -1)] = values.reshape(n * c, -1)
+    return result.reshape(n, c, *size)
+
+
 def unpool_too_small(values, indices, size):
     result = np.zeros((*values.shape[:2], values.shape[2] * 2, values.shape[3] * 2), values.dtype)
     np.put_along_axis(result.reshape(*values.shape[:2], -1), indices.reshape(*values.shape[:2], -1), 0, axis=2)
@@ -238,6 +258,15 @@ def overlapping_small_windows(x, kernel_size, stride):
 
 def overlapping_from_zero(x, kernel_size, stride):
     return np.maximum(ops.max_pool2d(x, kernel_size, stride), 0)
+
+
+def overlapping_without_stride(x, kernel_size, stride):
+    oh, ow = ((size - kernel_size) // stride + 1 for size in x.shape[2:])
+    return cut(x, kernel_size, 1)[:, :, :oh, :ow].max(axis=(4, 5))
+
+
+def overlapping_assigned(x, kernel_size, stride):
+    return cut(x, kernel_size, stride)[..., -1, -1].copy()
 
 
 def overlapping_one_short(x, kernel_size, stride):
@@ -282,11 +311,11 @@ def pool_channel_by_channel(x, kernel_size, stride):
 # The loop
 
 
-def pool_position_by_position(x, kernel_size, stride):
-    y = np.empty((*x.shape[:2], *ops.conv2d_output_size(x.shape[2:], kernel_size, stride)), x.dtype)
-    for row, column in np.ndindex(y.shape[2:]):
-        top, left = row * stride, column * stride
-        y[:, :, row, column] = x[:, :, top : top + kernel_size, left : left + kernel_size].max(axis=(2, 3))
+def pool_row_by_row(x, kernel_size, stride):
+    oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride)
+    y = np.full((*x.shape[:2], oh, ow), -np.inf, x.dtype)
+    for row, i, j in np.ndindex(oh, kernel_size, kernel_size):
+        y[:, :, row] = np.maximum(y[:, :, row], x[:, :, row * stride + i, places(j, ow, stride)])
     return y
 
 
@@ -308,6 +337,7 @@ MUTANTS = {
         Mutant(pool_with_rows_and_columns_swapped, "rows and columns of your result are swapped"),
         Mutant(pool_in_float64, "dtype is float64, expected float32"),
         Mutant(pool_on_its_input, "changed its input x"),
+        Mutant(pool_without_the_last_row, "the last row is never written"),
     ],
     "max_unpool2d": [
         Mutant(unpool_every_row_with_every_index, "pairs every row with every index"),
@@ -322,6 +352,8 @@ MUTANTS = {
         Mutant(unpool_the_first(1), "only the first channel is filled"),
         Mutant(unpool_in_float64, "dtype is float64, expected float32"),
         Mutant(unpool_on_the_indices, "changed its input indices"),
+        Mutant(unpool_with_rows_in_a_line, "np.arange(n)[:, None], a column (n, 1)"),
+        Mutant(unpool_into_memory_as_it_was, "np.empty leaves what was in memory"),
         Mutant(unpool_too_small, "values differ"),
     ],
     "max_unpool2d_mask": [
@@ -356,6 +388,8 @@ MUTANTS = {
         Mutant(overlapping(lambda x, k, s: ops.avg_pool2d(x, k, s)), "these are the means"),
         Mutant(overlapping(lambda x, k, s: ops.max_pool2d(x, k, s).max(axis=1)), "leaves the channels apart"),
         Mutant(overlapping_in_float64, "dtype is float64, expected float32"),
+        Mutant(overlapping_without_stride, "your windows start one pixel apart"),
+        Mutant(overlapping_assigned, "= overwrites y"),
         Mutant(overlapping_with_open_slices, "ValueError"),
     ],
     "max_unpool2d_overlapping": [
@@ -394,7 +428,7 @@ HONEST = {
 }
 
 LOOP = {
-    "max_unpool2d_mask": unpool_window_by_window,
-    "max_pool2d_overlapping": pool_position_by_position,
-    "max_unpool2d_overlapping": unpool_window_by_window,
+    "max_unpool2d_mask": unpool_position_by_position,
+    "max_pool2d_overlapping": pool_row_by_row,
+    "max_unpool2d_overlapping": unpool_position_by_position,
 }

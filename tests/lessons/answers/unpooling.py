@@ -225,11 +225,15 @@ def by_index_in_float64(values, x, kernel_size, stride=None):
 # The loop
 
 
-def unpool_window_by_window(values, x, kernel_size, stride=None):
+def unpool_position_by_position(values, x, kernel_size, stride=None):
+    """A window of all images and channels at a time."""
     stride = stride or kernel_size
+    n, c, oh, ow = values.shape
+    images, channels = np.arange(n)[:, None], np.arange(c)
     result = np.zeros(x.shape, values.dtype)
-    for n, c, row, column in np.ndindex(values.shape):
+    for row, column in np.ndindex(oh, ow):
         top, left = row * stride, column * stride
-        i, j = divmod(int(x[n, c, top : top + kernel_size, left : left + kernel_size].argmax()), kernel_size)
-        result[n, c, top + i, left + j] += values[n, c, row, column]
+        windows = x[:, :, top : top + kernel_size, left : left + kernel_size].reshape(n, c, -1)
+        i, j = np.divmod(windows.argmax(axis=2), kernel_size)
+        result[images, channels, top + i, left + j] += values[:, :, row, column]
     return result

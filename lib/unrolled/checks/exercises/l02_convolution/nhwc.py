@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l02_convolution.exercises import CONVOLUTION_MISTAKES, STRIDE, TURNED, padded
-from unrolled.checks.mistakes import Function, Mistake, converted, first_of, given, result
+from unrolled.checks.mistakes import Function, Mistake, converted, first_of, given, only, result
 from unrolled.device import Array
 
 Size = tuple[int, int]
@@ -40,6 +40,12 @@ def _order(change: Function) -> Function:
     return changed
 
 
+def _one_apart(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+    """As many windows as there should be, which begin one pixel apart."""
+    oh, ow = ops.conv2d_output_size(x.shape[1:3], kernel_size, stride, padding)
+    return windows(x, kernel_size, 1, padding)[:, :oh, :ow].reshape(y.shape)
+
+
 ROW_MISTAKES = (
     result("only the first row is written: is `return` inside a loop?", lambda y: first_of(y, 0)),
     result("each of your columns is a window: here windows stand in rows, so transpose", lambda y: y.T),
@@ -64,11 +70,16 @@ ROW_MISTAKES = (
     result(TURNED, _order(lambda six: six[:, :, :, ::-1, ::-1])),
     given("only the first channel is in your rows: a window has all of them", x=lambda x: x[..., :1]),
     given(STRIDE, stride=1),
+    result(STRIDE, _one_apart),
     given("the padding is missing", padding=0),
     given(
         "you padded columns and channels, as if x were NCHW: in NHWC the sides are axes 1 and 2", x=padded, padding=0
     ),
     result("you read x as (N, C, H, W): here it is (N, H, W, C)", lambda y: y.T, ops.im2col),
+    result(
+        "every window is written into the first row: the counter of rows never advances",
+        lambda y: only(np.repeat(y[-1:], len(y), axis=0), 0),
+    ),
 )
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.exercises import ONE_IMAGE
-from unrolled.checks.mistakes import Mistake, first_of, given, result
+from unrolled.checks.exercises.l02_convolution.exercises import ONE_IMAGE, ONE_ROW, ONE_SHORT, as_many
+from unrolled.checks.mistakes import Mistake, first_of, given, only, result
 from unrolled.device import Array
 
 
@@ -69,6 +69,19 @@ OTHER_THAN_MAXIMA = (
     Mistake("these are the means of the windows: max-pooling keeps the largest pixel", ops.avg_pool2d),
 )
 
+UNWRITTEN = (
+    result(ONE_SHORT.format("row"), lambda y: only(y, ..., slice(-1), slice(None))),
+    result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
+    result(ONE_IMAGE, lambda y: only(y, 0)),
+    result(ONE_ROW, lambda y: only(y, ..., 0, slice(None))),
+    result(ONE_ROW, lambda y: only(y, 0, 0, 0)),
+)
+
+
+def _last_place(y: Array, x: Array, kernel_size: int, stride: int) -> Array:
+    return _corner_of(x[:, :, kernel_size - 1 :: stride, kernel_size - 1 :: stride], y.shape[2:])
+
+
 POOLING_MISTAKES = (
     result(FROM_0 + "pixel of the window", lambda y: np.maximum(y, 0)),
     *OTHER_THAN_MAXIMA,
@@ -83,6 +96,7 @@ POOLING_MISTAKES = (
         "a reshape alone cuts the image into runs of neighbours in a row, not into square windows",
         lambda y, x, kernel_size: x.reshape(*y.shape, kernel_size**2).max(axis=-1),
     ),
+    *UNWRITTEN,
 )
 
 OVERLAPPING_MISTAKES = (
@@ -93,12 +107,19 @@ OVERLAPPING_MISTAKES = (
         lambda y, x, stride: _corner_of(ops.max_pool2d(x, stride), y.shape[2:]),
     ),
     given("your windows move one pixel at a time: they move by stride", stride=1),
+    Mistake(
+        "your windows start one pixel apart: place (i, j) of all windows is i : i + OH * stride : stride, and j alike",
+        given={"stride": 1},
+        result=as_many,
+    ),
+    result("only the last place counts: = overwrites y; compare it with what is there, np.maximum(y, …)", _last_place),
     result(
         "the last row and column of windows are missing: OH = (H - kernel_size) // stride + 1",
         lambda y: y[:, :, :-1, :-1],
     ),
     *OTHER_THAN_MAXIMA,
     result(f"you took the largest of {ALL_CHANNELS}", lambda y: y.max(axis=1)),
+    *UNWRITTEN,
 )
 
 AVERAGE_MISTAKES = (
@@ -109,4 +130,5 @@ AVERAGE_MISTAKES = (
     Mistake("these are the sums of the windows: divide by the number of pixels", partial(pool, each=np.sum)),
     given(BY_ONE_PIXEL, ops.avg_pool2d, stride=1),
     *_in_axes("means", "the mean over", np.mean),
+    *UNWRITTEN,
 )

@@ -10,6 +10,11 @@ from unrolled.checks.mistakes import Function, Mistake, first_of, given, result
 from unrolled.device import Array
 
 FIRST_IMAGE = "only the first image is filled: is `return` inside a loop?"
+NOT_0 = result(
+    "the values are where they belong, but what no value reached is not 0: np.zeros makes zeros, np.empty leaves what "
+    "was in memory",
+    lambda y: np.ma.MaskedArray(y, y == 0),
+)
 
 
 # By index
@@ -50,6 +55,7 @@ BY_INDEX_MISTAKES = (
     result("only the first channel is filled: each has its own places", lambda y: first_of(y, 1)),
     given("you wrote 1 where the value belongs", values=lambda values: np.ones_like(values)),
     given("you wrote the index where the value belongs", values=lambda values, indices: indices.astype(values.dtype)),
+    NOT_0,
 )
 
 
@@ -136,6 +142,7 @@ ROW_MISTAKES = (
         lambda y, kernel_size: _rows(y, kernel_size).reshape(y.shape),
     ),
     result("these are the windows as rows: bring them back to the shape of x", _rows),
+    NOT_0,
 )
 
 
