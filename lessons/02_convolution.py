@@ -203,9 +203,9 @@ check.conv2d_loops(conv2d_loops)
 # %% [markdown]
 # ## Give NumPy more to do at once
 #
-# How much work is that layer? Each digit has 10 x 28 x 28 outputs of 9 products each: 70,560 multiplications. A core
-# does some billions a second. Nearly all the time of the loops goes into something else: finding an index, taking a
-# number out of an array, wrapping it in an object, for each of them.
+# How much work is that layer? Each digit has 10 x 28 x 28 outputs of 9 products each: 70,560 multiplications. Lesson 01
+# measured how many a core does in a second, and these take it no time worth naming. The loops spend theirs on something
+# else: for each product they find an index, take a number out of an array and wrap it in an object.
 #
 # So stop at each output *position* only, and let NumPy do there all images and all filters at once. The windows of
 # all images at that place, flattened, are a matrix (N, C·KH·KW). The filters, flattened, are another, (O, C·KH·KW).

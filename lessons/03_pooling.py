@@ -600,8 +600,8 @@ for name, there, back in [
 print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core and without a graphics card")
 
 # %% [markdown]
-# The loops take tens of minutes, as in the riddle, with the same kind of loop, other parts around it and a younger
-# machine. The overlap itself is cheap. It asks for more than three times as many windows, and for a plus sign.
+# Compare the first line with the 30 minutes of the riddle: the same kind of loop, with other parts around it, on another
+# machine. The overlap itself is cheap. It takes more than three times as many windows, and a plus sign.
 #
 # Look at the last two lines as well. With 16 places the masks walk through all windows 16 times. The way by index is the
 # library's `ops.max_pool2d_backward`, which finds the indices and then adds once. Which is faster depends on the size of
