@@ -281,10 +281,10 @@ print(records.gpu())
 
 # %% [markdown]
 # So the mask does suit a GPU better: it is one product, with no places to look up. But by far the larger gain comes from
-# no longer doing n² work. Look at the host's times, too. They do not follow the work at all. Where
-# the host takes longer than the device, as for the two fills that are right, the GPU waits for Python, and what counts
-# is how many calls a way needs. And your own two lowest lines say whether a CPU cares for the mask at all. (None of these
-# times includes finding the winners.)
+# no longer doing n² work. Look at the host's times, too. They do not follow the work at all. Where the host takes longer
+# than the device, as for the indexed fill and the mask, the GPU waits for Python, and what counts is how many calls a
+# way needs. And your own two lowest lines say whether a CPU cares for the mask at all. (None of these times includes
+# finding the winners.)
 #
 # ## Pairs in two dimensions
 #

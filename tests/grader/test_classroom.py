@@ -160,7 +160,7 @@ def test_every_link_of_the_learners_pages_leads_somewhere(made: Path):
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
     readme = (tree / "README.md").read_text(encoding="utf-8")
     assert readme.startswith("# Spring 2027\n")
-    assert "| [02 Convolution](notebooks/02_convolution/02_convolution.ipynb) | 90 |" in readme
+    assert "| [02 Convolution](notebooks/02_convolution/02_convolution.ipynb) | 110 |" in readme
 
 
 def test_a_new_class_from_an_instructors_tree_is_as_its_course_toml_says(made: Path, tmp_path: Path):
