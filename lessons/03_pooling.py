@@ -518,7 +518,7 @@ print("np.add.at ", added_at)
 # **Core**, about 12 minutes.
 #
 # Put values back by masks, for any stride, so that values that meet add up. Place i of all windows is
-# `i : i + OH * stride : stride`. Of equal maxima in a window the first still wins. The check asks for 18 times the speed
+# `i : i + OH * stride : stride`. Of equal maxima in a window the first still wins. The check asks for 15 times the speed
 # of plain loops. Your guess?
 
 # %%
