@@ -29,7 +29,15 @@ def network(dtype: Any = np.float32, rate: float = 0.0) -> nn.Sequential:
     """All kinds of layers."""
     return nn.Sequential(
         *(nn.Conv2d(6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, stride=2), nn.Conv2d(8, 3), nn.LeakyReLU()),
-        *(nn.AvgPool2d(2, stride=1), nn.Dropout(rate), nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Linear(12)),
+        *(
+            nn.BatchNorm2d(),
+            nn.AvgPool2d(2, stride=1),
+            nn.Dropout(rate),
+            nn.Flatten(),
+            nn.Linear(20),
+            nn.Tanh(),
+            nn.Linear(12),
+        ),
         *(nn.Sigmoid(), nn.Linear(12), nn.Softplus(), nn.Linear(10)),
         dtype=dtype,
     )

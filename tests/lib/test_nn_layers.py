@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ops_cases import numeric_gradient
 
 from unrolled import nn
+from unrolled.nn.layers import Views
 
 IMAGE = (2, 6, 5)
 LAYERS = {
@@ -31,10 +32,10 @@ def ready(layer, shape, dtype=np.float64):
     """The layer with random parameters in float64, so that differences are exact enough."""
     rng = np.random.default_rng(5)
     layer.build(shape)
-    for name, size in layer.parameter_shapes.items():
-        layer.parameters[name] = rng.normal(size=size).astype(dtype)
-        layer.gradients[name] = np.full(size, np.nan, dtype)
-    layer.state.update({name: value.astype(dtype) for name, value in layer.initial_state().items()})
+    shapes = layer.parameter_shapes
+    layer.parameters = Views({name: rng.normal(size=size).astype(dtype) for name, size in shapes.items()})
+    layer.gradients = Views({name: np.full(size, np.nan, dtype) for name, size in shapes.items()})
+    layer.state = Views({name: value.astype(dtype) for name, value in layer.initial_state().items()})
     return layer, rng.normal(size=(3, *shape)).astype(dtype)
 
 
@@ -66,7 +67,8 @@ def test_gradients_by_the_parameters(layer, shape, out):
     grad = np.random.default_rng(1).normal(size=(3, *out))
     layer.forward(x, training=True)
     layer.backward(grad)
-    for name, value in layer.parameters.items():
+    for name, parameter in layer.parameters.items():
+        value = parameter.copy()
 
         def with_moved(moved, name=name, value=value):
             layer.parameters[name] = moved

@@ -244,7 +244,7 @@ def test_shapes_that_do_not_fit_are_named(parameters: Any, gradient: Any) -> Non
 
 
 def test_parameters_that_are_no_floats_are_named() -> None:
-    with pytest.raises(ValueError, match="parameters are int64; expected floats"):
+    with pytest.raises(ValueError, match="the dtype of parameters is int64; expected float32 or float64"):
         Adam().step(np.ones(3, np.int64), np.ones(3, np.float32))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import re
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -148,3 +151,80 @@ def test_running_averages_are_saved_loaded_and_restored_with_the_parameters(tmp_
     np.testing.assert_array_equal(other.scores(train.images), ours.scores(train.images))
     with pytest.raises(ValueError, match=r"layer 1 has \['beta', 'gamma', 'mean', 'variance'\]"):
         nn.Sequential(nn.Conv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(5)).load(tmp_path / "n.npz")
+
+
+def crafted(path, headers):
+    """A small file whose arrays claim any shape; there is no data behind them."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, (shape, content) in headers.items():
+            file.writestr(f"{name}.npy", npy_header(shape, content))
+    return path
+
+
+def npy_header(shape, content):
+    kind = "<f4" if content is None else "<i8"
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": kind, "fortran_order": False, "shape": shape})
+    return buffer.getvalue() + (b"" if content is None else np.array(content, "<i8").tobytes())
+
+
+HUGE = 5 * 10**9  # float32: 20 GB
+
+
+def test_a_small_file_that_claims_20_gb_is_refused_before_anything_is_made(tmp_path):
+    origin = {"input_shape": ((1,), [HUGE]), "layers": ((), 1)}
+    path = crafted(tmp_path / "crafted.npz", origin | {"0.weight": ((1, HUGE), None), "0.bias": ((1,), None)})
+    assert path.stat().st_size < 2048
+    tracemalloc.start()
+    try:
+        refused(path, nn.Sequential(nn.Linear(1)), "not a file of a network's parameters")
+        many = crafted(tmp_path / "many.npz", {"input_shape": ((1,), [3]), "layers": ((), HUGE)})
+        refused(many, nn.Sequential(nn.Linear(1)), f"it has {HUGE} layers, the network has 1")
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+    finally:
+        tracemalloc.stop()
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("0.weight.npy", npy_header((1000, 1000), None) + bytes(4_000_000))
+    refused(tmp_path / "bomb.npz", nn.Sequential(nn.Linear(1)), "not a file of a network's parameters")
+
+
+def training_set():
+    rng = np.random.default_rng(3)
+    return Dataset(rng.random((20, *SHAPE), dtype=np.float32), rng.integers(0, 5, 20))
+
+
+RULES = [nn.SGD, lambda: nn.SGD(momentum=0.9), nn.AdaGrad, nn.RMSProp, nn.AdaDelta, lambda: nn.Adam(weight_decay=0.1)]
+
+
+@pytest.mark.parametrize("make", RULES)
+def test_a_training_that_was_saved_goes_on_as_if_nothing_had_been(make, tmp_path):
+    whole, rule = network(), make()
+    for seed in (0, 1):
+        whole.fit(training_set(), epochs=1, optimizer=rule, seed=seed, progress=False)
+    first, rule = network(), make()
+    first.fit(training_set(), epochs=1, optimizer=rule, seed=0, progress=False)
+    first.save(tmp_path / "network.npz")
+    rule.save(tmp_path / "rule.npz")
+    second, resumed = network().load(tmp_path / "network.npz"), make().load(tmp_path / "rule.npz")
+    second.fit(training_set(), epochs=1, optimizer=resumed, seed=1, progress=False)
+    np.testing.assert_array_equal(second.parameters, whole.parameters)
+    assert resumed.steps == 2
+
+
+def test_an_optimizers_file_that_does_not_fit_is_named(saved, tmp_path):
+    path, rule = tmp_path / "adam.npz", nn.Adam()
+    with pytest.raises(ValueError, match="no state yet"):
+        rule.save(path)
+    network().fit(training_set(), epochs=1, optimizer=rule, progress=False)
+    rule.save(path)
+    with pytest.raises(ValueError, match=r"adam\.npz does not fit this optimizer: it is of Adam with 2 memories"):
+        nn.AdaDelta().load(path)
+    with pytest.raises(ValueError, match="not a file of an optimizer's state"):
+        nn.Adam().load(saved)
+    with pytest.raises(ValueError, match="not a file of a network's parameters"):
+        network().load(path)
+    with pytest.raises(ValueError, match=r"the memory that was loaded is float32 \(\d+,\), the parameters are float32"):
+        network(6).fit(training_set(), epochs=1, optimizer=nn.Adam().load(path), progress=False)
+    loaded = nn.Adam().load(path)
+    loaded.reset()
+    network(6).fit(training_set(), epochs=1, optimizer=loaded, progress=False)

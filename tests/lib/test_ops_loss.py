@@ -123,7 +123,7 @@ def test_labels_of_any_integer_type(dtype: Any) -> None:
 
 @pytest.mark.parametrize("labels", [np.zeros(3), np.zeros(3, bool), np.array(["0", "1", "2"])])
 def test_labels_that_are_no_integers_are_refused(labels: Any) -> None:
-    with pytest.raises(ValueError, match=f"labels are {labels.dtype}; expected integers"):
+    with pytest.raises(ValueError, match=f"labels (are|is) {labels.dtype}; expected"):
         ops.softmax_cross_entropy(np.eye(3), labels)
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from unrolled import ops
 from unrolled.device import Array
+from unrolled.nn.habits import answering
 from unrolled.nn.layers import Layer
 
 
+@answering("it has no options")
 class ReLU(Layer):
     """max(x, 0)."""
 
@@ -20,6 +22,7 @@ class ReLU(Layer):
         return ops.relu_backward(grad, self.kept())
 
 
+@answering("expected slope alone")
 @dataclass(eq=False, repr=False)
 class LeakyReLU(Layer):
     """x above 0, slope * x below."""
@@ -34,6 +37,7 @@ class LeakyReLU(Layer):
         return ops.leaky_relu_backward(grad, self.kept(), self.slope)
 
 
+@answering("it has no options")
 class Softplus(Layer):
     """log(1 + exp(x)): a ReLU without the corner."""
 
@@ -45,6 +49,7 @@ class Softplus(Layer):
         return ops.softplus_backward(grad, self.kept())
 
 
+@answering("it has no options")
 class Sigmoid(Layer):
     """1 / (1 + exp(-x))."""
 
@@ -57,6 +62,7 @@ class Sigmoid(Layer):
         return ops.sigmoid_backward(grad, self.kept())
 
 
+@answering("it has no options")
 class Tanh(Layer):
     """The hyperbolic tangent."""
 

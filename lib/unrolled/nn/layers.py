@@ -7,28 +7,50 @@ two flat buffers (all parameters of the network, all gradients), and runs it. Sh
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
+from inspect import get_annotations
 from math import prod, sqrt
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import IntOrPair, check_least, pair
+from unrolled.nn.habits import Answering, answering
+from unrolled.ops.arguments import IntOrPair, check_shape, check_whole, pair
 
 Shape = tuple[int, ...]
+VIEWS = ("parameters", "gradients", "state")  # of a layer, into the arrays of its network
+
+
+class Views(dict[str, Array]):
+    """A layer's arrays by name. To assign to a name is to copy the values: the network holds the array itself."""
+
+    def __setitem__(self, name: str, value: Array) -> None:
+        """Copy the values into the array of that name. Raises ValueError for another shape."""
+        there = self[name]
+        check_shape(name, value, there.shape, "the layer")
+        there[...] = value
+
+    def update(self, *values: Any, **named: Any) -> None:
+        """Copy values, name by name."""
+        for name, value in dict(*values, **named).items():
+            self[name] = value
+
+    def __missing__(self, name: str) -> Array:
+        """Say what is there. A layer has nothing before a network is built from it."""
+        there = f"expected one of {', '.join(self)}" if self else "Sequential(...).build(input_shape) makes the arrays"
+        raise LookupError(f"this layer has no {name!r}: {there}")
 
 
 @dataclass(eq=False, repr=False)
-class Layer:
+class Layer(Answering):
     """One step of a network. This one has no parameters and keeps the shape."""
 
-    parameters: dict[str, Array] = field(default_factory=dict, init=False)
+    parameters: Views = field(default_factory=Views, init=False)
     """What training changes, by name: views into the network's one array of parameters."""
-    gradients: dict[str, Array] = field(default_factory=dict, init=False)
+    gradients: Views = field(default_factory=Views, init=False)
     """The gradient of the loss by each parameter, after a backward pass: views, too."""
-    state: dict[str, Array] = field(default_factory=dict, init=False)
+    state: Views = field(default_factory=Views, init=False)
     """What forward passes in training change themselves, by name, such as running averages: views, too."""
     is_first: bool = field(default=False, init=False)
     """Nobody asks for the gradient by a network's input, so its first layer need not compute it."""
@@ -54,6 +76,11 @@ class Layer:
         """Return first values of the parameters by name, drawn on the host, once the layer is built."""
         return {}
 
+    @property
+    def state_shapes(self) -> dict[str, Shape]:
+        """The shape of each array of `state` by name, once the layer is built."""
+        return {}
+
     def initial_state(self) -> dict[str, Array]:
         """Return first values of `state` by name, on the host, once the layer is built."""
         return {}
@@ -72,6 +99,9 @@ class Layer:
         """
         raise TypeError(f"{type(self).__name__} has no backward pass")
 
+    def __call__(self, *args: Any, **options: Any) -> None:
+        raise TypeError(f"{self!r} is not called: write layer.forward(x), or layer.forward(x, training=True)")
+
     def forget(self) -> None:
         """Let go of what `forward` kept."""
         self._kept = None
@@ -82,10 +112,26 @@ class Layer:
             raise RuntimeError(f"{self!r}: backward needs a forward pass with training=True before it")
         return self._kept
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Copy the values where a dictionary is assigned to `parameters`, `gradients` or `state`."""
+        if name in VIEWS and not isinstance(value, Views):
+            getattr(self, name).update(value)
+        else:
+            super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without views, and without what a forward pass kept: a copy is a layer of a copied network."""
+        return {name: value for name, value in vars(self).items() if not isinstance(value, Views)} | {"_kept": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take all but the views, which the network gives: before this, or after."""
+        vars(self).update({name: Views() for name in VIEWS} | vars(self) | state)
+
     def __repr__(self) -> str:
-        """As one would write it: required arguments, then those that are not at their defaults."""
-        words = []
-        for option in sorted(filter(attrgetter("init"), fields(self)), key=attrgetter("kw_only")):
+        """As one would write it: required arguments, then those not at their defaults, the class's own first."""
+        words, own = [], get_annotations(type(self))
+        options = [option for option in fields(self) if option.init]
+        for option in sorted(options, key=lambda option: (option.kw_only, option.name not in own)):
             value = getattr(self, option.name)
             if option.default is MISSING:
                 words.append(repr(value))
@@ -115,6 +161,7 @@ class Weighted(Layer):
         return {"weight": rng.normal(0, scale, self.weight_shape), "bias": np.zeros(self.weight_shape[0])}
 
 
+@answering("sizes of inputs follow from the first batch, so nn.Linear(784, 10) of PyTorch is nn.Linear(10) here")
 @dataclass(eq=False, repr=False)
 class Linear(Weighted):
     """A dense layer: (N, D) to (N, features)."""
@@ -124,7 +171,7 @@ class Linear(Weighted):
     def build(self, shape: Shape) -> Shape:
         if len(shape) != 1:
             raise ValueError(f"{self!r} takes flat samples (D,), got {shape}: put Flatten() before it")
-        check_least("features", self.features)
+        check_whole("features", self.features)
         self.weight_shape = (self.features, shape[0])
         self.multiply_adds = prod(self.weight_shape)
         return (self.features,)
@@ -139,19 +186,23 @@ class Linear(Weighted):
         return ops.affine_backward(grad, x, weight, input_gradient=not self.is_first, out=out)[0]
 
 
+@answering(
+    "input channels follow from the first batch, so nn.Conv2d(1, 10, 3) of PyTorch is nn.Conv2d(10, 3) here; "
+    "stride and padding need their names"
+)
 @dataclass(eq=False, repr=False)
 class Conv2d(Weighted):
     """A convolution: (N, C, H, W) to (N, filters, OH, OW)."""
 
     filters: int
     kernel_size: IntOrPair
-    stride: IntOrPair = 1
-    padding: IntOrPair = 0
+    stride: IntOrPair = field(default=1, kw_only=True)
+    padding: IntOrPair = field(default=0, kw_only=True)
 
     def build(self, shape: Shape) -> Shape:
         channels, *size = _image_shape(self, shape)
         kernel_size = pair("kernel_size", self.kernel_size, least=1)
-        check_least("filters", self.filters)
+        check_whole("filters", self.filters)
         self.weight_shape = (self.filters, channels, *kernel_size)
         outputs = ops.conv2d_output_size((size[0], size[1]), kernel_size, self.stride, self.padding)
         self.multiply_adds = prod(self.weight_shape) * prod(outputs)
@@ -185,6 +236,7 @@ class Pooling(Layer):
         return (channels, *ops.conv2d_output_size((size[0], size[1]), self.kernel_size, stride, self.padding))
 
 
+@answering("expected kernel_size, stride and padding")
 @dataclass(eq=False, repr=False)
 class MaxPool2d(Pooling):
     """The largest value of each window."""
@@ -201,6 +253,7 @@ class MaxPool2d(Pooling):
         return ops.max_unpool2d(grad, *self.kept())  # what `ops.max_pool2d_backward` does, without a second search
 
 
+@answering("expected kernel_size, stride and padding")
 @dataclass(eq=False, repr=False)
 class AvgPool2d(Pooling):
     """The mean of each window; padding counts as zeros."""
@@ -213,6 +266,7 @@ class AvgPool2d(Pooling):
         return ops.avg_pool2d_backward(grad, self.kept(), *self.window)
 
 
+@answering("channels follow from the first batch, so nn.BatchNorm2d(10) of PyTorch is nn.BatchNorm2d() here")
 @dataclass(eq=False, repr=False)
 class BatchNorm2d(Layer):
     """Each channel with mean beta and standard deviation gamma, two parameters (C,) that start at 0 and 1.
@@ -242,6 +296,10 @@ class BatchNorm2d(Layer):
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
         return {"gamma": np.ones(self.channels), "beta": np.zeros(self.channels)}
 
+    @property
+    def state_shapes(self) -> dict[str, Shape]:
+        return {"mean": (self.channels,), "variance": (self.channels,)}
+
     def initial_state(self) -> dict[str, Array]:
         return {"mean": np.zeros(self.channels), "variance": np.ones(self.channels)}
 
@@ -265,6 +323,7 @@ class BatchNorm2d(Layer):
         return None if self.is_first else grad_x
 
 
+@answering("it flattens all axes but the first")
 @dataclass(eq=False, repr=False)
 class Flatten(Layer):
     """Each sample as one row: (N, C, H, W) to (N, C * H * W)."""
@@ -280,6 +339,7 @@ class Flatten(Layer):
         return grad.reshape(self.kept())
 
 
+@answering("expected rate alone")
 @dataclass(eq=False, repr=False)
 class Dropout(Layer):
     """In training, each value is 0 with probability `rate`, and the others are divided by 1 - rate; else all stay."""

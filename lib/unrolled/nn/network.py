@@ -13,19 +13,21 @@ from unrolled import ops
 from unrolled.data import Dataset
 from unrolled.device import Array, array_module, to_device
 from unrolled.nn import saving, training
+from unrolled.nn.habits import Answering, Flat
 from unrolled.nn.history import Evaluation, History
-from unrolled.nn.layers import Layer, Shape
+from unrolled.nn.layers import VIEWS, Layer, Shape, Views
 from unrolled.nn.optim import Optimizer
 from unrolled.nn.schedules import Schedule
 from unrolled.nn.summary import Summary
 from unrolled.nn.training import Callback, EarlyStop
 from unrolled.ops import memory
-from unrolled.ops.arguments import check_least, check_shape
+from unrolled.ops.arguments import check_arrays, check_float, check_shape, check_whole
 
+FILE = "a network's parameters"
 Loss = Callable[[Array, Array], tuple[Array, Array]]
 
 
-class Sequential:
+class Sequential(Answering):
     """Layers, one after the other, from a batch (N, ...) to scores (N, M).
 
     The shapes of all parameters follow from the first batch, or from `build`. `loss` takes scores and labels and
@@ -40,6 +42,8 @@ class Sequential:
     def __init__(
         self, *layers: Layer, loss: Loss = ops.softmax_cross_entropy, seed: int = 0, dtype: Any = np.float32
     ) -> None:
+        if len(layers) == 1 and isinstance(layers[0], (list, tuple)):
+            raise TypeError("layers stand side by side, in no list: Sequential(Conv2d(10, 3), ReLU(), ...)")
         for position, layer in enumerate(layers):
             if not isinstance(layer, Layer):
                 raise TypeError(f"layer {position} is {layer!r}; expected a layer, such as Linear(10)")
@@ -52,14 +56,13 @@ class Sequential:
         self.seed = seed
         self.input_shape: Shape | None = None
         self.dtype = np.dtype(dtype)
-        if self.dtype.kind != "f":
-            raise ValueError(f"dtype is {self.dtype}; expected a float dtype, such as float32")
+        check_float("dtype", self.dtype)
         if not callable(loss):
             raise TypeError(f"loss is {loss!r}; expected a function, such as ops.softmax_cross_entropy")
         self._parameters: Array = np.zeros(0, self.dtype)
         self._gradients: Array = np.zeros(0, self.dtype)
         self._state: Array = np.zeros(0, self.dtype)
-        self._layout: list[tuple[dict[str, Shape], dict[str, Shape]]] = []  # of parameters and state, a pair a layer
+        self._layout: list[list[dict[str, Shape]]] = []  # by layer: of parameters, gradients and state
 
     @property
     def parameters(self) -> Array:
@@ -89,7 +92,7 @@ class Sequential:
         The arrays are those of `module` (numpy, cupy ...); the numbers are the same. Once built, a network keeps its
         shapes. Raises ValueError where a layer cannot take what the one before it gives.
         """
-        shape: Shape = tuple(int(size) for size in input_shape)
+        shape = _sizes(input_shape)
         if self.input_shape not in (None, shape):
             raise ValueError(f"input_shape is {shape}; this network was built for {self.input_shape}")
         if self.input_shape == shape:
@@ -97,10 +100,15 @@ class Sequential:
         self._claim()
         self._shapes(shape)
         rng = np.random.default_rng(self.seed)
+        if not hasattr(module, "zeros"):
+            raise TypeError(f"module is {module!r}; expected an array library, such as numpy or device.gpu()")
         initial, state = [layer.initial(rng) for layer in self.layers], [layer.initial_state() for layer in self.layers]
         self._parameters, self._state = self._flat(initial, module), self._flat(state, module)
         self._gradients = module.zeros(len(self._parameters), dtype=self.dtype)
-        self._layout = [(_shapes(values), _shapes(kept)) for values, kept in zip(initial, state, strict=True)]
+        if module is np:
+            self._parameters = self._parameters.view(Flat)
+        kinds = zip(initial, initial, state, strict=True)  # of parameters, gradients and state
+        self._layout = [[{name: np.shape(x) for name, x in values.items()} for values in layer] for layer in kinds]
         self._share()
         self.layers[0].is_first = True
         self.input_shape = shape
@@ -139,7 +147,7 @@ class Sequential:
     def fit(
         self,
         train: Dataset,
-        *,
+        *more: Any,
         epochs: int = 5,
         batch_size: int = 32,
         optimizer: Optimizer | None = None,
@@ -151,6 +159,8 @@ class Sequential:
         progress: bool = True,
     ) -> History:
         """Train on mini-batches, shuffled by `seed`, and return the history. See `training.fit`."""
+        if more:
+            raise TypeError("fit takes images and labels together, fit(data.Dataset(images, labels)), all else by name")
         plan = training.Plan(epochs, batch_size, optimizer, schedule, seed, early_stop, tuple(callbacks), progress)
         return training.fit(self, train, validation, plan)
 
@@ -160,7 +170,8 @@ class Sequential:
 
     def scores(self, images: Array, batch_size: int = 256) -> Array:
         """Return the scores (N, M) of many images, `batch_size` at a time."""
-        check_least("batch_size", batch_size)
+        check_whole("batch_size", batch_size)
+        check_arrays(images=images)
         parts = range(0, max(1, len(images)), batch_size)
         return array_module(images).concatenate([self.forward(images[at : at + batch_size]) for at in parts])
 
@@ -185,32 +196,41 @@ class Sequential:
             self.build(input_shape)
         if self.input_shape is None:
             raise ValueError("this network has no shapes yet: name the input's, as in summary((1, 28, 28))")
-        return Summary.of(self.layers, self.input_shape, self._shapes(self.input_shape))
+        return Summary.of(self.layers, self.input_shape, self._shapes(self.input_shape), self.dtype.itemsize)
 
     def save(self, path: str | Path) -> None:
         """Write parameters and state to an .npz file (no pickle in it). Raises ValueError before there are any."""
         if self.input_shape is None:
             raise ValueError("this network has no parameters yet: train it or build it first")
-        saving.save(Path(path), self.input_shape, [layer.parameters | layer.state for layer in self.layers])
+        places = enumerate(layer.parameters | layer.state for layer in self.layers)
+        arrays = {f"{number}.{name}": value for number, values in places for name, value in values.items()}
+        origin = {saving.INPUT_SHAPE: np.array(self.input_shape), saving.LAYERS: np.array(len(self.layers))}
+        saving.save(Path(path), arrays | origin)
 
     def load(self, path: str | Path) -> Sequential:
         """Take parameters and state from a file that `save` wrote; return self.
 
-        Raises ValueError, and changes no parameter, where the file does not fit.
+        Raises ValueError, and changes no parameter, where the file does not fit. Nothing is read before it does.
         """
-        input_shape, arrays = saving.load(Path(path))
-        with saving.naming(Path(path)):
+        path = Path(path)
+        found = saving.headers(path, FILE)
+        input_shape, layers = saving.origin(path, FILE)
+        with saving.naming(path):
             if self.input_shape not in (None, input_shape):
                 raise ValueError(f"its input shape is {input_shape}, the network's is {self.input_shape}")
-            self._shapes(input_shape)
-            expected = [layer.parameter_shapes | _shapes(layer.initial_state()) for layer in self.layers]
-            saving.check_fit(expected, self.dtype, arrays)
+            self._shapes(_sizes(input_shape))
+            expected = [layer.parameter_shapes | layer.state_shapes for layer in self.layers]
+            places = saving.check_fit(layers, expected, self.dtype, found)
+        arrays = saving.arrays(path, FILE, places)
         self.build(input_shape)
-        for layer, values in zip(self.layers, arrays, strict=True):
-            places = layer.parameters | layer.state
-            for name, value in values.items():
-                places[name][...] = to_device(value, array_module(self.parameters))
+        for key, (number, name) in places.items():
+            layer = self.layers[number]
+            there = (layer.parameters if name in layer.parameters else layer.state)[name]
+            there[...] = to_device(arrays[key], array_module(self.parameters))
         return self
+
+    def __call__(self, *args: Any, **options: Any) -> None:
+        raise TypeError("a network is not called: scores(images) uses it, and forward(x, training=True) trains it")
 
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
@@ -219,6 +239,7 @@ class Sequential:
 
     def _fitting(self, x: Array) -> Array:
         """x, for which the network is built; the first batch builds it."""
+        check_arrays(x=x)
         if x.ndim < 2:
             raise ValueError(f"x has shape {x.shape}; expected a batch of samples (N, ...)")
         if self.input_shape is None:
@@ -255,14 +276,26 @@ class Sequential:
 
     def _share(self) -> None:
         """Give each layer its views into the network's arrays."""
-        start = {"parameters": 0, "gradients": 0, "state": 0}
-        for layer, (parameters, state) in zip(self.layers, self._layout, strict=True):
-            for kind, shapes in zip(start, (parameters, parameters, state), strict=True):
+        start = dict.fromkeys(VIEWS, 0)
+        for layer, kinds in zip(self.layers, self._layout, strict=False):  # no layout before it is built
+            for kind, shapes in zip(VIEWS, kinds, strict=True):
+                views = Views()
                 for name, shape in shapes.items():
-                    place = slice(start[kind], start[kind] + prod(shape))
-                    getattr(layer, kind)[name] = getattr(self, kind)[place].reshape(shape)
-                    start[kind] = place.stop
+                    stop = start[kind] + prod(shape)
+                    views |= {name: getattr(self, kind)[start[kind] : stop].reshape(shape)}
+                    start[kind] = stop
+                setattr(layer, kind, views)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy, by `copy.deepcopy` or pickle: its layers view its own arrays."""
+        vars(self).update(state)
+        self._share()
 
 
-def _shapes(values: dict[str, Array]) -> dict[str, Shape]:
-    return {name: np.shape(value) for name, value in values.items()}
+def _sizes(input_shape: Any) -> Shape:
+    """The shape of a sample, checked."""
+    if not isinstance(input_shape, (tuple, list)):
+        raise TypeError(f"input_shape is {input_shape!r}; expected sizes without N, such as (1, 28, 28)")
+    for size in input_shape:
+        check_whole("a size of input_shape", size)
+    return tuple(map(int, input_shape))

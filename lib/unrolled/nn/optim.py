@@ -8,22 +8,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unrolled import kernels
-from unrolled.device import Array, Module, array_module
+from unrolled.device import Array, Module, to_device
+from unrolled.nn import saving
+from unrolled.nn.habits import OPTIONS, Answering, answering
+from unrolled.ops.arguments import check_arrays, check_float
 
 PIECE = 32_768  # values: 128 KiB in float32; the six arrays of a step in that size fit in the cache of one core
 SMALLEST = float(np.finfo(np.float32).tiny)  # an epsilon below is 0 in float32, and 0 / 0 where a gradient is 0
 LIMITS: dict[str, tuple[float, float]] = {"learning_rate": (0, inf), "weight_decay": (0, inf), "momentum": (0, 1)}
 LIMITS |= {"decay": (0, 1), "beta1": (0, 1), "beta2": (0, 1), "epsilon": (SMALLEST, inf)}
 """By option: its least value, and the one that it must be below."""
+RULE, STEPS = "rule", "steps"  # of an optimizer's file
+NO_PARAMETERS = OPTIONS["params"]
 
 
 @dataclass(eq=False)
-class Optimizer:
+class Optimizer(Answering):
     """What optimizers share. `learning_rate` may be changed at any time.
 
     weight_decay adds weight_decay * p to g: the gradient of weight_decay / 2 * sum of p^2, which keeps weights small.
@@ -38,6 +44,7 @@ class Optimizer:
     _memory: list[Array] = field(default_factory=list, init=False, repr=False)
     _scratch: list[Array] = field(default_factory=list, init=False, repr=False)
     _kind: Any = field(default=None, init=False, repr=False)  # of parameters that the memory is made for
+    _loaded: bool = field(default=False, init=False, repr=False)  # the memory is a file's, on the host
 
     @property
     def memories(self) -> int:
@@ -47,6 +54,9 @@ class Optimizer:
     def __post_init__(self) -> None:
         for name, (least, below) in LIMITS.items():
             value = getattr(self, name, least)
+            if not isinstance(value, (int, float, np.number)):
+                kind = f"an array {np.shape(value)}: {NO_PARAMETERS}" if np.ndim(value) else repr(value)
+                raise TypeError(f"{name} is {kind}; expected a number, such as nn.Adam(0.001)")
             if not least <= value < below:
                 upper = f" and below {below:g}" if below < inf else ""
                 raise ValueError(f"{name} is {value}; expected at least {least:g}{upper}")
@@ -56,13 +66,12 @@ class Optimizer:
 
         Raises ValueError if the shapes differ and for parameters that are no floats or have more than one axis.
         """
-        module = array_module(parameters, gradients)
+        module = check_arrays(parameters=parameters, gradients=gradients)
         if parameters.ndim != 1 or parameters.shape != gradients.shape:
             raise ValueError(
                 f"parameters has shape {parameters.shape}, gradients {gradients.shape}; expected (P,) for both"
             )
-        if parameters.dtype.kind != "f":
-            raise ValueError(f"parameters are {parameters.dtype}; expected floats")
+        check_float("the dtype of parameters", parameters.dtype)
         self._remember(parameters, module)
         self.steps += 1
         rate = float(rate * self.learning_rate)
@@ -80,7 +89,37 @@ class Optimizer:
 
     def reset(self) -> None:
         """Forget all steps: the next one is like the first. Needed before another network of the same size."""
-        self._memory, self._scratch, self._kind, self.steps = [], [], None, 0
+        self._memory, self._scratch, self._kind, self.steps, self._loaded = [], [], None, 0, False
+
+    def save(self, path: str | Path) -> None:
+        """Write steps and memory to an .npz file, so that a training can go on; the options stay in your code.
+
+        Raises ValueError before the first step.
+        """
+        if not self.steps:
+            raise ValueError("this optimizer has no state yet: it took no steps")
+        memory = {f"memory.{number}": array for number, array in enumerate(self._memory)}
+        saving.save(Path(path), {RULE: np.array(type(self).__name__), STEPS: np.array(self.steps)} | memory)
+
+    def load(self, path: str | Path) -> Optimizer:
+        """Take steps and memory from a file that `save` wrote; return self. The next step is as if nothing had been.
+
+        Raises ValueError for the file of another rule, and in that next step for parameters of another size or dtype.
+        """
+        path, what = Path(path), "an optimizer's state"
+        found = saving.headers(path, what)
+        known = saving.arrays(path, what, (RULE, STEPS))
+        memory = {name: header for name, header in found.items() if name not in known}
+        names = [f"memory.{number}" for number in range(self.memories)]
+        with saving.naming(path, "optimizer"):
+            if str(known[RULE]) != type(self).__name__ or set(memory) != set(names):
+                raise ValueError(f"it is of {known[RULE]} with {len(memory)} memories, this is {self!r}")
+            if len(set(memory.values())) > 1 or any(len(header.shape) != 1 for header in memory.values()):
+                raise ValueError("its memories have several shapes")
+        arrays = saving.arrays(path, what, names)
+        self.reset()
+        self.steps, self._memory, self._loaded = int(known[STEPS]), [arrays[name] for name in names], True
+        return self
 
     def _gradient(self, module: Module, p: Array, g: Array, changed: Array) -> Array:
         """The g of the formulas, written to `changed` where it is not g itself.
@@ -107,12 +146,23 @@ class Optimizer:
     def _remember(self, parameters: Array, module: Module) -> None:
         """Make the memory (zeros) and the scratch, unless they are there and fit."""
         size, dtype = len(parameters), parameters.dtype
-        kind = (size, dtype, module, self.memories)
+        kind = (size, dtype, type(parameters), self.memories)
         if kind != self._kind:
-            self.steps, self._kind = 0, kind
-            self._memory = [module.zeros(size, dtype=dtype) for _ in range(self.memories)]
+            if self._loaded:
+                self._take(parameters, module)
+            else:
+                self.steps, self._memory = 0, [module.zeros(size, dtype=dtype) for _ in range(self.memories)]
+            self._kind, self._loaded = kind, False
             piece = 0 if kernels.take(parameters) else min(size, PIECE) if module is np else size
             self._scratch = [module.empty(max(1, piece), dtype=dtype) for _ in range(2)]
+
+    def _take(self, parameters: Array, module: Module) -> None:
+        """Bring the memory of a file to where the parameters are."""
+        for array in self._memory:
+            if array.shape != parameters.shape or array.dtype != parameters.dtype:
+                there = f"{array.dtype} {array.shape}, the parameters are {parameters.dtype} {parameters.shape}"
+                raise ValueError(f"the memory that was loaded is {there}; reset() forgets it")
+        self._memory = [to_device(array, module) for array in self._memory]
 
 
 def forget_and_add_square(module: Module, sums: Array, decay: float, x: Array, scratch: Array) -> None:
@@ -133,6 +183,7 @@ def scaled(
     return scratch
 
 
+@answering(NO_PARAMETERS)
 @dataclass(eq=False)
 class SGD(Optimizer):
     """Stochastic gradient descent: p -= r * g.
@@ -173,6 +224,7 @@ class SGD(Optimizer):
         return kernels.nesterov if self.nesterov else kernels.momentum, {"rate": rate, "momentum": self.momentum}
 
 
+@answering(NO_PARAMETERS)
 @dataclass(eq=False)
 class AdaGrad(Optimizer):
     """s += g^2; p -= r * g / (sqrt(s) + epsilon): smaller steps where gradients were large (Duchi et al., 2011)."""
@@ -190,6 +242,7 @@ class AdaGrad(Optimizer):
         return kernels.scaled, {"rate": rate, "decay": 1.0, "epsilon": self.epsilon}
 
 
+@answering(NO_PARAMETERS)
 @dataclass(eq=False)
 class RMSProp(Optimizer):
     """s = decay * s + (1 - decay) * g^2; p -= r * g / (sqrt(s) + epsilon): AdaGrad that forgets.
@@ -212,6 +265,7 @@ class RMSProp(Optimizer):
         return kernels.scaled, {"rate": rate / root, "decay": self.decay, "epsilon": self.epsilon / root}
 
 
+@answering(NO_PARAMETERS)
 @dataclass(eq=False)
 class AdaDelta(Optimizer):
     """s = decay * s + (1 - decay) * g^2; d = sqrt(u + epsilon) / sqrt(s + epsilon) * g;
@@ -242,6 +296,7 @@ class AdaDelta(Optimizer):
         return kernels.adadelta, {"rate": rate, "decay": self.decay, "epsilon": epsilon}
 
 
+@answering(NO_PARAMETERS)
 @dataclass(eq=False)
 class Adam(Optimizer):
     """m = beta1 * m + (1 - beta1) * g; s = beta2 * s + (1 - beta2) * g^2, both divided by 1 - beta^steps, which undoes

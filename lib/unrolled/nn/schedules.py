@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import cos, pi
 from typing import TypeAlias
 
-from unrolled.ops.arguments import check_least
+from unrolled.ops.arguments import check_whole
 
 Schedule: TypeAlias = Callable[[int], float]
 """A function from the epoch, counted from 0, to the factor."""
@@ -17,7 +17,7 @@ def step_decay(every: int, factor: float = 0.5) -> Schedule:
 
     Raises ValueError unless every >= 1 and 0 < factor <= 1.
     """
-    check_least("every", every)
+    check_whole("every", every)
     _check_factor(factor)
     return lambda epoch: float(factor ** (epoch // every))
 
@@ -34,7 +34,7 @@ def cosine_decay(epochs: int, final: float = 0.0) -> Schedule:
     Source: Loshchilov and Hutter, 2017. With epochs as in `fit`, the last epoch still moves: it has index epochs - 1.
     Raises ValueError unless epochs >= 1 and 0 <= final <= 1.
     """
-    check_least("epochs", epochs)
+    check_whole("epochs", epochs)
     if not 0 <= final <= 1:
         raise ValueError(f"final is {final}; expected 0 to 1")
     return lambda epoch: final + (1 - final) * (1 + cos(pi * min(epoch, epochs) / epochs)) / 2
@@ -46,7 +46,7 @@ def warmup(epochs: int, then: Schedule | None = None) -> Schedule:
     Without `then` it stays at 1. Small first steps, while the gradients are wild (Goyal et al., 2017,
     arXiv:1706.02677). Raises ValueError unless epochs >= 0, TypeError for a `then` that is no function.
     """
-    check_least("epochs", epochs, 0)
+    check_whole("epochs", epochs, 0)
     if then is not None and not callable(then):
         raise TypeError(f"then is {then!r}; expected a schedule, such as cosine_decay(10)")
 

@@ -8,7 +8,6 @@ from math import prod
 
 from unrolled.nn.layers import Layer, Shape
 
-FLOAT32 = 4  # bytes
 COLUMNS = ("layer", "output", "parameters", "multiply-adds", "bytes")
 
 
@@ -32,15 +31,16 @@ class Summary:
 
     input_shape: Shape
     rows: tuple[LayerRow, ...]
+    itemsize: int = 4  # bytes of a value
 
     @classmethod
-    def of(cls, layers: Sequence[Layer], input_shape: Shape, outputs: Sequence[Shape]) -> Summary:
-        """Return the table of built layers and the shapes that leave them."""
+    def of(cls, layers: Sequence[Layer], input_shape: Shape, outputs: Sequence[Shape], itemsize: int) -> Summary:
+        """Return the table of built layers and the shapes that leave them, of values with `itemsize` bytes."""
         rows = (
-            LayerRow(repr(layer), shape, _count(layer), layer.multiply_adds, prod(shape) * FLOAT32)
+            LayerRow(repr(layer), shape, _count(layer), layer.multiply_adds, prod(shape) * itemsize)
             for layer, shape in zip(layers, outputs, strict=True)
         )
-        return cls(input_shape, tuple(rows))
+        return cls(input_shape, tuple(rows), itemsize)
 
     @property
     def parameters(self) -> int:
@@ -60,7 +60,7 @@ class Summary:
     def __str__(self) -> str:
         lines = [
             COLUMNS,
-            ("input", str(self.input_shape), "", "", f"{prod(self.input_shape) * FLOAT32:,}"),
+            ("input", str(self.input_shape), "", "", f"{prod(self.input_shape) * self.itemsize:,}"),
             *((row.layer, str(row.output), *_numbers(row)) for row in self.rows),
             ("total, one sample", "", *_numbers(self)),
         ]

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled import kernels
+from unrolled import kernels, ops
 from unrolled.data import Dataset, minibatches
 from unrolled.device import Array, array_module, pool_bytes, to_host
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
 from unrolled.nn.watch import Layered, Snapshot, Watch
-from unrolled.ops.arguments import check_least
+from unrolled.ops.arguments import check_array, check_whole
 
 
 class Trainable(Layered, Protocol):
@@ -67,7 +67,8 @@ class Plan:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        check_least("batch_size", self.batch_size)
+        check_whole("batch_size", self.batch_size)
+        check_whole("epochs", self.epochs, 0)
         kinds = {"optimizer": (Optimizer, "nn.Adam()"), "early_stop": (EarlyStop, "nn.EarlyStop(patience=3)")}
         for name, (kind, example) in kinds.items():
             if not isinstance(getattr(self, name), (kind, type(None))):
@@ -75,8 +76,6 @@ class Plan:
         for value in (*self.callbacks, *([] if self.schedule is None else [self.schedule])):
             if not callable(value):
                 raise TypeError(f"schedule and callbacks are functions, got {value!r}")
-        if self.epochs < 0:
-            raise ValueError(f"epochs is {self.epochs}; expected 0 or more")
 
 
 def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Plan) -> History:
@@ -94,6 +93,8 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
     elif plan.early_stop is not None:
         raise ValueError("early_stop watches the validation loss: fit needs validation, too")
     network.build(train.images.shape[1:], array_module(train.images))
+    if validation is not None:
+        _check_validation(network, validation)
     history, watch, best = History(), Watch(network), _Best(network)
     optimizer = plan.optimizer or Adam()
     bar = tqdm(total=plan.epochs * _steps(train, plan), unit="step", disable=not plan.progress, leave=False)
@@ -121,7 +122,7 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
 
 def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluation:
     """Return mean loss and accuracy over all images, a batch at a time."""
-    check_least("batch_size", batch_size)
+    check_whole("batch_size", batch_size)
     _check_set("dataset", dataset)
     loss, correct = 0.0, 0.0
     for start in range(0, len(dataset), batch_size):
@@ -131,6 +132,20 @@ def evaluate(network: Trainable, dataset: Dataset, batch_size: int) -> Evaluatio
         loss += float(to_host(network.loss(scores, labels)[0])) * len(labels)
         correct += float(to_host(_right(scores, labels)))
     return Evaluation(loss / len(dataset), correct / len(dataset))
+
+
+def _check_validation(network: Trainable, validation: Dataset) -> None:
+    """Find out before the first step what would only show after an epoch: one image goes in, and all labels."""
+    array_module(validation.images, validation.labels, network.parameters)
+    try:
+        scores = network.forward(validation.images[:1])
+        module = array_module(scores)
+        labels, zeros = validation.labels, module.zeros((len(validation), *scores.shape[1:]), dtype=scores.dtype)
+        if network.loss in (ops.softmax_cross_entropy, ops.mean_squared_error):  # on the host they look at the values
+            labels, zeros = to_host(labels), to_host(zeros)
+        network.loss(zeros, labels)
+    except ValueError as error:
+        raise ValueError(f"validation: {error}") from None
 
 
 def _steps(train: Dataset, plan: Plan) -> int:
@@ -206,6 +221,8 @@ def _check_set(name: str, dataset: Dataset) -> None:
     if not isinstance(dataset, Dataset):
         raise TypeError(f"{name} is a {type(dataset).__name__}; expected data.Dataset(images, labels)")
     images, labels = dataset.images, dataset.labels
+    check_array(f"{name}.images", images)
+    check_array(f"{name}.labels", labels)
     if len(images) != len(labels):
         raise ValueError(f"{name} has images {images.shape} but labels {labels.shape}: expected one label an image")
     if not len(images):

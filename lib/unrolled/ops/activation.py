@@ -11,13 +11,13 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import as_floats, check_shape
+from unrolled.ops.arguments import as_floats, check_arrays, check_shape
 
 
 def step(x: Array) -> Array:
     """Return 1 where x > 0, else 0; NaN stays NaN. The neuron of the first perceptrons (Rosenblatt, 1958)."""
+    module = check_arrays(x=x)
     (x,) = as_floats(x)
-    module = array_module(x)
     return module.maximum(module.sign(x), 0)
 
 
@@ -29,11 +29,12 @@ def step_backward(grad: Array, x: Array) -> Array:
 
 def relu(x: Array) -> Array:
     """Return max(x, 0), any shape, dtype as x; NaN stays NaN."""
+    module = check_arrays(x=x)
     if kernels.take(x):
-        y = array_module(x).empty(x.shape, dtype=x.dtype)
+        y = module.empty(x.shape, dtype=x.dtype)
         kernels.relu((x,), (y,))
         return y
-    return array_module(x).maximum(x, 0)
+    return module.maximum(x, 0)
 
 
 def relu_backward(grad: Array, x: Array) -> Array:
@@ -41,7 +42,7 @@ def relu_backward(grad: Array, x: Array) -> Array:
 
     Raises ValueError if the shapes differ.
     """
-    array_module(grad, x)
+    check_arrays(grad=grad, x=x)
     check_shape("grad", grad, x.shape, f"x {x.shape}")
     if kernels.take(grad, x):
         grad_x = array_module(x).empty(x.shape, dtype=x.dtype)
@@ -53,8 +54,8 @@ def relu_backward(grad: Array, x: Array) -> Array:
 def leaky_relu(x: Array, slope: float = 0.01) -> Array:
     """Return x where x > 0, else slope * x. Raises ValueError unless 0 <= slope <= 1."""
     slope = _slope(slope)
+    module = check_arrays(x=x)
     (x,) = as_floats(x)
-    module = array_module(x)
     # slope * x is the larger of the two exactly where x is negative; with slope 0, infinity * 0 would be NaN.
     return module.maximum(x, slope * x if slope else 0)
 
@@ -70,8 +71,8 @@ def leaky_relu_backward(grad: Array, x: Array, slope: float = 0.01) -> Array:
 
 def softplus(x: Array) -> Array:
     """Return log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), where nothing overflows."""
+    module = check_arrays(x=x)
     (x,) = as_floats(x)
-    module = array_module(x)
     y = module.log1p(module.exp(module.minimum(x, -x)))
     y += module.maximum(x, 0)
     return y
@@ -87,6 +88,7 @@ def softplus_backward(grad: Array, x: Array) -> Array:
 
 def sigmoid(x: Array) -> Array:
     """Return 1 / (1 + exp(-x))."""
+    check_arrays(x=x)
     (x,) = as_floats(x)
     with np.errstate(over="ignore"):  # far below 0, exp(-x) is infinite, and 1 / (1 + infinity) = 0 is right
         y = array_module(x).exp(-x)
@@ -105,6 +107,7 @@ def sigmoid_backward(grad: Array, y: Array) -> Array:
 
 def tanh(x: Array) -> Array:
     """Return the hyperbolic tangent of x."""
+    check_arrays(x=x)
     (x,) = as_floats(x)
     return array_module(x).tanh(x)
 
@@ -125,6 +128,7 @@ def softmax(x: Array) -> Array:
     a row of nothing but -inf, or with +inf in it, has no probabilities: NaN.
     Raises ValueError where the last axis is missing or empty.
     """
+    check_arrays(x=x)
     if not x.ndim or not x.shape[-1]:
         raise ValueError(f"x has shape {x.shape}; expected a last axis (classes) of at least 1")
     (x,) = as_floats(x)
@@ -149,7 +153,7 @@ def softmax_backward(grad: Array, y: Array) -> Array:
 
 def _pair(grad: Array, name: str, values: Array) -> tuple[Array, ...]:
     """grad and the x or y that goes with it, checked, in one float dtype."""
-    array_module(grad, values)
+    check_arrays(**{"grad": grad, name: values})
     check_shape("grad", grad, values.shape, f"{name} {values.shape}")
     return as_floats(grad, values)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.device import Array
+from unrolled.device import Array, Module, array_module
 
 IntOrPair: TypeAlias = "int | tuple[int, int]"
 NCHW: TypeAlias = tuple[int, int, int, int]  # the shape of images
@@ -19,7 +19,7 @@ def pair(name: str, value: IntOrPair, least: int = 0) -> tuple[int, int]:
     Raises TypeError for what is no integer, ValueError for another number of them and for one below `least`.
     """
     try:
-        values = (index(value), index(value)) if not isinstance(value, (tuple, list)) else tuple(map(index, value))
+        values = tuple(map(_whole, value if isinstance(value, (tuple, list)) else (value, value)))
     except TypeError:
         raise TypeError(f"{name} is {value!r}; expected an int or a pair of ints") from None
     if len(values) != 2:
@@ -29,20 +29,67 @@ def pair(name: str, value: IntOrPair, least: int = 0) -> tuple[int, int]:
     return values[0], values[1]
 
 
-def check_least(name: str, value: float, least: float = 1) -> None:
-    """Raise ValueError unless value >= least."""
-    if not value >= least:
+def check_arrays(**arrays: Array | None) -> Module:
+    """Return the module that holds these arrays, given by the names of the caller's arguments; None is skipped.
+
+    Raises TypeError for what is no array and for arrays of two modules, ValueError unless they hold real numbers.
+    """
+    for name, x in arrays.items():
+        if x is not None:
+            check_array(name, x)
+    return array_module(*arrays.values())
+
+
+def check_array(name: str, x: Array) -> None:
+    """Raise TypeError unless x is an array (no list), ValueError unless it holds floats, integers or booleans."""
+    if type(x) is np.ndarray and x.dtype.kind in "fiub":  # nearly always, and every operation asks
+        return
+    if not hasattr(x, "dtype"):
+        raise TypeError(f"{name} is a {type(x).__name__}; expected an array, as numpy.array(...) makes one")
+    if isinstance(x, (np.matrix, np.ma.MaskedArray)):
+        cure = "numpy.asarray(...)" if isinstance(x, np.matrix) else "numpy.ma.filled(...)"
+        raise TypeError(f"{name} is a {type(x).__name__}; expected a plain array, as {cure} makes one")
+    if x.dtype.kind not in "fiub":
+        raise ValueError(f"{name} is {x.dtype}; expected real numbers, such as float32")
+
+
+def check_float(name: str, dtype: Any) -> None:
+    """Raise ValueError unless dtype is float32 or float64."""
+    if dtype not in (np.float32, np.float64):
+        later = ": a network in float16 needs loss scaling, which lesson 11 brings" if dtype == np.float16 else ""
+        raise ValueError(f"{name} is {dtype}; expected float32 or float64{later}")
+
+
+def check_whole(name: str, value: int, least: int = 1) -> None:
+    """Raise TypeError unless value is a whole number, and ValueError unless value >= least."""
+    try:
+        whole = _whole(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; expected a whole number") from None
+    if whole < least:
         raise ValueError(f"{name} is {value}; expected at least {least}")
 
 
+def _whole(value: Any) -> int:
+    """The int. Raises TypeError for a fraction, and for a boolean, which Python takes for 0 or 1."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return index(value)
+
+
 def check_axes(name: str, x: Array, axes: str) -> None:
-    """Raise ValueError unless x has as many axes as `axes` names, as in "N, C, H, W"."""
+    """Raise ValueError unless x has as many axes as `axes` names, as in "N, C, H, W", and as `check_array` does."""
+    check_array(name, x)
     if x.ndim != axes.count(",") + 1:
         raise ValueError(f"{name} has shape {x.shape}; expected {axes.count(',') + 1} axes ({axes})")
 
 
 def check_shape(name: str, x: Array, expected: tuple[int, ...], because: str) -> None:
-    """Raise ValueError unless x has the expected shape; `because` names the argument that asks for it."""
+    """Raise ValueError unless x has the expected shape; `because` names the argument that asks for it.
+
+    Raises as `check_array` for what is no array.
+    """
+    check_array(name, x)
     if tuple(x.shape) != tuple(expected):
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected {tuple(expected)} to fit {because}")
 

@@ -6,7 +6,7 @@ from math import prod
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_shape
+from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_arrays, check_shape
 from unrolled.ops.memory import empty
 from unrolled.ops.pool import pooling_windows
 
@@ -17,6 +17,7 @@ def avg_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     stride is kernel_size unless given; padding must be smaller than the kernel. Raises ValueError otherwise and where
     the window does not fit.
     """
+    check_arrays(x=x)
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     (x,) = as_floats(x)
     if kernels.take(x):

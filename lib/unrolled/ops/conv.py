@@ -8,7 +8,7 @@ from __future__ import annotations
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import batches, blocks
-from unrolled.ops.arguments import IntOrPair, as_floats, check_axes, check_shape
+from unrolled.ops.arguments import IntOrPair, as_floats, check_arrays, check_axes, check_shape
 from unrolled.ops.windows import Windows
 
 
@@ -89,7 +89,7 @@ def conv2d_backward(
     `out` are arrays for grad_weight and grad_bias, of the common dtype and in C order.
     Raises ValueError for shapes that do not fit.
     """
-    array_module(grad, x, weight)
+    check_arrays(grad=grad, x=x, weight=weight)
     check_axes("grad", grad, "N, O, OH, OW")
     grad, x, weight = as_floats(grad, x, weight)
     x, weight, _, windows = _arguments(x, weight, None, stride, padding)
@@ -108,7 +108,7 @@ def _arguments(
     x: Array, weight: Array, bias: Array | None, stride: IntOrPair, padding: IntOrPair
 ) -> tuple[Array, Array, Array | None, Windows]:
     """Check shapes and bring x, weight and bias to one float dtype."""
-    array_module(x, weight, bias)
+    check_arrays(x=x, weight=weight, bias=bias)
     check_axes("x", x, "N, C, H, W")
     check_axes("weight", weight, "O, C, KH, KW")
     if x.shape[1] != weight.shape[1]:

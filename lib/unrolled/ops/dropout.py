@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from unrolled import kernels
-from unrolled.device import Array, array_module
-from unrolled.ops.arguments import as_floats, check_shape
+from unrolled.device import Array
+from unrolled.ops.arguments import as_floats, check_arrays, check_shape
 
 
 def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
@@ -23,11 +23,11 @@ def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
         raise ValueError(f"rate is {rate}; expected 0 or more and below 1")
     if not callable(getattr(rng, "random", None)):
         raise TypeError(f"rng is {rng!r}; expected a random generator, as of numpy.random.default_rng(seed)")
-    array_module(x)
+    module = check_arrays(x=x)
     (x,) = as_floats(x)
     chance = rng.random(x.shape, dtype=np.float32)
     if kernels.take(x):
-        y, mask = (array_module(x).empty(x.shape, dtype=x.dtype) for _ in range(2))
+        y, mask = (module.empty(x.shape, dtype=x.dtype) for _ in range(2))
         kernels.dropout((x, chance), (y, mask), rate=float(rate))
         return y, mask
     keep = chance >= float(rate)
@@ -38,7 +38,7 @@ def dropout(x: Array, rate: float, rng: Any) -> tuple[Array, Array]:
 
 def dropout_backward(grad: Array, mask: Array) -> Array:
     """Return grad * mask, for the mask that `dropout` returned. Raises ValueError if the shapes differ."""
-    array_module(grad, mask)
+    check_arrays(grad=grad, mask=mask)
     check_shape("grad", grad, mask.shape, f"mask {mask.shape}")
     grad, mask = as_floats(grad, mask)
     return grad * mask

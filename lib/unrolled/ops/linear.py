@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import as_floats, check_axes, check_shape
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape
 from unrolled.ops.memory import empty
 
 
@@ -42,7 +42,7 @@ def affine_backward(
     and grad_bias, of the common dtype and in C order: the weight's is the largest gradient of most networks.
     Raises ValueError for shapes that do not fit.
     """
-    array_module(grad, x, weight)
+    check_arrays(grad=grad, x=x, weight=weight)
     _check_features(x, weight)
     check_shape("grad", grad, (len(x), len(weight)), f"x {x.shape} and weight {weight.shape}")
     grad, x, weight = as_floats(grad, x, weight)
@@ -74,7 +74,7 @@ def _backward_on_kernels(
 
 
 def _arguments(x: Array, weight: Array, bias: Array) -> tuple[Array, ...]:
-    array_module(x, weight, bias)
+    check_arrays(x=x, weight=weight, bias=bias)
     _check_features(x, weight)
     check_shape("bias", bias, weight.shape[:1], f"weight {weight.shape}")
     return as_floats(x, weight, bias)

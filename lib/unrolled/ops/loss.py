@@ -7,8 +7,8 @@ from math import nan, prod
 import numpy as np
 
 from unrolled import kernels
-from unrolled.device import Array, Module, array_module
-from unrolled.ops.arguments import as_floats, check_axes, check_shape
+from unrolled.device import Array, Module
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape
 
 
 def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
@@ -23,7 +23,7 @@ def softmax_cross_entropy(scores: Array, labels: Array) -> tuple[Array, Array]:
     Raises ValueError for shapes that do not fit, no samples, labels that are no integers, and labels out of range. The
     range is checked for NumPy arrays only, because a look at the values would wait for a GPU: there, the loss is NaN.
     """
-    module = array_module(scores, labels)
+    module = check_arrays(scores=scores, labels=labels)
     _check(scores, labels)
     (scores,) = as_floats(scores)
     n, m = scores.shape
@@ -57,7 +57,7 @@ def mean_squared_error(predictions: Array, targets: Array) -> tuple[Array, Array
     The gradient is 2 * (predictions - targets) / number of values. Any shape, the same for both: nothing is broadcast.
     The loss is a 0-d value that stays where the arrays are. Raises ValueError if the shapes differ or hold no values.
     """
-    array_module(predictions, targets)
+    check_arrays(predictions=predictions, targets=targets)
     check_shape("targets", targets, predictions.shape, f"predictions {predictions.shape}")
     count = prod(predictions.shape)
     if not count:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import as_floats, check_axes
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes
 
 
 def matmul_loops(a: Array, b: Array) -> Array:
@@ -32,7 +32,7 @@ def matmul_rows(a: Array, b: Array) -> Array:
 
 
 def _arguments(a: Array, b: Array) -> tuple[Array, ...]:
-    array_module(a, b)
+    check_arrays(a=a, b=b)
     check_axes("a", a, "N, K")
     check_axes("b", b, "K, M")
     if a.shape[1] != b.shape[0]:

@@ -6,8 +6,8 @@ over all images and positions (Ioffe and Szegedy, 2015, arXiv:1502.03167).
 
 from __future__ import annotations
 
-from unrolled.device import Array, array_module
-from unrolled.ops.arguments import as_floats, check_axes, check_shape
+from unrolled.device import Array
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape
 
 OVER = (0, 2, 3)  # all axes of (N, C, H, W) but the channels'
 
@@ -17,7 +17,6 @@ def batch_statistics(x: Array) -> tuple[Array, Array]:
 
     float32 in, float32 out; integers count as float32. Raises ValueError for other axes and for no values.
     """
-    array_module(x)
     check_axes("x", x, "N, C, H, W")
     (x,) = as_floats(x)
     if not len(x) * x.shape[2] * x.shape[3]:
@@ -46,7 +45,7 @@ def batch_norm2d(
         raise ValueError(f"{'mean' if mean is None else 'variance'} is missing: give mean and variance, or neither")
     if mean is None:
         mean, variance = batch_statistics(x)
-    module = array_module(x, gamma, beta, mean, variance)
+    module = check_arrays(x=x, gamma=gamma, beta=beta, mean=mean, variance=variance)
     _check(x, gamma=gamma, beta=beta, mean=mean, variance=variance)
     x, gamma, beta, mean, variance = as_floats(x, gamma, beta, mean, variance)
     y = x - _row(mean)
@@ -65,7 +64,7 @@ def batch_norm2d_backward(grad: Array, x: Array, gamma: Array, *, epsilon: float
 
     grad_gamma (C,) sums grad * x_hat, and grad_beta (C,) sums grad. Raises ValueError for shapes that do not fit.
     """
-    module = array_module(grad, x, gamma)
+    module = check_arrays(grad=grad, x=x, gamma=gamma)
     check_axes("x", x, "N, C, H, W")
     check_shape("grad", grad, x.shape, f"x {x.shape}")
     _check(x, gamma=gamma)

@@ -9,7 +9,7 @@ import numpy as np
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import maxima
-from unrolled.ops.arguments import IntOrPair
+from unrolled.ops.arguments import IntOrPair, check_arrays
 from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
@@ -18,6 +18,7 @@ def max_pool2d_loops(
     x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
 ) -> Array:
     """Max-pool with a loop over every axis: the definition, and the slowest way."""
+    check_arrays(x=x)
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     (n, c, h, w), (oh, ow) = x.shape, windows.output_size
     (kh, kw), (sh, sw), (ph, pw) = windows.kernel_size, windows.stride, windows.padding
@@ -42,6 +43,7 @@ def max_pool2d(x: Array, kernel_size: IntOrPair, stride: IntOrPair | None = None
     stride is kernel_size unless given; smaller strides overlap. Padding never wins, and must be smaller than the
     kernel, so that every window sees a pixel. Raises ValueError otherwise and where the window does not fit.
     """
+    check_arrays(x=x)
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     if kernels.take(x):
         y = empty(x, "the output of max_pool2d", (*x.shape[:2], *windows.output_size))
@@ -63,6 +65,7 @@ def max_pool2d_with_indices(
 
     With the indices, `max_unpool2d` is the backward pass. `unrolled.ops.maxima` says how it gets fast.
     """
+    check_arrays(x=x)
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     if kernels.take(x):
         shape = (*x.shape[:2], *windows.output_size)

@@ -6,7 +6,7 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import IntOrPair, check_axes, check_shape, pair
+from unrolled.ops.arguments import IntOrPair, check_arrays, check_axes, check_shape, pair
 from unrolled.ops.memory import empty
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, pooling_windows
 from unrolled.ops.windows import Windows
@@ -67,7 +67,7 @@ def max_unpool2d(values: Array, indices: Array, size: IntOrPair, windows: Window
     `windows` are those that `max_pool2d_indices` looked through, if the indices come from there. With them a GPU can
     gather: each pixel looks for its values, instead of each value writing, one by one where they meet.
     """
-    module = array_module(values, indices)
+    module = check_arrays(values=values, indices=indices)
     check_axes("values", values, "N, C, OH, OW")
     check_shape("indices", indices, values.shape, f"values {tuple(values.shape)}")
     if indices.dtype.kind not in "iu":
@@ -103,7 +103,7 @@ def max_pool2d_backward(
 def _checked(
     values: Array, x: Array, kernel_size: IntOrPair, stride: IntOrPair | None, padding: IntOrPair, name: str = "values"
 ) -> Windows:
-    array_module(values, x)
+    check_arrays(**{name: values, "x": x})
     windows = pooling_windows(x.shape, kernel_size, stride, padding)
     check_shape(name, values, (*x.shape[:2], *windows.output_size), f"x {x.shape}")
     return windows
