@@ -32,7 +32,7 @@ WHOLE = (
 """The course's own files. What people made (submissions, gradebook, grades, work) is never copied."""
 SHARED = (".ci/venv", "LICENSE", "lib/unrolled")
 """What learners get as it is."""
-DOCS = ("self-study.md", "colab.md", "gpu.md")
+DOCS = ("self-study.md", "colab.md", "gpu.md", "nn.md")
 """Pages for learners."""
 MADE = ("__pycache__", "*.egg-info", ".ipynb_checkpoints")
 Value = TypeVar("Value")

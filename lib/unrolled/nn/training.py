@@ -49,8 +49,7 @@ class EarlyStop:
     restore_best: bool = True
 
     def __post_init__(self) -> None:
-        if self.patience < 1:
-            raise ValueError(f"patience is {self.patience}; expected at least 1 epoch")
+        check_whole("patience", self.patience)
 
 
 @dataclass(frozen=True)
