@@ -88,12 +88,14 @@ def operations(measured: Record, calls: Record) -> list[Row]:
 
 def operation(row: Mapping[str, Any]) -> Row:
     inputs, outputs, options = [_operand(x) for x in row["inputs"]], [_view(x) for x in row["outputs"]], row["options"]
-    device = 1e6 * cost.seconds(row["op"], inputs, outputs, options, H200)
+    work = cost.of(row["op"], inputs, outputs, options, H200)
+    device = 1e6 * work.seconds
     host = 1e6 * cost.host_seconds(row["op"], options, H200) + allocation_us(cost.kind(row["op"], options))
     times = {"device_us": row["device_us"], "modelled_us": device, "ratio": device / row["device_us"]}
     if "host_us" in row:
         times |= {"host_us": row["host_us"], "modelled_host_us": host, "host_ratio": host / row["host_us"]}
-    return {"name": row["name"], "kind": cost.kind(row["op"], options), **times}
+    counts = {"flops": work.flops, "bytes": work.bytes_read + work.bytes_written, "steps": row.get("count", {})}
+    return {"name": row["name"], "kind": cost.kind(row["op"], options), **times, **counts}
 
 
 def call_us(kind: str) -> float:

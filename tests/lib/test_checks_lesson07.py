@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unrolled import checks, profile
+from unrolled import checks, device, profile
 from unrolled.checks.exercises.l07_profiling import planted, repairs
+from unrolled.checks.exercises.l07_profiling import traces as trace_events
 from unrolled.checks.exercises.l07_profiling.toy_device import on_toy, timed
 from unrolled.checks.gpu import connected
 
@@ -44,6 +45,7 @@ def test_a_planted_step_computes_the_same_and_is_far_too_slow(kind):
     assert expected.dtype == slow(images, weight).dtype == np.float32
     np.testing.assert_allclose(slow(images, weight), expected, rtol=1e-4, atol=1e-5)
     assert repairs.planted_seconds(kind) == pytest.approx(traces(slow, 2)[1].seconds)
+    assert repairs.planted_seconds("") == pytest.approx(traces(clean, 2)[1].seconds)
     assert repairs.planted_seconds(kind) > 2 * repairs.AT_LEAST * traces(clean, 2)[1].seconds
 
 
@@ -68,6 +70,8 @@ def test_the_step_follows_from_the_id():
 def test_profilers_and_readers_find_the_source():
     mine = planted.assign("mina")
     assert inspect.getsource(mine.step) == mine.source
+    with pytest.raises(OSError, match="source"):
+        inspect.getsource(repairs.repaired)
     assert f"{mine.factor:.3f}" in mine.source
     images, weight = planted.drawn(np.random.default_rng(0), *SMALL)
     assert any(
@@ -84,6 +88,34 @@ def test_any_learners_repaired_step_passes(number):
 def test_honest_answers_pass(function):
     report = checks.run("repaired_step", SPEC, function, case_limit=60)
     assert report.passed, str(report)
+
+
+def test_no_hint_repairs_a_planted_step():
+    hints = "\n".join(SPEC.hints)
+    for stage in planted.CLEAN.values():
+        lines = [line.strip() for line in stage.splitlines() if "=" in line and "#" not in line]
+        assert not [line for line in lines if line in hints]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_drawn_trace_gives_each_moment_to_a_line_and_shows_each_mistake(seed):
+    for waits in (True, False):
+        trace = trace_events.drawn_trace(waits)(np.random.default_rng(seed))["trace"]
+        assert sum(seconds for _, seconds in trace_events._shares(trace)) == pytest.approx(max(e["end"] for e in trace))
+        line, _ = trace_events.costliest(trace)
+        assert any(e["waits"] for e in trace if e["line"] == line) == waits
+        wrong = [m for m in trace_events.TRACE_MISTAKES if m.of(trace_events.costliest)(trace)[0] != line]
+        assert trace_events.TRACE_MISTAKES[0] in wrong
+
+
+def test_a_copy_by_the_librarys_names_is_told_in_the_learners_line():
+    repaired = with_factor(0)
+
+    def step_that_comes_back(images, weight):
+        return device.to_device(device.to_host(repaired(images, weight)), device.array_module(images))
+
+    report = str(checks.run("repaired_step", SPEC, step_that_comes_back, case_limit=60))
+    assert "(2 times): return device.to_device(device.to_host(" in report
 
 
 def test_the_factor_tells_whose_step_it_is():

@@ -203,7 +203,7 @@ def test_launch_bound_code_shows(gpu: fake_gpu.FakeGpu) -> None:
             gpu.launch(0.1, 0.01)
     assert p.at("small").seconds == pytest.approx(1.01)
     assert p.at("small").host_seconds == pytest.approx(1.0)
-    assert "The host took 1 s to issue it: the GPU waited for the host (launch-bound)." in str(p)
+    assert "The host took 1 s: the GPU waited for it. That is launch-bound, unless the host itself" in str(p)
 
 
 def test_it_says_what_gave_the_times(gpu: fake_gpu.FakeGpu) -> None:

@@ -39,10 +39,23 @@ def test_a_step_in_modelled_time_is_the_same_each_time() -> None:
     second = a_step()
     assert first.tree == second.tree
     assert first.where == "modelled, T4"
-    assert "launch-bound" in str(first)
+    assert "Launch-bound: launching" in str(first)
     assert first.explained > 0.8
     assert first.bare is not None
     assert first.overhead > 0
+
+
+def test_waits_and_copies_that_set_the_pace_are_named() -> None:
+    def centred(x: Any) -> Any:
+        for i in range(len(x)):
+            x[i] -= float(x[i].mean())
+
+    profiled = profile.statements(centred, simgpu.ones((8, 4), simgpu.float32))
+    parts = profiled.host_parts
+    assert parts is not None
+    assert parts["copying"] > 8 * simgpu.profile().link_latency
+    stops = 100 * (parts["waiting"] + parts["copying"]) / sum(parts.values())
+    assert f"the GPU waited for it. {stops:.0f} % of that is waits and copies: launching" in str(profiled)
 
 
 def test_another_gpu_has_other_times_and_another_name() -> None:

@@ -203,6 +203,13 @@ def test_the_waterfall_in_words() -> None:
     assert explorer.sliders["level"].words(levels[2]) == "step / backward / pool"
 
 
+def test_without_widgets_the_waterfall_shows_the_way_down() -> None:
+    alt = show.waterfall(STEP).still().alt
+    wholes = ("step takes 10 s", "step / backward takes 5 s", "step / backward / pool takes 4.5 s")
+    assert [whole in alt for whole in wholes] == [True] * 3
+    assert "step / forward takes" not in alt
+
+
 def test_each_bar_begins_where_the_last_one_ended(drawn: Drawn) -> None:
     boxes = [box for box, _ in drawn.at(show.waterfall(STEP)).fills]
     whole, forward, backward, rest = boxes
@@ -264,6 +271,15 @@ def test_the_same_kernels_measured() -> None:
     kernels = {"add": (2e6, 16e6, 2e-4)}
     assert as_points(kernels) == {"add": (0.125, pytest.approx(1e10))}
     assert show.roofline(1e13, 4e11, as_points(kernels)).alt == show.roofline(1e13, 4e11, kernels=kernels).alt
+
+
+def test_measured_kernels_stand_beside_modelled_ones() -> None:
+    kernels = {"add": (2e6, 16e6, 2e-4), "relu": (2e6, 16e6, 1e-4)}
+    picture = show.roofline(1e13, 4e11, kernels=kernels, modelled={"add": 1e-4})
+    assert "add: 10 Gflop/s at 0.125 flops a byte, 20 % of what memory allows (modelled: 20 Gflop/s)" in picture.alt
+    assert picture.alt.count("modelled") == 1
+    hollow = [line for line in picture.figure.axes[0].lines if line.get_markerfacecolor() == "none"]
+    assert [tuple(line.get_xydata()[0]) for line in hollow] == [pytest.approx((0.125, 2e10))]
 
 
 def test_only_the_longest_kernels_are_shown() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from unrolled.profile.tree import Node, Span, chrome_events, every, merged, rows
 from unrolled.timing.measuring import duration
 
 LAUNCH_BOUND = 0.9  # of the time on the device: if the host took as long to issue it, the device waited for the host
+STOPS = 0.1  # of the host's time: waits and copies that take more are named in the verdict
 BAR = 10  # characters
 
 
@@ -21,6 +22,7 @@ class Profile:
     `where`: what gave the times, as "measured, CPU" or "modelled, T4". `on_device`: whether seconds are a GPU's.
     `spans`: what was recorded, one root for each repeat; all figures are for one repeat. `bare`: seconds of the same
     work without spans inside, where that was measured. `cost_of_a_span()`: seconds that recording an empty span takes.
+    `host_parts`: what the host did in one repeat, in seconds, where that is known (`simgpu.trace.Trace.host_parts`).
     """
 
     def __init__(
@@ -31,10 +33,12 @@ class Profile:
         *,
         bare: float | None = None,
         cost_of_a_span: Callable[[], float] | None = None,
+        host_parts: Mapping[str, float] | None = None,
     ) -> None:
         self.where, self.on_device, self.bare = where, on_device, bare
         self.spans = tuple(spans)
         self._cost_of_a_span = cost_of_a_span
+        self.host_parts = host_parts
 
     @property
     def root(self) -> Node:
@@ -128,14 +132,20 @@ class Profile:
     def __repr__(self) -> str:
         return self.table() if self.spans else f"{type(self).__name__}(nothing recorded yet)"
 
+    def _pace(self) -> str:
+        """Say what the host did while the GPU waited for it."""
+        if not (parts := self.host_parts):
+            return "That is launch-bound, unless the host itself waited or copied."
+        stops = (parts["waiting"] + parts["copying"]) / sum(parts.values())
+        verdict = f"{100 * stops:.0f} % of that is waits and copies" if stops > STOPS else "Launch-bound"
+        return f"{verdict}: {', '.join(f'{name} {duration(seconds)}' for name, seconds in parts.items())}."
+
     def _remarks(self) -> list[str]:
         root, remarks = self.root, []
         if root.parts:
             remarks.append(f"The parts of {root.name} explain {100 * self.explained:.1f} % of it.")
         if self.on_device and root.host_seconds >= LAUNCH_BOUND * root.seconds:
-            remarks.append(
-                f"The host took {duration(root.host_seconds)} to issue it: the GPU waited for the host (launch-bound)."
-            )
+            remarks.append(f"The host took {duration(root.host_seconds)}: the GPU waited for it. {self._pace()}")
         if self.bare is not None:
             share = self.overhead / self.bare if self.bare else 0.0
             remarks.append(f"Without spans inside: {duration(self.bare)}. Recording them adds {100 * share:.1f} %.")

@@ -151,10 +151,15 @@ def _repeated(
                     run()
     with_spans, without = ([part for part in recorder.spans[0].parts if part.name == kind] for kind in (name, BARE))
     ratio = statistics.median(pair[0].seconds / pair[1].seconds for pair in zip(with_spans, without, strict=True))
+    host_parts = None
+    if getattr(module, "__name__", "") == "unrolled.simgpu":
+        with module.trace() as trace:
+            run()
+        host_parts = trace.host_parts
     ordered, quarter = sorted(with_spans, key=lambda span: span.seconds), repeats // 4
     kept = ordered[quarter : repeats - quarter]  # as steady as a median, but the parts still add up
     bare_seconds = sum(span.seconds for span in kept) / len(kept) / ratio
-    return Profile(recorder.where, recorder.on_device, kept, bare=bare_seconds)
+    return Profile(recorder.where, recorder.on_device, kept, bare=bare_seconds, host_parts=host_parts)
 
 
 def _warm_up(run: Run, module: Module) -> None:

@@ -43,12 +43,21 @@ class Explorer:
     draw: `draw(**values) -> Figure`, with one value a slider; alt: `alt(**values) -> str`, what that figure says, in
     words; sliders: name -> Slider.
 
-    In a notebook with widgets it shows sliders over an image; everywhere else the still at the start values.
+    In a notebook with widgets it shows sliders over an image; everywhere else the still at the start values, or
+    `unfolded`, a picture that shows without sliders what they lead to.
     """
 
-    def __init__(self, draw: Callable[..., Figure], alt: Callable[..., str], **sliders: Slider) -> None:
+    def __init__(
+        self,
+        draw: Callable[..., Figure],
+        alt: Callable[..., str],
+        *,
+        unfolded: Callable[[], Picture] | None = None,
+        **sliders: Slider,
+    ) -> None:
         self._draw = draw
         self._alt = alt
+        self._unfolded = unfolded
         self.sliders = sliders
         self._still: Picture | None = None
         self._widget: Any = None
@@ -60,7 +69,7 @@ class Explorer:
 
     @property
     def alt(self) -> str:
-        """What the still says, in words."""
+        """What the picture at the start values says, in words."""
         return self._alt(**self.start)
 
     def at(self, **values: Any) -> Picture:
@@ -70,9 +79,9 @@ class Explorer:
             return Picture(self._draw(**values), self._alt(**values))
 
     def still(self) -> Picture:
-        """Return the picture at the start values."""
+        """Return the picture for where widgets cannot run."""
         if self._still is None:
-            self._still = self.at()
+            self._still = self._unfolded() if self._unfolded else self.at()
         return self._still
 
     def frame(self, **values: Any) -> str:

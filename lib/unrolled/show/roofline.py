@@ -22,13 +22,20 @@ Kernels = Mapping[str, tuple[float, float, float]]
 
 @styled()
 def roofline(
-    peak_flops: float, bandwidth: float, points: Points | None = None, *, kernels: Kernels | Any = None, where: str = ""
+    peak_flops: float,
+    bandwidth: float,
+    points: Points | None = None,
+    *,
+    kernels: Kernels | Any = None,
+    where: str = "",
+    modelled: Mapping[str, float] | None = None,
 ) -> Picture:
     """Draw the roof min(peak, intensity · bandwidth) and what was measured under it.
 
     peak_flops: flop/s; bandwidth: bytes/s; points: name -> (flops a byte, flop/s). kernels, besides or instead: name ->
     (flops, bytes, seconds), or a trace of the simulated GPU. Of either, the six that take longest are shown; those that
     compute nothing stand below the chart. where: whose roof it is and what gave the times, as in "modelled, T4".
+    modelled: name -> seconds that a model gives the kernels that were measured, drawn hollow above or below them.
     Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0; the flops of kernels may
     be 0.
     """
@@ -44,22 +51,25 @@ def roofline(
     ridge = peak_flops / bandwidth
     intensities = [ridge, *(intensity for intensity, _ in points.values())]
     x = np.geomspace(min(intensities) / 6, max(*intensities, ridge * 3) * 3, 100)
+    model = {name: (points[name][0], longest[name][0] / s) for name, s in (modelled or {}).items() if name in points}
     figure, axes = chart(3.6 + 0.2 * len(copies), 0.95, 2.35, bottom=0.55 + 0.2 * len(copies))
     axes.loglog(x, np.minimum(peak_flops, x * bandwidth), color=INK)
-    low = min([bandwidth * x[0], *(speed for _, speed in points.values())]) / 2
+    low = min([bandwidth * x[0], *(speed for _, speed in (*points.values(), *model.values()))]) / 2
     axes.set(xlim=(x[0], x[-1]), ylim=(low, peak_flops * 5))
     _regions(axes, x, ridge, peak_flops, bandwidth)
-    for i, (intensity, speed) in enumerate(points.values()):
+    for i, (name, (intensity, speed)) in enumerate(points.items()):
+        if name in model:
+            axes.plot(*model[name], MARKERS[i % 8], color="none", markersize=9, markeredgecolor=COLOURS[i % 8])
         axes.plot(intensity, speed, MARKERS[i % 8], color=COLOURS[i % 8], markersize=9, markeredgecolor=INK)
     axes.set(xlabel="arithmetic intensity (flops a byte moved)", ylabel="speed (flop/s)")
     word_ticks(axes, "x", number)
     word_ticks(axes, "y", lambda value: amount(value, ""))
     axes.grid(True)
     axes.set_title(f"Roofline ({where})" if where else "")
-    _labels(axes, points, peak_flops, bandwidth)
+    _labels(axes, points, model, peak_flops, bandwidth)
     for i, words in enumerate(copies):
         figure.text(0.015, (0.08 + 0.2 * i) / (3.6 + 0.2 * len(copies)), words, size=SMALL)
-    return Picture(figure, _alt(peak_flops, bandwidth, points, copies, where))
+    return Picture(figure, _alt(peak_flops, bandwidth, points, model, copies, where))
 
 
 def kernels_of(trace: Any) -> dict[str, tuple[float, float, float]]:
@@ -96,13 +106,15 @@ def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, band
         axes.text(place, low * (high / low) ** 0.03, words, ha="center", size=SMALL, style="italic")
 
 
-def _labels(axes: Axes, points: Points, peak: float, bandwidth: float) -> None:
-    """Beside the chart: each point's marker, name and share of the roof."""
+def _labels(axes: Axes, points: Points, model: Points, peak: float, bandwidth: float) -> None:
+    """Beside the chart: each point's marker, name and share of the roof, and the share that the model gives it."""
     places = heights(axes, (speed for _, speed in points.values()), 0.16)
     for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
         share, limit = bound(intensity, speed, peak, bandwidth)
         look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
-        beside(axes, [1.05], 1.09, place, f"{name}\n{percent(share)} of the roof ({limit})", MARKERS[i % 8], **look)
+        told = f"model: {percent(bound(*model[name], peak, bandwidth)[0])}" if name in model else limit
+        words = f"{name}\n{percent(share)} of the roof ({told})"
+        beside(axes, [1.05], 1.09, place, words, MARKERS[i % 8], **look)
 
 
 def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -> tuple[float, str]:
@@ -111,7 +123,7 @@ def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -
     return speed / min(peak_flops, intensity * bandwidth), limit
 
 
-def _alt(peak: float, bandwidth: float, points: Points, copies: Sequence[str], where: str) -> str:
+def _alt(peak: float, bandwidth: float, points: Points, model: Points, copies: Sequence[str], where: str) -> str:
     texts = [
         f"Roofline{f' ({where})' if where else ''}: memory allows {amount(bandwidth, 'B/s')}, arithmetic "
         f"{amount(peak, 'flop/s')}; below {rounded(peak / bandwidth)} flops a byte memory is the limit"
@@ -119,5 +131,6 @@ def _alt(peak: float, bandwidth: float, points: Points, copies: Sequence[str], w
     for name, (intensity, speed) in points.items():
         share, limit = bound(intensity, speed, peak, bandwidth)
         place = f"{amount(speed, 'flop/s')} at {rounded(intensity)} flops a byte"
-        texts.append(f"{name}: {place}, {percent(share)} of what {limit} allows")
+        hollow = f" (modelled: {amount(model[name][1], 'flop/s')})" if name in model else ""
+        texts.append(f"{name}: {place}, {percent(share)} of what {limit} allows{hollow}")
     return ". ".join([*texts, *copies]) + "."

@@ -9,8 +9,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.picture import Picture
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import BLUE, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH
+from unrolled.show.style import BLUE, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, styled
 from unrolled.show.words import count_of, seconds
 
 NAMES, VALUES = 2.75, 1.45  # inches for names on the left and numbers on the right
@@ -51,8 +52,9 @@ class Level:
 def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
     """Draw the parts of a whole, each bar beginning where the one above ends, and the remainder.
 
-    A slider chooses the whole. profile: of `unrolled.profile`, or a tree of plain data: {"name", "seconds", "parts":
-    [such trees]}, its root with "where" (what gave the times). path: where to start, as in ("backward",).
+    A slider chooses the whole; the still shows the way down from `path`, into the largest part each time. profile: of
+    `unrolled.profile`, or a tree of plain data: {"name", "seconds", "parts": [such trees]}, its root with "where" (what
+    gave the times). path: where to start, as in ("backward",).
     ValueError for a tree whose root has no parts, and for a path that leads nowhere.
     """
     tree: Tree = profile if isinstance(profile, Mapping) else profile.tree
@@ -64,7 +66,13 @@ def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
         raise ValueError(f"path is {tuple(path)}; expected one of {', '.join(map(str, paths))}")
     where = str(tree.get("where", ""))
     slider = Slider("parts of", levels, paths.index(tuple(path)), lambda level: " / ".join(level.path))
-    return Explorer(lambda level: _draw(level, where), lambda level: _alt(level, where), level=slider)
+    down = list(_way_down(levels, levels[slider.start]))
+    return Explorer(
+        lambda level: _draw([level], where),
+        lambda level: _alt(level, where),
+        unfolded=lambda: _way(down, where),
+        level=slider,
+    )
 
 
 def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
@@ -76,6 +84,20 @@ def levels_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Level]:
     yield Level(path, float(tree["seconds"]), tuple(_bars(float(tree["seconds"]), parts)))
     for part in sorted(parts, key=lambda part: -part["seconds"]):
         yield from levels_of(part, path)
+
+
+def _way_down(levels: Sequence[Level], level: Level) -> Iterator[Level]:
+    """Yield the level and those below it, into the largest part each time."""
+    yield level
+    largest = next(bar.name for bar in level.bars if bar.kind == "largest")
+    below = [one for one in levels if one.path == (*level.path, largest)]
+    if below:
+        yield from _way_down(levels, below[0])
+
+
+@styled()
+def _way(levels: Sequence[Level], where: str) -> Picture:
+    return Picture(_draw(levels, where), " ".join(_alt(level, where) for level in levels))
 
 
 def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
@@ -92,44 +114,52 @@ def _bars(whole: float, parts: Sequence[Tree]) -> Iterator[Bar]:
     yield Bar(IN_NONE if left >= -NOTHING * whole else TOO_MUCH, left, kind="remainder")
 
 
-def _draw(level: Level, where: str) -> Figure:
-    sheet = Sheet(TOP + ROW * (len(level.bars) + 1) + 0.12)
-    sheet.text((0.1, 0.17), f"{' / '.join(level.path)}{f' ({where})' if where else ''}", bold=True)
-    sheet.text((0.1, 0.43), _says(level))
+def _draw(levels: Sequence[Level], where: str) -> Figure:
+    """One level below the other, each with its own scale."""
+    sheet, top = Sheet(sum(map(_height, levels))), 0.0
+    for level in levels:
+        _level(sheet, level, where, top)
+        top += _height(level)
+    return sheet.figure()
+
+
+def _height(level: Level) -> float:
+    return TOP + ROW * (len(level.bars) + 1) + 0.12
+
+
+def _level(sheet: Sheet, level: Level, where: str, top: float) -> None:
+    sheet.text((0.1, top + 0.17), f"{' / '.join(level.path)}{f' ({where})' if where else ''}", bold=True)
+    sheet.text((0.1, top + 0.43), _says(level))
     longest = max(level.seconds, level.seconds - level.remainder) or 1.0
     scale = (RIGHT - LEFT) / longest
-    bottom = TOP + ROW * (len(level.bars) + 1)
-    _row(sheet, 0, level.path[-1], level.seconds, level.seconds, (LEFT, level.seconds * scale), "whole")
+    first = top + TOP
+    _row(sheet, first, level.path[-1], level.seconds, level.seconds, (LEFT, level.seconds * scale), "whole")
     start = 0.0
     for i, bar in enumerate(level.bars, 1):
         name = f"{bar.name} ▸" if bar.deeper else bar.name
         left = LEFT + scale * (start if bar.seconds >= 0 else start + bar.seconds)
-        _row(sheet, i, name, bar.seconds, level.seconds, (left, abs(bar.seconds) * scale), bar.kind)
+        y = first + ROW * i
+        _row(sheet, y, name, bar.seconds, level.seconds, (left, abs(bar.seconds) * scale), bar.kind)
         start += bar.seconds
         if i < len(level.bars):
             x = LEFT + scale * start
-            sheet.line((x, _top(i) + BAR), (x, _top(i + 1)), width=0.8)
-    sheet.line((LEFT, TOP - 0.03), (LEFT, bottom), width=0.8)
-    return sheet.figure()
+            sheet.line((x, y + BAR), (x, y + ROW), width=0.8)
+    sheet.line((LEFT, first - 0.03), (LEFT, first + ROW * (len(level.bars) + 1)), width=0.8)
 
 
-def _row(sheet: Sheet, row: int, name: str, value: float, whole: float, extent: tuple[float, float], kind: str) -> None:
+def _row(sheet: Sheet, y: float, name: str, value: float, whole: float, extent: tuple[float, float], kind: str) -> None:
     colours = {"whole": GREY, "part": BLUE, "largest": ORANGE, "remainder": PALE}
-    box = (extent[0], _top(row), max(extent[1], 0.012), BAR)
+    box = (extent[0], y, max(extent[1], 0.012), BAR)
     sheet.fill(box, colours[kind])
     if kind == "remainder":
         sheet.hatch([box], "////", RED)
-    middle, bold = _top(row) + BAR / 2, kind in ("whole", "largest")
+    middle, bold = y + BAR / 2, kind in ("whole", "largest")
     sheet.text((NAMES, middle), _short(name), RED if kind == "remainder" else INK, SMALL, "right", bold)
     share = value / whole if whole else 0.0
     sign = "−" if value < 0 else ""
     sheet.text((RIGHT + 0.1, middle), f"{sign}{seconds(abs(value))}", INK, SMALL, bold=bold)
     if kind != "whole":
         sheet.text((WIDTH - 0.1, middle), f"{sign}{percent(abs(share))}", INK, SMALL, "right", bold)
-
-
-def _top(row: int) -> float:
-    return TOP + ROW * row
 
 
 def percent(share: float) -> str:

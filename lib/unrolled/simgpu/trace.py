@@ -146,6 +146,17 @@ class Trace:
         return max(0.0, covered(waits) - calls)
 
     @property
+    def host_parts(self) -> dict[str, float]:
+        """The host's seconds by what it did: "launching", "waiting", "copying", and "Python and memory", the rest."""
+        launching = sum(event.call for event in self.launches)
+        blocked = [event for event in self.transfers if event.blocking]
+        copying = sum(event.call for event in self.transfers) + sum(event.seconds for event in blocked)
+        waiting = sum(event.seconds for event in self.synchronizations)
+        waiting += sum(max(0.0, event.start - event.issued - event.call) for event in blocked)
+        rest = max(0.0, self.end - self.start - launching - waiting - copying)
+        return {"launching": launching, "waiting": waiting, "copying": copying, "Python and memory": rest}
+
+    @property
     def idle(self) -> float:
         """Seconds in which the device has nothing to do."""
         return self.seconds - self.device_seconds

@@ -166,17 +166,29 @@ def timed_without_return(layers, x, grad, clock, synchronize):
 # find_bottleneck
 
 
-def grouped(trace, cost, by="line"):
-    groups = {}
+def due(trace, blamed, by="line", work=True, ordered=True):
+    """The line to which most of the GPU's time is due; blamed(before, after) is the event that a gap is put down to."""
+    seconds, done, before = {}, 0.0, None
+    for event in sorted(trace, key=lambda event: event["start"]) if ordered else trace:
+        cause = blamed(before or event, event)[by]
+        seconds[cause] = seconds.get(cause, 0.0) + event["start"] - done
+        if work:
+            seconds[event[by]] = seconds.get(event[by], 0.0) + event["end"] - event["start"]
+        done, before = event["end"], event
+    worst = max(seconds, key=seconds.get)
+    return next(event["line"] for event in trace if event[by] == worst), seconds[worst]
+
+
+def cause_of(before, after):
+    return before if before["waits"] else after
+
+
+def total(trace, since="start"):
+    seconds = {}
     for event in trace:
-        groups.setdefault(event[by], []).append(event)
-    costs = {key: cost(events) for key, events in groups.items()}
-    worst = max(costs, key=costs.get)
-    return groups[worst][0]["line"], costs[worst]
-
-
-def total(events):
-    return sum(event["end"] - event["start"] for event in events)
+        seconds[event["line"]] = seconds.get(event["line"], 0.0) + event["end"] - event[since]
+    line = max(seconds, key=seconds.get)
+    return line, seconds[line]
 
 
 def bottleneck_longest(trace):
@@ -184,48 +196,43 @@ def bottleneck_longest(trace):
     return event["line"], event["end"] - event["start"]
 
 
-def bottleneck_per_call(trace):
-    return grouped(trace, lambda events: total(events) / len(events))
+def bottleneck_to_the_next(trace):
+    return due(trace, lambda before, after: after)
 
 
-def bottleneck_since_issued(trace):
-    return grouped(trace, lambda events: sum(event["end"] - event["issued"] for event in events))
+def bottleneck_to_the_last(trace):
+    return due(trace, lambda before, after: before)
 
 
-def bottleneck_first_to_last(trace):
-    return grouped(trace, lambda events: max(e["end"] for e in events) - min(e["start"] for e in events))
+def bottleneck_without_work(trace):
+    return due(trace, cause_of, work=False)
+
+
+def bottleneck_unsorted(trace):
+    return due(trace, cause_of, ordered=False)
 
 
 def bottleneck_by_op(trace):
-    return grouped(trace, total, by="what")
-
-
-def bottleneck_on_stream_0(trace):
-    return grouped([event for event in trace if event["stream"] == 0], total)
-
-
-def bottleneck_most_events(trace):
-    line, _ = grouped(trace, len)
-    return line, total([event for event in trace if event["line"] == line])
+    return due(trace, cause_of, by="what")
 
 
 def bottleneck_line_only(trace):
-    return grouped(trace, total)[0]
+    return due(trace, cause_of)[0]
 
 
 def bottleneck_by_name(trace):
-    line, seconds = grouped(trace, total)
+    line, seconds = due(trace, cause_of)
     return f"line {line}", seconds
 
 
 def bottleneck_in_milliseconds(trace):
-    line, seconds = grouped(trace, total)
+    line, seconds = due(trace, cause_of)
     return line, 1000 * seconds
 
 
 def bottleneck_sorting_in_place(trace):
-    trace.sort(key=lambda event: event["start"] - event["end"])
-    return bottleneck_longest(trace)
+    trace.sort(key=lambda event: event["start"])
+    return due(trace, cause_of)
 
 
 # repaired_step
@@ -301,7 +308,7 @@ def step_by_maximum(images, weight):
     x = flat.reshape(x.shape[1], x.shape[0], 5, 5).transpose(1, 0, 2, 3)
     scores = x.reshape(len(x), -1) @ weight
     scores = scores * (scores > 0)
-    return FACTOR * scores.reshape(len(x), -1, 32).max(axis=2)
+    return FACTOR * scores.reshape(len(x), -1, 16).max(axis=2)
 
 
 def step_with_a_loop_over_places(images, weight):
@@ -314,46 +321,67 @@ def step_with_a_loop_over_places(images, weight):
     y[1::2] = x[1::2, :, :, ::-1]
     y -= y.mean(axis=(0, 2, 3), keepdims=True)
     y /= y.std(axis=(0, 2, 3), keepdims=True)
-    rows = xp.maximum(y.reshape(len(y), -1) @ weight, 0).reshape(-1, 32)
+    rows = xp.maximum(y.reshape(len(y), -1) @ weight, 0).reshape(-1, 16)
     return rows.max(axis=1).reshape(len(y), -1) * FACTOR
 
 
 # roofline_bound
 
 
-def bound_of_the_higher(flops, nbytes, peak, bandwidth):
-    from_memory = flops / nbytes * bandwidth
-    return (from_memory, "memory") if from_memory > peak else (peak, "arithmetic")
+def step_bound(kernels, peak, bandwidth, launch, slower=max):
+    memory = arithmetic = 0.0
+    for flops, nbytes in kernels:
+        seconds = slower(flops / peak, nbytes / bandwidth)
+        if seconds == flops / peak:
+            arithmetic += seconds
+        else:
+            memory += seconds
+    limit = "memory" if memory > arithmetic else "arithmetic"
+    work, host = memory + arithmetic, len(kernels) * launch
+    return (host, "launches") if host > work else (work, limit)
 
 
-def bound_upside_down(flops, nbytes, peak, bandwidth):
-    from_memory = nbytes / flops * bandwidth
-    return (from_memory, "memory") if from_memory < peak else (peak, "arithmetic")
+def bound_of_the_totals(kernels, peak, bandwidth, launch):
+    return step_bound([tuple(map(sum, zip(*kernels, strict=True)))], peak, bandwidth, len(kernels) * launch)
 
 
-def bound_in_seconds(flops, nbytes, peak, bandwidth):
-    return max(flops / peak, nbytes / bandwidth), "memory" if nbytes / bandwidth > flops / peak else "arithmetic"
+def bound_of_the_faster(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, launch, slower=min)
 
 
-def bound_by_arithmetic(flops, nbytes, peak, bandwidth):
-    return peak, "arithmetic"
+def bound_in_turn(kernels, peak, bandwidth, launch):
+    return sum(flops / peak + nbytes / bandwidth for flops, nbytes in kernels), "memory"
 
 
-def bound_by_memory(flops, nbytes, peak, bandwidth):
-    return flops / nbytes * bandwidth, "memory"
+def bound_with_launches_added(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, 0)[0] + len(kernels) * launch, "memory"
 
 
-def bound_exchanged(flops, nbytes, peak, bandwidth):
-    from_memory = flops / nbytes * bandwidth
-    return min(peak, from_memory), "arithmetic" if from_memory < peak else "memory"
+def bound_with_one_launch(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, launch / len(kernels))
 
 
-def bound_as_intensity(flops, nbytes, peak, bandwidth):
-    return flops / nbytes, "memory"
+def bound_without_launches(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, 0)
 
 
-def bound_alone(flops, nbytes, peak, bandwidth):
-    return min(peak, flops / nbytes * bandwidth)
+def bound_exchanged(kernels, peak, bandwidth, launch):
+    return step_bound([(flops, nbytes) for nbytes, flops in kernels], peak, bandwidth, launch)
+
+
+def bound_in_flops(kernels, peak, bandwidth, launch):
+    seconds, limit = step_bound(kernels, peak, bandwidth, launch)
+    return sum(flops for flops, _ in kernels) / seconds, limit
+
+
+def bound_named_by_count(kernels, peak, bandwidth, launch):
+    seconds, limit = step_bound(kernels, peak, bandwidth, launch)
+    slow = sum(nbytes / bandwidth > flops / peak for flops, nbytes in kernels)
+    return seconds, limit if limit == "launches" else "memory" if slow >= len(kernels) / 2 else "arithmetic"
+
+
+def bound_alone(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, launch)[0]
 
 
 MUTANTS = {
@@ -378,31 +406,33 @@ MUTANTS = {
         Mutant(timed_without_return, "is the return statement missing?"),
     ],
     "find_bottleneck": [
+        Mutant(total, "only the GPU's work is in it"),
+        Mutant(bottleneck_to_the_next, "after an event that `waits` it is due to the line that waited"),
+        Mutant(bottleneck_to_the_last, "the host has not asked for the next one yet"),
+        Mutant(bottleneck_without_work, "only the gaps are in it"),
+        Mutant(bottleneck_unsorted, "the trace holds its events in any order"),
         Mutant(bottleneck_longest, "that is the longest single event"),
-        Mutant(bottleneck_per_call, "what counts is the total of all calls"),
-        Mutant(bottleneck_since_issued, "then it waited in the queue"),
-        Mutant(bottleneck_first_to_last, "there is other work, too"),
+        Mutant(lambda trace: total(trace, "issued"), "then it waited in the queue"),
         Mutant(bottleneck_by_op, "you added up by `what`"),
-        Mutant(bottleneck_on_stream_0, "take the events of all streams"),
-        Mutant(bottleneck_most_events, "that line has most events, but short ones"),
         Mutant(bottleneck_line_only, "expected a pair (line, seconds), got int"),
         Mutant(bottleneck_by_name, "expected a pair (line, seconds) of numbers, got str"),
         Mutant(bottleneck_in_milliseconds, "is right, but you give it"),
+        Mutant(bottleneck_sorting_in_place, "changed its input"),
         Mutant(lambda trace: None, "is the return statement missing?"),
     ],
     "repaired_step": [
         Mutant(step_of("a synchronization for each channel"), "transfers, none allowed"),
         Mutant(step_of("a host round trip"), "transfers, none allowed"),
         Mutant(step_of("float64 by accident"), "`matmul` in float64 keeps the GPU busy longest"),
-        Mutant(step_of("a loop over channels"), "1.0 times as fast; 5 times is asked"),
-        Mutant(step_of("a quadratic pick"), "`getitem` in float32 keeps the GPU busy longest"),
+        Mutant(step_of("a loop over channels"), "the GPU is at work for"),
+        Mutant(step_of("a quadratic pick"), "`setitem` in float32 keeps the GPU busy longest"),
         Mutant(step_of("a constant uploaded again and again"), "transfers, none allowed"),
         Mutant(step_without("fade", "    x = images.copy()\n"), "the middle of each map should count more"),
         Mutant(step_without("mirror", "\n"), "every second map should be mirrored"),
         Mutant(step_without("norm", "\n"), "each channel should get mean 0 and width 1"),
         Mutant(
-            step_without("largest", "    largest = scores.reshape(-1, 32)[:, 0]\n"),
-            "of each 32 neighbouring scores the largest should stay",
+            step_without("largest", "    largest = scores.reshape(-1, 16)[:, 0]\n"),
+            "of each 16 neighbouring scores the largest should stay",
         ),
         Mutant(step_without_its_factor, "the factor in the last line of your step is missing"),
         Mutant(step_on_the_host, "it left the GPU"),
@@ -415,13 +445,15 @@ MUTANTS = {
         Mutant(step_without_return, "is the return statement missing?"),
     ],
     "roofline_bound": [
-        Mutant(bound_of_the_higher, "the lower one holds"),
-        Mutant(bound_upside_down, "the intensity is flops divided by bytes"),
-        Mutant(bound_in_seconds, "these are seconds"),
-        Mutant(bound_by_arithmetic, "the lower one holds"),
-        Mutant(bound_by_memory, "the lower one holds"),
-        Mutant(bound_exchanged, "what limits them is 'memory'"),
-        Mutant(bound_as_intensity, "this is the intensity"),
+        Mutant(bound_of_the_totals, "Bound each kernel, then add up"),
+        Mutant(bound_of_the_faster, "the longer one holds, not the shorter"),
+        Mutant(bound_in_turn, "a kernel moves and computes at the same time"),
+        Mutant(bound_with_launches_added, "launches and work are added up"),
+        Mutant(bound_with_one_launch, "as many launches as kernels"),
+        Mutant(bound_without_launches, "the launches are missing"),
+        Mutant(bound_exchanged, "a kernel is (flops, bytes)"),
+        Mutant(bound_in_flops, "the seconds of the step are asked"),
+        Mutant(bound_named_by_count, "count the seconds of the kernels, not the kernels"),
         Mutant(bound_alone, "expected a pair such as"),
     ],
 }

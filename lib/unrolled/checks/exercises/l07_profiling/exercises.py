@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,11 @@ import numpy as np
 from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.exercises.l07_profiling import repairs, toy_device, traces
 from unrolled.checks.exercises.l07_profiling.toy_device import on_toy
-from unrolled.checks.mistakes import given, result
-from unrolled.checks.spec import Inputs, Spec, case, gpu_case, random_case
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Function, Inputs, Spec, case, gpu_case, random_case
 
 Bound = tuple[float, str]
+Kernels = Sequence[tuple[float, float]]
 
 TWO_LAYERS = [(0.001, 0.002), (0.003, 0.006)]
 
@@ -50,20 +53,22 @@ find_bottleneck = Spec(
     reference=traces.costliest,
     cases=[
         case("six events, by hand", trace=traces.BY_HAND),
-        random_case("one stream, six lines", lambda rng: traces.drawn_trace(rng, 1)),
-        random_case("two streams side by side", lambda rng: traces.drawn_trace(rng, 2)),
+        random_case("a program that waits", traces.drawn_trace(waits=True)),
+        random_case("a program that is slow to ask", traces.drawn_trace(waits=False)),
     ],
     points=2,
     hints=(
-        "Keep one sum for each line of the program. Go through the events once and add each to the sum of its line.",
-        "A dictionary from line to seconds; an event adds end - start. What it waited in the queue, issued to start, "
-        "is no work. At the end, the line whose sum is largest.",
-        "seconds = {}\n"
-        "for event in trace:\n"
-        "    line = event['line']\n"
-        "    seconds[line] = seconds.get(line, 0) + (how long this event worked)\n"
-        "line = max(seconds, key=seconds.get)\n"
-        "return line, seconds[line]",
+        "Every moment until the last event's end is due to one line: the GPU works for it, or the GPU is idle because "
+        "of it. Keep one sum for each line, go along the time, and add both.",
+        "Sort by start and remember the event before. An event adds end - start to its own line. The gap before it, "
+        "start minus the end of the event before (0 for the first), belongs to the line of the event before if that "
+        "one waits, else to its own.",
+        "for event in sorted(trace, key=lambda event: event['start']):\n"
+        "    cause = (the line before, if it waited, else this one)\n"
+        "    seconds[cause] = seconds.get(cause, 0) + event['start'] - done\n"
+        "    ... the same for the event's own line and its work\n"
+        "    done = event['end']\n"
+        "line = max(seconds, key=seconds.get)",
     ),
     mistakes=traces.TRACE_MISTAKES,
     compare=traces.same_line,
@@ -77,80 +82,131 @@ repaired_step = Spec(
     ],
     points=4,
     hints=(
-        "Profile before you change anything: profile.statements(mine.step, maps, weight) names the line. Then ask of "
-        "that line: how many launches is this, how many bytes, what dtype, and does anything wait or leave the GPU?",
-        "A loop over maps or channels becomes one operation on the whole array: x.mean(axis=(0, 2, 3), keepdims=True) "
-        "is (1, C, 1, 1), x[1::2] are all mirrored maps, xp.arange makes a constant where it is needed. An array that "
-        "pairs n rows with n places wants both named: rows[xp.arange(len(rows)), places].",
-        "middle = 1 - 0.2 * xp.abs(xp.arange(5, dtype=xp.float32) - 2)\n"
-        "x = images * middle * middle[:, None]\n"
-        "x[1::2] = x[1::2, :, :, ::-1].copy()\n"
-        "x = x - x.mean(axis=(0, 2, 3), keepdims=True)\n"
-        "x = x / x.std(axis=(0, 2, 3), keepdims=True)\n"
-        "Everything in float32; the rest of the step stands in your source.",
+        "Profile before you change anything: profile.statements(received.step, maps, weight) names the line. Then ask "
+        "of that line: how many launches is this, how many numbers, what dtype, and does anything wait or leave the "
+        "GPU?",
+        "A loop over maps or channels becomes one operation on the whole array, (N, C, 5, 5): a reduction over several "
+        "axes at once with keepdims=True, or a slice with a step. A constant is made on the GPU, once, in float32. And "
+        "where two arrays of indices are meant as pairs, both are named.",
+        "The same repair in another program: y is (n, m), and each row is divided by its largest value. As it came:\n"
+        "    for i in range(n):\n"
+        "        y[i] = y[i] / float(y[i].max())\n"
+        "n launches of each kind, and n waits. Repaired, two launches and no wait:\n"
+        "    y = y / y.max(axis=1, keepdims=True)\n"
+        "Which axes does your line keep? Change that line alone, and profile again.",
     ),
     compare=repairs.same_and_faster,
     call=repairs.traced_call,
 )
 
 
-def _bound(flops: float, nbytes: float, peak: float, bandwidth: float) -> Bound:
-    """Return (flop/s that can be reached, what limits them): the roofline of Williams, Waterman and Patterson, 2009."""
-    from_memory = flops / nbytes * bandwidth
-    return (float(peak), "arithmetic") if from_memory >= peak else (float(from_memory), "memory")
+def _bound(
+    kernels: Kernels,
+    peak: float,
+    bandwidth: float,
+    launch: float,
+    *,
+    slower: Function = max,
+    together: Function = max,
+) -> Bound:
+    """Return (least seconds of a step, what sets them): Williams, Waterman and Patterson's roofline, and launches."""
+    seconds = {"memory": 0.0, "arithmetic": 0.0}
+    for flops, nbytes in kernels:
+        took, limit = slower((nbytes / bandwidth, "memory"), (flops / peak, "arithmetic"))
+        seconds[limit] += took
+    work, host = sum(seconds.values()), len(kernels) * launch
+    limit = "launches" if host > work else max(seconds, key=lambda name: seconds[name])
+    return float(together(work, host)), limit
+
+
+def _totals(kernels: Kernels) -> Kernels:
+    """Return all kernels as if they were one."""
+    return [(sum(flops for flops, _ in kernels), sum(nbytes for _, nbytes in kernels))]
+
+
+def _in_turn(kernels: Kernels) -> Kernels:
+    """Return kernels that first move and then compute."""
+    return [part for flops, nbytes in kernels for part in ((flops, 0.0), (0.0, nbytes))]
 
 
 BOUND_MISTAKES = (
-    result(
-        "this is the higher of the two ceilings: the lower one holds",
-        lambda y, flops, nbytes, peak, bandwidth: (max(peak, flops / nbytes * bandwidth), y[1]),
+    Mistake(
+        "the totals of all kernels went into one roofline: while one kernel waits for memory, the arithmetic that "
+        "another will need lies idle. Bound each kernel, then add up",
+        lambda kernels, peak, bandwidth, launch: (
+            max(_bound(_totals(kernels), peak, bandwidth, 0)[0], len(kernels) * launch),
+            "",
+        ),
+    ),
+    Mistake("of the two times of a kernel the longer one holds, not the shorter", partial(_bound, slower=min)),
+    Mistake(
+        "a kernel moves and computes at the same time: the longer of the two holds, not the sum",
+        lambda kernels, peak, bandwidth, launch: _bound(_in_turn(kernels), peak, bandwidth, launch / 2),
+    ),
+    Mistake(
+        "launches and work are added up: the host goes ahead while the GPU works, so the longer of the two holds",
+        partial(_bound, together=lambda work, host: work + host),
     ),
     given(
-        "the intensity is flops divided by bytes, not the other way round",
-        flops=lambda nbytes: nbytes,
-        nbytes=lambda flops: flops,
+        "each kernel has to be launched: there are as many launches as kernels",
+        launch=lambda kernels, launch: launch / len(kernels),
     ),
-    result("these are seconds; flop/s are asked", lambda y, flops: (flops / y[0], y[1])),
-    result("this is the intensity; times the bandwidth it is flop/s", lambda y, flops, nbytes: (flops / nbytes, y[1])),
+    given("the launches are missing: the host needs `launch` seconds for each kernel", launch=lambda launch: 0.0),
+    given(
+        "bytes and flops are exchanged: a kernel is (flops, bytes)", kernels=lambda kernels: [k[::-1] for k in kernels]
+    ),
+    result(
+        "these are flop/s; the seconds of the step are asked",
+        lambda y, kernels: (sum(flops for flops, _ in kernels) / y[0], y[1]),
+    ),
 )
 
 
 def _same_bound(got: Any, expected: Bound, inputs: Inputs) -> Mismatch | None:
-    """Judge whether flop/s and what limits them are right; the first usual mistake is told."""
+    """Judge whether the seconds and what sets them are right; the first usual mistake is told."""
     if lines := traces.no_pair(got, f"such as {expected}", str):
         return Mismatch(lines)
     if found := mismatch(got[0], expected[0], 1e-6):
         known = [m.says for m in BOUND_MISTAKES if mismatch(got[0], m.of(_bound)(**inputs)[0], 1e-6) is None]
-        return Mismatch(("flop/s: " + found.lines[0], *found.lines[1:], *known[:1]))
+        return Mismatch(("seconds: " + found.lines[0], *found.lines[1:], *known[:1]))
     if got[1] != expected[1]:
-        return Mismatch((f"flop/s are right, but what limits them is {expected[1]!r}, not {got[1]!r:.40}",))
+        says = "" if expected[1] == "launches" else ": count the seconds of the kernels, not the kernels"
+        return Mismatch((f"the seconds are right, but what sets them is {expected[1]!r}, not {got[1]!r:.40}{says}",))
     return None
 
 
-def _any_kernel(rng: np.random.Generator) -> Inputs:
-    """Draw a kernel (flop, bytes) and a GPU (flop/s, bytes/s), by their powers of ten."""
-    powers = {"flops": (6, 10), "nbytes": (5, 8), "peak": (12, 14), "bandwidth": (11, 12.6)}
-    return {name: float(10 ** rng.uniform(*between)) for name, between in powers.items()}
+def _any_step(rng: np.random.Generator) -> Inputs:
+    """Draw a step of 4 to 12 kernels (flops, bytes), and a GPU and its host, all by their powers of ten."""
+    count = int(rng.integers(4, 13))
+    kernels = [(float(10 ** rng.uniform(6, 10)), float(10 ** rng.uniform(5, 8))) for _ in range(count)]
+    powers = {"peak": (12, 14), "bandwidth": (11, 12.6), "launch": (-5.5, -3.5)}
+    return {"kernels": kernels} | {name: float(10 ** rng.uniform(*between)) for name, between in powers.items()}
 
+
+GPU = {"peak": 8e12, "bandwidth": 288e9}
 
 roofline_bound = Spec(
     reference=_bound,
     cases=[
-        case("an addition: 1 flop for 12 bytes", flops=1e6, nbytes=12e6, peak=8e12, bandwidth=288e9),
-        case("a large product", flops=2e9, nbytes=12e6, peak=8e12, bandwidth=288e9),
-        random_case("any kernel", _any_kernel),
-        random_case("another", _any_kernel),
+        case("an addition of 12 MB and a product", kernels=[(1e6, 12e6), (2e9, 12e6)], **GPU, launch=20e-6),
+        case("25 small kernels", kernels=[(1e4, 8e4)] * 25, **GPU, launch=20e-6),
+        case("three additions and a product", kernels=[(2e9, 12e6)] + [(1e6, 12e6)] * 3, **GPU, launch=20e-6),
+        random_case("any step", _any_step),
+        random_case("another", _any_step),
     ],
     points=2,
     hints=(
-        "Two ceilings: the arithmetic can do `peak` flop/s at most, and memory brings `bandwidth` bytes a second, each "
-        "of which is good for a certain number of flops.",
-        "The intensity is flops / nbytes, in flops a byte. Times the bandwidth, in bytes a second, that is flop/s. The "
-        "lower of the two ceilings holds.",
-        "from_memory = (flops a byte) * bandwidth\n"
-        "if from_memory < peak:\n"
-        '    return from_memory, "memory"\n'
-        'return peak, "arithmetic"',
+        "Memory and arithmetic work side by side in each kernel, and the host hands out kernel after kernel meanwhile. "
+        "Bound each kernel by the slower of its two; then compare the sum of these with what the host needs.",
+        "A kernel lasts at least nbytes / bandwidth and at least flops / peak seconds: the longer one holds, and "
+        "names what limits it. Keep a sum for each of the two limits. The host needs len(kernels) * launch.",
+        "seconds = {'memory': 0, 'arithmetic': 0}\n"
+        "for flops, nbytes in kernels:\n"
+        "    (add the longer time to the sum of its limit)\n"
+        "work, host = sum(seconds.values()), len(kernels) * launch\n"
+        "if host > work:\n"
+        "    return host, 'launches'\n"
+        "return work, (the limit with most seconds)",
     ),
     mistakes=BOUND_MISTAKES,
     compare=_same_bound,

@@ -15,40 +15,60 @@ Event = dict[str, Any]
 Answer = tuple[int, float]
 
 OPS = ("add", "matmul", "getitem", "sum", "copy to device", "copy to host")
+TRIES = 1000
 
 
-def event(line: int, what: str, issued: float, start: float, end: float, stream: int = 0) -> Event:
-    """Describe one piece of work: which line of the program asked for what, and when the GPU did it; seconds."""
-    return {"line": line, "what": what, "stream": stream, "issued": issued, "start": start, "end": end}
+def event(line: int, what: str, issued: float, start: float, end: float, waits: bool = False) -> Event:
+    """Describe one piece of work: which line asked for what, when the GPU did it (seconds), whether the host waited."""
+    return {"line": line, "what": what, "issued": issued, "start": start, "end": end, "waits": waits}
 
 
 BY_HAND = [
-    event(4, "add", 0.0000, 0.0010, 0.0030),
-    event(5, "matmul", 0.0001, 0.0030, 0.0080),
-    event(4, "add", 0.0002, 0.0080, 0.0100),
-    event(6, "sum", 0.0003, 0.0100, 0.0155),
-    event(6, "sum", 0.0004, 0.0155, 0.0156),
-    event(4, "add", 0.0005, 0.0156, 0.0176),
+    event(4, "add", 0.0002, 0.0010, 0.0030),
+    event(4, "add", 0.0097, 0.0105, 0.0125),
+    event(5, "matmul", 0.0010, 0.0030, 0.0080),
+    event(6, "copy to host", 0.0018, 0.0080, 0.0085, waits=True),
+    event(6, "copy to host", 0.0105, 0.0125, 0.0130, waits=True),
+    event(7, "add", 0.0152, 0.0160, 0.0170),
 ]
-"""Line 4 takes 6 ms in three pieces, line 5 takes 5 ms in one, line 6 takes 5.6 ms in a long and a short one."""
+"""Line 6 works for 1 ms only, but after its waits the GPU is idle for 2 and 3 ms: 6 ms; lines 4 and 5 take 5 each."""
 
 
 def costliest(trace: Sequence[Event]) -> Answer:
-    """Return the line with most seconds of work, all its events together: what `find_bottleneck` must give."""
-    return _largest(trace, _seconds)
+    """Return the line to which most of the GPU's time is due, work and gaps: what `find_bottleneck` must give."""
+    return _largest(_shares(trace))
 
 
-def _largest(trace: Sequence[Event], cost: Callable[[list[Event]], float]) -> Answer:
-    """Return (line, cost) of the line whose events cost most."""
-    groups: dict[int, list[Event]] = {}
-    for e in trace:
-        groups.setdefault(e["line"], []).append(e)
-    line = max(groups, key=lambda line: cost(groups[line]))
-    return line, cost(groups[line])
+def _shares(
+    trace: Sequence[Event],
+    *,
+    work: bool = True,
+    gaps: bool = True,
+    blamed: Callable[[Event, Event], Event] = lambda before, after: before if before["waits"] else after,
+    ordered: bool = True,
+) -> list[tuple[int, float]]:
+    """Return (line, seconds) of every piece of work and every gap: together, all seconds until the last event's end.
+
+    blamed: which of two events, one after the other, the gap between them is put down to.
+    """
+    events = sorted(trace, key=lambda e: float(e["start"])) if ordered else list(trace)
+    shares, before = [], event(events[0]["line"], "", 0, 0, 0)
+    for e in events:
+        if gaps:
+            shares.append((blamed(before, e)["line"], e["start"] - before["end"]))
+        if work:
+            shares.append((e["line"], e["end"] - e["start"]))
+        before = e
+    return shares
 
 
-def _seconds(events: Sequence[Event]) -> float:
-    return float(sum(e["end"] - e["start"] for e in events))
+def _largest(shares: Sequence[tuple[int, float]]) -> Answer:
+    """Return the line with most seconds, and these."""
+    seconds: dict[int, float] = {}
+    for line, share in shares:
+        seconds[line] = seconds.get(line, 0.0) + share
+    line = max(seconds, key=lambda line: seconds[line])
+    return line, seconds[line]
 
 
 def _line_of_what(trace: Sequence[Event]) -> list[Event]:
@@ -57,63 +77,78 @@ def _line_of_what(trace: Sequence[Event]) -> list[Event]:
     return [e | {"line": lines[e["what"]]} for e in trace]
 
 
-ONE_STREAM = given(
-    "only stream 0 is counted: take the events of all streams",
-    trace=lambda trace: [e for e in trace if e["stream"] == 0],
+TO_THE_NEXT = Mistake(
+    "each gap is put down to the line after it: after an event that `waits` it is due to the line that waited",
+    lambda trace: _largest(_shares(trace, blamed=lambda before, after: after)),
+)
+TO_THE_LAST = Mistake(
+    "each gap is put down to the line before it: unless that event `waits`, the GPU is idle because the host has not "
+    "asked for the next one yet",
+    lambda trace: _largest(_shares(trace, blamed=lambda before, after: before)),
 )
 
 TRACE_MISTAKES = (
     Mistake(
-        "that is the longest single event: add up all events of a line",
-        lambda trace: _largest(trace, lambda events: max(_seconds([e]) for e in events)),
+        "only the GPU's work is in it: while the GPU is idle, time goes by as well. Each gap is due to a line, too",
+        lambda trace: _largest(_shares(trace, gaps=False)),
+    ),
+    TO_THE_NEXT,
+    TO_THE_LAST,
+    Mistake("only the gaps are in it: the work counts as well", lambda trace: _largest(_shares(trace, work=False))),
+    Mistake(
+        "the trace holds its events in any order: a gap lies between two that follow each other by `start`",
+        lambda trace: _largest(_shares(trace, ordered=False)),
     ),
     Mistake(
-        "that is the cost of one call: what counts is the total of all calls",
-        lambda trace: _largest(trace, lambda events: _seconds(events) / len(events)),
-    ),
-    given(
-        "you count from `issued`: then it waited in the queue. The work began at `start`",
-        trace=lambda trace: [e | {"start": e["issued"]} for e in trace],
+        "that is the longest single event: add up all that is due to a line",
+        lambda trace: max(((e["line"], e["end"] - e["start"]) for e in trace), key=lambda pair: pair[1]),
     ),
     Mistake(
-        "from the first start to the last end there is other work, too: add up end - start",
-        lambda trace: _largest(trace, lambda events: max(e["end"] for e in events) - min(e["start"] for e in events)),
+        "you count from `issued`: then it waited in the queue, while the GPU did other work",
+        lambda trace: _largest([(e["line"], e["end"] - e["issued"]) for e in trace]),
     ),
     given("you added up by `what`: the same kernel may come from several lines", trace=_line_of_what),
-    ONE_STREAM,
-    given(
-        "that line has most events, but short ones: add up their seconds",
-        trace=lambda trace: [e for e in trace if e["line"] == _largest(trace, len)[0]],
-    ),
 )
 
 
-def drawn_trace(rng: np.random.Generator, streams: int) -> Inputs:
-    """Draw a trace of 40 to 80 events in 6 lines, on so many streams, in which each usual mistake shows."""
-    misread = [mistake.of(costliest) for mistake in TRACE_MISTAKES if streams > 1 or mistake is not ONE_STREAM]
-    for _ in range(1000):
-        trace = _any_trace(rng, streams)
-        if all(wrong(trace)[0] != costliest(trace)[0] for wrong in misread):
-            break
-    return {"trace": trace}
+def drawn_trace(waits: bool) -> Callable[[np.random.Generator], Inputs]:
+    """Return what draws a trace of 40 to 80 events in 6 lines, in which the usual mistakes show.
+
+    waits: whether a line that waits costs most, or one that the host is slow to ask for.
+    """
+    misread = [m.of(costliest) for m in TRACE_MISTAKES if m is not (TO_THE_LAST if waits else TO_THE_NEXT)]
+
+    def draw(rng: np.random.Generator) -> Inputs:
+        for _ in range(TRIES):
+            trace = _any_trace(rng, waits)
+            line, _ = right = costliest(trace)
+            if all(wrong(trace) != right for wrong in misread) and misread[0](trace)[0] != line:
+                break
+        return {"trace": trace}
+
+    return draw
 
 
-def _any_trace(rng: np.random.Generator, streams: int) -> list[Event]:
-    """Draw a trace in which each line has its own kernel, seconds and share of the events."""
-    lines = sorted(int(line) for line in rng.permutation(np.arange(3, 40))[:6])
-    kinds = {
-        line: (str(rng.choice(OPS)), float(10 ** rng.uniform(-5, -3)), float(rng.uniform(0.2, 2))) for line in lines
-    }
-    weights = np.array([weight for _, _, weight in kinds.values()])
-    host, free, trace = 0.0, [0.0] * streams, []
-    for line in rng.choice(lines, int(rng.integers(40, 81)), p=weights / weights.sum()):
-        what, seconds, _ = kinds[int(line)]
-        stream = int(rng.integers(streams))
-        begin = max(host, free[stream])
-        free[stream] = begin + seconds * float(rng.uniform(0.7, 1.3))
-        trace.append(event(int(line), what, host, begin, free[stream], stream))
-        host += 8e-6
-    return trace
+def _any_trace(rng: np.random.Generator, waits: bool) -> list[Event]:
+    """Draw a trace in which each line has its own kernel, seconds, share of the events, and Python before it.
+
+    The first line works little but costs most; the second works longest; the third waits, and the first if `waits`.
+    """
+    lines = [int(line) for line in rng.permutation(np.arange(3, 40))[:6]]
+    what = {line: str(rng.choice(OPS[:4])) for line in lines}
+    work, python = ({line: float(10 ** rng.uniform(-5, -4.2)) for line in lines} for _ in range(2))
+    work[lines[1]], python[lines[0]] = 3e-4, 2e-5 if waits else 5e-4
+    waiting = {lines[0] if waits else lines[2]}
+    weights = np.array([3 if waits else 1.2, 0.5, *rng.uniform(0.5, 1, 4)])
+    python |= dict.fromkeys(lines[3:], 0.0003) if waits else {}
+    host, done, trace = 0.0, 0.0, []
+    for line in rng.choice(lines, int(rng.integers(40, 81)), p=weights / weights.sum()).tolist():
+        host += python[line] * float(rng.uniform(0.7, 1.3))
+        start = max(host + 5e-6, done)
+        done = start + work[line] * float(rng.uniform(0.7, 1.3))
+        trace.append(event(line, what[line], host, start, done, waits=line in waiting))
+        host = done if line in waiting else host
+    return [trace[i] for i in rng.permutation(len(trace))]
 
 
 def no_pair(got: Any, expected: str, second: type = object) -> tuple[str, ...]:
@@ -137,6 +172,7 @@ def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
     takes = f"{expected[1] * 1e3:.3f} ms"
     if not same:
         return Mismatch((f"got line {int(line)}; expected line {expected[0]}, which takes {takes}",))
-    told = f"{float(seconds) * 1e3:.3f} ms"
-    says = f"line {expected[0]} is right, but you give it {told}: it takes {takes}"
-    return None if near else Mismatch((says,))
+    if not near:
+        told = f"{float(seconds) * 1e3:.3f} ms"
+        return Mismatch((f"line {expected[0]} is right, but you give it {told}: it takes {takes}",))
+    return None
