@@ -112,8 +112,9 @@ def _labels(axes: Axes, points: Points, model: Points, peak: float, bandwidth: f
     for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
         share, limit = bound(intensity, speed, peak, bandwidth)
         look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
-        told = f"model: {percent(bound(*model[name], peak, bandwidth)[0])}" if name in model else limit
-        words = f"{name}\n{percent(share)} of the roof ({told})"
+        words = f"{name}\n{percent(share)} of the roof ({limit})"
+        if name in model:
+            words = f"{name}: {percent(share)}\nof the roof; model: {percent(bound(*model[name], peak, bandwidth)[0])}"
         beside(axes, [1.05], 1.09, place, words, MARKERS[i % 8], **look)
 
 
