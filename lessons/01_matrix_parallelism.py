@@ -267,7 +267,9 @@ ways = {
 }
 took = {name: seconds(lambda way=way: way(a, b)) for name, way in ways.items()}
 journal.measured("gemm", took["row by row (level 2)"] / took["one product (level 3)"])
-print(f"dot by dot: {64**2:,} calls, {took['dot by dot (level 1)'] / 64**2 * 1e6:.1f} µs each, 64 multiplications in each")
+print(
+    f"dot by dot: {64**2:,} calls, {took['dot by dot (level 1)'] / 64**2 * 1e6:.1f} µs each, 64 multiplications in each"
+)
 show.bars(took, "s", log=True, title="one product of 64 x 64 matrices")
 
 # %% [markdown]
@@ -371,8 +373,12 @@ def walk(n, m):
     numbers = np.random.default_rng(n).random((n, m), dtype=np.float32)
     rows, columns = seconds(add_up, lines=numbers), seconds(add_up, lines=numbers.T)
     in_row, in_column = (count_lines(numbers.shape, numbers.strides, axis) for axis in (1, 0))
-    print(f"{n:,} x {m:,}, lines touched: {in_row:,} by a row, {in_column:,} by a column ({in_column * 64 / 1e3:.0f} kB)")
-    print(f"    for each number: rows {rows / numbers.size * 1e9:.2f} ns, columns {columns / numbers.size * 1e9:.2f} ns")
+    print(
+        f"{n:,} x {m:,}, lines touched: {in_row:,} by a row, {in_column:,} by a column ({in_column * 64 / 1e3:.0f} kB)"
+    )
+    print(
+        f"    for each number: rows {rows / numbers.size * 1e9:.2f} ns, columns {columns / numbers.size * 1e9:.2f} ns"
+    )
     return f"{n:,} x {m:,}, {numbers.nbytes / 1e6:.0f} MB", rows, columns
 
 
@@ -640,7 +646,7 @@ sorting, loops, *products, old, new, newer = np.median([[clock(step) for step in
 fraction = loops / (sorting + loops)
 journal.measured("whole_program", old / new)
 print(f"three loops take {fraction:.0%} of the program's time")
-for name, product, whole in zip(("row by row", "one product"), products, (new, newer)):
+for name, product, whole in zip(("row by row", "one product"), products, (new, newer), strict=True):
     law = ops.amdahl_speedup(fraction, loops / product)
     print(f"{name}: the product is {loops / product:,.0f} times faster.", end=" ")
     print(f"The whole program, by Amdahl's law: {law:.1f} times; measured: {old / whole:.1f} times")

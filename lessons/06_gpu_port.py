@@ -118,9 +118,13 @@ steps = [row for row in model.rows.values() if "step" in row["name"] and "ratio"
 print(f"cp is {cp.__name__}. Times on the GPU are {GPU}.\n")
 print(f"The model of an H200 beside a real one: {everything['count']} operations,")
 print(f"{everything['within_2x']:.0%} of their device times within a factor of 2;")
-print(f"{len(steps)} training steps, {min(s['ratio'] for s in steps):.2f} to {max(s['ratio'] for s in steps):.2f} of the time.")
+print(
+    f"{len(steps)} training steps, {min(s['ratio'] for s in steps):.2f} to {max(s['ratio'] for s in steps):.2f} of the time."
+)
 print("The model of a T4 beside a real one: not tried.")
-print(f"Its host is assumed to take {t4.host['kernel'] / h200.host['kernel']:.1f} times as long for a call as the H200's.")
+print(
+    f"Its host is assumed to take {t4.host['kernel'] / h200.host['kernel']:.1f} times as long for a call as the H200's."
+)
 print(f"\nThe H200: {records.gpu()}")
 
 # %% [markdown]
@@ -275,7 +279,10 @@ figures["bandwidth"] = 16_000_000 / recorded("transfer to device, pageable, 16,0
 print("Your CPU, measured, and an H200 with its bus, recorded. Going there and back pays")
 for uses in (1, 2, 5, 10, 100):
     digits_needed = fewest_bytes(**figures, uses=uses) / 3136
-    print(f"    with {uses:3} uses in a row" + (f" from {digits_needed:,.0f} digits on" if digits_needed < 1e9 else " never"))
+    print(
+        f"    with {uses:3} uses in a row"
+        + (f" from {digits_needed:,.0f} digits on" if digits_needed < 1e9 else " never")
+    )
 needed = fewest_bytes(**figures, uses=10) / 3136
 if needed < 1e9:
     journal.measured("digits_to_break_even", needed, where="your CPU beside a recorded H200")
@@ -667,7 +674,9 @@ for looks in (True, False):
         f"{what:20} {trace.seconds / 20 * 1e6:6.0f} µs a step, transfers in each: {len(trace.transfers) // 20} ({MODEL})"
     )
 journal.measured("no_look_at_the_loss", by_look[True] / by_look[False], where=MODEL)
-print(f"recorded on the H200: fetching one value keeps the host {waits[0]:.0f} µs, even when nothing else is to be done")
+print(
+    f"recorded on the H200: fetching one value keeps the host {waits[0]:.0f} µs, even when nothing else is to be done"
+)
 
 # %% [markdown]
 # ### Exercise: train_epoch
@@ -725,7 +734,7 @@ def own_port(module, batch_size=8):
     dense = module.zeros((10, 1960), dtype=module.float32), module.zeros(10, dtype=module.float32)
     device.synchronize(x)
     start = device.clock(x)
-    *dense, losses = train(features(x, filters, its_bias), labels, *dense, batch_size, 0.1)
+    *dense, _ = train(features(x, filters, its_bias), labels, *dense, batch_size, 0.1)
     device.synchronize(x)
     took = device.clock(x) - start
     scores = ops.affine(features(unseen, filters, its_bias).reshape(len(unseen), -1), *dense)
@@ -734,11 +743,15 @@ def own_port(module, batch_size=8):
 
 for name, module in {"CPU, measured": np, f"GPU, {GPU}": cp}.items():
     right, own_seconds = own_port(module)
-    print(f"{name}: {own_seconds * 1e3:.0f} ms for {len(train_set)} digits; {right:.1%} of {len(test_set)} others right")
+    print(
+        f"{name}: {own_seconds * 1e3:.0f} ms for {len(train_set)} digits; {right:.1%} of {len(test_set)} others right"
+    )
 with simgpu.trace() as trace:
     own_port(simgpu)
 by_op = {op: sums.launches for op, sums in trace.by_op().items()}
-print(f"{len(trace.launches)} launches, {len(trace.transfers)} transfers, {trace.device_seconds / trace.seconds:.0%} busy ({MODEL})")
+print(
+    f"{len(trace.launches)} launches, {len(trace.transfers)} transfers, {trace.device_seconds / trace.seconds:.0%} busy ({MODEL})"
+)
 print(f"the most frequent: {dict(sorted(by_op.items(), key=lambda item: -item[1])[:5])}")
 epoch = own_seconds * 60_000 / len(train_set)
 what = "random filters, a dense layer trained: an epoch"
