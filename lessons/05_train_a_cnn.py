@@ -395,9 +395,10 @@ for step in range(41):
 #
 # Why did it not begin at exactly 2.3026? Because its first weights are not 0. If they were, then all filters would be
 # equal, would get equal gradients, and would stay equal; and behind a ReLU the gradients would be 0 as well. So the
-# first weights are random. How wide? A value is a sum of many products. If the weights are too small, each layer
-# shrinks the values, and the gradients with them; if too large, each layer blows them up. With width sqrt(2 / inputs)
-# the values keep their size through layers of ReLU (K. He and others, 2015). The library does so unless told otherwise:
+# first weights are random. How wide? That choice is called initialization. A value is a sum of many products. If the
+# weights are too small, each layer shrinks the values, and the gradients with them; if too large, each layer blows them
+# up. With width sqrt(2 / inputs) the values keep their size through layers of ReLU (K. He and others, 2015). The
+# library does so unless told otherwise:
 
 # %%
 print("weights of width    values before the scores    first loss    right after an epoch")

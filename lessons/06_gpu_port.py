@@ -239,7 +239,7 @@ print(f"{large.nbytes:,} bytes from one place on the GPU to another: {copied * 1
 # An array lies on the host. Its result is wanted there, and is as large. Does it pay to go to the GPU and back? That
 # takes two transfers. Each use of the array there is one launch, which costs the host `launch` seconds and the GPU `gpu`
 # seconds a byte. From how many bytes on is that no slower than the CPU, which takes `cpu` seconds a byte for each use?
-# If it never pays, the answer is `float("inf")`.
+# That size is the break-even. If it never pays, the answer is `float("inf")`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "break_even", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -127,5 +127,5 @@ def test_an_unknown_scheduler_is_named(address: str, monkeypatch: pytest.MonkeyP
 
 def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(queue.SchedulerError, match=r"unrolled\[cluster\]"):
+    with pytest.raises(queue.SchedulerError, match=r"-e ..\[cluster\]"):
         answered([], double, 1, "tcp://127.0.0.1:8786")

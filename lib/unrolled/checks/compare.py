@@ -70,6 +70,8 @@ def changed(now: Any, before: Any) -> bool:
     """Return whether data is no longer what it was; False for what is not made of numbers, such as a function."""
     if as_numbers(before) is None and isinstance(before, (tuple, list)):
         return len(now) != len(before) or any(changed(n, b) for n, b in zip(now, before, strict=True))
+    if isinstance(before, dict):
+        return now.keys() != before.keys() or any(changed(now[name], before[name]) for name in before)
     return as_numbers(before) is not None and not agree(now, before, 0.0)
 
 

@@ -289,7 +289,7 @@ MUTANTS = {
         Mutant(lines_rounded_down, "a line that is only partly used is missing"),
         Mutant(lines_of_the_array, "these are the lines of the whole array"),
         Mutant(lines_as_a_set, "expected a number"),
-        Mutant(lines_as_a_fraction, "expected a whole number"),
+        Mutant(lines_as_a_fraction, "expected the whole number"),
     ],
     "batch_affine": [
         Mutant(affine_without_bias, "the bias is missing"),

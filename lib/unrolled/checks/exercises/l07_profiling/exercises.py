@@ -52,7 +52,7 @@ time_layers = Spec(
 find_bottleneck = Spec(
     reference=traces.costliest,
     cases=[
-        case("six events, by hand", trace=traces.BY_HAND),
+        case("seven events, by hand", trace=traces.BY_HAND),
         random_case("a program that waits", traces.drawn_trace(waits=True)),
         random_case("a program that is slow to ask", traces.drawn_trace(waits=False)),
     ],
