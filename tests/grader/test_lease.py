@@ -41,12 +41,17 @@ class Taker(threading.Thread):
     def stands_in_line(self) -> bool:
         """Whether it has the lock on entry, and waits for the place."""
         (entry,) = self.folder.glob("*.entry")
-        with entry.open("r+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-        return False
+        return not is_free(entry)
+
+
+def is_free(lock: Path) -> bool:
+    """Whether nobody holds this lock."""
+    with lock.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def test_several_work_side_by_side(tmp_path: Path) -> None:
@@ -117,6 +122,7 @@ def test_a_killed_process_gives_back_its_place(tmp_path: Path) -> None:
         assert not waiting.has_it.wait(SHORT)
         holder.send_signal(signal.SIGKILL)
         assert waiting.has_it.wait(60)  # though its child still runs: until nobody holds the other end of stdin
+        assert eventually(lambda: is_free(tmp_path / "lease" / "cores-0+2.process0"))  # locks come back one by one
         assert Lease(tmp_path / "lease", PLACES).cores() == {0, 1}
 
 
