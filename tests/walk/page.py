@@ -106,8 +106,9 @@ def shortened(lines: list[str], limit: int) -> list[str]:
 
 
 def same(text: str) -> str:
-    """A block without what differs from run to run: seconds, moments, pseudonyms, ids."""
-    for pattern in (r"\d+(?= s\b)", r"\d{4}-\d\d-\d\dT[\d:.+]+", r"\bs-[a-z2-7]{10}\b", r"\b[0-9a-f]{16}\b"):
+    """A block without what differs from run to run: seconds, ratios, moments, pseudonyms, ids."""
+    ratio = r"[\d.,]+x faster than the baseline[^;]*"
+    for pattern in (ratio, r"\d+(?= s\b)", r"\d{4}-\d\d-\d\dT[\d:.+]+", r"\bs-[a-z2-7]{10}\b", r"\b[0-9a-f]{16}\b"):
         text = re.sub(pattern, "?", text)
     return text
 
