@@ -299,13 +299,13 @@ def gemm_by_way_of_float64(x, weight, bias=None, stride=1, padding=0):
 
 
 def gemm_row_by_row(x, weight, bias=None, stride=1, padding=0):
-    """The loop that the speed part must not pass: columns and a product for each row of outputs."""
+    """The loop that the speed part must not pass: columns and a product for each row of outputs of each image."""
     oh, ow = out_size(x, weight, stride, padding)
     x, kh = padded(x, padding), weight.shape[2]
     y = np.empty((len(x), len(weight), oh, ow), x.dtype)
-    for row in range(oh):
-        strip = x[:, :, row * stride : row * stride + kh]
-        y[:, :, row] = gemm_in_float32(strip, weight, bias, stride)[:, :, 0]
+    for image, row in np.ndindex(len(x), oh):
+        strip = x[image : image + 1, :, row * stride : row * stride + kh]
+        y[image, :, row] = gemm_in_float32(strip, weight, bias, stride)[0, :, 0]
     return y
 
 
