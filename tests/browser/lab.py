@@ -22,10 +22,15 @@ ROOT = Path(__file__).resolve().parents[2]
 ARTIFACTS = ROOT / "artifacts" / "browser"
 
 
-def hand_out(lesson: str, work: Path, **answers: str) -> None:
-    """The learner's notebook of a lesson, in a new folder `work`, with these answers in its cells."""
+def hand_out(lesson: str, work: Path, until: str, **answers: str) -> None:
+    """The learner's notebook of a lesson, in a new folder `work`, with these answers in its cells.
+
+    It ends with the first cell that contains `until`: what comes after is run in the second of the four facts.
+    """
     work.mkdir()
     notebook = nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4)
+    last = next(index for index, cell in enumerate(notebook.cells) if until in cell.source)
+    del notebook.cells[last + 1 :]
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         cell.source = answers.get(name, cell.source)

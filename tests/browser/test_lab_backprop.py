@@ -22,7 +22,7 @@ TO_ONE_SIDE = """def numeric_gradient(function, x, step=1e-5):
 
 def test_a_learner_steps_through_the_graph_and_breaks_a_gradient(page: Page, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    hand_out(LESSON, work, numeric_gradient=TO_ONE_SIDE)
+    hand_out(LESSON, work, until="check.numeric_gradient(", numeric_gradient=TO_ONE_SIDE)
     with jupyter_lab(work, tmp_path / "home") as server:
         open_lesson(page, server.page(f"/lab/tree/{LESSON}.ipynb?reset"))
         run_all(page)

@@ -20,7 +20,7 @@ A_LIE = """def gpu_time(function, x):
 
 def test_a_learner_moves_the_clocks_stop_and_is_told_that_it_lies(page: Page, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    hand_out(LESSON, work, gpu_time=A_LIE)
+    hand_out(LESSON, work, until="check.gpu_time(", gpu_time=A_LIE)
     with jupyter_lab(work, tmp_path / "home") as server:
         open_lesson(page, server.page(f"/lab/tree/{LESSON}.ipynb?reset"))
         run_all(page)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from lab import ARTIFACTS, ROOT, jupyter_lab
+from lab import ARTIFACTS, hand_out, jupyter_lab
 from playwright.sync_api import Page, expect
 from test_lab import open_lesson, run_all, scroll_to
 
 
-@pytest.mark.parametrize("lesson", ["03_pooling", "05_train_a_cnn"])
-def test_the_first_widget_of_a_lesson_moves(page: Page, tmp_path: Path, lesson: str) -> None:
+@pytest.mark.parametrize(
+    ("lesson", "drawn"), [("03_pooling", "show.max_pool2d("), ("05_train_a_cnn", "show.optimizer_paths(")]
+)
+def test_the_first_widget_of_a_lesson_moves(page: Page, tmp_path: Path, lesson: str, drawn: str) -> None:
     work = tmp_path / "work"
-    work.mkdir()
-    shutil.copy(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", work)
+    hand_out(lesson, work, until=drawn)
     with jupyter_lab(work, tmp_path / "home") as server:
         open_lesson(page, server.page(f"/lab/tree/{lesson}.ipynb?reset"))
         run_all(page)
