@@ -151,18 +151,25 @@ print("winners:", winners)
 # seconds; a library needed 4. So the author measured a step of training, which takes one batch of 8 images (a
 # **mini-batch**), then its parts, then the parts of the slowest part:
 #
-# | a step | ms | its backward pass | ms | of which pooling | ms |
-# | --- | --- | --- | --- | --- | --- |
-# | forward | 1.32 | output layer | 0.15 | reorder | 0.02 |
-# | **backward** | **10.3** | hidden layer | 0.22 | zeros | 0.01 |
-# | update | 1.64 | **pooling** | **9.72** | **fill** | **9.5** |
-# | | | convolution | 0.44 | reshape, col2im | 0.11 |
+# | a step | its backward pass | its pooling | ms |
+# | --- | --- | --- | --- |
+# | forward | | | 1.32 |
+# | **backward** | | | **10.3** |
+# | | output layer | | 0.15 |
+# | | hidden layer | | 0.22 |
+# | | **pooling** | | **9.72** |
+# | | | reorder | 0.02 |
+# | | | zeros | 0.01 |
+# | | | **fill** | **9.5** |
+# | | | reshape, col2im | 0.11 |
+# | | convolution | | 0.44 |
+# | update | | | 1.64 |
 #
 # (The hidden layer is the one between pooling and output. `col2im`, the way back through `im2col`, comes in lesson 04.)
 #
-# The parts of the step add up to 13.26 ms, and 7,500 mini-batches to 99 seconds: nothing is missing. (Within a column,
-# each line was measured on its own, so its lines miss their sum by a few per cent.) That is how to hunt, and the trail
-# ends at a single line. In our names it is
+# The parts of the step add up to 13.26 ms, and 7,500 mini-batches to 99 seconds: nothing is missing. (Each line was
+# measured on its own, so the parts of a line miss it by a few per cent.) That is how to hunt, and the trail ends at a
+# single line. In our names it is
 #
 # ```python
 # filled[:, winners] = values
