@@ -60,8 +60,7 @@ class Check:
         if not report.passed:
             step = min(self._hints_given + 1, len(self.spec.hints))
             return f"{points}; check.{self.name}.hint() gives hint {step} of {len(self.spec.hints)}"
-        if report.rung:
-            rung = report.rung
+        if rung := report.rung:
             return f"{rung['label']}: {seconds(rung['seconds'])} for 60,000 images, on your ladder; {points}"
         return points
 

@@ -11,7 +11,7 @@ import pytest
 
 import gpu_specs
 from unrolled import simgpu
-from unrolled.checks import Budget, Spec, Speed, gpu, run
+from unrolled.checks import Budget, Spec, Speed, gpu, run, words
 from unrolled.checks.run import HERE
 from unrolled.checks.spec import gpu_case, normal
 
@@ -228,8 +228,8 @@ def test_a_machine_that_is_gone_is_a_finding():
 
 def test_advice_where_a_real_gpus_module_met_simulated_arrays():
     said = "raised TypeError: Unsupported type <class 'unrolled.simgpu.array.ndarray'>"
-    assert gpu.advice([said]) == (gpu.OTHERS,)
-    assert gpu.advice(["raised TypeError: Unsupported type <class 'numpy.ndarray'>"]) == (gpu.MIXED,)
+    assert words.advice([said]) == (words.OTHERS,)
+    assert words.advice(["raised TypeError: Unsupported type <class 'numpy.ndarray'>"]) == (words.MIXED,)
 
 
 def test_what_is_not_simulated_is_no_answer_that_is_not_written():

@@ -11,30 +11,17 @@ from .report import MIME, Finding, Part, Report
 from .run import VISIBLE_SEED, run
 from .spec import Budget, Spec, Speed
 
-__all__ = [
-    "MIME",
-    "VISIBLE_SEED",
-    "Budget",
-    "Finding",
-    "Part",
-    "Report",
-    "Spec",
-    "Speed",
-    "all_specs",
-    "lessons",
-    "run",
-    "variants",
-]
+__all__ = ["MIME", "VISIBLE_SEED", "Budget", "Finding", "Part", "Report", "Spec", "Speed"]
+__all__ += ["all_specs", "lessons", "run", "variants"]
 
 Specs = MappingProxyType[str, Spec]
 
 
 @functools.cache
 def lessons() -> MappingProxyType[str, Specs]:
-    """Return the course's lessons and their specs, in the order they are declared.
+    """Return the course's lessons and their specs, as declared: {"02_convolution": {"conv2d_gemm": …}, …}.
 
-    Form: {"02_convolution": {"conv2d_gemm": …}, …}. Where the class has a `course.json`, its lessons, variants and
-    thresholds are in force. Raises ValueError if it names something that the course does not have.
+    A class's `course.json` says which, with its variants and thresholds; ValueError if it names what is not there.
     """
     chosen = choices.read()
     declared, exist = _declared(), variants()

@@ -12,16 +12,14 @@ from typing import TextIO
 
 import numpy as np
 
-LINES, LETTERS = 20, 4000
-"""As much as is shown of what a function prints while it is checked."""
+LINES, LETTERS = 20, 4000  # as much as is shown of what a function prints while it is checked
 
 
 @contextmanager
 def set_aside() -> Iterator[None]:
     """Run the block with NumPy's errors and Python's warnings silenced, whatever the notebook has set.
 
-    Both are the process's own: a learner's check and a judge of the same function would else find different things.
-    Usual mistakes divide by zero, too. Takes microseconds; afterwards all is as it was.
+    Both are the process's own, so check and judge would else differ; usual mistakes divide by zero. Takes microseconds.
     """
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

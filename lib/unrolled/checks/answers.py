@@ -18,13 +18,12 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from itertools import repeat
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn
 
 from . import exercises
 from .spec import Function, Inputs, Spec
 
-SPECS = (f"{exercises.__name__}.", f"{__package__}.mistakes")
-"""How the names of the modules begin that specs consist of."""
+SPECS = (f"{exercises.__name__}.", f"{__package__}.mistakes")  # how the names of the modules of specs begin
 
 
 class AnswerUsedError(Exception):
@@ -80,11 +79,10 @@ def functions_in(roots: Iterable[Any], *, by_name: bool = False) -> set[Function
     return found
 
 
-_HOLDERS = (
+_HOLDERS = (  # types that hold other objects, among them functions
     *(dict, list, tuple, set, frozenset, MappingProxyType, CellType, MethodType, staticmethod, classmethod, property),
     *(functools.partial, functools.cached_property, functools._lru_cache_wrapper),
 )
-"""Types that hold other objects, among them functions."""
 
 
 def _is_ours(kind: type) -> bool:
@@ -113,8 +111,8 @@ class withheld:  # noqa: N801  used as a function is
     """
 
     def __init__(self, functions: Iterable[Function]) -> None:
-        plain = (_plain(function) for function in functions)
-        self._functions = tuple(function for function in dict.fromkeys(plain) if exchangeable(function))
+        plain = dict.fromkeys(map(_plain, functions))
+        self._functions = tuple(function for function in plain if isinstance(function, FunctionType))
         self._refusals = tuple(_refusal(function) for function in self._functions)
         self._kept: list[tuple[CodeType, ...]] = []
 
@@ -132,11 +130,6 @@ class withheld:  # noqa: N801  used as a function is
     def _give(self, codes: tuple[CodeType, ...]) -> None:
         """Exchange all codes in one call into C: an interrupt comes before it or after it, never in between."""
         list(map(setattr, self._functions, repeat("__code__"), codes))
-
-
-def exchangeable(function: Any) -> TypeGuard[FunctionType]:
-    """Return whether `withheld` can exchange the code of this function."""
-    return isinstance(function, FunctionType)
 
 
 def _plain(function: Any) -> Any:
@@ -181,11 +174,10 @@ async def _refuses_to_generate_later(*_arguments: Any, **_options: Any) -> Async
 
 
 _KINDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_REFUSALS = {
+_REFUSALS = {  # by kind of function: Python lets a function have no code of another kind
     refuses.__code__.co_flags & _KINDS: refuses.__code__
     for refuses in (_refuses, _refuses_to_generate, _refuses_to_be_awaited, _refuses_to_generate_later)
 }
-"""By kind of function: Python lets a function have no code of another kind."""
 
 
 def refuse() -> NoReturn:

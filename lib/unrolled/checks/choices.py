@@ -24,17 +24,12 @@ class Choices:
 
     lessons: tuple[str, ...] | None = None
     variants: Mapping[str, str] = field(default_factory=dict)
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    """By the name of a check, the T of its speed part; a variant has a name, and so a threshold, of its own."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)  # of speed parts, by check: a variant has its own
 
 
 def read(file: Path | None = None) -> Choices:
-    """Return the choices in this file, by default the library's; empty ones if there is no file.
-
-    Raises ValueError, with the file's name, if it holds no choices.
-    """
-    file = file or FILE
-    if not file.exists():
+    """Return the choices in a file, the library's by default; none without it. ValueError, naming it, for any other."""
+    if not (file := file or FILE).exists():
         return Choices()
     try:
         found = json.loads(file.read_text(encoding="utf-8"))

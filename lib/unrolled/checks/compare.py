@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-DIMENSIONS = 64
-"""Of an array, at most."""
-SHOWN = 1000
-"""Numbers of an array that is shown with its numbers, where it stands in a list."""
+DIMENSIONS = 64  # of an array, at most
+SHOWN = 1000  # numbers of an array that is shown with its numbers, where it stands in a list
 BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}
 
 
@@ -57,13 +55,10 @@ def agree(got: Any, expected: Any, tolerance: float) -> bool:
         return got is None
     if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)):
         return len(got) == len(expected) and all(agree(g, e, tolerance) for g, e in zip(got, expected, strict=True))
-    theirs = as_numbers(expected)
-    if theirs is None:
+    if (theirs := as_numbers(expected)) is None:
         return False
     ours = as_numbers(got, sum(itertools.accumulate(theirs.shape, operator.mul)))
-    if ours is None or ours.shape != theirs.shape:
-        return False
-    return not _wrong(ours, theirs, tolerance).any()
+    return ours is not None and ours.shape == theirs.shape and not _wrong(ours, theirs, tolerance).any()
 
 
 def changed(now: Any, before: Any) -> bool:
@@ -76,10 +71,7 @@ def changed(now: Any, before: Any) -> bool:
 
 
 def as_numbers(value: Any, most: float = math.inf) -> Array | None:
-    """Return a number, an array or nested lists of numbers as an array; None for anything else.
-
-    None also for lists that hold more than `most` numbers and lists together.
-    """
+    """Return a number, an array or nested lists (`most` lists and numbers) as an array; None for anything else."""
     if isinstance(value, str) or (isinstance(value, (list, tuple)) and not _holds_numbers(value, most)):
         return None
     try:
@@ -302,13 +294,12 @@ def _beginning(value: Any, length: int) -> str:
     """The first `length` characters of `str(value)`, perhaps some more."""
     if type(value) not in BRACKETS:
         return str(value)[:length]
-    pieces: list[str] = []
+    text = ""
     for piece in _pieces(value):
-        pieces.append(piece)
-        length -= len(piece)
-        if length < 0:
+        text += piece
+        if len(text) > length:
             break
-    return "".join(pieces)
+    return text
 
 
 def _pieces(value: Any) -> Iterator[str]:

@@ -24,31 +24,13 @@ if TYPE_CHECKING:
     from unrolled.simgpu.command import Machine
     from unrolled.simgpu.trace import Trace
 
-PROFILE = "T4"
-"""The GPU that is simulated for a check, whatever the notebook uses."""
-DEPTH = 4
-"""How deep lists, tuples and dictionaries are searched for arrays."""
-PLACES = 3
-"""Lines of code that a finding shows."""
-MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with asarray"
-CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
-OTHERS = "the check gives arrays of the simulated GPU: take the module from the array, array_module(x)"
+PROFILE = "T4"  # the GPU that is simulated for a check, whatever the notebook uses
+DEPTH = 4  # how deep lists, tuples and dictionaries are searched for arrays
+PLACES = 3  # lines of code that a finding shows
 ON_GPU = (
     "the result is a GPU array, but NumPy arrays came in: work with the module of the array that you are given, "
     "array_module(x)"
 )
-PAIRED = (
-    "several indices name numbers in pairs, so they must have one shape, or 1 in an axis to be repeated there: "
-    "np.arange(n)[:, None], a column (n, 1), goes with indices (n, m)"
-)
-ADVICE = {
-    "unrolled.simgpu": OTHERS,  # CuPy met one
-    "Unsupported type": MIXED,
-    "Implicit conversion": CONVERTED,
-    "__array_ufunc__": CONVERTED,
-    "indexing arrays could not be broadcast": PAIRED,
-}
-"""What helps, by what an error says."""
 WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
 COPIES = (
     "float(), int(), .item(), .get(), asnumpy, device.to_host, x[x > 0] and an `if` copy from the GPU; asarray and "
@@ -58,8 +40,7 @@ MASKED = (
     "a boolean mask as an index makes the host wait: how many values it picks decides a shape, so that number is "
     "copied. where(mask, x, other) keeps the shape and waits for nothing"
 )
-MASKS = {"getitem", "setitem", "nonzero"}
-"""What copies nothing but the number of values that a mask picks."""
+MASKS = {"getitem", "setitem", "nonzero"}  # what copies nothing but the number of values that a mask picks
 
 
 class Stray:
@@ -68,17 +49,11 @@ class Stray:
 
 @contextmanager
 def connected(machine: Machine | None = None) -> Iterator[device.Module]:
-    """Connect the simulated GPU to this machine for the block, and yield its module.
-
-    By default it is a fresh machine in this process.
-    """
+    """Connect the simulated GPU to this machine, or to a fresh one in this process, for the block; yield its module."""
     from unrolled import simgpu
+    from unrolled.simgpu.machine import LocalMachine
 
-    if machine is None:
-        from unrolled.simgpu.machine import LocalMachine
-
-        machine = LocalMachine(PROFILE)
-    simgpu.connect(machine)
+    simgpu.connect(machine or LocalMachine(PROFILE))
     try:
         yield simgpu
     finally:
@@ -134,11 +109,6 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
         return ("the result is a NumPy array: it left the GPU. Return it as it lies there",)
     strays = any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in leaves)
     return ("the result lies on another GPU than the inputs: make it from them, in the function",) if strays else ()
-
-
-def advice(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return what helps against an error of GPU arrays or of indices, found in its lines; nothing for other errors."""
-    return next(((helps,) for says, helps in ADVICE.items() if says in lines[0]), ())
 
 
 def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:

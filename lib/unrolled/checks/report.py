@@ -10,8 +10,7 @@ from unrolled.timing import Verdict
 
 from .compare import Mismatch
 
-MIME = "application/vnd.unrolled.check+json"
-"""The MIME type under which a check's report lies among a cell's outputs."""
+MIME = "application/vnd.unrolled.check+json"  # the MIME type under which a check's report lies among a cell's outputs
 
 MARKS = {
     **{"pass": "✓", "inconclusive": "?"},
@@ -25,11 +24,9 @@ class Finding:
     """One line of the report: a case (or the speed) and what became of it."""
 
     case: str
-    verdict: str
-    """pass, fail, crashed, timeout, missing, inconclusive, deferred or "not run"."""
+    verdict: str  # pass, fail, crashed, timeout, missing, inconclusive, deferred or "not run"
     lines: tuple[str, ...] = ()
-    mismatch: Mismatch | None = None
-    """What to draw; stays in the process."""
+    mismatch: Mismatch | None = None  # what to draw; stays in the process
 
 
 @dataclass(frozen=True)

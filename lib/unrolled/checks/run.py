@@ -27,20 +27,15 @@ from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Function, Inputs, Mistake, Rung, Spec, Speed
 
-VISIBLE_SEED = 0
-"""The seed a learner's check uses: the same inputs every time, so that a mistake can be looked into."""
+VISIBLE_SEED = 0  # the seed a learner's check uses: the same inputs every time, so that a mistake can be looked into
 
-CASE_LIMIT = 10.0
-"""Seconds for one case."""
-SPEED_LIMIT = 30.0
-"""Seconds for the speed part. `timing.compare` keeps to 12; the rest is for a single call that takes for ever."""
+CASE_LIMIT = 10.0  # seconds for one case
+SPEED_LIMIT = 30.0  # seconds for the speed: `timing.compare` keeps to 12, the rest is for a call that takes for ever
 
-TEXT_LIMIT = 300
-"""Characters of an error that are shown."""
+TEXT_LIMIT = 300  # characters of an error that are shown
 
 Announce = Callable[[str], None]
-Race = Callable[[Function, Speed, int, "Announce | None"], timing.Verdict]
-"""How a function is timed: `race(function, speed, seed, announce)` is the verdict."""
+Race = Callable[[Function, Speed, int, "Announce | None"], timing.Verdict]  # (function, speed, seed, announce)
 
 
 class ReportedError(Exception):
@@ -192,7 +187,7 @@ class _Check:
             if type(error) is NotImplementedError:  # what a kernel raises at input() is a kind of it
                 return Finding(case.name, "missing", (UNWRITTEN,))
             said = crash_lines(error, self.function)
-            return Finding(case.name, "crashed", (*said, *(gpu.advice(said) or words.advice(said))))
+            return Finding(case.name, "crashed", (*said, *words.advice(said)))
         try:
             found = self._mismatch(case, got, given, pristine, earlier, module)
         except Exception as error:  # what was returned is an object with ideas of its own

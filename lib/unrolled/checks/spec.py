@@ -33,8 +33,7 @@ class Draw:
 def normal(*shape: int, dtype: type = np.float32) -> Draw:
     """Return a draw of an array of this shape from the standard normal distribution.
 
-    Where calls are timed, it is drawn evenly from -2 to 2 in steps of 2^-14: that takes a seventh of the time, which
-    was most of a measurement's.
+    Where calls are timed: evenly from -2 to 2 in steps of 2^-14, in a seventh of the time, most of a measurement's.
     """
 
     def quick(rng: np.random.Generator) -> Any:
@@ -65,19 +64,12 @@ def sorted_integers(n: int, top: int = 1000) -> Draw:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a function may do on the GPU while it runs a case. None: as often as it likes.
+    """What a function may do on the GPU in a case, counted on the simulated one. None: as often as it likes."""
 
-    Counted on the simulated GPU, whatever the machine has.
-    """
-
-    launches: int | None = None
-    """Kernels that it starts."""
-    transfers: int | None = 0
-    """Copies between host and GPU, either way."""
-    synchronizations: int | None = 0
-    """Waits for the GPU, other than those that are part of a transfer."""
-    float64: int | None = None
-    """Launches whose result is float64: 0 for a function that must not compute in it by accident."""
+    launches: int | None = None  # kernels that it starts
+    transfers: int | None = 0  # copies between host and GPU, either way
+    synchronizations: int | None = 0  # waits for the GPU, other than those that are part of a transfer
+    float64: int | None = None  # launches whose result is float64: 0 where nothing must compute in it by accident
 
 
 @dataclass(frozen=True)
@@ -132,8 +124,7 @@ class Speed:
     inputs: Mapping[str, Any]
     at_least: float
     points: int
-    against: str
-    """The baseline in words, as in "times as fast as a loop over output positions"."""
+    against: str  # the baseline in words, as in "times as fast as a loop over output positions"
     gpu: bool = False
 
     def draw_inputs(self, seed: int, count: int = 16) -> list[Inputs]:
@@ -187,8 +178,7 @@ class Spec:
     call: Callable[[Function, Inputs], Any] | None = None
     """How a case uses the function, where one call with all inputs is not enough: `call(function, inputs)` is the
     result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""
-    limit: float | None = None
-    """Seconds for a case that may take longer than is usual: training, for instance."""
+    limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     answers: Sequence[Function] = ()
     """Functions of the library that answer the exercise, beside the reference and the baseline: a learner's function
     must call none of them."""

@@ -11,17 +11,22 @@ import numpy as np
 from .compare import shortened
 from .spec import Inputs
 
-VALUE_LIMIT = 60
-"""Characters of an argument that are shown."""
+VALUE_LIMIT = 60  # characters of an argument that are shown
 
 PRODUCT = "a @ b needs as many columns in a as b has rows: print both shapes; a .T or a reshape may be missing"
 FRACTION = "sizes and indices are whole numbers: / gives a float, // a whole number"
 ONE_PLACE = "several numbers meet one place: an index, or a .sum(), is missing on one side"
 BRACKETS = "the arrays belong into one list: np.concatenate([a, b]); an index must be a whole number, not an array"
-MEANINGS = {
+MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with asarray"
+CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
+OTHERS = "the check gives arrays of the simulated GPU: take the module from the array, array_module(x)"
+MEANINGS = {  # a sentence by what an error says
+    r"unrolled\.simgpu": OTHERS,  # CuPy met one
+    r"Unsupported type": MIXED,
+    r"Implicit conversion|__array_ufunc__": CONVERTED,
+    r"indexing arrays could not be broadcast": "several indices name numbers in pairs, so they must have one shape, "
+    "or 1 in an axis to be repeated there: np.arange(n)[:, None], a column (n, 1), goes with indices (n, m)",
     r"mismatch in its core dimension|not aligned": PRODUCT,
-    r"indexing arrays could not be broadcast": "arrays of indices are paired place by place, so their shapes must fit: "
-    "rows[:, None] beside columns pairs each row with each column",
     r"value array of shape .* indexing result": "the value has another shape than the places that the index names: "
     "print the shape of both sides",
     r"could not broadcast input array": "what is written has another shape than its place: the first shape is what you "
@@ -46,7 +51,6 @@ MEANINGS = {
     r"read-only": "this array is a view that must not be written to: work on a copy",
     r"'NoneType'": "something here is None: a function without return, or a name that was never filled",
 }
-"""A sentence by what an error says."""
 
 
 def advice(lines: Sequence[str]) -> tuple[str, ...]:

@@ -39,10 +39,7 @@ def export(file: str | Path) -> Path:
 
 
 def restore(file: str | Path) -> None:
-    """Take over all entries from an exported journal; what is already here and newer stays.
-
-    Raises ValueError if `file` is not a journal, FileNotFoundError if it is not there.
-    """
+    """Take over an exported journal's entries; newer ones here stay. ValueError for no journal, FileNotFoundError."""
     theirs = load(Path(file).expanduser())
     with changing() as ours:
         for part in PARTS:
@@ -56,10 +53,7 @@ def restore(file: str | Path) -> None:
 
 
 def student(name: str | None = None) -> str:
-    """Return the learner's id, as the course gave it; "" if none is known. If `name` is given, it is kept from now on.
-
-    Raises ValueError for a name that cannot be an id.
-    """
+    """Return the learner's id, "" if none is known. A `name` is kept from now on; ValueError if it cannot be an id."""
     if name is not None:
         name = handin.student_id(name)
         with changing() as record:
@@ -109,10 +103,9 @@ def predict(name: str, times: Any) -> None:
 
 
 def measured(name: str, times: float, where: str = "") -> None:
-    """Note a measurement made in a lesson, a number of `times`, to stand beside the prediction of the same name.
+    """Note a lesson's measurement, a number of `times`, beside the prediction of this name. ValueError unless positive.
 
-    `where` says what it was made on if not on this machine's processor; a time that is modelled says so there, as in
-    "modelled, T4". Raises ValueError unless `times` is a positive number.
+    `where`: what it was made on if not this machine's processor; for a modelled time as in "modelled, T4".
     """
     if not is_positive(times):
         raise ValueError(f"times must be a positive number, got {times!r}")
@@ -193,16 +186,15 @@ def guesses() -> Picture | None:
 
     record = read()
     seen = record["measurements"]
-    guessed = [(name, entry["guess"]) for name, entry in record["predictions"].items() if name in seen]
-    if not guessed:
-        print("No guess has a measurement beside it yet. Write one down with journal.predict, then measure.")
-        return None
-    return show.guesses(
-        [
-            {"name": name, "guess": guess, "measured": seen[name]["times"], "where": seen[name].get("where", "")}
-            for name, guess in guessed
-        ]
-    )
+    rows = [
+        {"name": name, "guess": entry["guess"], "measured": seen[name]["times"], "where": seen[name].get("where", "")}
+        for name, entry in record["predictions"].items()
+        if name in seen
+    ]
+    if rows:
+        return show.guesses(rows)
+    print("No guess has a measurement beside it yet. Write one down with journal.predict, then measure.")
+    return None
 
 
 def give(file: str | Path, name: str) -> None:
@@ -227,10 +219,7 @@ def give(file: str | Path, name: str) -> None:
 
 
 def gallery(*files: str | Path) -> Picture:
-    """Draw the ladders in one or several galleries' files, side by side.
-
-    Raises ValueError if a file is no gallery, FileNotFoundError if it is not there.
-    """
+    """Draw galleries' ladders side by side. ValueError for a file that is no gallery, FileNotFoundError for none."""
     from unrolled import show
 
     return show.gallery(galleries.merged(galleries.read(Path(file).expanduser()) for file in files))

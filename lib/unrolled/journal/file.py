@@ -25,8 +25,8 @@ AGAIN = (
     "Run your notebooks again from top to bottom: your guesses and answers stand there, and the journal fills itself."
 )
 
-PATIENCE, WAIT, REFUSALS = 5.0, 0.005, 10
-"""Seconds after which a lock is a leftover, seconds between two tries, and tries in a folder that refuses."""
+PATIENCE, WAIT = 5.0, 0.005  # seconds after which a lock is a leftover, and between two tries
+REFUSALS = 10  # tries in a folder that refuses
 
 _chosen: Path | None = None
 _memory: Record | None = None

@@ -20,10 +20,8 @@ from unrolled.journal.file import checked, is_positive, text_of
 
 FORMAT = "unrolled-gallery"
 VERSION = 1
-KEPT = ("label", "what", "seconds", "batch", "precision", "hardware", "code")
-"""What of a rung is given."""
-NAME = 40
-"""Characters that a name may have."""
+KEPT = ("label", "what", "seconds", "batch", "precision", "hardware", "code")  # what of a rung is given
+NAME = 40  # characters that a name may have
 
 Ladder = dict[str, Any]
 
@@ -42,10 +40,7 @@ def ladder(name: str, key: str, rungs: Iterable[Ladder]) -> Ladder:
 
 
 def added(ladders: list[Ladder], mine: Ladder) -> list[Ladder]:
-    """Return the ladders with `mine` among them, in place of one that was given from the same journal before.
-
-    Raises ValueError if somebody else has the name.
-    """
+    """Return the ladders with `mine`, not one from its journal before. ValueError if somebody else has the name."""
     others = [one for one in ladders if one["key"] != mine["key"]]
     if any(one["name"] == mine["name"] for one in others):
         raise ValueError(f"somebody gave a ladder as {mine['name']!r} already; choose another name")

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 Function: TypeAlias = Callable[..., Any]
 
-SPACE = "your_code"
-"""The name of the module in which a function from another notebook is defined."""
+SPACE = "your_code"  # the name of the module in which a function from another notebook is defined
 
 _passed: dict[str, Function] = {}  # in this kernel, by the name of the check
 
@@ -31,8 +30,7 @@ _passed: dict[str, Function] = {}  # in this kernel, by the name of the check
 def keep(name: str, function: Function, passed: bool) -> dict[str, str]:
     """Remember, or forget, the function of a check in this kernel; return what the journal is to keep of it.
 
-    That is {"function": its name, "source": what defines it again}, or {"apart": why another notebook cannot define
-    it}, or nothing for a check that failed.
+    {"function": its name, "source": what defines it again}, {"apart": why none can}, or nothing if the check failed.
     """
     _passed.pop(name, None)
     if not passed:
@@ -47,8 +45,7 @@ def keep(name: str, function: Function, passed: bool) -> dict[str, str]:
 def source_of(function: Function) -> str:
     """Return Python source that defines a function of a notebook again, after what it names there.
 
-    Raises ValueError, with the name, where it uses something that cannot be written down, and OSError or TypeError
-    where its own source is not known.
+    ValueError, with the name, for what cannot be written down; OSError or TypeError if its own source is not known.
     """
     parts: dict[str, str] = {}
     _define(function.__name__, function, parts, set())

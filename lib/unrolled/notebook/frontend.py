@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 STARTED = re.compile(r"""check\.start\(\s*["'](\w+)["']""")
-COLAB_SECONDS = 60
-"""Colab's page sends the whole notebook, with its outputs, to the kernel."""
-DRIVE = Path("/content/drive/MyDrive")
-"""Where `drive.mount("/content/drive")` puts a person's Drive."""
+COLAB_SECONDS = 60  # Colab's page sends the whole notebook, with its outputs, to the kernel
+DRIVE = Path("/content/drive/MyDrive")  # where `drive.mount("/content/drive")` puts a person's Drive
 
 
 def on_colab() -> bool:

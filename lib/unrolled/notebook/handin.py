@@ -34,22 +34,17 @@ FORMAT = "unrolled-handin"
 VERSION = 1
 ABOUT, JOURNAL = "handin.json", "journal.json"
 
-OUTPUT_BYTES = 1_000_000
-"""A cell's output above this is left out."""
-NOTEBOOK_BYTES = 10_000_000
-"""What the grader takes of a notebook."""
+OUTPUT_BYTES = 1_000_000  # a cell's output above this is left out
+NOTEBOOK_BYTES = 10_000_000  # what the grader takes of a notebook
 JOURNAL_BYTES = 5_000_000
 ABOUT_BYTES = 100_000
 FILE_BYTES = 20_000_000
-DEPTH = 50
-"""Lists and objects in one another; a journal needs six. Much deeper ones break whoever writes or shows them."""
-YEARS = range(1970, 2101)
-"""When a hand-in may say that it was made: later or earlier ones cannot be told in every time zone, nor believed."""
+DEPTH = 50  # lists and objects in one another: a journal needs six, and many more break whoever writes or shows them
+YEARS = range(1970, 2101)  # when it may say it was made: others cannot be told in every time zone, nor believed
 
 LESSON = re.compile(r"\w{1,80}")
 STUDENT = re.compile(r"\w(?:[\w.@-]{0,62}[\w-])?")
-RESERVED = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])(?:\..*)?", re.IGNORECASE)
-"""Names that Windows keeps for devices."""
+RESERVED = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])(?:\..*)?", re.IGNORECASE)  # Windows' devices
 
 Record = dict[str, Any]
 
@@ -60,16 +55,13 @@ class HandIn:
 
     lesson: str
     student: str
-    course: str
-    """The version of the course."""
-    made: datetime.datetime
-    """With its time zone, by the learner's clock."""
+    course: str  # the version of the course
+    made: datetime.datetime  # with its time zone, by the learner's clock
     nonce: str
     digest: str
     notebook: bytes
     journal: Record
-    dropped: tuple[str, ...]
-    """Outputs that were too large to take along, in words."""
+    dropped: tuple[str, ...]  # outputs that were too large to take along, in words
 
 
 def student_id(text: str) -> str:

@@ -29,17 +29,12 @@ from unrolled.checks.report import MIME, Report
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
 
-STREAM_LIMIT = 1_000_000
-"""Characters of printed text that are kept of one cell; a loop that prints for ever must not fill the memory."""
-RICH_LIMIT = 50_000_000
-"""Characters of pictures and other displayed data that are kept of one cell."""
-IOPUB_TIMEOUT = 10
-"""Seconds that a cell's last outputs may take to arrive after the cell has ended or was interrupted."""
-LONGEST_SOCKET = 100
-"""Bytes of the name of a socket that every system takes, less its number."""
+STREAM_LIMIT = 1_000_000  # characters of print kept of one cell: a loop that prints for ever must not fill the memory
+RICH_LIMIT = 50_000_000  # characters of pictures and other displayed data that are kept of one cell
+IOPUB_TIMEOUT = 10  # seconds that a cell's last outputs may take to arrive after the cell has ended or was interrupted
+LONGEST_SOCKET = 100  # bytes of the name of a socket that every system takes, less its number
 
-LOG = logging.getLogger(__name__)
-"""nbclient's log, a logger of its own: what it would say stands in the result."""
+LOG = logging.getLogger(__name__)  # nbclient's log, a logger of its own: what it would say stands in the result
 LOG.addHandler(logging.NullHandler())
 LOG.propagate = False
 
@@ -55,8 +50,7 @@ class CellReport:
     check: str
     cell_index: int
     grade_id: str | None
-    data: dict[str, Any]
-    """The verdict as `checks.Report.to_dict` wrote it. It comes from the notebook's own kernel: do not trust it."""
+    data: dict[str, Any]  # what `checks.Report.to_dict` wrote, in the notebook's own kernel: do not trust it
 
     def report(self) -> Report:
         """Return the verdict as a `checks.Report`. Raises ValueError if the notebook displayed data of another form."""
@@ -87,8 +81,7 @@ class Executed:
     notebook: NotebookNode
     reports: dict[str, CellReport]
     errors: tuple[CellError, ...]
-    stopped: str | None
-    """Why the run ended before the last cell, or None."""
+    stopped: str | None  # why the run ended before the last cell, or None
     seconds: float
 
 
@@ -133,10 +126,7 @@ def execute(
 
 
 def reports(nb: NotebookNode) -> dict[str, CellReport]:
-    """Return the verdicts among the outputs of `nb`, keyed by check.
-
-    Of several by one check the last counts, but a cell with a grade_id beats one without.
-    """
+    """Return the verdicts in the outputs by check: of several the last, but those in cells with a grade_id first."""
     found: dict[str, CellReport] = {}
     for index, cell in enumerate(nb.cells):
         for output in cell.get("outputs", ()):
@@ -173,10 +163,8 @@ class _Client(NotebookClient):
         self.cell_timeout = cell_timeout
         self.errors: list[CellError] = []
         self.stopped: str | None = None
-        self.timed_out: set[int] = set()
-        """Cells that were interrupted."""
-        self.idle: set[int] = set()
-        """Cells after which the kernel said that it was idle."""
+        self.timed_out: set[int] = set()  # cells that were interrupted
+        self.idle: set[int] = set()  # cells after which the kernel said that it was idle
         self.sizes: dict[tuple[int, bool], int] = {}
         self.on_cell_executed = self.note_reply
 

@@ -21,8 +21,7 @@ from unrolled.notebook.cells import mark, source
 
 Record = dict[str, Any]
 
-REHEARSAL = "UNROLLED_REHEARSAL"
-"""Set in the environment of a run that is not the learner's own, as by `unrolled check`: nothing is handed in there."""
+REHEARSAL = "UNROLLED_REHEARSAL"  # set in a run that is not the learner's, as by `unrolled check`: no hand-in there
 STUB = "raise NotImplementedError"
 EMPTY = "Your answer here."
 WORDS = "in your own words"
@@ -243,10 +242,7 @@ def _running(notebook: Path | None) -> tuple[bytes | Record, Path | None]:
 
 
 def _stop_if_unsaved(nb: Record, exercises: Iterable[str], file: Path) -> None:
-    """Raise NotReadyError if an exercise, or the cell that runs, is not in the file as it last ran in the kernel.
-
-    Text that was not saved cannot be known of.
-    """
+    """Raise NotReadyError unless each exercise and this cell are saved as last run; what was typed since is unknown."""
     inputs, saved = frontend.inputs(), {source(cell).strip() for cell in nb["cells"]}
     last = {name: text.strip() for text in inputs for name in exercises if defines(text, name)}
     older = [name for name, text in last.items() if text not in saved]

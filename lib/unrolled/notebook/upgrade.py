@@ -22,17 +22,14 @@ Cell = dict[str, Any]
 Notebook = dict[str, Any]
 
 DEFINED = re.compile(r"^(?:async +)?(?:def|class) +(\w+)", re.MULTILINE)
-SIGNATURE = re.compile(
+SIGNATURE = re.compile(  # a function's first lines, and its docstring if it has one
     r"^((?:async +)?def +\w+\((?:[^()]|\([^()]*\))*\)[^:\n]*:)(?:\s*(\"{3}.*?\"{3}))?", re.MULTILINE | re.DOTALL
 )
-"""A function's first lines, and its docstring if it has one."""
 PREDICTION = re.compile(r"""(journal\.predict\(\s*["'](\w+)["']\s*,\s*)([^)\n]*?)(\s*\))""")
 NO_GUESS = "..."
-COURSES_ID = re.compile(r"[0-9a-f]{12}")
-"""What the build calls a cell without a grade_id: a hash of its source."""
+COURSES_ID = re.compile(r"[0-9a-f]{12}")  # what the build calls a cell without a grade_id: a hash of its source
 START = "check.start("
-COPIES = 5
-"""How often a source may occur in one lesson."""
+COPIES = 5  # how often a source may occur in one lesson
 
 
 @dataclass
@@ -40,19 +37,14 @@ class Upgrade:
     """The newer notebook with the learner's work in it, and what a person should know. Names are exercises'."""
 
     notebook: Notebook
-    before: str
-    after: str
-    """The versions."""
+    before: str  # the older version
+    after: str  # the newer version
     moved: list[str] = field(default_factory=list)
     guesses: list[str] = field(default_factory=list)
-    changed: dict[str, list[str]] = field(default_factory=dict)
-    """Exercises whose text, signature or docstring is another now, with the differing lines."""
-    fresh: list[str] = field(default_factory=list)
-    """Exercises that the older notebook did not have."""
-    gone: list[str] = field(default_factory=list)
-    """Answers to exercises that the newer one does not have; they stay as cells of the learner's own."""
-    own: int = 0
-    """Cells of the learner's own that came along."""
+    changed: dict[str, list[str]] = field(default_factory=dict)  # exercises that ask something else: where they differ
+    fresh: list[str] = field(default_factory=list)  # exercises that the older notebook did not have
+    gone: list[str] = field(default_factory=list)  # exercises that it has no more: cells of the learner's own now
+    own: int = 0  # cells of the learner's own that came along
 
 
 def merged(older: Notebook, newer: Notebook) -> Upgrade:
@@ -92,10 +84,7 @@ def _answer(cell: Cell, old: Sequence[Cell], new: Sequence[Cell], used: set[int]
 
 
 def _found(cell: Cell, old: Sequence[Cell]) -> int | None:
-    """Where the learner's answer is: the last cell with this grade_id that defines the function; else see below.
-
-    A cell with the grade_id; a cell without one that defines the function (Colab drops grade_ids).
-    """
+    """The last cell with this grade_id and the function, else with the id, else (Colab drops ids) with the function."""
     functions = set(DEFINED.findall(cell["source"])) if cell["cell_type"] == "code" else set()
     defining = [index for index, other in enumerate(old) if functions & set(DEFINED.findall(_code(other)))]
     carriers = [index for index, other in enumerate(old) if grade_id(other) == grade_id(cell)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ STOPS = 0.1  # of the host's time: waits and copies that take more are named in 
 BAR = 10  # characters
 
 
+@dataclass(eq=False)
 class Profile:
     """Where the time went.
 
@@ -25,20 +27,12 @@ class Profile:
     `host_parts`: what the host did in one repeat, in seconds, where that is known (`simgpu.trace.Trace.host_parts`).
     """
 
-    def __init__(
-        self,
-        where: str,
-        on_device: bool,
-        spans: Sequence[Span] = (),
-        *,
-        bare: float | None = None,
-        cost_of_a_span: Callable[[], float] | None = None,
-        host_parts: Mapping[str, float] | None = None,
-    ) -> None:
-        self.where, self.on_device, self.bare = where, on_device, bare
-        self.spans = tuple(spans)
-        self._cost_of_a_span = cost_of_a_span
-        self.host_parts = host_parts
+    where: str
+    on_device: bool
+    spans: Sequence[Span] = ()
+    bare: float | None = None
+    cost_of_a_span: Callable[[], float] | None = None
+    host_parts: Mapping[str, float] | None = None
 
     @property
     def root(self) -> Node:
@@ -69,17 +63,16 @@ class Profile:
 
     @cached_property
     def overhead(self) -> float:
-        """About how many seconds of the whole are due to the recording itself.
+        """About how many seconds of the whole the recording itself takes; NaN if that is unknown.
 
-        What the spans add to a run without them, where that was measured; else their number times the cost of one.
-        NaN if neither is known.
+        What spans add to a run without them, where that was measured; else their number times the cost of one.
         """
         if self.bare is not None:
             return self.seconds - self.bare
-        if self._cost_of_a_span is None:
+        if self.cost_of_a_span is None:
             return float("nan")
         inner = sum(1 for _ in every(self.spans)) - len(self.spans)
-        return inner / max(1, len(self.spans)) * self._cost_of_a_span()
+        return inner / max(1, len(self.spans)) * self.cost_of_a_span()
 
     def at(self, *path: str) -> Node:
         """Return the node at a path, as in `at("backward", "2: MaxPool2d(2)")`. ValueError, with the names, if none."""
@@ -149,7 +142,7 @@ class Profile:
         if self.bare is not None:
             share = self.overhead / self.bare if self.bare else 0.0
             remarks.append(f"Without spans inside: {duration(self.bare)}. Recording them adds {100 * share:.1f} %.")
-        elif root.parts and self._cost_of_a_span is not None:
+        elif root.parts and self.cost_of_a_span is not None:
             share = self.overhead / self.seconds if self.seconds else 0.0
             remarks.append(f"Recording took about {duration(self.overhead)} of it ({100 * share:.1f} %).")
         return remarks

@@ -49,7 +49,7 @@ class Recording(Profile):
     """The profile of a `with recording(...)` block, for one thread. While it runs, `span` adds parts."""
 
     def __init__(self, clock: Clock, name: str) -> None:
-        super().__init__(clock.where, clock.on_device, cost_of_a_span=self._cost_of_a_span)
+        super().__init__(clock.where, clock.on_device, cost_of_a_span=self._measured_cost)
         self._clock, self._name = clock, name
         self._stack: list[_Open] = []
 
@@ -84,7 +84,7 @@ class Recording(Profile):
             synchronize(self._clock.module)
             self.spans = (_resolved(self._clock, whole, whole.begin, self._clock.host(whole.begin)),)
 
-    def _cost_of_a_span(self) -> float:
+    def _measured_cost(self) -> float:
         trial = Recording(self._clock, "trial")
         with trial.running():
             for _ in range(TRIALS):
