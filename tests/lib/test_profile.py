@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from unrolled import nn, profile
-from unrolled.profile import REMAINDER, clock
+from unrolled.profile import REMAINDER, Recording
 
 
 class PaperClock:
@@ -31,7 +32,7 @@ class PaperClock:
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> PaperClock:
     paper = PaperClock()
-    monkeypatch.setattr(clock, "time", paper)
+    monkeypatch.setattr(sys.modules[Recording.__module__], "time", paper)
     return paper
 
 

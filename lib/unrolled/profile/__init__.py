@@ -9,9 +9,8 @@
 what no part accounts for is a row of its own.
 """
 
-from unrolled.profile.profiles import Profile
+from unrolled.profile.profiles import REMAINDER, Node, Profile
 from unrolled.profile.recording import Recording, recording, span
 from unrolled.profile.repeats import by_layer, layers, statements, step
-from unrolled.profile.tree import REMAINDER, Node
 
 __all__ = ["REMAINDER", "Node", "Profile", "Recording", "by_layer", "layers", "recording", "span", "statements", "step"]

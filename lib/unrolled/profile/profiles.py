@@ -1,45 +1,106 @@
-"""A profile: the tree of parts, and how it reads."""
+"""A profile: spans as they were recorded, the tree of parts that they add up to, and how it reads."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unrolled.profile.tree import Node, Span, chrome_events, every, merged, rows
 from unrolled.timing.measuring import duration
 
+REMAINDER = "(in none of these)"
 LAUNCH_BOUND = 0.9  # of the time on the device: if the host took as long to issue it, the device waited for the host
 STOPS = 0.1  # of the host's time: waits and copies that take more are named in the verdict
 BAR = 10  # characters
 
 
+@dataclass(frozen=True)
+class Span:
+    """One stretch of the program. `start` and `seconds`: on the device, where there is one; all in seconds."""
+
+    name: str
+    start: float
+    seconds: float
+    host_start: float
+    host_seconds: float
+    parts: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Node:
+    """All spans of one name in one place. `seconds` is their time; `host_seconds` what the host took to issue them."""
+
+    name: str
+    calls: float
+    seconds: float
+    host_seconds: float
+    parts: tuple[Node, ...] = ()
+
+    @property
+    def self_seconds(self) -> float:
+        """Seconds that lie in none of the node's parts; for a node without parts, all of them."""
+        return self.seconds - sum(part.seconds for part in self.parts)
+
+    def to_dict(self, whole: float) -> dict[str, Any]:
+        """Return the node and its parts as plain data, each with its share of `whole` seconds."""
+        return {
+            "name": self.name,
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "self_seconds": self.self_seconds,
+            "host_seconds": self.host_seconds,
+            "share": self.seconds / whole if whole else 0.0,
+            "parts": [part.to_dict(whole) for part in self.parts],
+        }
+
+
+def merged(name: str, spans: Sequence[Span], repeats: int) -> Node:
+    """Return spans in the same place as a node for one of the repeats, with parts merged by name, as they came."""
+    groups: dict[str, list[Span]] = {}
+    for part in (part for span in spans for part in span.parts):
+        groups.setdefault(part.name, []).append(part)
+    seconds, host_seconds = sum(span.seconds for span in spans), sum(span.host_seconds for span in spans)
+    parts = tuple(merged(part, group, repeats) for part, group in groups.items())
+    return Node(name, len(spans) / repeats, seconds / repeats, host_seconds / repeats, parts)
+
+
+def rows(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
+    """Yield (depth, node) of the node, its parts, theirs, and after each's parts what none accounts for (NaN calls)."""
+    yield depth, node
+    for part in node.parts:
+        yield from rows(part, depth + 1)
+    if node.parts:
+        yield depth + 1, Node(REMAINDER, math.nan, node.self_seconds, math.nan)
+
+
+def every(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield the spans and all their parts, each before what lies inside it."""
+    for span in spans:
+        yield span
+        yield from every(span.parts)
+
+
 @dataclass(eq=False)
 class Profile:
-    """Where the time went.
+    """Where the time went. All figures are for one repeat, in seconds."""
 
-    `where`: what gave the times, as "measured, CPU" or "modelled, T4". `on_device`: whether seconds are a GPU's.
-    `spans`: what was recorded, one root for each repeat; all figures are for one repeat. `bare`: seconds of the same
-    work without spans inside, where that was measured. `cost_of_a_span()`: seconds that recording an empty span takes.
-    `host_parts`: what the host did in one repeat, in seconds, where that is known (`simgpu.trace.Trace.host_parts`).
-    """
-
-    where: str
-    on_device: bool
-    spans: Sequence[Span] = ()
-    bare: float | None = None
-    cost_of_a_span: Callable[[], float] | None = None
-    host_parts: Mapping[str, float] | None = None
+    where: str  # what gave the times, as "measured, CPU" or "modelled, T4"
+    on_device: bool  # whether seconds are a GPU's
+    spans: Sequence[Span] = ()  # what was recorded, one root for each repeat
+    bare: float | None = None  # of the same work without spans inside, where that was measured
+    cost_of_a_span: Callable[[], float] | None = None  # what recording an empty span takes
+    host_parts: Mapping[str, float] | None = None  # what the host did, where known (`simgpu.trace.Trace.host_parts`)
 
     @property
     def root(self) -> Node:
         """The whole, with its parts. RuntimeError while the recording still runs."""
         if not self.spans:
             raise RuntimeError("nothing is recorded yet: look at a recording after its `with` block")
-        return merged(self.spans[0].name, self.spans).divided(len(self.spans))
+        return merged(self.spans[0].name, self.spans, len(self.spans))
 
     @property
     def tree(self) -> dict[str, Any]:
@@ -90,15 +151,16 @@ class Profile:
         unit, factor, digits = _unit(root.seconds)
         head = ["", "calls", unit, "share", "self", "host"]
         lines = [[*head[: len(head) - (not self.on_device)], ""]]
-        for row in rows(root):
-            if depth is not None and row.depth > depth:
+        for level, node in rows(root):
+            if depth is not None and level > depth:
                 continue
-            share = row.seconds / root.seconds if root.seconds else 0.0
-            times = [_fixed(value, factor, digits) for value in (row.self_seconds, row.host_seconds)]
-            calls = "" if row.calls is None else f"{row.calls:g}"
-            cells = [calls, _fixed(row.seconds, factor, digits), f"{100 * share + 0.0:.1f} %"]
+            share = node.seconds / root.seconds if root.seconds else 0.0
+            own = node.self_seconds if node.parts else math.nan
+            times = [_fixed(value, factor, digits) for value in (own, node.host_seconds)]
+            calls = "" if math.isnan(node.calls) else f"{node.calls:g}"
+            cells = [calls, _fixed(node.seconds, factor, digits), f"{100 * share + 0.0:.1f} %"]
             bar = "█" * round(BAR * max(0.0, share))
-            lines.append([2 * row.depth * " " + row.name, *cells, *times[: 1 + self.on_device], bar])
+            lines.append([2 * level * " " + node.name, *cells, *times[: 1 + self.on_device], bar])
         repeats = f", mean of {len(self.spans)} repeats" if len(self.spans) > 1 else ""
         title = f"{root.name}: {duration(root.seconds)} ({self.where}{repeats})"
         return "\n".join([title, *_aligned(lines), *self._remarks()])
@@ -148,6 +210,23 @@ class Profile:
         return remarks
 
 
+def chrome_events(spans: Sequence[Span], where: str, on_device: bool, origin: float) -> list[dict[str, Any]]:
+    """Return the spans as events that ui.perfetto.dev and chrome://tracing draw as boxes; times count from `origin`.
+
+    Format: "Trace Event Format", Google, 2016: "X" is a complete event, "M" names a block of rows; in microseconds.
+    """
+    rows = {"host": [(span.name, span.host_start, span.host_seconds) for span in every(spans)]}
+    if on_device:
+        rows["device"] = [(span.name, span.start, span.seconds) for span in every(spans)]
+    events: list[dict[str, Any]] = []
+    for number, (side, boxes) in enumerate(rows.items(), 1):
+        row = {"pid": number, "tid": 1}
+        events.append({"ph": "M", **row, "name": "process_name", "args": {"name": f"spans, {side} ({where})"}})
+        for name, start, seconds in boxes:
+            events.append({"ph": "X", **row, "name": name, "ts": (start - origin) * 1e6, "dur": seconds * 1e6})
+    return events
+
+
 def _unit(seconds: float) -> tuple[str, float, int]:
     """One unit for all rows, so that they can be compared: its name, units in a second, digits."""
     if seconds >= 1:
@@ -155,8 +234,8 @@ def _unit(seconds: float) -> tuple[str, float, int]:
     return ("ms", 1e3, 3) if seconds >= 1e-3 else ("µs", 1e6, 1)
 
 
-def _fixed(seconds: float | None, factor: float, digits: int) -> str:
-    return "" if seconds is None else f"{round(seconds * factor, digits) + 0.0:.{digits}f}"
+def _fixed(seconds: float, factor: float, digits: int) -> str:
+    return "" if math.isnan(seconds) else f"{round(seconds * factor, digits) + 0.0:.{digits}f}"
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:

@@ -17,9 +17,8 @@ UNTIMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.
 def spanned(function: Callable[..., Any], span: Callable[[str], Any]) -> Callable[..., Any]:
     """Return `function` with `with span("LINE: statement"):` around its statements, also in loops and branches.
 
-    Definitions, `import NAME`, `global`, `nonlocal`, `pass` and docstrings stay without one. Lines are counted from its
-    `def`, which is line 1. Decorators are left out. ValueError for what is not written as a plain `def` in Python, and
-    where the source cannot be found.
+    Definitions, `import NAME`, `global`, `nonlocal`, `pass` and docstrings stay without one. Its `def` is line 1.
+    Decorators are left out. ValueError for what is no plain `def` in Python, and where the source cannot be found.
     """
     if isinstance(function, MethodType):
         return MethodType(spanned(function.__func__, span), function.__self__)
