@@ -1,7 +1,6 @@
 """The learner's own record: predictions, findings and the rungs of the ladder, in one JSON file beside the notebook.
 
-`file` says where it lies and how it is kept. Beside its parts it may hold "student", the learner's id, and "gallery",
-the key of a ladder that was given to others.
+`file` says where it lies and how it is kept. It may also hold "student", an id, and "gallery", a given ladder's key.
 """
 
 from __future__ import annotations
@@ -134,8 +133,7 @@ def note(report: Report, function: Any = None) -> None:
 def mine(*names: str) -> Any:
     """Return your own function for each check that it passed, the library's for the others, and print which.
 
-    One name gives a function, several a tuple. Without a journal, as where a notebook is graded, all are the library's.
-    Raises ValueError for a name that no check has.
+    One name gives a function, several a tuple; without a journal, as in grading, the library's. ValueError if unknown.
     """
     found = own.functions(names, read()["checks"])
     print(", ".join(f"{name}: {whose}" for name, (_, whose) in zip(names, found, strict=True)))

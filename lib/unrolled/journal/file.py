@@ -59,15 +59,12 @@ def read() -> Record:
 
 def load(file: Path) -> Record:
     """Return the record in a file, which stays as it is. Raises OSError, and ValueError, naming it, for no journal."""
-    return parse(text_of(file, "journal"), str(file))
-
-
-def text_of(file: Path, kind: str) -> str:
-    """Return a file's text. Raises OSError, and ValueError, naming it, for bytes that are not UTF-8."""
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is not a {kind}: it is not text in UTF-8 ({error.reason})") from None
+    record = checked(file, FORMAT, VERSION)
+    for part in PARTS:
+        entries = record.get(part)
+        if not isinstance(entries, dict) or not all(isinstance(e, dict) and "date" in e for e in entries.values()):
+            raise ValueError(f"{file} is a damaged journal: its {part} are not readable")
+    return record
 
 
 @contextmanager
@@ -116,30 +113,22 @@ def empty() -> Record:
     return {"format": FORMAT, "version": VERSION} | {part: {} for part in PARTS}
 
 
-def checked(text: str, name: str, form: str, version: int) -> Record:
-    """Return a JSON document of this form and version. Raises ValueError, in the name of its file, if it is none."""
+def checked(file: Path, form: str, version: int) -> Record:
+    """Return a file's JSON document of this form and version. Raises OSError, and ValueError, naming it, for others."""
     kind = form.removeprefix("unrolled-")
     try:
-        content = json.loads(text)
+        content = json.loads(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not a {kind}: it is not text in UTF-8 ({error.reason})") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not a {kind}: {error}") from None
+        raise ValueError(f"{file} is not a {kind}: {error}") from None
     if not isinstance(content, dict) or content.get("format") != form:
-        raise ValueError(f"{name} is not a {kind} of this course")
+        raise ValueError(f"{file} is not a {kind} of this course")
     if content.get("version") != version:
         newer = isinstance(content.get("version"), int) and content["version"] > version
         helps = ": install the newer course to use it" if newer else ""
-        raise ValueError(f"{name} is a {kind} of version {content.get('version')}, expected {version}{helps}")
+        raise ValueError(f"{file} is a {kind} of version {content.get('version')}, expected {version}{helps}")
     return content
-
-
-def parse(text: str, name: str) -> Record:
-    """Return the record in a journal's text. Raises ValueError, in the name of its file, if it is no journal."""
-    record = checked(text, name, FORMAT, VERSION)
-    for part in PARTS:
-        entries = record.get(part)
-        if not isinstance(entries, dict) or not all(isinstance(e, dict) and "date" in e for e in entries.values()):
-            raise ValueError(f"{name} is a damaged journal: its {part} are not readable")
-    return record
 
 
 def _put_aside(file: Path) -> str:

@@ -1,8 +1,7 @@
 """A gallery: ladders that learners gave by choice, under names that they chose, in one JSON file to compare.
 
 A ladder goes in only by `journal.give`, and nothing goes with it but its rungs: what was measured, how long it took, in
-which batches and precision, and on which hardware. No ids, no dates, no answers. Files of several people are merged by
-naming them together.
+which batches and precision, and on which hardware. No ids, dates or answers. Files are merged by naming several.
 
     {"format": "unrolled-gallery", "version": 1, "ladders": [{"name", "key", "rungs": [{"label", "what", …}, …]}, …]}
 
@@ -16,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from unrolled.journal.file import checked, is_positive, text_of
+from unrolled.journal.file import checked, is_positive
 
 FORMAT = "unrolled-gallery"
 VERSION = 1
@@ -48,10 +47,7 @@ def added(ladders: list[Ladder], mine: Ladder) -> list[Ladder]:
 
 
 def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
-    """Return all ladders of several files. Of one journal's the one with more rungs counts, else the later file's.
-
-    Where two people took the same name, the second is called "name (2)".
-    """
+    """Return all files' ladders: of one journal's that with more rungs, else the later. A second A becomes "A (2)"."""
     newest: dict[str, Ladder] = {}
     for one in itertools.chain.from_iterable(galleries):
         if len(one["rungs"]) >= len(newest.get(one["key"], one)["rungs"]):
@@ -68,7 +64,7 @@ def merged(galleries: Iterable[list[Ladder]]) -> list[Ladder]:
 
 def read(file: Path) -> list[Ladder]:
     """Return the ladders in a file. Raises FileNotFoundError, or ValueError, naming the file, if it is no gallery."""
-    ladders = checked(text_of(file, "gallery"), str(file), FORMAT, VERSION).get("ladders")
+    ladders = checked(file, FORMAT, VERSION).get("ladders")
     if not isinstance(ladders, list) or not all(map(_is_ladder, ladders)):
         raise ValueError(f"{file} is a damaged gallery: its ladders are not readable")
     return ladders
