@@ -37,10 +37,7 @@ def lessons() -> MappingProxyType[str, Specs]:
 
 @functools.cache
 def variants() -> MappingProxyType[str, Specs]:
-    """Return every variant of every exercise, by exercise and suffix: {"im2col": {"nhwc": Spec(…)}, …}.
-
-    A variant is named after its exercise: EXERCISE_SUFFIX. Raises ValueError for one that is not.
-    """
+    """Return every exercise's variants by suffix: {"im2col": {"nhwc": …}}. ValueError if one is not EXERCISE_SUFFIX."""
     known = [name for specs in _declared().values() for name in specs]
     found: dict[str, dict[str, Spec]] = {}
     for module in exercises.declared("variants").values():

@@ -1,8 +1,7 @@
 """What an exercise must not be solved with: the library's own answers, withheld while a learner's function runs.
 
 Those are the answers to the exercise, and all that the checks are made of: references of other exercises, usual
-mistakes, parts of either. What is left, such as `ops`, must hold no answer that its spec does not name; a test tries
-every function of the library on every exercise.
+mistakes, parts of either. What is left, such as `ops`, holds no answer that its spec does not name: a test tries all.
 
 A learner may have taken a function by any name: `from unrolled.ops import conv2d as mine`, a partial, a re-export. So
 it is not the name that is withheld, but the code: within the block the function object itself has another.
@@ -105,9 +104,8 @@ class withheld:  # noqa: N801  used as a function is
     """A block in which calling any of these functions, by whatever name, raises AnswerUsedError.
 
     Entering and leaving takes microseconds. The same object may be entered again, also within itself; in the end every
-    function has its code back. Of a bound method or a partial, the function below is withheld. A generator refuses once
-    it is asked for its first value, a coroutine once it is awaited. Passed over is what has no code to exchange: an
-    object with `__call__`, what is not Python.
+    function has its code back. Of a bound method or a partial, the function below is withheld. A generator refuses when
+    asked for its first value, a coroutine when awaited. Passed over: objects with `__call__`, and what is not Python.
     """
 
     def __init__(self, functions: Iterable[Function]) -> None:
@@ -187,10 +185,7 @@ def refuse() -> NoReturn:
 
 
 def known_as(function: FunctionType) -> str:
-    """Return the name by which a learner reaches a function, such as `ops.conv2d` or `nn.Sequential.forward`.
-
-    What its package does not export has the name of its module: `ops.blocks.forward`.
-    """
+    """Return the name by which a learner reaches a function: `ops.conv2d`, or if not exported `ops.blocks.forward`."""
     module = function.__module__.removeprefix("unrolled.")
     package = module.partition(".")[0]
     try:

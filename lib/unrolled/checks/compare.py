@@ -71,7 +71,7 @@ def changed(now: Any, before: Any) -> bool:
 
 
 def as_numbers(value: Any, most: float = math.inf) -> Array | None:
-    """Return a number, an array or nested lists (`most` lists and numbers) as an array; None for anything else."""
+    """Return a number, an array, or nested lists with at most `most` lists and numbers, as an array; None otherwise."""
     if isinstance(value, str) or (isinstance(value, (list, tuple)) and not _holds_numbers(value, most)):
         return None
     try:
@@ -279,10 +279,7 @@ def _text(value: Any) -> str:
 
 
 def shortened(value: Any, length: int) -> str:
-    """Return `str(value)` on one line, cut to `length` characters. Never raises, whatever the value's __str__ does.
-
-    No more of a long list is looked at than is shown; large arrays in it are shown by their shapes.
-    """
+    """Return `str(value)` on one line, cut to `length`. Never raises; looks at no more of a list than it shows."""
     try:
         text = " ".join(_beginning(value, 50 * length).split())
     except Exception as error:

@@ -103,8 +103,7 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
     """Return why a result does not lie where it belongs (NumPy: the host; else the connected GPU), or nothing."""
     leaves = list(_leaves(got))
     if module is np:
-        strays = any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in leaves)
-        return (ON_GPU,) if strays else ()
+        return (ON_GPU,) if any(isinstance(leaf, Stray) or _on_device(leaf) for leaf in leaves) else ()
     if any(isinstance(leaf, np.ndarray) for leaf in leaves):
         return ("the result is a NumPy array: it left the GPU. Return it as it lies there",)
     strays = any(isinstance(leaf, Stray) or (_on_device(leaf) and not _reachable(leaf)) for leaf in leaves)

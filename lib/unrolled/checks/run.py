@@ -54,20 +54,16 @@ class UnfairError(Exception):
 class Place:
     """Where the function runs: what stops it after so many seconds, and what times it. By default, this process.
 
-    `limiter(seconds)` is a context manager that raises TimeLimitError inside its block. Where `race` is None, no speed
-    is measured and its part is deferred. `withhold` keeps the library's answers from the function while a case runs:
-    for a function in this process. One that stands for a function elsewhere raises AnswerUsedError by itself.
-
-    `simulated()` is the simulated GPU's module, connected to a machine for one case. `ported(function)` runs the
-    function on a real GPU and takes and returns NumPy arrays; it is None where there is no such GPU. With `apart` the
-    function's real GPU is out of this process's reach: a case whose inputs hold functions stays on the simulated one.
+    `withhold` keeps the library's answers from a function in this process while a case runs; what stands for one
+    elsewhere raises AnswerUsedError by itself. With `apart` its real GPU is out of this process's reach: a case whose
+    inputs hold functions stays on the simulated one.
     """
 
-    limiter: Callable[[float], AbstractContextManager[None]]
-    race: Race | None
+    limiter: Callable[[float], AbstractContextManager[None]]  # of seconds: raises TimeLimitError inside its block
+    race: Race | None  # None: no speed is measured, and its part is deferred
     withhold: bool = False
-    simulated: Callable[[], AbstractContextManager[device.Module]] = gpu.connected
-    ported: Callable[[Function], Function | None] = lambda function: None
+    simulated: Callable[[], AbstractContextManager[device.Module]] = gpu.connected  # to a machine for one case
+    ported: Callable[[Function], Function | None] = lambda function: None  # with NumPy arrays, on a real GPU, if any
     apart: bool = False
 
 

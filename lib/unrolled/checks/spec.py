@@ -33,7 +33,7 @@ class Draw:
 def normal(*shape: int, dtype: type = np.float32) -> Draw:
     """Return a draw of an array of this shape from the standard normal distribution.
 
-    Where calls are timed: evenly from -2 to 2 in steps of 2^-14, in a seventh of the time, most of a measurement's.
+    Where calls are timed: evenly from -2 to 2 in steps of 2^-14. Drawing took most of the time, and takes a seventh so.
     """
 
     def quick(rng: np.random.Generator) -> Any:
@@ -76,8 +76,7 @@ class Budget:
 class Case:
     """One set of arguments. A `Draw` among them is drawn from the seed; a `draw` function draws all of them at once.
 
-    With `on_gpu`, arrays among them, also in lists, tuples and dictionaries, are put on the simulated GPU before the
-    call, and the result is fetched from there.
+    With `on_gpu`, arrays, also in lists, tuples and dictionaries, go to the simulated GPU and the result comes back.
     """
 
     name: str
@@ -116,8 +115,7 @@ def random_gpu_case(name: str, draw: Callable[[np.random.Generator], Inputs], bu
 class Speed:
     """The learner's function must be `at_least` times as fast as `baseline` on `inputs` (which may hold `Draw`s).
 
-    The inputs are chosen so that one call of the baseline takes 10-50 ms on two cores. With `gpu`, both run on a real
-    GPU; where there is none, the part is deferred.
+    With them one call of the baseline takes 10-50 ms on two cores. With `gpu`, both run on a real GPU, or are deferred.
     """
 
     baseline: Function
@@ -139,20 +137,17 @@ class Speed:
 
 @dataclass(frozen=True)
 class Rung:
-    """A step of the learner's ladder: seconds for `inputs`, which hold `images` images, are projected to an epoch.
-
-    Rungs with the same `what` did the same work and stand on the same ladder.
-    """
+    """A step of the ladder of its `what`, the work: seconds for `inputs`, `images` images, projected to an epoch."""
 
     label: str
     what: str
     inputs: Mapping[str, Any]
     images: int
 
-    def draw_inputs(self, seed: int, count: int = 4) -> list[Inputs]:
-        """Return `count` fresh sets of keyword arguments."""
+    def draw_inputs(self, seed: int) -> list[Inputs]:
+        """Return four fresh sets of keyword arguments."""
         rng = np.random.default_rng([seed, zlib.crc32(b"rung")])
-        return [_drawn(self.inputs, rng) for _ in range(count)]
+        return [_drawn(self.inputs, rng) for _ in range(4)]
 
 
 @dataclass(frozen=True)
@@ -180,8 +175,7 @@ class Spec:
     result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     answers: Sequence[Function] = ()
-    """Functions of the library that answer the exercise, beside the reference and the baseline: a learner's function
-    must call none of them."""
+    """Other functions of the library that answer the exercise: a learner's function must call none of them."""
 
     @property
     def total_points(self) -> int:

@@ -1,7 +1,6 @@
 """The file that a learner hands in: a small zip with the notebook, the journal, and who, what and when.
 
-`make` builds it, `read` opens one that came from anywhere: sizes are capped, nothing is written to disk, and what is
-wrong with it is said. It holds three files:
+`make` builds it, `read` opens one from anywhere, sizes capped and nothing written, and says what is wrong. It holds:
 
     LESSON.ipynb   the notebook, without outputs over 1 MB
     journal.json   predictions, findings and rungs

@@ -184,10 +184,10 @@ def made(file: Path, nb: Record) -> str:
     """Return in words what was made of a notebook: the file, for whom, and what was left out of it."""
     hand_in = handin.read(file.read_bytes())
     size = f"{file.stat().st_size / 1000:.0f} kB"
-    lines = [note_on_version(nb)] if note_on_version(nb) else []
-    lines.append(f"Made {file} ({size}): the notebook and your journal, for {hand_in.student}.")
+    lines = [note_on_version(nb), f"Made {file} ({size}): the notebook and your journal, for {hand_in.student}."]
     lines += [f"Left out: {text}. Nothing is graded by its output." for text in hand_in.dropped]
-    return "\n".join([*lines, "Hand in this file. It will be graded with inputs that you have not seen."])
+    lines.append("Hand in this file. It will be graded with inputs that you have not seen.")
+    return "\n".join(filter(None, lines))
 
 
 def note_on_version(nb: Record) -> str:

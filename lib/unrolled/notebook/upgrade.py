@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -191,11 +192,9 @@ def _plain(cell: Cell, taken: set[str]) -> Cell:
     own = copy.deepcopy(cell)
     for key in ("nbgrader", "editable", "deletable"):
         own["metadata"].pop(key, None)
-    identity, number = _id(cell) or hashlib.sha256(cell["source"].encode()).hexdigest()[:8], 1
-    own["id"] = identity
-    while own["id"] in taken:
-        number += 1
-        own["id"] = f"{identity[:56]}-own-{number}"
+    identity = _id(cell) or hashlib.sha256(cell["source"].encode()).hexdigest()[:8]
+    names = itertools.chain([identity], (f"{identity[:56]}-own-{number}" for number in itertools.count(2)))
+    own["id"] = next(name for name in names if name not in taken)
     taken.add(own["id"])
     if own["cell_type"] == "code":
         own.setdefault("outputs", [])
