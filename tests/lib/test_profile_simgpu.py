@@ -133,7 +133,7 @@ def test_statements_on_the_device() -> None:
 
 
 def test_ceilings_of_the_model_are_near_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing.ceilings, "COPY_BYTES", 2**24)
+    monkeypatch.setattr(timing.measuring, "COPY_BYTES", 2**24)
     gpu = simgpu.profile()
     assert timing.copy_bandwidth(module=simgpu) == pytest.approx(gpu.bandwidth, rel=0.2)
     assert 0.2 * gpu.float32 < timing.matmul_peak(module=simgpu, size=512) <= gpu.float32

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fake_gpu import FakeGpu, OnDevice
 
-from unrolled.timing import Verdict, blocks, ceilings, compare, comparing, measure, measuring
+from unrolled.timing import Verdict, blocks, compare, comparing, measure, measuring
 from unrolled.timing.blocks import WarmUp, block_timer
 from unrolled.timing.verdict import conclude
 
@@ -205,9 +205,9 @@ def test_ceilings_of_a_device(monkeypatch: pytest.MonkeyPatch, simulated: bool) 
     monkeypatch.setattr(gpu, "empty", lambda shape, dtype=float: Buffer(), raising=False)
     monkeypatch.setattr(gpu, "asarray", lambda host: Buffer(), raising=False)
     monkeypatch.setattr(gpu, "matmul", lambda a, b, out: gpu.launch(1e-5, 0.5), raising=False)
-    monkeypatch.setattr(ceilings, "BUDGET", 0.0)
-    assert ceilings.copy_bandwidth(module=gpu) == pytest.approx(2 * 8 * made[0] / 0.25, rel=0.01)
-    assert ceilings.matmul_peak(size=64, module=gpu) == pytest.approx(2 * 64**3 / 0.5, rel=0.01)
+    monkeypatch.setattr(measuring, "CEILING_BUDGET", 0.0)
+    assert measuring.copy_bandwidth(module=gpu) == pytest.approx(2 * 8 * made[0] / 0.25, rel=0.01)
+    assert measuring.matmul_peak(size=64, module=gpu) == pytest.approx(2 * 64**3 / 0.5, rel=0.01)
 
 
 def test_the_words_of_a_duration() -> None:

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from unrolled.timing import Pair, TimedBlock, Verdict, ceilings, copy_bandwidth, matmul_peak, measure, measuring
-from unrolled.timing.threads import blas_threads
+from unrolled.timing import Pair, TimedBlock, Verdict, copy_bandwidth, matmul_peak, measure, measuring
+from unrolled.timing.blocks import blas_threads
 from unrolled.timing.verdict import conclude
 
 QUIET = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8
@@ -211,7 +211,7 @@ def test_threads_must_be_positive(threads: int) -> None:
 
 
 def test_ceilings_count_bytes_and_operations(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceilings, "COPY_BYTES", 2**20)
+    monkeypatch.setattr(measuring, "COPY_BYTES", 2**20)
     monkeypatch.setattr(np, "copyto", lambda target, source: clock.work(0.01))
     monkeypatch.setattr(np, "matmul", lambda a, b, out: clock.work(0.01))
     assert copy_bandwidth() == pytest.approx(2 * 2**20 / 0.01)
@@ -227,7 +227,7 @@ def test_a_ceiling_is_the_best_of_several(clock: FakeClock, monkeypatch: pytest.
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_peak_is_measured_in_the_dtype_asked_for(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[np.dtype[Any]] = set()
-    monkeypatch.setattr(ceilings, "BUDGET", 0.0)
+    monkeypatch.setattr(measuring, "CEILING_BUDGET", 0.0)
     monkeypatch.setattr(np, "matmul", lambda a, b, out: seen.update((a.dtype, b.dtype, out.dtype)))
     matmul_peak(dtype, size=8)
     assert seen == {np.dtype(dtype)}

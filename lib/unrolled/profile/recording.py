@@ -19,8 +19,7 @@ import numpy as np
 
 from unrolled import device
 from unrolled.profile.profiles import Profile, Span
-from unrolled.timing.blocks import no_collection
-from unrolled.timing.threads import blas_threads
+from unrolled.timing.blocks import blas_threads, no_collection
 
 TRIALS = 100  # empty spans that tell what a span costs
 _active: list[Recording | None] = []

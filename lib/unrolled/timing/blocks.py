@@ -2,7 +2,7 @@
 
 On the host a block is timed by the wall clock. On a device it lies between two CUDA events, the second recorded after a
 device-wide synchronization, so that work on any stream counts. The simulated GPU has the same events; its times are
-those of its model, and the real clock has no part in them.
+those of its model, and the real clock has no part in them. What is kept still meanwhile: BLAS threads and collection.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unrolled import device
+from unrolled.timing.verdict import UNCONTROLLED
 
 Inputs = Mapping[str, Any]
 MIN_BLOCK, MAX_BLOCK = 0.010, 0.25  # seconds
@@ -57,8 +58,7 @@ def block_timer(function: Callable[..., Any], inputs: Sequence[Inputs], module: 
 
     It goes through `inputs` cyclically and keeps its place from block to block. The work runs on the module's device.
     """
-    walk = itertools.cycle(inputs)
-    timed = _on_host if module is np else partial(_on_device, module)
+    walk, timed = itertools.cycle(inputs), _on_host if module is np else partial(_on_device, module)
 
     def block(calls: int) -> BlockTime:
         def run() -> None:
@@ -91,8 +91,7 @@ def _on_device(module: device.Module, run: Callable[[], None]) -> BlockTime:
 
 def warm_up_on(module: device.Module) -> WarmUp:
     """Return how much warm-up work on this module's device needs."""
-    on_device = ON_SIMULATED if device.is_simulated(module) else ON_GPU
-    return ON_HOST if module is np else on_device
+    return ON_HOST if module is np else ON_SIMULATED if device.is_simulated(module) else ON_GPU
 
 
 def in_words(module: device.Module) -> str:
@@ -182,3 +181,27 @@ def no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def blas_threads(threads: int | None) -> Iterator[Callable[[], str]]:
+    """Hold BLAS (and OpenMP) to `threads` threads inside the block; yield a function that says in words what holds.
+
+    None leaves them as they are. "threads uncontrolled": threadpoolctl knows no BLAS, as with Apple's Accelerate, or
+    one was loaded inside the block and runs more. Raises ValueError for fewer than one.
+    """
+    if threads is None:
+        yield lambda: "threads left alone"
+        return
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; expected at least 1, or None to leave them alone")
+    import threadpoolctl
+
+    def held() -> str:
+        pools = [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+        if not pools or max(pools) > threads:
+            return UNCONTROLLED
+        return f"{threads} thread{'s' * (threads > 1)}"
+
+    with threadpoolctl.threadpool_limits(threads):
+        yield held

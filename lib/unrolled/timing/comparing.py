@@ -15,9 +15,8 @@ import numpy as np
 
 from unrolled.device import Module
 from unrolled.timing import blocks, rule
-from unrolled.timing.blocks import MIN_BLOCK, BlockTimer, Inputs, WarmUp, block_calls, block_timer
+from unrolled.timing.blocks import MIN_BLOCK, BlockTimer, Inputs, WarmUp, blas_threads, block_calls, block_timer
 from unrolled.timing.rule import Outcome
-from unrolled.timing.threads import blas_threads
 from unrolled.timing.verdict import Pair, TimedBlock, Verdict, conclude
 
 MIN_INPUTS = 16
@@ -101,7 +100,8 @@ def compare_blocks(
     start = clock()
     seed = secrets.randbits(32) if seed is None else seed
     race = _Race(candidate, baseline, random.Random(seed), clock, start + USUAL_SECONDS, start + time_limit, shortest)
-    race.warm_up(warm, patience=time_limit / 6)
+    race.baseline_seconds = blocks.warm_up(baseline, warm, time_limit / 6, shortest)
+    race.candidate_seconds = blocks.warm_up(candidate, warm, time_limit / 6, shortest)
     if announce and clock() + race.expected(at_least) > race.usual_end:
         announce(f"One call is slow here: this takes about {race.expected(at_least):.0f} s.")
     pairs = race.pairs(at_least)
@@ -123,10 +123,6 @@ class _Race:
     shortest: float
     baseline_seconds: float = 0.0  # per call
     candidate_seconds: float = 0.0
-
-    def warm_up(self, warm: WarmUp, patience: float) -> None:
-        self.baseline_seconds = blocks.warm_up(self.baseline, warm, patience, self.shortest)
-        self.candidate_seconds = blocks.warm_up(self.candidate, warm, patience, self.shortest)
 
     def pairs(self, at_least: float) -> list[Pair]:
         """Pairs until the rule decides, no look is left, or the time runs out: at least one."""
@@ -170,9 +166,8 @@ class _Race:
 
     def _pair(self, baseline: BlockTimer, candidate: BlockTimer, calls: tuple[int, int]) -> Pair:
         if self.rng.random() < 0.5:
-            return Pair(
-                TimedBlock(calls[0], *baseline(calls[0])), TimedBlock(calls[1], *candidate(calls[1])), "baseline"
-            )
+            first = TimedBlock(calls[0], *baseline(calls[0]))
+            return Pair(first, TimedBlock(calls[1], *candidate(calls[1])), "baseline")
         second = TimedBlock(calls[1], *candidate(calls[1]))
         return Pair(TimedBlock(calls[0], *baseline(calls[0])), second, "candidate")
 

@@ -1,26 +1,36 @@
-"""Measure how long one function takes, for showing. Nothing is decided from an absolute time."""
+"""Measure how long one function takes, and two ceilings of a machine: the speed of copies and of matrix products.
+
+For showing: nothing is decided from an absolute time.
+"""
 
 from __future__ import annotations
 
 import math
+import operator
 import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from unrolled import device
 from unrolled.timing import blocks, rule
-from unrolled.timing.blocks import BlockTimer, Inputs
-from unrolled.timing.threads import blas_threads
+from unrolled.timing.blocks import BlockTimer, Inputs, blas_threads, block_timer
 from unrolled.timing.verdict import TimedBlock
 
 SHORT_BLOCK = 0.001  # seconds: far above the clock's resolution
 # Enough that the synchronization hardly counts; never by the real clock, or times would vary with it.
 MODELLED_CALLS = 16
+
+COPY_BYTES, GPU_COPY_BYTES = 128 * 2**20, 2**30  # a buffer; two of them are several times any cache of a CPU
+MATMUL_SIZE, SIMULATED_MATMUL_SIZE, GPU_MATMUL_SIZE = 768, 1024, 8192
+CEILING_BUDGET = 0.4  # seconds
+CEILING_CALLS = 3  # a block on a device, so that its synchronization hardly counts
 
 
 @dataclass(frozen=True)
@@ -68,11 +78,11 @@ def measure(
         module = blocks.device_module(cases[0], result)
         del result  # its memory goes back to the pool of a device
         if module is not np:
-            timed = _blocks_on(module, blocks.block_timer(function, cases, module), budget)
+            timed = _blocks_on(module, block_timer(function, cases, module), budget)
         elif first > budget:
             timed = [TimedBlock(1, first)]
         else:
-            timed = _blocks(blocks.block_timer(function, cases), budget, start)
+            timed = _blocks(block_timer(function, cases), budget, start)
         seconds = [block.wall / block.calls for block in timed]
         low, high = rule.median_interval(seconds)
         calls, where = sum(block.calls for block in timed), blocks.in_words(module)
@@ -111,3 +121,46 @@ def duration(seconds: float) -> str:
         if seconds * factor >= 0.9995:  # 0.9999 s is 1 s, not 1e+03 ms
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+def copy_bandwidth(threads: int | None = 1, module: device.Module = np) -> float:
+    """Return the bytes per second that copying a large array moves, read and write both counted, as STREAM counts them.
+
+    The best of several copies: a ceiling is what the machine can do. (J. McCalpin, STREAM, 1995.) `module`: on whose
+    device; that of the simulated GPU is modelled.
+    """
+    nbytes = COPY_BYTES if module is np or device.is_simulated(module) else GPU_COPY_BYTES
+    source, target = module.full(nbytes // 8, 1.0), module.empty(nbytes // 8)
+    copy = partial(np.copyto, target, source) if module is np else partial(operator.setitem, target, ..., source)
+    with blas_threads(threads):
+        return 2 * nbytes / _fastest(copy, module)
+
+
+def matmul_peak(
+    dtype: DTypeLike = np.float32, threads: int | None = 1, size: int | None = None, module: device.Module = np
+) -> float:
+    """Return the floating-point operations per second of a (size, size) matrix product: 2 size^3 over the best time.
+
+    `size` is 768 on a CPU, 8192 on a GPU and 1024 on the simulated one, unless given; `module` as in `copy_bandwidth`.
+    """
+    on_device = SIMULATED_MATMUL_SIZE if device.is_simulated(module) else GPU_MATMUL_SIZE
+    size = size or (MATMUL_SIZE if module is np else on_device)
+    rng = np.random.default_rng(0)
+    a, b = (device.to_device(rng.random((size, size), dtype=np.float32).astype(dtype), module) for _ in range(2))
+    out = module.empty((size, size), dtype=dtype)
+    with blas_threads(threads):
+        return 2 * size**3 / _fastest(lambda: module.matmul(a, b, out=out), module)
+
+
+def _fastest(function: Callable[[], object], module: device.Module) -> float:
+    """Seconds per call of the fastest block in about 0.4 s, after a call that does not count.
+
+    Of one block where a notebook is graded, and on a model.
+    """
+    block, calls = block_timer(function, [{}], module), 1 if module is np else CEILING_CALLS
+    block(1)
+    end = time.perf_counter() + (0.0 if is_graded() or device.is_simulated(module) else CEILING_BUDGET)
+    walls = [block(calls).wall]
+    while time.perf_counter() <= end:
+        walls.append(block(calls).wall)
+    return min(walls) / calls

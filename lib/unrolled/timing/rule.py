@@ -72,8 +72,7 @@ def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
 
     Each is below at_least / 4 if they are three or more, at_least / 16 if two, at_least / 64 if one is all that fitted.
     """
-    missing = max(0, HOPELESS_PAIRS - len(ratios))
-    return bool(ratios) and max(ratios) < at_least / HOPELESS ** (1 + missing)
+    return bool(ratios) and max(ratios) < at_least / HOPELESS ** (1 + max(0, HOPELESS_PAIRS - len(ratios)))
 
 
 def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:

@@ -101,9 +101,8 @@ class Verdict:
             ax.axhspan(self.low, self.high, alpha=0.2, label="95 % interval of the median")
             ax.plot(range(1, len(ratios) + 1), ratios, "o", label="measured pairs")
         ax.axhline(self.at_least, linestyle="--", color="black", label=f"asked: {_times(self.at_least)}")
-        ax.set_xlabel("pair")
         how = ", CPU time" if cpu else f", {self.device}" * bool(self.device)
-        ax.set_ylabel(f"times faster than the baseline{how}")
+        ax.set(xlabel="pair", ylabel=f"times faster than the baseline{how}")
         ax.set_title(f"{_factor(self.ratio)}: {self.outcome}" if ratios else self.outcome)
         ax.legend()
 
@@ -118,10 +117,9 @@ class Verdict:
         missing = [name for name in (*_SCALARS, "pairs", "control") if name not in data]
         if missing:
             raise ValueError(f"data is no verdict: {', '.join(missing)} missing")
-        fields: dict[str, Any] = {name: math.nan if data[name] is None else data[name] for name in _SCALARS}
-        for name in ("pairs", "control"):
-            fields[name] = tuple(map(_pair, data[name]))
-        return cls(**fields, device=data.get("device", ""))  # older records have none
+        scalars: dict[str, Any] = {name: math.nan if data[name] is None else data[name] for name in _SCALARS}
+        pairs, control = (tuple(map(_pair, data[name])) for name in ("pairs", "control"))
+        return cls(**scalars, pairs=pairs, control=control, device=data.get("device", ""))  # older records have none
 
 
 _SCALARS = ("outcome", "ratio", "low", "high", "at_least", "reason", "witness", "noisy", "threads", "seconds", "seed")

@@ -10,7 +10,7 @@ from unrolled import data
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
-from unrolled.timing.threads import blas_threads
+from unrolled.timing.blocks import blas_threads
 
 
 class Matrix:
