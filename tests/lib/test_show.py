@@ -209,11 +209,11 @@ def test_slider_refuses_a_start_outside_its_values() -> None:
 
 
 def test_no_kernel_means_a_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unrolled.show import explorer
+    from unrolled.show import picture
 
     ipython = SimpleNamespace(get_ipython=lambda: SimpleNamespace())  # IPython in a terminal: a shell, no kernel
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    assert not explorer.widgets_work()
+    assert not picture.widgets_work()
 
 
 CELLS = [

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from unrolled import ops, show
-from unrolled.show.convolution import Steps
-from unrolled.show.folding import added
-from unrolled.show.graph import STEPS, Graph, worked
-from unrolled.show.graph_steps import BREAKS, PARAMETERS, Network, backward, forward, losses
-from unrolled.show.losses import SMOOTH
-from unrolled.show.sharing import shared
+from unrolled.show.columns import added
+from unrolled.show.convolution import Steps, shared
+from unrolled.show.graph import BREAKS, PARAMETERS, STEPS, Graph, Network, backward, forward, losses, worked
+from unrolled.show.learning_curves import SMOOTH
 from unrolled.show.windows import windows
 
 SMALL = {

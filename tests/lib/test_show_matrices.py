@@ -8,11 +8,11 @@ import pytest
 from unrolled import show
 from unrolled.show import words
 from unrolled.show.charts import spread
-from unrolled.show.growth import slope
 from unrolled.show.images import first_difference
 from unrolled.show.memory import walk
+from unrolled.show.parallel import shares, speedup
 from unrolled.show.race import Contestant, moments, mosaic
-from unrolled.show.workers import shares, speedup
+from unrolled.show.scaling import slope
 
 IMAGES = np.random.default_rng(1).random((10, 28, 28))
 LABELS = np.arange(10)

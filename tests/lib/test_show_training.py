@@ -10,7 +10,7 @@ import pytest
 
 from unrolled import show
 from unrolled.show.confusion import mix_ups
-from unrolled.show.filters import filter_colours
+from unrolled.show.images import filter_colours
 from unrolled.show.learning_curves import Live
 from unrolled.show.optimizer_paths import losses
 from unrolled.show.style import styled

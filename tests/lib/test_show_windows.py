@@ -8,9 +8,8 @@ import pytest
 from scipy.signal import correlate2d
 
 from unrolled import show
-from unrolled.show.cells import Cells
 from unrolled.show.columns import patch_matrix
-from unrolled.show.sheet import Sheet
+from unrolled.show.sheet import Cells, Sheet
 from unrolled.show.style import BLUE
 from unrolled.show.windows import windows
 

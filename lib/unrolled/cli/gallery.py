@@ -50,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def table(ladders: list[dict[str, Any]]) -> str:
     """Return a text with a line for each learner, by kind of work, the fastest first."""
-    from unrolled.show.gallery import panels
+    from unrolled.show.ladder import panels
     from unrolled.show.words import seconds, times
 
     width = max(len(one["name"]) for one in ladders)

@@ -1,17 +1,21 @@
-"""What the charts share: axes with room for words, ticks that read as words, and labels beside the axes."""
+"""Charts: axes with room for words, ticks that read as words, labels beside the axes; bars, and a verdict's pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from unrolled.show.style import PALE, SMALL, WIDTH, new_figure
-from unrolled.show.words import number
+from unrolled.show.picture import Picture
+from unrolled.show.style import BLUE, INK, SMALL, WIDTH, new_figure, styled
+from unrolled.show.words import amount, count_of, number, rounded, seconds
+from unrolled.timing import Verdict
+
+LETTER = 0.085  # inches that a letter of a label takes
 
 
 def chart(height: float, left: float, right: float, top: float = 0.35, bottom: float = 0.55) -> tuple[Figure, Axes]:
@@ -45,14 +49,6 @@ def size_ticks(axes: Axes, sizes: Sequence[float]) -> None:
         axes.minorticks_off()
 
 
-def equals(axes: Axes, low: float, high: float, within: float, **look: Any) -> None:
-    """Draw the line of equal values, both axes logarithmic from low to high, and a band a factor `within` around it."""
-    ends = np.array([low, high])
-    axes.fill_between(ends, ends / within, ends * within, color=PALE, linewidth=0)
-    axes.loglog(ends, ends, **look)
-    axes.set(xlim=(low, high), ylim=(low, high))
-
-
 def beside(
     axes: Axes, marks: Sequence[float], left: float, y: float, words: str, *line: str, size: float = SMALL, **look: Any
 ) -> None:
@@ -73,12 +69,64 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
     order = np.argsort(positions, kind="stable")
     placed = np.asarray(positions, dtype=np.float64)[order]
     for _ in range(100):
-        steps = np.diff(placed)
-        short = np.maximum(gap - steps, 0) / 2
+        short = np.maximum(gap - np.diff(placed), 0) / 2
         if not (short > 1e-9).any():
             break
         placed[:-1] -= short
         placed[1:] += short
-    result = np.empty_like(placed)
-    result[order] = placed
-    return [float(value) for value in result]
+    return [float(value) for value in placed[np.argsort(order)]]
+
+
+@styled()
+def bars(values: Mapping[str, float], unit: str, log: bool = False, title: str = "") -> Picture:
+    """Draw a horizontal bar for each name, its value in words beside it.
+
+    unit: the unit of the values; "s" is written as a duration; "B" and units with a slash get prefixes (MB, Gflop/s).
+    log: draw dots on a log scale instead of bars (a bar needs a zero, which a log scale has not).
+    ValueError for no values, negative ones, or a zero on a log scale.
+    """
+    if not values or min(values.values()) < 0 or (log and min(values.values()) == 0):
+        raise ValueError(f"values must be numbers {'above' if log else 'from'} 0, got {dict(values)}")
+    words = in_unit(unit)
+    names, numbers = list(values), list(values.values())
+    left = min(3.2, 0.3 + LETTER * max(len(name) for name in names))
+    top = 0.35 if title else 0.1
+    figure, axes = chart(0.36 * len(names) + 0.6 + top, left, 1.0, top=top)
+    rows = range(len(names))
+    if log:
+        axes.set(xscale="log", xlim=(min(numbers) / 3, max(numbers) * 1.5))
+        axes.hlines(rows, min(numbers) / 3, numbers, color=BLUE, linewidth=1.2)
+        axes.plot(numbers, rows, "o", color=BLUE, markersize=8)
+    else:
+        axes.barh(rows, numbers, color=BLUE, edgecolor=INK, linewidth=0.5, height=0.62)
+        axes.set_xlim(0, max(numbers) * 1.02 or 1)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    word_ticks(axes, "x", words, log=log)
+    for row, value in zip(rows, numbers, strict=True):
+        axes.annotate(words(value), (value, row), (8, 0), textcoords="offset points", va="center", size=SMALL)
+    axes.set_yticks(rows, names, size=10)
+    axes.tick_params(axis="y", length=0)
+    axes.set(ylim=(len(names) - 0.45, -0.55), title=title)
+    axes.grid(True, axis="x")
+    said = "; ".join(f"{name}: {words(value)}" for name, value in values.items())
+    return Picture(figure, f"{title + '. ' if title else ''}{said}.")
+
+
+def in_unit(unit: str) -> Callable[[float], str]:
+    """Return the function that writes a value in this unit."""
+    if unit == "s":
+        return seconds
+    if unit == "B" or "/" in unit:
+        return lambda value: amount(value, unit)
+    return lambda value: f"{rounded(value)} {unit}"
+
+
+@styled()
+def pairs(verdict: Verdict) -> Picture:
+    """Draw every measured pair of a verdict, the interval of the median, and what was asked."""
+    figure = new_figure(3.0, layout="constrained")
+    axes = figure.subplots()
+    verdict.draw(axes)
+    if axes.get_yscale() == "log":
+        word_ticks(axes, "y", number)
+    return Picture(figure, f"{count_of(len(verdict.pairs), 'measured pair')}: {verdict}")

@@ -1,24 +1,25 @@
-"""im2col: each window of an image is a column of the patch matrix."""
+"""The patch matrix: im2col makes each window of an image a column; col2im adds each column where its window stood."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.cells import Cells, Scale
-from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.sheet import Sheet
-from unrolled.show.style import BLUE, WIDTH
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Cells, Scale, Sheet, on_host
+from unrolled.show.style import BLUE, RED, WIDTH
 from unrolled.show.windows import Pair, WindowSums, windows
 from unrolled.show.words import number, times
 
-FEW = 9  # so many numbers can be read out
+Values = NDArray[np.float64]
+
+FEW, FEW_PIXELS = 9, 49  # so many numbers of a column, and of an image, can be read out
 TOP, BOTTOM, EDGE = 0.55, 0.3, 0.1  # inches
 IMAGE, MATRIX, COLUMN = (2.2, 2.4), (4.1, 4.2), 0.36  # largest sizes
 HEADING = 3.2  # the width of the words over the matrix
+FOLDED_TOP, FOLDED_GAP, FOLDED_CELL = 0.5, 0.55, 0.38  # inches, where columns are folded
+FOLDED = (2.6, 2.7), (1.3, 1.3), (2.4, 2.7)  # largest sizes of matrix, window and image
 
 
 def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, padding: int | Pair = 0) -> Explorer:
@@ -31,15 +32,38 @@ def im2col(image: ArrayLike, kernel_size: int | Pair, stride: int | Pair = 1, pa
     matrix = patch_matrix(seen)
     start = seen.telling(np.abs(matrix).sum(axis=0).reshape(seen.output_size))
     slider = Slider("column of the patch matrix", range(seen.count), start, play=True)
-    return Explorer(partial(_draw, seen, matrix), partial(_alt, seen, matrix), column=slider)
+    return Explorer(_draw, _alt, seen, matrix, column=slider)
 
 
-def patch_matrix(seen: WindowSums) -> NDArray[np.float64]:
+def col2im(
+    columns: ArrayLike, size: Pair, kernel_size: int | Pair, stride: int | Pair = 1, padding: int | Pair = 0
+) -> Explorer:
+    """Draw how columns (KH·KW, OH·OW) are added into an image of `size` (H, W), one at a time.
+
+    `ops.col2im` does so for all at once. ValueError where no window fits, or columns are not those of such an image.
+    """
+    seen, matrix = windows(np.zeros(size), kernel_size, stride, padding), on_host(columns, dtype=np.float64)
+    if matrix.shape != (shape := patch_matrix(seen).shape):
+        raise ValueError(f"columns has shape {matrix.shape}; expected {shape} for an image of {tuple(size)}")
+    slider = Slider("columns added", range(seen.count), seen.count // 2, lambda at: str(at + 1), play=True)
+    return Explorer(_draw_folded, _alt_folded, seen, matrix, column=slider)
+
+
+def patch_matrix(seen: WindowSums) -> Values:
     """Return the patch matrix (C·KH·KW, OH·OW): column j is the j-th window, flattened by channels, then rows."""
     return np.asarray(seen.patches.reshape(seen.count, -1).T)
 
 
-def _layout(seen: WindowSums, matrix: NDArray[np.float64]) -> tuple[list[Cells], Cells, Cells, float]:
+def added(seen: WindowSums, matrix: Values, last: int) -> Values:
+    """Return the padded image (H + 2 PH, W + 2 PW) once the columns 0 to `last` have been added."""
+    image, (kh, kw) = np.zeros(seen.padded.shape[1:]), seen.kernel_size
+    for column in range(last + 1):
+        top, left = seen.corner(column)
+        image[top : top + kh, left : left + kw] += matrix[:, column].reshape(kh, kw)
+    return image
+
+
+def _layout(seen: WindowSums, matrix: Values) -> tuple[list[Cells], Cells, Cells, float]:
     """The channels of the image, the column, the matrix, and the height of the sheet."""
     channels, (rows, columns) = len(seen.padded), matrix.shape
     grid = Cells.fitting(seen.padded.shape[1:], IMAGE[0], IMAGE[1] if channels == 1 else 1.35, 0.44)
@@ -47,8 +71,7 @@ def _layout(seen: WindowSums, matrix: NDArray[np.float64]) -> tuple[list[Cells],
     cell = tall / rows
     wide = Cells(0, 0, rows, columns, min(MATRIX[0] / columns, 0.36), cell)
     free = WIDTH - 2 * EDGE - grid.size[0] - COLUMN - wide.size[0]
-    gap = min(free / 2, 0.55)
-    step = grid.size[1] + 0.3
+    gap, step = min(free / 2, 0.55), grid.size[1] + 0.3
     height = max(channels * step - 0.3, tall)
     top = TOP + (height - (channels * step - 0.3)) / 2
     heading_left = grid.size[0] + COLUMN + 2 * gap  # where the matrix and the words over it begin
@@ -58,7 +81,7 @@ def _layout(seen: WindowSums, matrix: NDArray[np.float64]) -> tuple[list[Cells],
     return images, column, wide.at(column.right + gap, column.top), TOP + height + BOTTOM
 
 
-def _draw(seen: WindowSums, matrix: NDArray[np.float64], column: int) -> Figure:
+def _draw(seen: WindowSums, matrix: Values, column: int) -> Figure:
     images, flat, grid, tall = _layout(seen, matrix)
     sheet, scale = Sheet(tall), Scale.of(seen.padded)
     for channel, cells in enumerate(images):
@@ -90,12 +113,12 @@ def _light(sheet: Sheet, cells: Cells, column: int) -> None:
     sheet.text((x, cells.bottom + 0.15), str(column), BLUE, anchor="middle", bold=True)
 
 
-def _growth(seen: WindowSums, matrix: NDArray[np.float64]) -> str:
+def _growth(seen: WindowSums, matrix: Values) -> str:
     pixels = seen.size[0] * seen.size[1] * len(seen.padded)
     return f"{matrix.size:,} numbers from {pixels:,}: {times(matrix.size / pixels)} the memory"
 
 
-def _alt(seen: WindowSums, matrix: NDArray[np.float64], column: int) -> str:
+def _alt(seen: WindowSums, matrix: Values, column: int) -> str:
     values = [number(float(value)) for value in matrix[:, column]]
     flattened = f": {', '.join(values)}" if len(values) <= FEW else ""
     (height, width), (rows, columns) = seen.size, matrix.shape
@@ -103,4 +126,40 @@ def _alt(seen: WindowSums, matrix: NDArray[np.float64], column: int) -> str:
         f"The windows of an image of {height} by {width}{seen.with_channels} as the columns of a patch matrix of "
         f"{rows} by {columns}. Column {column} is the window of output {seen.place(column)}: {seen.in_words(column)}, "
         f"flattened row by row{flattened}. The matrix holds {_growth(seen, matrix)}."
+    )
+
+
+def _draw_folded(seen: WindowSums, matrix: Values, column: int) -> Figure:
+    shapes = matrix.shape, seen.kernel_size, seen.padded.shape[1:]
+    placed = [Cells.fitting(shape, *most, FOLDED_CELL) for shape, most in zip(shapes, FOLDED, strict=True)]
+    tall = max(cells.size[1] for cells in placed)
+    left = max(EDGE, (WIDTH - sum(cells.size[0] for cells in placed) - 2 * FOLDED_GAP) / 2)
+    for i, cells in enumerate(placed):
+        placed[i] = cells.at(left, FOLDED_TOP + (tall - cells.size[1]) / 2)
+        left = placed[i].right + FOLDED_GAP
+    grid, small, image = placed
+    sheet = Sheet(FOLDED_TOP + tall + 0.35)
+    scale = Scale.of(np.append(added(seen, matrix, matrix.shape[1] - 1), matrix))
+    sheet.matrix(grid, matrix, scale)
+    sheet.outline(grid.box(0, column, grid.rows), BLUE)
+    sheet.matrix(small, matrix[:, column].reshape(seen.kernel_size), scale)
+    sheet.outline(small.frame, BLUE)
+    seen.draw_image(sheet, image, added(seen, matrix, column), scale, column, RED)
+    headings = "columns {} × {}".format(*matrix.shape), "folded", "the image so far"
+    for cells, text in zip(placed, headings, strict=True):
+        sheet.text_above(cells, text)
+    sheet.sign(grid, small)
+    sheet.sign(small, image, "+", colour=RED, size=14, bold=True)
+    sheet.text((grid.centre(0, column)[0], grid.bottom + 0.16), str(column), BLUE, anchor="middle", bold=True)
+    return sheet.figure()
+
+
+def _alt_folded(seen: WindowSums, matrix: Values, column: int) -> str:
+    image = added(seen, matrix, column)
+    rows = "; ".join(", ".join(map(number, row)) for row in image.tolist())
+    so_far = f" The image so far, row by row: {rows}." if image.size <= FEW_PIXELS else ""
+    shape, kernel = ("{} by {}".format(*pair) for pair in (matrix.shape, seen.kernel_size))
+    return (
+        f"Columns of a matrix of {shape}, each folded into a window of {kernel} "
+        f"and added to an image where its window stood. Column {column} is added to {seen.in_words(column)}.{so_far}"
     )

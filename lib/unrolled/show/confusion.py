@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.cells import Cells, Scale, on_host
 from unrolled.show.picture import Picture
-from unrolled.show.sheet import Sheet
+from unrolled.show.sheet import Cells, Scale, Sheet, on_host
 from unrolled.show.style import GREEN, INK, RED, SMALL
 from unrolled.show.words import count_of, percent
 
@@ -43,9 +42,8 @@ def confusion(labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | 
 
 def mix_ups(counts: NDArray[Any]) -> list[tuple[int, int, int]]:
     """Return (true class, predicted class, how often) of every wrong pair that occurs, the most frequent first."""
-    rows, columns = np.nonzero(counts * (1 - np.eye(len(counts), dtype=np.int64)))
-    found = [(int(row), int(column), int(counts[row, column])) for row, column in zip(rows, columns, strict=True)]
-    return sorted(found, key=lambda pair: -pair[2])
+    wrong = np.argwhere(counts * (1 - np.eye(len(counts), dtype=np.int64))).tolist()
+    return sorted(((row, column, int(counts[row, column])) for row, column in wrong), key=lambda pair: -pair[2])
 
 
 def _draw(counts: NDArray[Any], words: list[str], score: str, share: str, lines: list[str]) -> Figure:

@@ -1,19 +1,21 @@
-"""A computation graph: values on the way to the loss, gradients on the way back, and what a broken gradient does."""
+"""A computation graph: values on the way to the loss, gradients on the way back, and what a broken gradient does.
+
+The network: x (N, D) -> affine 1 -> ReLU -> affine 2 -> softmax and cross entropy, mean over N.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.cells import Cells, Scale, cell_text
-from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.graph_steps import BREAKS, PARAMETERS, Arrays, Break, Network, Values, backward, forward, losses
-from unrolled.show.sheet import Sheet
+from unrolled import ops
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Cells, Scale, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number
 
@@ -23,8 +25,12 @@ WORDS, TITLE, BAND = 0.7, 0.36, 0.42  # inches for the sentence, a heading, and 
 CURVES, MARGIN = 1.15, 0.62
 FLOW = ("x", "affine 1", "ReLU", "scores", "softmax", "loss")
 TITLES = {"scores": "affine 2"}
-ONE_STEP = ("softmax",)  # softmax and loss go backward in one step
+PARAMETERS = ("weight 1", "bias 1", "weight 2", "bias 2")
+
 Grids = dict[str, Cells]
+Values = NDArray[np.float64]
+Named = dict[str, Values]
+Arrays = tuple[ArrayLike, ...]
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,35 @@ STEPS = (
 FIRST_BACK = next(i for i, step in enumerate(STEPS) if step.back)
 
 
+@dataclass(frozen=True)
+class Break:
+    """One wrong line in the backward pass: `change(right, passed)` is what it gives for `name`.
+
+    right is the right gradient (given what came before), passed the gradient that arrived.
+    """
+
+    name: str
+    short: str
+    words: str
+    change: Callable[[Values, Values], Values]
+
+
+def _one_percent(right: Values, _: Values) -> Values:
+    wrong: Values = right.copy()
+    wrong.flat[np.abs(wrong).argmax()] *= 1.01
+    return wrong
+
+
+BREAKS = (
+    None,
+    Break("bias 1", "sign of bias 1", "bias 1 has the wrong sign", lambda right, *_: -right),
+    Break("affine 1", "ReLU leaks", "the ReLU lets every gradient through", lambda _, passed: passed),
+    Break("scores", "1/N forgotten", "the loss forgets the 1/N of its mean", lambda right, *_: right * len(right)),
+    Break("weight 2", "1 % too large", "one number of weight 2 is 1 % too large", _one_percent),
+    Break("scores", "every sign", "the loss turns the sign of all", lambda right, *_: -right),
+)
+
+
 def computation_graph(
     x: ArrayLike, labels: ArrayLike, weights: Arrays, biases: Arrays, step: int = FIRST_BACK, broken: int = 0
 ) -> Explorer:
@@ -67,11 +102,72 @@ def computation_graph(
     gradient descent from these parameters, with the right gradients and with the broken ones. step (0 to 9) and broken
     (0: nothing, to 5) say where the sliders stand first. ValueError where shapes do not fit.
     """
-    graph = Graph(Network.of(x, labels, weights, biases))
+    graph, names = Graph(Network.of(x, labels, weights, biases)), ["nothing", *(each.short for each in BREAKS if each)]
     steps = Slider("step", range(len(STEPS)), step, lambda at: f"{at} of {len(STEPS) - 1}", True)
-    names = ["nothing", *(each.short for each in BREAKS if each)]
     breaks = Slider("break", range(len(BREAKS)), broken, names.__getitem__)
-    return Explorer(partial(_draw, graph), partial(_alt, graph), step=steps, broken=breaks)
+    return Explorer(_draw, _alt, graph, step=steps, broken=breaks)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Inputs (N, D), labels (N,), and the parameters by name: weights (M, D), biases (M,)."""
+
+    x: Values
+    labels: NDArray[np.int64]
+    parameters: Named
+
+    @classmethod
+    def of(cls, x: ArrayLike, labels: ArrayLike, weights: Arrays, biases: Arrays) -> Network:
+        arrays = [on_host(array, np.float64) for pair in zip(weights, biases, strict=True) for array in pair]
+        if len(arrays) != len(PARAMETERS):
+            raise ValueError(f"weights holds {len(weights)} arrays; expected 2, one for each affine node")
+        network = cls(on_host(x, np.float64), on_host(labels), dict(zip(PARAMETERS, arrays, strict=True)))
+        forward(network)  # raises ValueError where shapes do not fit
+        return network
+
+
+def forward(network: Network) -> Named:
+    """Return all values on the way to the loss by name; the loss is (1, 1)."""
+    at = network.parameters
+    values = {"x": network.x, "affine 1": ops.affine(network.x, at["weight 1"], at["bias 1"])}
+    values["ReLU"] = ops.relu(values["affine 1"])
+    values["scores"] = ops.affine(values["ReLU"], at["weight 2"], at["bias 2"])
+    values["softmax"] = ops.softmax(values["scores"])
+    loss, _ = ops.softmax_cross_entropy(values["scores"], network.labels)
+    return values | {"loss": np.array([[loss]])}
+
+
+def backward(network: Network, values: Named, broken: Break | None = None) -> Named:
+    """Return the gradient of the loss with respect to the values and parameters, by name, in the order of computation.
+
+    Softmax and loss go backward in one step, so "softmax" has none. `broken` replaces one gradient by a wrong one.
+    """
+    grads: Named = {"loss": np.ones((1, 1))}
+
+    def keep(name: str, right: Values, passed: Values) -> None:
+        grads[name] = broken.change(right, passed) if broken and broken.name == name else right
+
+    keep("scores", ops.softmax_cross_entropy(values["scores"], network.labels)[1], values["softmax"])
+    for affine, out, into in (("2", "scores", "ReLU"), ("1", "affine 1", "x")):
+        if affine == "1":
+            keep(out, ops.relu_backward(grads["ReLU"], values[out]), grads["ReLU"])
+        found = ops.affine_backward(grads[out], values[into], network.parameters[f"weight {affine}"])
+        for name, grad in zip((into, f"weight {affine}", f"bias {affine}"), found, strict=True):
+            keep(name, grad, grads[out])
+    return grads
+
+
+def losses(network: Network, broken: Break | None, steps: int, learning_rate: float) -> list[float]:
+    """Return the loss before each step of gradient descent and after the last, with the right or a broken gradient."""
+    parameters = dict(network.parameters)
+    curve = []
+    for _ in range(steps + 1):
+        now = Network(network.x, network.labels, parameters)
+        values = forward(now)
+        curve.append(float(values["loss"][0, 0]))
+        grads = backward(now, values, broken)
+        parameters = {name: value - learning_rate * grads[name] for name, value in parameters.items()}
+    return curve
 
 
 class Graph:
@@ -91,8 +187,7 @@ class Graph:
 
     def wrong(self, name: str, broken: Break | None) -> NDArray[np.bool_]:
         """Return a mask, in the shape of the picture, of the values of this gradient that `broken` makes wrong."""
-        right = self.right[name]
-        return np.asarray(np.abs(self.grads(broken)[name] - right) > 1e-9).reshape(self.shape(name))
+        return np.asarray(np.abs(self.grads(broken)[name] - self.right[name]) > 1e-9).reshape(self.shape(name))
 
     def wrong_count(self, broken: Break | None) -> tuple[int, int]:
         """Return how many gradient values `broken` makes wrong, and how many there are."""
@@ -116,14 +211,12 @@ def _layout(graph: Graph) -> tuple[Grids, Grids, float]:
             left = found[bias].right + 0.2
         left += 0.35
     top = max(cells.bottom for cells in values.values()) + BAND + TITLE
-    rows = len(graph.network.x) * CELL[1]
-    left = EDGE
+    left, rows = EDGE, len(graph.network.x) * CELL[1]
     for name in FLOW:
         values[name] = grid(name, left, top + (rows - graph.shape(name)[0] * CELL[1]) / 2)
         grads[name] = values[name].at(left, values[name].top + rows + TITLE)
         left = values[name].right + GAP
-    bottom = grads["x"].top + rows
-    return values, grads, bottom + 0.62 + CURVES + 0.45
+    return values, grads, grads["x"].top + rows + 0.62 + CURVES + 0.45
 
 
 def _draw(graph: Graph, step: int, broken: int) -> Figure:
@@ -137,11 +230,10 @@ def _draw(graph: Graph, step: int, broken: int) -> Figure:
         _matrix(sheet, cells, values[name], name in done, Scale.of(values[name]))
     grads = graph.grads(wrong)
     for name, cells in grad_grids.items():
-        if name not in ONE_STEP:
+        if name != "softmax":  # softmax and loss go backward in one step
             _matrix(sheet, cells, grads[name], name in back, Scale(max(np.abs(grads[name]).max(), 1e-9), True))
             if name in back:
-                places = np.argwhere(graph.wrong(name, wrong)).tolist()
-                sheet.hatch([cells.box(*place) for place in places], "//", RED)
+                sheet.hatch([cells.box(*place) for place in np.argwhere(graph.wrong(name, wrong)).tolist()], "//", RED)
     for name in at.makes:
         sheet.outline((grad_grids if at.back else value_grids)[name].frame, RED if at.back else BLUE)
     _names(sheet, value_grids, grad_grids, graph.network.labels)
@@ -175,9 +267,8 @@ def _names(sheet: Sheet, values: Grids, grads: Grids, labels: NDArray[np.int64])
         sheet.line((x, band.top + 3 * CELL[1] + 0.06), (x, values["x"].middle[1] - 0.14), width=1.0)
     middle, below = grads["softmax"].middle[0], grads["x"].middle[1]
     sheet.text((middle, below), "in one", GREY, SMALL, "middle")
-    loss = values["loss"]
     text = "labels " + ", ".join(str(int(label)) for label in labels)
-    sheet.text((loss.right, values["x"].top - 0.34), text, size=SMALL, anchor="right")
+    sheet.text((values["loss"].right, values["x"].top - 0.34), text, size=SMALL, anchor="right")
 
 
 def _sentence(sheet: Sheet, graph: Graph, at: int, broken: Break | None) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_hex
 
-from unrolled.show.cells import Box
 from unrolled.show.picture import Picture
-from unrolled.show.sheet import Sheet
+from unrolled.show.sheet import Box, Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, SMALL, WIDTH, tint
 from unrolled.show.words import amount, number, seconds
 
@@ -36,14 +35,10 @@ def hardware(*profiles: Any) -> Picture:
     sheet.text((0.1, 0.4), f"The figures on the ways: {first.name}.", size=SMALL)
     for box, name, colour in ((HOST, "host", SKY), (GPU, "device: the GPU", ORANGE)):
         _box(sheet, box, name, colour, 0.12)
-    _box(sheet, (0.25, 1.0, 1.25, 0.5), "processor", BLUE, 0.3)
-    sheet.text((0.35, 1.36), "runs Python", size=SMALL)
-    _box(sheet, (0.25, 1.85, 1.25, 0.57), "memory", GREEN, 0.3)
-    sheet.text((0.35, 2.22), "NumPy arrays", size=SMALL)
-    _box(sheet, MEMORY, "memory", GREEN, 0.3)
-    sheet.text((3.25, 1.36), f"{amount(first.memory, 'B')}\n\nGPU\narrays", size=SMALL)
-    _box(sheet, L2, "L2", GREEN, 0.55)
-    sheet.text((5.05, 1.36), f"{amount(first.l2, 'B')}", size=SMALL)
+    _box(sheet, (0.25, 1.0, 1.25, 0.5), "processor", BLUE, 0.3, "runs Python")
+    _box(sheet, (0.25, 1.85, 1.25, 0.57), "memory", GREEN, 0.3, "NumPy arrays", 0.37)
+    _box(sheet, MEMORY, "memory", GREEN, 0.3, f"{amount(first.memory, 'B')}\n\nGPU\narrays")
+    _box(sheet, L2, "L2", GREEN, 0.55, amount(first.l2, "B"))
     words = f"{number(first.multiprocessors)} multiprocessors"
     sheet.text((UNITS[0] + UNITS[2], 0.84), words, size=SMALL, anchor="right")
     width, height = UNITS[2] / ROWS[1], UNITS[3] / ROWS[0]
@@ -60,9 +55,8 @@ def hardware(*profiles: Any) -> Picture:
 
 def figures(profile: Any) -> dict[str, tuple[str, str]]:
     """Return what is told of a GPU: the name of each figure -> (its value with a unit, where it is from)."""
-    host = profile.host["kernel"]
     told = {
-        "a launch, on the host": (seconds(host), "host.kernel"),
+        "a launch, on the host": (seconds(profile.host["kernel"]), "host.kernel"),
         "the bus, from page-locked memory": (amount(profile.link_bandwidth, "B/s"), "link_bandwidth"),
         "the bus, from pageable memory": (amount(profile.pageable_bandwidth, "B/s"), "pageable_bandwidth"),
         "latency of a transfer": (seconds(profile.link_latency), "link_latency"),
@@ -79,9 +73,11 @@ def origin(source: str) -> str:
     return next((kind for kind in ("measured", "assumed") if source.startswith(kind)), "data sheet")
 
 
-def _box(sheet: Sheet, box: Box, name: str, colour: str, strength: float) -> None:
+def _box(sheet: Sheet, box: Box, name: str, colour: str, strength: float, words: str = "", down: float = 0.36) -> None:
+    """A tinted box with its name, and words in it that start `down` inches below its upper side."""
     sheet.fill(box, to_hex(tint(colour, strength)))
     sheet.text((box[0] + 0.1, box[1] + 0.15), name, size=SMALL, bold=True)
+    sheet.text((box[0] + 0.1, box[1] + down), words, size=SMALL)
 
 
 def _way(sheet: Sheet, left: Box, y: float, right: Box, words: str, colour: str) -> None:

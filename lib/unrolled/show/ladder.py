@@ -1,15 +1,17 @@
-"""The ladder: seconds per MNIST epoch, rung by rung."""
+"""Ladders of times: a learner's own, rung by rung, and a gallery of several learners', a panel a kind of work."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, GREY, INK, styled
+from unrolled.show.style import BLUE, COLOURS, GREY, INK, MARKERS, WIDTH, new_figure, styled
 from unrolled.show.words import count_of, seconds, times
 
 CREDIT = "Measured by the author of an article on GPU programming with CuPy (Qiita, 2020), on several machines."
@@ -20,10 +22,19 @@ REFERENCES: tuple[Mapping[str, Any], ...] = (
     {"label": "Keras", "seconds": 4, "batch": 128, "hardware": "hosted GPU"},
 )
 
-TICKS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36000.0, 360000.0)  # seconds
+TICKS = {1e-3: "1 ms", 1e-2: "10 ms", 1e-1: "100 ms", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min"}
+TICKS |= {3600.0: "1 h", 36000.0: "10 h", 360000.0: "100 h"}  # by their seconds
 ROW, HEADING, LEFT, RIGHT = 0.42, 0.34, 2.75, 0.95  # inches
+PANEL_ROW, HEAD, PANEL_LEFT, TOP, BOTTOM, AXIS = 0.36, 0.58, 1.75, 0.1, 0.55, 0.34  # inches, in a gallery
+NAME = 20  # characters of a learner's name
+KEY = 62  # characters of a line of a panel's key
+# The first of these that the machine has, if it has one, stands in for what the course's font lacks in names.
+JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic", "Meiryo", "IPAexGothic", "TakaoGothic")
+OFFSET: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
+BESIDE: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False, **OFFSET}
 
 Rung = Mapping[str, Any]
+Rows = list[tuple[str, list[tuple[str, float]]]]
 
 
 @styled()
@@ -61,14 +72,6 @@ def ladder(rungs: Sequence[Rung], references: Sequence[Rung] = REFERENCES, credi
     return Picture(figure, _alt(groups, rungs, credit if references else ""))
 
 
-BESIDE: dict[str, Any] = {
-    "xycoords": ("axes fraction", "data"),
-    "textcoords": "offset points",
-    "va": "center",
-    "annotation_clip": False,
-}
-
-
 def grouped(rungs: Iterable[Rung]) -> dict[str, list[Rung]]:
     """Return the rungs by what was measured, in the order in which each first appears."""
     groups: dict[str, list[Rung]] = {}
@@ -92,27 +95,19 @@ def time_axis(axes: Axes, values: Sequence[float], room: float) -> None:
         low, high = low / 4, high * 4
     axes.set(xscale="log", xlim=(low, high))
     ticks = [tick for tick in TICKS if low <= tick <= high]
-    axes.set_xticks(ticks, [_tick_words(tick) for tick in ticks])
+    axes.set_xticks(ticks, [TICKS[tick] for tick in ticks])
     axes.minorticks_off()
     axes.spines["left"].set_visible(False)
     axes.grid(True, axis="x")
 
 
-def _tick_words(tick: float) -> str:
-    if tick < 60:
-        return seconds(tick)
-    return f"{tick / 60:.0f} min" if tick < 3600 else f"{tick / 3600:.0f} h"
-
-
 def _rung(axes: Axes, y: float, rung: Rung, hollow: bool) -> None:
-    start, value = axes.get_xlim()[0], float(rung["seconds"])
-    axes.hlines(y, start, value, color=GREY if hollow else BLUE, linewidth=1.4, linestyle=":" if hollow else "-")
-    face = "white" if hollow else BLUE
-    axes.plot(value, y, "D" if hollow else "o", markersize=8, color=face, markeredgecolor=GREY if hollow else BLUE)
-    axes.annotate(seconds(value), (value, y), (9, 0), textcoords="offset points", va="center", weight="bold")
-    words, small = str(rung["label"]), details(rung)
-    left = -(LEFT - 0.25) * 72
-    axes.annotate(clip(words, 34), (0, y), (left, 6 if small else 0), color=INK, **BESIDE)
+    colour, face, line, marker = (GREY, "white", ":", "D") if hollow else (BLUE, BLUE, "-", "o")
+    value, small, left = float(rung["seconds"]), details(rung), -(LEFT - 0.25) * 72
+    axes.hlines(y, axes.get_xlim()[0], value, color=colour, linewidth=1.4, linestyle=line)
+    axes.plot(value, y, marker, markersize=8, color=face, markeredgecolor=colour)
+    axes.annotate(seconds(value), (value, y), (9, 0), weight="bold", **OFFSET)
+    axes.annotate(clip(str(rung["label"]), 34), (0, y), (left, 6 if small else 0), color=INK, **BESIDE)
     if small:
         axes.annotate(clip(small, 44), (0, y), (left, -6), size=8, color=GREY, **BESIDE)
 
@@ -125,13 +120,103 @@ def clip(text: str, most: int) -> str:
 def _alt(groups: Mapping[str, list[Rung]], rungs: Sequence[Rung], credit: str) -> str:
     text = "Seconds per MNIST epoch, log scale."
     for heading, group in groups.items():
-        rows = [
-            f"{rung['label']} {seconds(float(rung['seconds']))}" + (f" ({details(rung)})" if details(rung) else "")
-            for rung in group
-        ]
+        said = ((f"{rung['label']} {seconds(float(rung['seconds']))}", details(rung)) for rung in group)
+        rows = [f"{name} ({small})" if small else name for name, small in said]
         text += f" {heading[:1].upper()}{heading[1:]}: {'; '.join(rows)}."
         own = [float(rung["seconds"]) for rung in group if any(rung is mine for mine in rungs)]
         if len(own) > 1:
-            rungs_of = f"your {count_of(len(own), 'rung')}"
-            text += f" From the slowest of {rungs_of} to the fastest: {times(max(own) / min(own))}."
+            count, climbed = count_of(len(own), "rung"), times(max(own) / min(own))
+            text += f" From the slowest of your {count} to the fastest: {climbed}."
     return f"{text} {credit}".strip()
+
+
+@styled()
+def gallery(ladders: Sequence[Mapping[str, Any]]) -> Picture:
+    """Draw ladders as rows of points on a log scale: a panel for each kind of work, the fastest on top.
+
+    A ladder is a mapping with "name" and "rungs"; a rung has "label", "what" and "seconds" (above 0). A way of doing
+    the work has the same marker in every row of its panel. ValueError if there is nothing to draw.
+    """
+    works = panels(ladders)
+    if not works:
+        raise ValueError("ladders holds no rungs: nothing to draw")
+    keys = {what: _key(rows) for what, rows in works.items()}
+    heights = [HEAD + 0.17 * (len(keys[what]) - 1) + PANEL_ROW * len(rows) + AXIS for what, rows in works.items()]
+    height = TOP + sum(heights) + BOTTOM - AXIS
+    figure, top = new_figure(height), height - TOP
+    for (what, rows), tall in zip(works.items(), heights, strict=True):
+        plot = PANEL_ROW * len(rows)
+        head = tall - plot - AXIS
+        box = (PANEL_LEFT / WIDTH, (top - head - plot) / height, (WIDTH - PANEL_LEFT - RIGHT) / WIDTH, plot / height)
+        _panel(figure.add_axes(box), what, rows, keys[what], head)
+        top -= tall
+    figure.axes[-1].set_xlabel("log scale; left is faster", size=9, color=GREY)
+    return Picture(figure, _alt_gallery(works))
+
+
+def panels(ladders: Sequence[Mapping[str, Any]]) -> dict[str, Rows]:
+    """Return by what was measured each learner's name and (label, seconds), slow to fast; the fastest learner first."""
+    works: dict[str, Rows] = {}
+    for one in ladders:
+        for what, rungs in grouped(one["rungs"]).items():
+            points = [(str(rung["label"]), float(rung["seconds"])) for rung in rungs]
+            works.setdefault(what, []).append((str(one["name"]), sorted(points, key=lambda point: -point[1])))
+    for rows in works.values():
+        rows.sort(key=lambda row: row[1][-1][1])
+    return works
+
+
+def _key(rows: Rows) -> list[list[str]]:
+    """The ways in a panel, each once, the slowest first, in lines that fit."""
+    slow_to_fast = sorted((point for _, points in rows for point in points), key=lambda point: -point[1])
+    lines: list[list[str]] = [[]]
+    for label in dict.fromkeys(label for label, _ in slow_to_fast):
+        if lines[-1] and sum(len(other) + 4 for other in lines[-1]) + len(label) > KEY:
+            lines.append([])
+        lines[-1].append(label)
+    return lines
+
+
+def _panel(axes: Axes, what: str, rows: Rows, key: Sequence[Sequence[str]], head: float) -> None:
+    """A row a learner: a point for each way, a line between the slowest and the fastest, and how far they are apart."""
+    time_axis(axes, [value for _, points in rows for _, value in points], 1.6)
+    axes.set(ylim=(len(rows) - 0.5, -0.5))
+    here = {font.name for font in font_manager.fontManager.ttflist}
+    families = ["DejaVu Sans", *[name for name in JAPANESE if name in here][:1]]
+    axes.set_yticks(range(len(rows)), [clip(name, NAME) for name, _ in rows], family=families)
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    marks = {label: number % len(COLOURS) for number, label in enumerate(chain(*key))}
+    for y, (_, points) in enumerate(rows):
+        axes.hlines(y, points[-1][1], points[0][1], color=GREY, linewidth=1.2, zorder=1)
+        for label, value in points:
+            mark = marks[label]
+            axes.plot(value, y, MARKERS[mark], color=COLOURS[mark], markersize=7, markeredgecolor="white", zorder=2)
+        said = times(points[0][1] / points[-1][1]) if len(points) > 1 else seconds(points[0][1])
+        axes.annotate(said, (1, y), (8, 0), size=8.5, color=BLUE, **BESIDE)
+    _heading(axes, what, key, marks, head)
+
+
+def _heading(axes: Axes, what: str, key: Sequence[Sequence[str]], marks: Mapping[str, int], head: float) -> None:
+    """What was measured, and below it the marker of each way."""
+    left, up = -(PANEL_LEFT - 0.1) * 72, head * 72 - 13
+    axes.annotate(what, (0, 1), (left, up), xycoords="axes fraction", weight="bold", **OFFSET)
+    for number, line in enumerate(key):
+        x, y = left + 4, up - 15 - 12 * number
+        for label in line:
+            mark = marks[label]
+            place = x / 72 / (WIDTH - PANEL_LEFT - RIGHT), 1 + y / 72 / (PANEL_ROW * len(axes.get_yticks()))
+            axes.plot(*place, MARKERS[mark], color=COLOURS[mark], markersize=6, transform=axes.transAxes, clip_on=False)
+            axes.annotate(label, (0, 1), (x + 7, y), xycoords="axes fraction", size=8.5, color=GREY, **OFFSET)
+            x += 7 + 5.0 * len(label) + 14
+
+
+def _alt_gallery(works: Mapping[str, Rows]) -> str:
+    text = "Several learners' ladders, seconds on a log scale."
+    for what, rows in works.items():
+        said = []
+        for name, points in rows:
+            (_, slow), (label, fast) = points[0], points[-1]
+            more = f", {times(slow / fast)} from slowest to fastest" if len(points) > 1 else ""
+            said.append(f"{name}: {label} {seconds(fast)}{more}")
+        text += f" {what[:1].upper()}{what[1:]}, {count_of(len(rows), 'ladder')}: {'; '.join(said)}."
+    return text

@@ -1,56 +1,43 @@
-"""Loss and accuracy over the epochs: what you would have if you had stopped earlier, or while they still grow."""
+"""Learning curves: loss and accuracy over epochs, up to where you might have stopped; losses over steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from unrolled.show.charts import word_ticks
-from unrolled.show.explorer import Explorer, Slider, in_kernel
-from unrolled.show.picture import Picture
-from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, WIDTH, new_figure
-from unrolled.show.words import percent, rounded
+from unrolled.show.charts import beside, chart, heights, word_ticks
+from unrolled.show.picture import Explorer, Picture, Slider, in_kernel
+from unrolled.show.sheet import on_host
+from unrolled.show.style import BLUE, COLOURS, GREY, INK, ORANGE, SMALL, WIDTH, new_figure, styled
+from unrolled.show.words import number, percent, rounded
 
 HEIGHT, TOP, BOTTOM, WIDE = 3.3, 0.95, 0.55, 2.95  # inches
 LEFTS = (0.7, 4.45)
 LATER = 0.22  # how strong the curves are after the epoch where training would have stopped
+LOOKS = {"training": (BLUE, "o"), "validation": (ORANGE, "s")}  # colour and marker
+LINES = ("-", "--", "-.", ":")
+APART = 0.18  # of the height, between names at the right
+SMOOTH = 10  # steps whose mean is drawn bold; a single batch may be easy or hard by chance
+FAINT = 0.25
+ROOM = 3.0  # times: how far single steps may reach below and above the bold lines
+
+Lines = Mapping[str, Sequence[float]]  # "training" and perhaps "validation": values by epoch
 
 
-class Curves(Protocol):
-    """What `fit` returns: lists by epoch. Those of validation may be empty."""
-
-    @property
-    def loss(self) -> Sequence[float]: ...
-    @property
-    def accuracy(self) -> Sequence[float]: ...
-    @property
-    def validation_loss(self) -> Sequence[float]: ...
-    @property
-    def validation_accuracy(self) -> Sequence[float]: ...
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One curve: what it is, its values, its look."""
-
-    name: str
-    values: Sequence[float]
-    colour: str
-    marker: str
-
-
-def learning_curves(history: Curves, epochs: Sequence[int] | None = None, title: str = "") -> Explorer:
+def learning_curves(history: Any, epochs: Sequence[int] | None = None, title: str = "") -> Explorer:
     """Draw loss and accuracy of training and validation; the slider says after which epoch training would have stopped.
 
-    history: lists of losses and accuracies (0 to 1), one value for each epoch, as `fit` returns them. epochs: the
-    numbers of these epochs, where they are not 1, 2, 3 ...; without them, an epoch that was interrupted before its
-    validation is left out. ValueError for no epochs at all, or lists that do not fit `epochs`.
+    history: what `fit` returns, of which `loss`, `accuracy` (0 to 1), `validation_loss` and `validation_accuracy` are
+    drawn: lists with a value for each epoch, those of validation may be empty. epochs: the numbers of these epochs,
+    where they are not 1, 2, 3 ...; without them, an epoch that was interrupted before its validation is left out.
+    ValueError for no epochs at all, or lists that do not fit `epochs`.
     """
     lists = [history.loss, history.validation_loss, history.accuracy, history.validation_accuracy]
     if epochs is None:
@@ -59,12 +46,11 @@ def learning_curves(history: Curves, epochs: Sequence[int] | None = None, title:
     else:
         numbers = [int(epoch) for epoch in epochs]
     losses, accuracies = _lines(*lists[:2]), _lines(*lists[2:])
-    for line in losses + accuracies:
-        if not numbers or len(line.values) != len(numbers):
-            raise ValueError(f"{line.name} has {len(line.values)} values for {len(numbers)} epochs; expected one each")
+    for name, values in (*losses.items(), *accuracies.items()):
+        if not numbers or len(values) != len(numbers):
+            raise ValueError(f"{name} has {len(values)} values for {len(numbers)} epochs; expected one each")
     slider = Slider("stop after epoch", range(len(numbers)), len(numbers) - 1, lambda at: str(numbers[at]))
-    data = numbers, losses, accuracies, title
-    return Explorer(partial(_draw, *data), partial(_alt, *data), stop=slider)
+    return Explorer(_draw, _alt, numbers, losses, accuracies, title, stop=slider)
 
 
 class Live:
@@ -78,7 +64,7 @@ class Live:
         self.picture: Picture | None = None
         self._handle: Any = None
 
-    def __call__(self, network: Any, history: Curves) -> None:
+    def __call__(self, network: Any, history: Any) -> None:
         """Draw the epochs so far. Never asks `fit` to stop: interrupt the kernel for that."""
         self.picture = learning_curves(history, title=self.title).still()
         if self._handle is not None:
@@ -94,12 +80,11 @@ def live(title: str = "") -> Live:
     return Live(title)
 
 
-def _lines(training: Sequence[float], validation: Sequence[float]) -> list[Curve]:
-    lines = [Curve("training", training, BLUE, "o")]
-    return [*lines, Curve("validation", validation, ORANGE, "s")] if len(validation) else lines
+def _lines(training: Sequence[float], validation: Sequence[float]) -> Lines:
+    return {"training": training, "validation": validation} if len(validation) else {"training": training}
 
 
-def _draw(numbers: list[int], losses: list[Curve], accuracies: list[Curve], title: str, stop: int) -> Figure:
+def _draw(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> Figure:
     figure = new_figure(HEIGHT)
     figure.text(0.1 / WIDTH, 1 - 0.2 / HEIGHT, title, va="center", size=11)
     panels = (("loss", losses, _loss), ("accuracy", accuracies, percent))
@@ -109,21 +94,21 @@ def _draw(numbers: list[int], losses: list[Curve], accuracies: list[Curve], titl
         axes.set_xlabel("epoch")
         word_ticks(axes, "y", words, log=False)
         axes.text(0, 1.22, f"{name} after epoch {numbers[stop]}", transform=axes.transAxes, size=SMALL)
-        for i, line in enumerate(lines):
-            x, y = 0.02 + 0.5 * i, 1.09
-            axes.plot(x, y, line.marker, color=line.colour, transform=axes.transAxes, clip_on=False, markersize=6)
-            text = f"{line.name} {words(line.values[stop])}"
+        for i, (which, values) in enumerate(lines.items()):
+            x, y, (colour, marker) = 0.02 + 0.5 * i, 1.09, LOOKS[which]
+            axes.plot(x, y, marker, color=colour, transform=axes.transAxes, clip_on=False, markersize=6)
+            text = f"{which} {words(values[stop])}"
             axes.text(x + 0.04, y, text, transform=axes.transAxes, va="center", size=SMALL, weight="bold")
     return figure
 
 
-def _panel(axes: Axes, numbers: list[int], lines: list[Curve], stop: int) -> None:
-    for line in lines:
-        marker = line.marker if len(numbers) <= 30 else ""
-        look: dict[str, Any] = {"color": line.colour, "marker": marker, "markersize": 4}
-        axes.plot(numbers, line.values, alpha=LATER, **look)
-        axes.plot(numbers[: stop + 1], line.values[: stop + 1], **look)
-        axes.plot(numbers[stop], line.values[stop], line.marker, color=line.colour, markersize=8, markeredgecolor=INK)
+def _panel(axes: Axes, numbers: list[int], lines: Lines, stop: int) -> None:
+    for which, values in lines.items():
+        colour, marker = LOOKS[which]
+        look: dict[str, Any] = {"color": colour, "marker": marker if len(numbers) <= 30 else "", "markersize": 4}
+        axes.plot(numbers, values, alpha=LATER, **look)
+        axes.plot(numbers[: stop + 1], values[: stop + 1], **look)
+        axes.plot(numbers[stop], values[stop], marker, color=colour, markersize=8, markeredgecolor=INK)
     axes.axvline(numbers[stop], color=GREY, linewidth=1, linestyle="--")
     axes.margins(0.05, 0.08)
     axes.grid(True)
@@ -136,15 +121,85 @@ def _loss(value: float) -> str:
     return rounded(value) if value >= 0.01 or value == 0 else f"{value:.4f}"
 
 
-def _alt(numbers: list[int], losses: list[Curve], accuracies: list[Curve], title: str, stop: int) -> str:
+def _alt(numbers: list[int], losses: Lines, accuracies: Lines, title: str, stop: int) -> str:
     text = f"{title}: " if title else ""
     text += f"learning curves over epochs {numbers[0]} to {numbers[-1]}. After epoch {numbers[stop]}: "
     text += "; ".join(
-        f"{loss.name} loss {_loss(loss.values[stop])}, accuracy {percent(accuracy.values[stop])}"
-        for loss, accuracy in zip(losses, accuracies, strict=True)
+        f"{which} loss {_loss(losses[which][stop])}, accuracy {percent(accuracies[which][stop])}" for which in losses
     )
-    if len(losses) > 1:
-        values = losses[1].values
-        lowest = min(range(len(values)), key=lambda at: values[at])
+    if (values := losses.get("validation")) is not None:
+        lowest = min(range(len(values)), key=values.__getitem__)
         text += f". The validation loss was lowest, {_loss(values[lowest])}, at epoch {numbers[lowest]}"
     return f"{text}."
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One way of training: the losses until the first that is not finite, and how many steps there were."""
+
+    name: str
+    losses: NDArray[np.float64]
+    steps: int
+    colour: str
+    line: str
+
+    @property
+    def smooth(self) -> NDArray[np.float64]:
+        """The mean of the last ten losses at each step, its own included."""
+        sums, last = np.cumsum([0.0, *self.losses]), np.arange(1, len(self.losses) + 1)
+        first = np.maximum(last - SMOOTH, 0)
+        return np.asarray((sums[last] - sums[first]) / (last - first))
+
+    @property
+    def fate(self) -> str:
+        """How the curve ends, in words."""
+        if len(self.losses) < self.steps:
+            return f"no number from step {len(self.losses)} on"
+        return f"ends at {rounded(self.smooth[-1], 2)}"
+
+
+@styled()
+def losses(curves: Mapping[str, Sequence[float]], title: str = "", log: bool = True) -> Picture:
+    """Draw loss against step, a curve for each name, named at its end; an infinite or NaN loss ends it with a cross.
+
+    curves: name -> losses, one for each step, the first being step 0. The bold line is the mean of the last ten steps.
+    ValueError where there is no curve, or one does not start with a number.
+    """
+    drawn = [_curve(name, values, i) for i, (name, values) in enumerate(curves.items())]
+    if not drawn:
+        raise ValueError("curves is empty; expected at least one curve")
+    figure, axes = chart(2.9, 0.7, 2.35)
+    axes.set(xlabel="step", ylabel="loss", yscale="log" if log else "linear", title=title)
+    for curve in drawn:
+        axes.plot(curve.losses, color=curve.colour, alpha=FAINT, linewidth=0.9)
+        axes.plot(curve.smooth, curve.line, color=curve.colour)
+        if len(curve.losses) < curve.steps:
+            at = len(curve.losses) - 1
+            axes.plot(at, curve.smooth[-1], "X", color=curve.colour, markersize=10, markeredgecolor=INK, zorder=5)
+    axes.margins(0.02, 0.08)
+    if log:
+        _keep_to_the_bold(axes, drawn)
+        word_ticks(axes, "y", number)
+    axes.grid(True)
+    for curve, y in zip(drawn, heights(axes, (curve.smooth[-1] for curve in drawn), APART), strict=True):
+        beside(axes, [1.01, 1.07], 1.09, y, f"{curve.name}\n{curve.fate}", curve.line, color=curve.colour)
+    said = "; ".join(f"{curve.name}: from {rounded(curve.losses[0], 2)}, {curve.fate}" for curve in drawn)
+    return Picture(figure, f"{title + ': ' if title else ''}loss over the steps of training. {said}.")
+
+
+def _curve(name: str, values: Sequence[float], index: int) -> Curve:
+    losses = on_host(values, np.float64)
+    finite = np.isfinite(losses)
+    if not losses.size or not finite[0]:
+        raise ValueError(f"curve {name!r} does not start with a number")
+    count = len(losses) if finite.all() else int(finite.argmin())
+    return Curve(name, losses[:count], len(losses), COLOURS[index % len(COLOURS)], LINES[index % len(LINES)])
+
+
+def _keep_to_the_bold(axes: Axes, drawn: Sequence[Curve]) -> None:
+    """Single steps, thin lines, must not press the bold ones together."""
+    bold = np.concatenate([curve.smooth for curve in drawn])
+    bold = bold[bold > 0]
+    if bold.size:
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, bold.min() / ROOM), min(high, bold.max() * ROOM))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from unrolled.show.cells import Cells
-from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.sheet import Sheet
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Cells, Sheet
 from unrolled.show.style import INK, RED, SKY, SMALL, WIDTH
 from unrolled.show.words import count_of, listing, number
 
@@ -26,15 +24,21 @@ HELD = "#D3EAF8"
 class MemoryWalk:
     """A walk over a (rows, columns) matrix that lies row by row in memory.
 
-    visits: the address (in numbers, from 0) visited at each step.
-    loads: how many cache lines were loaded up to and with each step.
-    cached: the lines that the cache holds after each step, the least recently used first.
+    line: numbers in a cache line; lines: how many of them the cache holds. visits: the address (in numbers, from 0)
+    visited at each step. loads: how many cache lines were loaded up to and with each step. cached: the lines that the
+    cache holds after each step, the least recently used first.
     """
 
     order: Order
+    line: int
+    lines: int
     visits: list[int]
     loads: list[int]
     cached: list[tuple[int, ...]]
+
+    def held(self, step: int) -> NDArray[np.bool_]:
+        """Return which addresses the cache holds after this step: a mask over all of memory."""
+        return np.isin(np.arange(len(self.visits)) // self.line, self.cached[step])
 
 
 def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> MemoryWalk:
@@ -44,18 +48,15 @@ def walk(shape: tuple[int, int], order: Order, line: int, lines: int) -> MemoryW
     """
     addresses = np.arange(shape[0] * shape[1]).reshape(shape)
     visits = (addresses if order == "row" else addresses.T).ravel().tolist()
-    cache: list[int] = []
+    cache: tuple[int, ...] = ()
     loads, cached, count = [], [], 0
     for address in visits:
         wanted = address // line
-        if wanted in cache:
-            cache.remove(wanted)
-        else:
-            count += 1
-        cache = [*cache, wanted][-lines:]
+        count += wanted not in cache
+        cache = (*(held for held in cache if held != wanted), wanted)[-lines:]
         loads.append(count)
-        cached.append(tuple(cache))
-    return MemoryWalk(order, visits, loads, cached)
+        cached.append(cache)
+    return MemoryWalk(order, line, lines, visits, loads, cached)
 
 
 def memory_walk(shape: tuple[int, int] = (8, 8), order: Order | None = None, line: int = 8, lines: int = 4) -> Explorer:
@@ -69,13 +70,12 @@ def memory_walk(shape: tuple[int, int] = (8, 8), order: Order | None = None, lin
     if order not in ("row", "column", None):
         raise ValueError(f"order must be 'row', 'column' or None for both, got {order!r}")
     orders: tuple[Order, ...] = ("row", "column") if order is None else (order,)
-    walks = [walk(shape, one, line, lines) for one in orders]
-    steps = range(shape[0] * shape[1])
+    walks, steps = [walk(shape, one, line, lines) for one in orders], range(shape[0] * shape[1])
     slider = Slider("step", steps, min(2 * shape[1] + shape[1] // 2, steps[-1]), lambda step: str(step + 1), play=True)
-    return Explorer(partial(_draw, shape, walks, line), partial(_alt, shape, walks, line, lines), step=slider)
+    return Explorer(_draw, _alt, shape, walks, step=slider)
 
 
-def _draw(shape: tuple[int, int], walks: list[MemoryWalk], line: int, step: int) -> Figure:
+def _draw(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> Figure:
     cells = Cells.fitting(shape, WIDTH / 2 - 2 * EDGE, 2.3, 0.29)
     strips = HEAD + cells.size[1] + 0.45
     sheet = Sheet(strips + STRIP * len(walks) + 0.3)
@@ -83,31 +83,29 @@ def _draw(shape: tuple[int, int], walks: list[MemoryWalk], line: int, step: int)
         left = EDGE + i * WIDTH / 2
         sheet.text((left, 0.18), f"{one.order} by {one.order}", size=11, bold=True)
         sheet.text((left, 0.42), f"{count_of(step + 1, 'visit')}, {count_of(one.loads[step], 'cache line')} loaded")
-        _draw_matrix(sheet, cells.at(left, HEAD), one, line, step)
-        _draw_strip(sheet, strips + i * STRIP, shape, one, line, step)
-    _legend(sheet, sheet.height - 0.16, line)
+        _draw_matrix(sheet, cells.at(left, HEAD), one, step)
+        _draw_strip(sheet, strips + i * STRIP, one, step)
+    _legend(sheet, sheet.height - 0.16, walks[0].line)
     return sheet.figure()
 
 
-def _draw_matrix(sheet: Sheet, cells: Cells, one: MemoryWalk, line: int, step: int) -> None:
+def _draw_matrix(sheet: Sheet, cells: Cells, one: MemoryWalk, step: int) -> None:
     """The matrix: what the cache holds, and the order of the visits so far."""
-    addresses = np.arange(cells.rows * cells.columns)
-    held = np.isin(addresses // line, one.cached[step]).reshape(cells.rows, cells.columns)
-    _hold(sheet, cells, held)
-    turns = [""] * len(addresses)
+    _hold(sheet, cells, one.held(step).reshape(cells.rows, cells.columns))
+    turns = [""] * len(one.visits)
     for turn, address in enumerate(one.visits[: step + 1], start=1):
         turns[address] = str(turn)
     sheet.numbers(cells, turns)
     sheet.outline(cells.box(*divmod(one.visits[step], cells.columns)), RED)
 
 
-def _draw_strip(sheet: Sheet, top: float, shape: tuple[int, int], one: MemoryWalk, line: int, step: int) -> None:
+def _draw_strip(sheet: Sheet, top: float, one: MemoryWalk, step: int) -> None:
     """Memory as it is: one long row, in cache lines."""
-    count = shape[0] * shape[1]
+    count = len(one.visits)
     cells = Cells(EDGE, top + 0.12, 1, count, (WIDTH - 2 * EDGE) / count, 0.2)
     sheet.text((EDGE, top), f"memory, read {one.order} by {one.order}", size=SMALL)
-    _hold(sheet, cells, np.isin(np.arange(count) // line, one.cached[step])[None])
-    for first in range(0, count + line, line):
+    _hold(sheet, cells, one.held(step)[None])
+    for first in range(0, count + one.line, one.line):
         x = min(cells.left + first * cells.width, cells.right)
         sheet.line((x, cells.top - 0.04), (x, cells.bottom + 0.04), colour=INK, width=1.6)
     sheet.outline(cells.box(0, one.visits[step]), RED)
@@ -130,17 +128,16 @@ def _legend(sheet: Sheet, y: float, line: int) -> None:
     sheet.text((2.75, y), f"1, 2, 3: order of the visits      bold bars: a cache line holds {line} numbers", size=SMALL)
 
 
-def _alt(shape: tuple[int, int], walks: list[MemoryWalk], line: int, lines: int, step: int) -> str:
-    count = shape[0] * shape[1]
-    states = []
-    for one in walks:
-        row, column = divmod(one.visits[step], shape[1])
-        states.append(
-            f"{one.order} by {one.order}, step {step + 1} of {count} visits [{row}, {column}] at address "
-            f"{one.visits[step]} and {count_of(one.loads[step], 'cache line')} were loaded so far, "
+def _alt(shape: tuple[int, int], walks: list[MemoryWalk], step: int) -> str:
+    count, line, lines = shape[0] * shape[1], walks[0].line, walks[0].lines
+    text = listing(
+        [
+            f"{one.order} by {one.order}, step {step + 1} of {count} visits {list(divmod(one.visits[step], shape[1]))} "
+            f"at address {one.visits[step]} and {count_of(one.loads[step], 'cache line')} were loaded so far, "
             f"{one.loads[-1]} by the end"
-        )
-    text = listing(states)
+            for one in walks
+        ]
+    )
     if len(walks) == 2:
         ratio = walks[1].loads[-1] / walks[0].loads[-1]
         text += f": the same {count} visits, {number(round(ratio, 1))} times the loads"

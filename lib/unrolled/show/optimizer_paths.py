@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.explorer import Explorer, Slider
+from unrolled.show.picture import Explorer, Slider
 from unrolled.show.style import COLOURS, GREY, INK, PALE, RED, SMALL, WIDTH, new_figure
 from unrolled.show.words import rounded
 
@@ -44,8 +43,7 @@ def optimizer_paths(surface: Surface, paths: Mapping[str, Mapping[float, ArrayLi
     if not rates:
         raise ValueError("paths is empty: nothing to draw")
     rate_slider = Slider("learning rate", rates, len(rates) // 2, lambda rate: f"{rate:g}")
-    data = surface, points, box
-    return Explorer(partial(_draw, *data), partial(_alt, *data), optimizer=Slider("optimizer", names), rate=rate_slider)
+    return Explorer(_draw, _alt, surface, points, box, optimizer=Slider("optimizer", names), rate=rate_slider)
 
 
 def losses(surface: Surface, path: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled import ops
-from unrolled.show.cells import Cells, Scale, on_host
-from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.sheet import Sheet
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Cells, Scale, Sheet, on_host
 from unrolled.show.style import RED, WIDTH
 from unrolled.show.windows import Pair, WindowSums, one_or_pair, windows
 from unrolled.show.words import count_of, number
@@ -32,13 +30,12 @@ def max_pool2d(
 
     image (H, W) or (C, H, W); kernel_size and stride: int or pair, as in `ops.max_pool2d`, without padding. values: one
     for each output, (OH, OW) or (C, OH, OW); they are put back where the largest pixels are: of tied ones the first
-    gets the value and the others are crossed, and values that meet on one pixel add up. ValueError where shapes do not
-    fit.
+    gets the value, the others are crossed, and values that meet on one pixel add up. ValueError for shapes that differ.
     """
     pooling = PooledImage.of(image, kernel_size, stride, values)
     seen = pooling.seen
     slider = Slider("output position", range(seen.count), pooling.telling(), seen.place, play=True)
-    return Explorer(partial(_draw, pooling), partial(_alt, pooling), position=slider)
+    return Explorer(_draw, _alt, pooling, position=slider)
 
 
 @dataclass(frozen=True)
@@ -103,10 +100,8 @@ def _panels(pooling: PooledImage) -> list[list[Cells]]:
 
 def _draw(pooling: PooledImage, position: int) -> Figure:
     panels, seen = _panels(pooling), pooling.seen
-    bottom = max(cells.bottom for row in panels for cells in row)
-    caption = _caption(pooling, position)
+    bottom, scale = max(cells.bottom for row in panels for cells in row), Scale.of(seen.padded)
     sheet = Sheet(bottom + 0.33 + (1 if pooling.values is None else 2) * LINE)
-    scale = Scale.of(seen.padded)
     for channel, grids in enumerate(panels):
         seen.draw_channel(sheet, grids[0], channel, position)
         seen.draw_outputs(sheet, grids[1], pooling.largest[channel], scale, position)
@@ -120,11 +115,10 @@ def _draw(pooling: PooledImage, position: int) -> Figure:
         for cells in grids[::3]:  # the images
             sheet.hatch([cells.box(*place) for place in tied], "xxxx", RED)
             sheet.outline(cells.box(*winner), RED)
-    top = min(cells.top for cells in panels[0])
     headings = ["image {} × {}".format(*seen.size), "largest", "values", "put back"]
     for cells, text in zip(panels[0], headings, strict=False):
-        sheet.text_above(cells.at(cells.left, top), text)
-    sheet.text((EDGE, bottom + 0.33), "\n".join(caption))
+        sheet.text_above(cells.at(cells.left, min(cells.top for cells in panels[0])), text)
+    sheet.text((EDGE, bottom + 0.33), "\n".join(_caption(pooling, position)))
     return sheet.figure()
 
 

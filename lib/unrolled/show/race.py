@@ -11,10 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.cells import Cells, Scale, on_host
-from unrolled.show.explorer import Explorer, Slider
 from unrolled.show.images import as_images
-from unrolled.show.sheet import Sheet
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Cells, Scale, Sheet, on_host
 from unrolled.show.style import GREEN, INK, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, listing, number, seconds
 
@@ -54,22 +53,21 @@ def race(images: ArrayLike, labels: ArrayLike, contestants: Mapping[str, tuple[f
         raise ValueError(f"images holds {len(pixels)} images; the race has room for {MOST}: pass images[:{MOST}]")
     if len(contestants) != 2:
         raise ValueError(f"contestants must be two, got {len(contestants)}")
-    runners = [_contestant(name, *given, len(truth)) for name, given in contestants.items()]
+    runners = []
+    for name, (per_image, predictions) in contestants.items():
+        guesses = on_host(predictions)
+        if len(guesses) != len(truth):
+            got = f"{len(guesses)} for {len(truth)}"
+            raise ValueError(f"predictions of {name!r} must hold one value an image: got {got}")
+        if not per_image > 0:
+            raise ValueError(f"seconds of {name!r} must be above 0, got {per_image}")
+        runners.append(Contestant(name, float(per_image), guesses))
     if len(truth) != len(pixels):
         raise ValueError(f"labels must hold one value an image: got {len(truth)} for {len(pixels)} images")
     at, start = moments(runners)
     shades = np.stack([Scale.of(pixels).colours(pixels * ink) for ink in (WAITING, 1.0)])
     slider = Slider("time since the start", at, start, seconds, play=True)
     return Explorer(partial(_draw, shades, truth, runners), partial(_alt, truth, runners), elapsed=slider)
-
-
-def _contestant(name: str, per_image: float, predictions: ArrayLike, count: int) -> Contestant:
-    guesses = on_host(predictions)
-    if len(guesses) != count:
-        raise ValueError(f"predictions of {name!r} must hold one value an image: got {len(guesses)} for {count}")
-    if not per_image > 0:
-        raise ValueError(f"seconds of {name!r} must be above 0, got {per_image}")
-    return Contestant(name, float(per_image), guesses)
 
 
 def moments(runners: list[Contestant]) -> tuple[list[float], int]:
@@ -97,8 +95,7 @@ def _draw(shades: NDArray[np.float64], truth: NDArray[Any], runners: list[Contes
             sheet.fill((left, 0.56, (width - 0.05) * (done / count), 0.09), GREEN)
         sheet.rule(Cells(left, 0.56, 1, 1, width - 0.05, 0.09), width=0.8)
         grid = Cells(left, TOP, rows, columns, tile, tile + LABEL)
-        inked = np.concatenate([shades[1, :done], shades[0, done:]])
-        sheet.image(grid.frame, mosaic(inked, columns, LABEL / tile))
+        sheet.image(grid.frame, mosaic(np.concatenate([shades[1, :done], shades[0, done:]]), columns, LABEL / tile))
         for i in range(done):
             right = bool(runner.predictions[i] == truth[i])
             x, y = grid.centre(*divmod(i, columns))
@@ -139,7 +136,6 @@ def _alt(truth: NDArray[Any], runners: list[Contestant], elapsed: float) -> str:
     states = []
     for runner in runners:
         done = runner.done(elapsed)
-        wrong = int((runner.predictions[:done] != truth[:done]).sum())
-        of_them = f", {wrong} of them wrong" if done else ""
+        of_them = f", {(runner.predictions[:done] != truth[:done]).sum()} of them wrong" if done else ""
         states.append(f"{runner.name}: {_progress(runner, elapsed)}{of_them}")
     return f"Race on the same digits after {seconds(elapsed)}. {listing(states)}. {_ratio(runners)}"

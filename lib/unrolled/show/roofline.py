@@ -36,8 +36,7 @@ def roofline(
     (flops, bytes, seconds), or a trace of the simulated GPU. Of either, the six that take longest are shown; those that
     compute nothing stand below the chart. where: whose roof it is and what gave the times, as in "modelled, T4".
     modelled: name -> seconds that a model gives the kernels that were measured, drawn hollow above or below them.
-    Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0; the flops of kernels may
-    be 0.
+    Source: Williams, Waterman, Patterson: Roofline, 2009. ValueError for values not above 0 (kernels may have 0 flops).
     """
     longest = _longest(kernels)
     points = {**(points or {}), **as_points(longest)}
@@ -89,8 +88,7 @@ def _longest(kernels: Kernels | Any) -> dict[str, tuple[float, float, float]]:
         if flops < 0 or min(moved, lasts) <= 0:
             given_here = f"{flops} flops, {moved} bytes, {lasts} s"
             raise ValueError(f"kernel {name!r} has {given_here}; expected bytes and s above 0")
-    names = sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]
-    return {name: given[name] for name in names}
+    return {name: given[name] for name in sorted(given, key=lambda name: -given[name][2])[:MOST_KERNELS]}
 
 
 def _regions(axes: Axes, x: NDArray[np.float64], ridge: float, peak: float, bandwidth: float) -> None:
@@ -111,11 +109,11 @@ def _labels(axes: Axes, points: Points, model: Points, peak: float, bandwidth: f
     places = heights(axes, (speed for _, speed in points.values()), 0.16)
     for i, ((name, (intensity, speed)), place) in enumerate(zip(points.items(), places, strict=True)):
         share, limit = bound(intensity, speed, peak, bandwidth)
-        look: dict[str, Any] = {"color": COLOURS[i % 8], "markeredgecolor": INK, "markersize": 9}
         words = f"{name}\n{percent(share)} of the roof ({limit})"
         if name in model:
             words = f"{name}: {percent(share)}\nof the roof; model: {percent(bound(*model[name], peak, bandwidth)[0])}"
-        beside(axes, [1.05], 1.09, place, words, MARKERS[i % 8], **look)
+        marker, colour = MARKERS[i % 8], COLOURS[i % 8]
+        beside(axes, [1.05], 1.09, place, words, marker, color=colour, markeredgecolor=INK, markersize=9)
 
 
 def bound(intensity: float, speed: float, peak_flops: float, bandwidth: float) -> tuple[float, str]:

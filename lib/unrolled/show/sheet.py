@@ -1,4 +1,4 @@
-"""A sheet of paper for diagrams of cells, its unit the inch, y downwards from the upper left corner.
+"""A sheet of paper for diagrams, grids of cells and their colours; its unit is the inch, y goes down from the top.
 
 A slider redraws its picture at every step, so a sheet gathers what is drawn on it and hands Matplotlib a few large
 collections instead of hundreds of small artists: a frame takes a third of the time.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
@@ -20,10 +22,10 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from unrolled.show.cells import Box, Cells, Scale, cell_text
-from unrolled.show.style import FONT_SIZE, GREY, INK, PAPER, WIDTH, new_figure
+from unrolled.device import to_host
+from unrolled.show.style import FONT_SIZE, GREY, INK, PAPER, PIXELS, SIGNED, WIDTH, new_figure
 
 LEGIBLE = 5.5  # points: smaller numbers are left out
 POINT = 1 / 72  # inches
@@ -33,8 +35,95 @@ NUMBER_LIGHTNESS = 1.9  # shades behind numbers
 LINE_SPACING = 1.25
 
 Anchor = Literal["left", "middle", "right"]
+Dashes = Literal["-", "--", ":"]
+Box = tuple[float, float, float, float]  # left, top, width, height
 Point = tuple[float, float]
 RGBA = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A grid of cells: its upper left corner and the size of a cell."""
+
+    left: float
+    top: float
+    rows: int
+    columns: int
+    width: float
+    height: float
+
+    @classmethod
+    def fitting(cls, shape: Sequence[int], width: float, height: float, largest: float) -> Cells:
+        """Return square cells for a matrix of this shape, as large as width x height inches and `largest` allow."""
+        rows, columns = shape
+        size = min(width / columns, height / rows, largest)
+        return cls(0.0, 0.0, rows, columns, size, size)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the whole grid."""
+        return self.columns * self.width, self.rows * self.height
+
+    @property
+    def right(self) -> float:
+        return self.left + self.columns * self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.rows * self.height
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The point in the middle."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+    @property
+    def frame(self) -> Box:
+        """The box around all cells."""
+        return self.box(0, 0, self.rows, self.columns)
+
+    def at(self, left: float, top: float) -> Cells:
+        """Return the same grid with its upper left corner at (left, top), in inches."""
+        return replace(self, left=left, top=top)
+
+    def centre(self, row: int, column: int) -> tuple[float, float]:
+        """Return the middle of a cell as (x, y), in inches."""
+        return self.left + (column + 0.5) * self.width, self.top + (row + 0.5) * self.height
+
+    def box(self, row: int, column: int, rows: int = 1, columns: int = 1) -> Box:
+        """Return the box around a block of cells whose upper left one is at (row, column)."""
+        left, top = self.left + column * self.width, self.top + row * self.height
+        return left, top, columns * self.width, rows * self.height
+
+    def runs(self, mask: NDArray[np.bool_]) -> list[Box]:
+        """Return the boxes of the cells where mask (rows, columns) is true, neighbours in a row joined."""
+        edges = np.diff(np.pad(mask.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+        starts, ends = np.argwhere(edges > 0).tolist(), np.argwhere(edges < 0).tolist()
+        return [self.box(row, first, 1, last - first) for (row, first), (_, last) in zip(starts, ends, strict=True)]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A colour scale: greys for values from 0 on, purple and orange around 0 where some are negative."""
+
+    limit: float
+    signed: bool
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Scale:
+        """Return the colour scale that covers all finite values."""
+        finite = values[np.isfinite(values)]
+        limit = float(np.abs(finite).max()) if finite.size else 0.0
+        return cls(limit or 1.0, bool((finite < 0).any()))
+
+    def colours(self, values: NDArray[Any], lightness: float = 1.0) -> NDArray[np.float64]:
+        """Return the colours of the values as RGBA (..., 4). What is not finite is transparent.
+
+        lightness: above 1 it makes the colours pale enough to write numbers on.
+        """
+        limit = self.limit * lightness
+        share = (values + limit) / (2 * limit) if self.signed else values / limit
+        return np.asarray(colormaps[SIGNED if self.signed else PIXELS](np.ma.masked_invalid(share)), dtype=np.float64)
 
 
 class Sheet:
@@ -70,9 +159,7 @@ class Sheet:
         self.image(box, colours)
         self.rule(Cells(*box[:2], 1, 1, *box[2:]))
 
-    def line(
-        self, *points: Point, colour: str = GREY, width: float = 0.6, style: Literal["-", "--", ":"] = "-"
-    ) -> None:
+    def line(self, *points: Point, colour: str = GREY, width: float = 0.6, style: Dashes = "-") -> None:
         """Draw a line through points, `width` in points of type."""
         self._lines.append((points, to_rgba(colour), width, style))
 
@@ -126,8 +213,10 @@ class Sheet:
 
     def numbers(self, cells: Cells, texts: Sequence[str], colour: str = INK) -> bool:
         """Write a text into every cell, row by row; if they would be too small to read, write none and return False."""
-        size = font_size(cells, texts)
-        if size is None:
+        longest = max((len(text) for text in texts), default=1)
+        room = min(0.62 * cells.height, 0.86 * cells.width / (0.62 * max(longest, 1)))
+        size = min(FONT_SIZE, room / POINT)
+        if size < LEGIBLE:
             return False
         for place, text in zip(np.ndindex(cells.rows, cells.columns), texts, strict=True):
             self.text(cells.centre(*place), text, colour, size, "middle")
@@ -138,8 +227,7 @@ class Sheet:
 
         Return whether the numbers were written.
         """
-        texts = [cell_text(value) for value in values.ravel().tolist()]
-        written = self.numbers(cells, texts)
+        written = self.numbers(cells, [cell_text(value) for value in values.ravel().tolist()])
         self.paint(cells, scale.colours(values, NUMBER_LIGHTNESS if written else 1.0))
         self.rule(cells)
         return written
@@ -176,14 +264,6 @@ class Sheet:
             yield PathPatch(path, facecolor=colour, edgecolor="none", linewidth=0, zorder=1.5)
 
 
-def font_size(cells: Cells, texts: Iterable[str]) -> float | None:
-    """Return the points at which the longest of the texts fits its cell, or None where nobody could read it."""
-    longest = max((len(text) for text in texts), default=1)
-    room = min(0.62 * cells.height, 0.86 * cells.width / (0.62 * max(longest, 1)))
-    size = min(FONT_SIZE, room / POINT)
-    return size if size >= LEGIBLE else None
-
-
 def _corners(box: Box) -> list[tuple[float, float]]:
     left, top, width, height = box
     corners = [(left, top), (left + width, top), (left + width, top + height), (left, top + height)]
@@ -199,3 +279,21 @@ def _glyphs(text: str, bold: bool) -> tuple[Path, float, float]:
     # Curves of this font reach as far as their control points. get_extents() computes that: nine tenths of the time.
     drawn = vertices[codes != Path.CLOSEPOLY, 0]
     return Path(vertices, codes), float(drawn.min()), float(drawn.max())
+
+
+def on_host(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """Return nested lists, a number or an array of any library as a NumPy array; one on a GPU is copied to the host.
+
+    Raises TypeError for what is no array.
+    """
+    return np.asarray(values if isinstance(values, (list, tuple, range)) else to_host(values), dtype=dtype)
+
+
+def cell_text(value: float) -> str:
+    """Return a number as text for a cell: no decimals for integers or from 100 on, else at most two; "" for NaN."""
+    if value != value:
+        return ""
+    whole = abs(value) >= 100 or float(value).is_integer()
+    text = f"{abs(value):.0f}" if whole else f"{abs(value):.2f}".rstrip("0").rstrip(".")
+    sign = "−" if value < 0 and text != "0" else ""
+    return sign + (text[1:] if text.startswith("0.") else text)

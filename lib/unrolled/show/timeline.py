@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from unrolled.show.cells import Box
-from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.sheet import Sheet
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Box, Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, tint
 from unrolled.show.words import count_of, seconds, times
 
@@ -80,7 +78,7 @@ def timeline(trace: Any, title: str = "") -> Explorer:
     course = course_of(trace)
     place = Slider("the clock stops", range(len(course.stops)), len(course.stops) - 1, lambda i: course.stops[i].words)
     wait = Slider("before that", (False, True), 0, lambda on: "synchronize" if on else "do not wait")
-    return Explorer(partial(_draw, course, title), partial(_alt, course, title), place=place, wait=wait)
+    return Explorer(_draw, _alt, course, title, place=place, wait=wait)
 
 
 def course_of(trace: Any) -> Schedule:

@@ -8,8 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from unrolled.show.explorer import Explorer, Slider
-from unrolled.show.picture import Picture
+from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import BLUE, GREY, INK, ORANGE, PALE, RED, SMALL, WIDTH, styled
 from unrolled.show.words import count_of, seconds
@@ -17,6 +16,7 @@ from unrolled.show.words import count_of, seconds
 NAMES, VALUES = 2.75, 1.45  # inches for names on the left and numbers on the right
 LEFT, RIGHT = NAMES + 0.1, WIDTH - VALUES
 TOP, ROW, BAR = 0.78, 0.3, 0.2
+COLOURS = {"whole": GREY, "part": BLUE, "largest": ORANGE, "remainder": PALE}  # of bars, by their kind
 LETTERS = 34  # of a name
 MOST_PARTS = 12
 NOTHING = 0.002  # of the whole: a remainder below that is none
@@ -66,11 +66,10 @@ def waterfall(profile: Any, path: Sequence[str] = ()) -> Explorer:
         raise ValueError(f"path is {tuple(path)}; expected one of {', '.join(map(str, paths))}")
     where = str(tree.get("where", ""))
     slider = Slider("parts of", levels, paths.index(tuple(path)), lambda level: " / ".join(level.path))
-    down = list(_way_down(levels, levels[slider.start]))
     return Explorer(
         lambda level: _draw([level], where),
         lambda level: _alt(level, where),
-        unfolded=lambda: _way(down, where),
+        unfolded=lambda: _way(list(_way_down(levels, levels[slider.start])), where),
         level=slider,
     )
 
@@ -130,15 +129,12 @@ def _height(level: Level) -> float:
 def _level(sheet: Sheet, level: Level, where: str, top: float) -> None:
     sheet.text((0.1, top + 0.17), f"{' / '.join(level.path)}{f' ({where})' if where else ''}", bold=True)
     sheet.text((0.1, top + 0.43), _says(level))
-    longest = max(level.seconds, level.seconds - level.remainder) or 1.0
-    scale = (RIGHT - LEFT) / longest
-    first = top + TOP
+    first, scale = top + TOP, (RIGHT - LEFT) / (max(level.seconds, level.seconds - level.remainder) or 1.0)
     _row(sheet, first, level.path[-1], level.seconds, level.seconds, (LEFT, level.seconds * scale), "whole")
     start = 0.0
     for i, bar in enumerate(level.bars, 1):
         name = f"{bar.name} ▸" if bar.deeper else bar.name
-        left = LEFT + scale * (start if bar.seconds >= 0 else start + bar.seconds)
-        y = first + ROW * i
+        y, left = first + ROW * i, LEFT + scale * (start if bar.seconds >= 0 else start + bar.seconds)
         _row(sheet, y, name, bar.seconds, level.seconds, (left, abs(bar.seconds) * scale), bar.kind)
         start += bar.seconds
         if i < len(level.bars):
@@ -148,15 +144,13 @@ def _level(sheet: Sheet, level: Level, where: str, top: float) -> None:
 
 
 def _row(sheet: Sheet, y: float, name: str, value: float, whole: float, extent: tuple[float, float], kind: str) -> None:
-    colours = {"whole": GREY, "part": BLUE, "largest": ORANGE, "remainder": PALE}
     box = (extent[0], y, max(extent[1], 0.012), BAR)
-    sheet.fill(box, colours[kind])
+    sheet.fill(box, COLOURS[kind])
     if kind == "remainder":
         sheet.hatch([box], "////", RED)
     middle, bold = y + BAR / 2, kind in ("whole", "largest")
     sheet.text((NAMES, middle), _short(name), RED if kind == "remainder" else INK, SMALL, "right", bold)
-    share = value / whole if whole else 0.0
-    sign = "−" if value < 0 else ""
+    share, sign = value / whole if whole else 0.0, "−" if value < 0 else ""
     sheet.text((RIGHT + 0.1, middle), f"{sign}{seconds(abs(value))}", INK, SMALL, bold=bold)
     if kind != "whole":
         sheet.text((WIDTH - 0.1, middle), f"{sign}{percent(abs(share))}", INK, SMALL, "right", bold)
@@ -185,8 +179,7 @@ def _says(level: Level) -> str:
 
 
 def _alt(level: Level, where: str) -> str:
-    whole = level.seconds or 1.0
-    bars = [bar for bar in level.bars if bar.kind != "remainder"]
+    whole, bars = level.seconds or 1.0, [bar for bar in level.bars if bar.kind != "remainder"]
     parts = "; ".join(f"{bar.name} {seconds(bar.seconds)} ({percent(bar.seconds / whole)})" for bar in bars)
     return (
         f"{' / '.join(level.path)} takes {seconds(level.seconds)}{f' ({where})' if where else ''}, in "

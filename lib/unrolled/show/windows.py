@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unrolled.show.cells import Cells, Scale, on_host
-from unrolled.show.sheet import Sheet
+from unrolled.show.sheet import Cells, Scale, Sheet, on_host
 from unrolled.show.style import BLUE, RED, SMALL
 from unrolled.show.words import span
 
@@ -133,12 +132,11 @@ def windows(image: ArrayLike, kernel_size: Any, stride: Any = 1, padding: Any = 
     """Return all windows of an image (H, W) or (C, H, W). ValueError where no window fits."""
     channels = as_channels(image, "image")
     (kh, kw), (sh, sw) = pair(kernel_size, "kernel_size", 1), pair(stride, "stride", 1)
-    ph, pw = pair(padding, "padding", 0)
+    (ph, pw), (height, width) = pair(padding, "padding", 0), channels.shape[1:]
     padded = np.pad(channels, ((0, 0), (ph, ph), (pw, pw)))
     if kh > padded.shape[1] or kw > padded.shape[2]:
         raise ValueError(f"kernel_size {(kh, kw)} is larger than the padded image {padded.shape[1:]}")
     views = np.lib.stride_tricks.sliding_window_view(padded, (kh, kw), axis=(1, 2))
     patches = views[:, ::sh, ::sw].transpose(1, 2, 0, 3, 4)
-    inside = np.pad(np.ones(channels.shape[1:], dtype=bool), ((ph, ph), (pw, pw)))
-    height, width = channels.shape[1:]
+    inside = np.pad(np.ones((height, width), dtype=bool), ((ph, ph), (pw, pw)))
     return WindowSums(padded, inside, patches, (height, width), (kh, kw), (sh, sw), (ph, pw))
