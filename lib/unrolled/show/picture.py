@@ -7,9 +7,9 @@ import html
 import io
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -183,7 +183,12 @@ def in_kernel() -> bool:
 
 def widgets_work() -> bool:
     """Return whether this process is a notebook kernel with ipywidgets."""
-    return in_kernel() and find_spec("ipywidgets") is not None
+    if in_kernel():
+        with suppress(ImportError):  # it may be there and broken
+            import ipywidgets  # noqa: F401
+
+            return True
+    return False
 
 
 def _build(explorer: Explorer) -> Any:
