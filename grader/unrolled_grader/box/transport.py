@@ -83,7 +83,7 @@ class Worker(Process):
             self._converse({"settle": None}, "settled", START_LIMIT)
 
     def bind(self, expression: str, check: str) -> Mapping[str, Any]:
-        """Have `expression` be the judged function; return {"unbound": …}, or {"bound": …} with its parameters."""
+        """Have `expression` be the judged function; return {"unbound": …}, or {"bound": …} and what it is like."""
         return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
 
     # the function that is judged

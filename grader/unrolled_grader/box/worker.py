@@ -24,6 +24,7 @@ import numpy as np
 import threadpoolctl
 
 from unrolled import checks, device, simgpu
+from unrolled.checks import foreign
 from unrolled.checks import gpu as on_gpu
 from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import answers_of, checks_functions, withheld
@@ -130,10 +131,12 @@ class _Worker:
         except Exception as error:
             return {"unbound": [type(error).__name__, shortened(error, TEXT_LIMIT)]}
         self.function = self.written = found
+        borrowed = foreign.used_by(found)
         self.answers.enter_context(OF_CHECKS)
         self.answers.enter_context(withheld(ANSWERS.get(order["check"], ())))
         can = callable(found)
-        return {"bound": type(found).__name__, "parameters": _parameters(found) if can else None, "callable": can}
+        parameters = _parameters(found) if can else None
+        return {"bound": type(found).__name__, "parameters": parameters, "callable": can, "borrowed": borrowed}
 
     # the function that is judged
 

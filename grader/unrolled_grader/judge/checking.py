@@ -15,11 +15,11 @@ from typing import Any
 from unrolled import checks, device, timing
 from unrolled.checks import Report, Spec
 from unrolled.checks.gpu import connected
-from unrolled.checks.run import Place, ReportedError
+from unrolled.checks.run import TEXT_LIMIT, Place, ReportedError
 from unrolled_grader.box import gpu, lease
 from unrolled_grader.box.gpu import Guarded, SimulatedGPU
 from unrolled_grader.box.transport import Worker, WorkerDiedError
-from unrolled_grader.box.wire import alien
+from unrolled_grader.box.wire import alien, text_of
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.judge.race import derived, time_against_baseline
@@ -94,6 +94,7 @@ class Checking:
         place = Place(
             stand_in.limiter,
             measured if self._timed else None,
+            borrowed=lambda function: text_of(found.get("borrowed"), TEXT_LIMIT),
             simulated=stand_in.simulated,
             ported=stand_in.ported if self.wants_gpu else lambda function: None,
             apart=True,

@@ -62,6 +62,7 @@ class Place:
     limiter: Callable[[float], AbstractContextManager[None]]  # of seconds: raises TimeLimitError inside its block
     race: Race | None  # None: no speed is measured, and its part is deferred
     withhold: bool = False
+    borrowed: Callable[[Any], str | None] = foreign.used_by  # what it uses of a library that has answers ready
     simulated: Callable[[], AbstractContextManager[device.Module]] = gpu.connected  # to a machine for one case
     ported: Callable[[Function], Function | None] = lambda function: None  # with NumPy arrays, on a real GPU, if any
     apart: bool = False
@@ -131,7 +132,7 @@ class _Check:
         cases = self.spec.cases
         problem = _not_callable_with(self.function, _argument_names(self.spec, self.seed))
         first = Finding("the function", "crashed", (problem,)) if problem else None
-        if self.place.withhold and (theirs := foreign.used_by(self.function)):
+        if theirs := self.place.borrowed(self.function):
             first = Finding("the function", "fail", (f"this calls {theirs}, {FOREIGN}",))
         if first is not None:
             return [first, *(Finding(case.name, "not run") for case in cases)]
