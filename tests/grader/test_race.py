@@ -132,7 +132,7 @@ def test_both_sides_of_a_pair_get_the_same_inputs_and_no_pair_gets_them_again() 
     stream = racing._Stream(SPEC, SEED)
     seen = []
     for first, second in ((1, 2), (1, 2), (2, 1), (1, 2)):
-        one, other = stream.batch(first).first(3), stream.batch(second).first(3)
+        one, other = stream.inputs(first, 3), stream.inputs(second, 3)
         assert same(one, other)
         seen += [inputs["x"].tobytes() for inputs in one]
     assert len(set(seen)) == 12
@@ -140,20 +140,20 @@ def test_both_sides_of_a_pair_get_the_same_inputs_and_no_pair_gets_them_again() 
 
 def test_a_side_alone_never_gets_the_same_inputs_twice() -> None:
     stream = racing._Stream(SPEC, SEED)
-    seen = [inputs["x"].tobytes() for _ in range(4) for inputs in stream.batch(1).first(2)]
+    seen = [inputs["x"].tobytes() for _ in range(4) for inputs in stream.inputs(1, 2)]
     assert len(set(seen)) == 8
 
 
 def test_a_batch_that_grows_begins_as_it_was() -> None:
-    few = racing._Stream(SPEC, SEED).batch(1).first(2)
-    batch = racing._Stream(SPEC, SEED).batch(1)
-    assert same(batch.first(2), few)
-    assert same(batch.first(5)[:2], few)
-    assert len(batch.first(3)) == 3
+    stream = racing._Stream(SPEC, SEED)
+    few = stream.inputs(1, 2)
+    assert same(racing._Stream(SPEC, SEED).inputs(1, 2), few)
+    assert same(stream.inputs(2, 5)[:2], few)
+    assert len(stream.inputs(3, 3)) == 3
 
 
 def test_another_seed_gives_other_inputs_and_the_same_seed_the_same() -> None:
-    first, again, other = (racing._Stream(SPEC, seed).batch(1).first(2) for seed in (SEED, SEED, SEED + 1))
+    first, again, other = (racing._Stream(SPEC, seed).inputs(1, 2) for seed in (SEED, SEED, SEED + 1))
     assert same(first, again)
     assert not same(first, other)
     assert not same(first, SPEC.speed.draw_inputs(SEED, 2) if SPEC.speed else ())

@@ -21,6 +21,8 @@ WITNESSES: tuple[tuple[Outcome, ...], ...] = (("pass", "fail"), ("fail",), ("pas
 older releases no fail."""
 TRANSPORT = "the transport took"
 """How the reason begins where a verdict is held back because too much of a block was transport."""
+BORNE_OUT = "Replayed from the record: everything that was measured bears the points out."
+NOT_BORNE_OUT = "THE RECORD DOES NOT BEAR THE POINTS OUT. It is damaged, or was changed after grading:"
 HEAD = (
     "                             baseline                     candidate",
     "  pair  first         calls   seconds   ms a call    calls   seconds   ms a call       ratio",
@@ -46,7 +48,8 @@ def explained(record: Record, check: str) -> tuple[str, bool]:
         text, doubt = _part(score)
         lines += ["", *text]
         doubts += doubt
-    lines += ["", *_conclusion(doubts)]
+    lines += ["", BORNE_OUT if not doubts else NOT_BORNE_OUT]
+    lines += [line for doubt in doubts for line in _wrapped(f"- {doubt}")]
     return "\n".join(lines), not doubts
 
 
@@ -168,15 +171,6 @@ def _said(timing: Mapping[str, Any]) -> str:
         return said(outcome, timing)
     except (ValueError, KeyError, TypeError, AttributeError):
         return outcome
-
-
-def _conclusion(doubts: Sequence[str]) -> Iterator[str]:
-    if not doubts:
-        yield "Replayed from the record: everything that was measured bears the points out."
-        return
-    yield "THE RECORD DOES NOT BEAR THE POINTS OUT. It is damaged, or was changed after grading:"
-    for doubt in doubts:
-        yield from _wrapped(f"- {doubt}")
 
 
 def _indented(*texts: str) -> list[str]:

@@ -66,12 +66,9 @@ class RecordError(Exception):
 class Key:
     """What makes two gradings the same: equal keys, equal job."""
 
-    submission: str = ""
-    """A hash of the sanitized notebook; empty for what was never judged, or must be judged again."""
-    specs: str = ""
-    """A hash of the specs, of all that judges by them, and of the notebook that was handed out."""
-    environment: str = ""
-    """Python, NumPy and how code is held, in words."""
+    submission: str = ""  # a hash of the sanitized notebook; empty for what was never judged, or must be judged again
+    specs: str = ""  # a hash of the specs, of all that judges by them, and of the notebook that was handed out
+    environment: str = ""  # Python, NumPy and how code is held, in words
 
 
 @dataclass(frozen=True)
@@ -80,22 +77,15 @@ class Record:
 
     student: str
     lesson: str
-    digest: str
-    """Of the file that was graded, as `intake.digest` gives it."""
+    digest: str  # of the file that was graded, as `intake.digest` gives it
     scores: tuple[Score, ...]
-    problem: str = ""
-    """Why nothing could be graded; empty if it could."""
+    problem: str = ""  # why nothing could be graded; empty if it could
     seconds: float = 0.0
-    seeds: tuple[int, ...] = ()
-    """Secret to students."""
-    repairs: tuple[str, ...] = ()
-    """What was put right before the notebook was run, in words."""
-    flags: tuple[str, ...] = ()
-    """Why a person should look at the submission as a whole."""
-    sandbox: str = ""
-    """How the code was held."""
-    timing: bool = True
-    """Whether speeds were to be measured; if not, their parts are deferred."""
+    seeds: tuple[int, ...] = ()  # secret to students
+    repairs: tuple[str, ...] = ()  # what was put right before the notebook was run, in words
+    flags: tuple[str, ...] = ()  # why a person should look at the submission as a whole
+    sandbox: str = ""  # how the code was held
+    timing: bool = True  # whether speeds were to be measured; if not, their parts are deferred
     key: Key = Key()
     version: str = unrolled.__version__
     date: str = field(default_factory=lambda: now())

@@ -24,6 +24,7 @@ from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.outputs import in_sight
 from unrolled_grader.judge.race import derived, time_against_baseline
 
+_bandwidth = functools.cache(timing.copy_bandwidth)
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
@@ -201,8 +202,3 @@ def _implausible(spec: Spec, verdict: timing.Verdict) -> str:
     if size <= bound * seconds:
         return ""
     return f"{size / seconds / 1e9:.0f} GB/s of inputs and results: memory here moves {_bandwidth() / 1e9:.0f} GB/s"
-
-
-@functools.cache
-def _bandwidth() -> float:
-    return timing.copy_bandwidth()

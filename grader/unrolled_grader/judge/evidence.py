@@ -24,8 +24,7 @@ class Score:
     points: float
     max_points: float
     detail: str
-    flag: str = ""
-    """Why a person should look at it; empty if there is no need."""
+    flag: str = ""  # why a person should look at it; empty if there is no need
     timings: tuple[dict[str, Any], ...] = ()
     """Every measurement behind a speed verdict, in order, as `timing.Verdict.to_dict` writes it."""
 

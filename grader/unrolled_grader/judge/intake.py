@@ -31,8 +31,7 @@ class Handed:
     student: str
     lesson: str
     path: Path
-    digest: str
-    """Changes whenever the notebook or its time stamp does."""
+    digest: str  # changes whenever the notebook or its time stamp does
     problem: str = ""
 
 
@@ -94,7 +93,8 @@ def handed(folder: Path, checks: Collection[str]) -> Handed:
     """Return the notebook in STUDENT/LESSON, with what stands against grading it."""
     lesson, path = folder.name, folder / f"{folder.name}.ipynb"
     try:
-        problem = content_problem(taken(path), lesson, checks)
+        opening.opened(taken(path), lesson, checks)
+        problem = ""
     except RefusedError as reason:
         problem = str(reason)
     return Handed(folder.parent.name, lesson, path, digest(path), problem)
@@ -134,15 +134,6 @@ def digest(path: Path) -> str:
     for file in (path, path.with_name(TIME_STAMP)):
         seen.update((_read(file) or b"") + b"\0")
     return seen.hexdigest()
-
-
-def content_problem(data: bytes, lesson: str, checks: Collection[str]) -> str:
-    """Return why this is no notebook of `lesson`; empty if it is one."""
-    try:
-        opening.opened(data, lesson, checks)
-    except RefusedError as reason:
-        return str(reason)
-    return ""
 
 
 def _read(path: Path) -> bytes | None:

@@ -102,20 +102,6 @@ def _with_transport(verdict: Verdict, seconds: float) -> Verdict:
     return replace(verdict, outcome="inconclusive", reason=reason)
 
 
-@dataclass
-class _Batch:
-    """The inputs of one pair of blocks."""
-
-    draw: Callable[[int], Sequence[Inputs]]
-    used_by: set[int]
-    inputs: Sequence[Inputs] = ()
-
-    def first(self, count: int) -> Sequence[Inputs]:
-        if len(self.inputs) < count:
-            self.inputs = self.draw(count)
-        return self.inputs[:count]
-
-
 class _Stream:
     """Fresh inputs for every pair, and what a right result looks like."""
 
@@ -124,8 +110,8 @@ class _Stream:
         self.spec = spec
         self._draw = spec.speed.draw_inputs
         self._seed = seed
-        self._number = 0
-        self._batch: _Batch | None = None
+        self._pair, self._used_by = 1, set[int]()
+        self._inputs: Sequence[Inputs] = ()
         example = self._draw(seed, 1)[0]
         self.like = self.expected(example)
         self.slot = wire.aligned(self.like.nbytes)
@@ -136,14 +122,14 @@ class _Stream:
     def expected(self, inputs: Inputs) -> wire.Array:
         return np.ascontiguousarray(self.spec.reference(**inputs))
 
-    def batch(self, side: int) -> _Batch:
-        """The latest batch, if the other side alone has used it; else a new one."""
-        if self._batch is None or side in self._batch.used_by:
-            self._number += 1
-            seed = derived(self._seed, self._number)
-            self._batch = _Batch(lambda count: self._draw(seed, count), set())
-        self._batch.used_by.add(side)
-        return self._batch
+    def inputs(self, side: int, count: int) -> Sequence[Inputs]:
+        """So many inputs: those of the latest pair of blocks, if the other side alone has used them; else new ones."""
+        if side in self._used_by:
+            self._pair, self._used_by, self._inputs = self._pair + 1, set(), ()
+        self._used_by.add(side)
+        if len(self._inputs) < count:
+            self._inputs = self._draw(derived(self._seed, self._pair), count)
+        return self._inputs[:count]
 
 
 @dataclass(eq=False)
@@ -162,7 +148,7 @@ class _Side:
 
     def __call__(self, calls: int) -> BlockTime:
         """Time one block of so many calls."""
-        inputs = self._stream.batch(id(self)).first(min(calls, self._stream.distinct))
+        inputs = self._stream.inputs(id(self), min(calls, self._stream.distinct))
         started = time.monotonic()
         with self._released():
             self._worker.prepare(inputs, self._stream.slot)
@@ -183,7 +169,7 @@ class _Side:
 
     def transport(self) -> float:
         """Median seconds of a block without a call."""
-        self._worker.prepare(self._stream.batch(id(self)).first(1), self._stream.slot)
+        self._worker.prepare(self._stream.inputs(id(self), 1), self._stream.slot)
         return statistics.median(self._worker.go(0, SPEED_LIMIT).wall for _ in range(EMPTY_BLOCKS))
 
     def settle(self) -> None:

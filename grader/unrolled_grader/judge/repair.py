@@ -62,8 +62,7 @@ class _Repair:
     cells: list[NotebookNode]
     released: list[NotebookNode]
     notes: list[Note] = field(default_factory=list)
-    chosen: dict[str, NotebookNode] = field(default_factory=dict)
-    """By grade_id, the cell that has it in the end."""
+    chosen: dict[str, NotebookNode] = field(default_factory=dict)  # by grade_id, the cell that has it in the end
 
     def note(self, cell: str, text: str) -> None:
         self.notes.append(Note(cell, text))
@@ -156,7 +155,9 @@ class _Repair:
         """Choose the cell of an answer in words: by grade_id, else by its place, else by the text handed out."""
         name = _name(original)
         carriers = self.carriers(name)
-        found = carriers or self.texts_at(original) or self.texts_with(original.source.strip())
+        text = original.source.strip()
+        found = carriers or self.texts_at(original)
+        found = found or [cell for cell in self.cells if self.is_own_text(cell) and text in cell.source]
         if not found:
             self.put_back(original)
             return
@@ -177,9 +178,6 @@ class _Repair:
         start = _index(self.cells, above) + 1 if above is not None else 0
         end = _index(self.cells, below) if below is not None else len(self.cells)
         return [cell for cell in self.cells[start:end] if self.is_own_text(cell)]
-
-    def texts_with(self, text: str) -> list[NotebookNode]:
-        return [cell for cell in self.cells if self.is_own_text(cell) and text in cell.source]
 
     def is_own_text(self, cell: NotebookNode) -> bool:
         known = any(_same(cell, original) for original in self.released if not grade_id(original))

@@ -39,8 +39,7 @@ class Submission:
     lesson: str
     notebook: NotebookNode
     specs: Mapping[str, Spec]
-    seed: int | None = None
-    """What its hidden inputs follow from; None leaves them to chance."""
+    seed: int | None = None  # what its hidden inputs follow from; None leaves them to chance
 
 
 @dataclass(frozen=True)
@@ -50,24 +49,19 @@ class Verdicts:
     notebook: NotebookNode
     scores: tuple[Score, ...]
     seconds: float
-    seeds: tuple[int, ...]
-    """One seed a run. Secret until the run is over; kept so that a verdict can be reproduced."""
+    seeds: tuple[int, ...]  # One seed a run. Secret until the run is over; kept so that a verdict can be reproduced.
     sandbox: str = ""
     """How the code was held: "bubblewrap 0.8.0, cgroup (cpu time, memory, pids)" or "NONE (--unsafe-no-sandbox)"."""
-    flags: tuple[str, ...] = ()
-    """Why a person should look at the whole submission."""
+    flags: tuple[str, ...] = ()  # why a person should look at the whole submission
 
 
 @dataclass(frozen=True)
 class Options:
     """How to judge. Part of what makes two gradings the same."""
 
-    timing: bool = True
-    """False: speeds are not measured; their parts are deferred."""
-    sandbox: bool = True
-    """False: student code runs without a sandbox, and every score says so."""
-    gpu: bool = False
-    """True: the machines that judge have a GPU, whether or not this one has."""
+    timing: bool = True  # False: speeds are not measured; their parts are deferred
+    sandbox: bool = True  # False: student code runs without a sandbox, and every score says so
+    gpu: bool = False  # True: the machines that judge have a GPU, whether or not this one has
 
 
 def judge(submission: Submission, options: Options = Options()) -> Verdicts:
@@ -94,7 +88,9 @@ def _judge(submission: Submission, options: Options) -> Verdicts:
             seen[name].append(walks[-1].scores[name])
     scores = {name: _conclude(parts) for name, parts in seen.items()}
     if not options.sandbox:
-        scores = {name: tuple(map(_stamped, parts)) for name, parts in scores.items()}
+        said = "(graded without a sandbox)"
+        for name, parts in scores.items():
+            scores[name] = tuple(replace(score, detail=f"{said} {score.detail}".rstrip()) for score in parts)
     for name, parts in scores.items():
         _write_under(first.notebook, name, first.reports.get(name), parts, len(seen[name]))
     return Verdicts(
@@ -173,11 +169,6 @@ def _settled(measured: Sequence[Score]) -> Score:
         flag="speed still inconclusive, points given" if verdict == "inconclusive" else "",
         timings=tuple(timing for score in measured for timing in score.timings),
     )
-
-
-def _stamped(score: Score) -> Score:
-    """The score, which says that there was no sandbox."""
-    return replace(score, detail=f"(graded without a sandbox) {score.detail}".rstrip())
 
 
 def _write_under(

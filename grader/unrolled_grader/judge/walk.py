@@ -115,6 +115,7 @@ class Walk:
 
     def _new_worker(self) -> Worker:
         worker = Worker(boxed=self._boxed, gpu=self._checking.wants_gpu)
+        worker.on_event, worker.on_print = self._outputs.take, self._outputs.stream
         worker.pin(lease.ours.cores())
         if worker.boxed:
             self.held = f"{sandbox.version()}, {worker.group or 'setrlimit'}"
@@ -140,7 +141,6 @@ class Walk:
         self._errors.pop(name, None)
         left = self._deadline - time.monotonic()
         self._outputs.begin(cell)
-        worker.on_event, worker.on_print = self._outputs.take, self._outputs.stream
         if left <= 0:
             self._errors[name] = ("timeout", f"the notebook ran longer than {NOTEBOOK_LIMIT:g} s; its cell was not run")
             return
@@ -165,7 +165,6 @@ class Walk:
             reason = f"the notebook ran longer than {NOTEBOOK_LIMIT:g} s; what is below was not run"
             return self._without(name, "timeout", reason)
         self._outputs.begin(cell)
-        worker.on_event, worker.on_print = self._outputs.take, self._outputs.stream
         try:
             found = worker.bind(_argument(cell.source, name), name)
         except (WorkerDiedError, TimeLimitError) as death:
