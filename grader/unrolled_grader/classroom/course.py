@@ -22,10 +22,7 @@ class Course(Folders):
 
     @classmethod
     def at(cls, root: Path, submitted: Path | None = None) -> Self:
-        """Return the course in a checkout, with `submitted` in place of the folder that the configuration names.
-
-        Raises CourseError for a folder that is not there, or whose name nbgrader cannot take.
-        """
+        """Return the course in a checkout, as `Folders.at` does."""
         return cls(_patient(super().at(root, submitted).config))
 
     @classmethod

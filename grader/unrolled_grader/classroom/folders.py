@@ -71,9 +71,7 @@ class Folders:
             return known
         chosen = []
         for name in names:
-            fitting = [lesson for lesson in known if lesson == name] or [
-                lesson for lesson in known if name and lesson.startswith(name)
-            ]
+            fitting = [name] if name in known else [one for one in known if name and one.startswith(name)]
             if len(fitting) != 1:
                 said = f"{name!r:.60} names {len(fitting)} lessons" if fitting else f"there is no lesson {name!r:.60}"
                 raise CourseError(f"{said}; there are {', '.join(known) or 'none'}")

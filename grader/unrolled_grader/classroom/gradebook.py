@@ -12,7 +12,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,30 +105,21 @@ def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:
 
 
 def enrol(directory: CourseDirectory, people: Iterable[Person]) -> None:
-    """Enter these people in the gradebook, so that formgrader and the platform's CSV name them all.
-
-    What the roster says counts; what it does not say stays as it is.
-    """
+    """Enter these people for formgrader and the platform's CSV. What the roster does not say stays as it is."""
     with opened(directory) as gradebook:
         for person in people:
-            first, last = _names(person.name)
-            told = {"first_name": first, "last_name": last, "email": person.email, "lms_user_id": person.lms_id}
+            last, comma, first = person.name.partition(",")  # "Last, First", or else "First Last"
+            if not comma:
+                first, _, last = person.name.rpartition(" ")
+            told = {"first_name": first.strip(), "last_name": last.strip()}
+            told |= {"email": person.email, "lms_user_id": person.lms_id}
             gradebook.update_or_create_student(person.id, **{name: text for name, text in told.items() if text})
-
-
-def _names(name: str) -> tuple[str, str]:
-    """First and last name in "Last, First", else in "First Last"."""
-    last, comma, first = name.partition(",")
-    if not comma:
-        first, _, last = name.rpartition(" ")
-    return first.strip(), last.strip()
 
 
 def last_error(result: Mapping[str, Any]) -> str:
     """Return the last exception that nbgrader logged, or else raised, in one line."""
     for text in (result.get("log", "").replace("\n    ", "\n"), result.get("error", "")):  # its log indents by 4
-        raised = re.findall(r"^ .*\n(?:\w+\.)*(\w+(?::.*)?)$", text, re.MULTILINE)
-        if raised:
+        if raised := re.findall(r"^ .*\n(?:\w+\.)*(\w+(?::.*)?)$", text, re.MULTILINE):
             return str(raised[-1])
     return "nbgrader gives no reason"
 
@@ -166,10 +157,7 @@ def save(
 
 
 def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str, *, waits: bool = False) -> None:
-    """Write 0 for every cell of a submission that could not be graded at all, with the reason as comment.
-
-    With `waits`, the cells are marked for a person: 0 is not the last word.
-    """
+    """Write 0 and the reason to each cell of what could not be graded; if it `waits`, marked for a person to decide."""
     with opened(directory) as gradebook:
         gradebook.update_or_create_student(student)
         gradebook.update_or_create_submission(lesson, student)
@@ -182,10 +170,7 @@ def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str
 
 
 def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
-    """Remove a submission's time from the gradebook, where nothing says when it came.
-
-    nbgrader would keep the time of the submission before it, and count its lateness.
-    """
+    """Remove the time of a submission that tells none: nbgrader would keep that of the one before, and its lateness."""
     with opened(directory) as gradebook:
         submission = gradebook.find_submission(lesson, student)
         if submission.timestamp is not None:
@@ -195,12 +180,10 @@ def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
 
 def has_scores(directory: CourseDirectory, student: str, lesson: str) -> bool:
     """Return whether the gradebook holds a graded submission."""
-    with opened(directory) as gradebook:
-        try:
-            submitted = gradebook.find_submission_notebook(lesson, lesson, student)
-        except MissingEntry:
-            return False
+    with opened(directory) as gradebook, suppress(MissingEntry):
+        submitted = gradebook.find_submission_notebook(lesson, lesson, student)
         return any(grade.auto_score is not None for grade in submitted.grades)
+    return False
 
 
 def _set(grade: Any, auto_score: float | None, *, waits: bool = False, same: bool = False) -> None:
@@ -231,12 +214,11 @@ def released_file(directory: CourseDirectory, lesson: str) -> Path:
 
 def _known(gradebook: Gradebook, lesson: str) -> dict[str, tuple[str, float]] | None:
     """The lesson's cells in the gradebook: checksum and points by grade_id; None if it does not know the lesson."""
-    try:
+    with suppress(MissingEntry):
         notebook = gradebook.find_notebook(lesson, lesson)
-    except MissingEntry:
-        return None
-    points = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
-    return {cell.name: (cell.checksum, points.get(cell.name, 0.0)) for cell in notebook.source_cells}
+        points = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
+        return {cell.name: (cell.checksum, points.get(cell.name, 0.0)) for cell in notebook.source_cells}
+    return None
 
 
 def _released(directory: CourseDirectory, lesson: str) -> dict[str, tuple[str, float]]:

@@ -59,10 +59,7 @@ def penalty(points: float, seconds: float, policy: Late) -> float:
 
 
 def share(seconds: float, policy: Late) -> float:
-    """Return the part of the points that is taken, from 0 to 1.
-
-    Within the grace nothing is taken; after it every day begun counts, the first from the due date on.
-    """
+    """Return the part of the points taken, 0 to 1: none within the grace, then for every day begun since it was due."""
     if seconds <= 60 * policy.grace_minutes:
         return 0.0
     return min(policy.at_most, policy.per_day * math.ceil(seconds / DAY))

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from unrolled.notebook import handin
@@ -38,8 +39,7 @@ class Roster:
 
     people: tuple[Person, ...] = ()
     problems: tuple[str, ...] = ()
-    doubtful: frozenset[str] = frozenset()
-    """Ids, folded, that more than one person has."""
+    doubtful: frozenset[str] = frozenset()  # ids, folded, that more than one person has
 
     def with_id(self, text: str) -> set[Person]:
         """Return everyone with this id or email."""
@@ -51,10 +51,7 @@ class Roster:
         return {one for one in self.people if text and one.lms_id == text}
 
     def with_name(self, names: Iterable[str]) -> set[Person]:
-        """Return everyone with one of these names, whichever part comes first, however they are spaced and accented.
-
-        LMSs write "Ada Lovelace", "Lovelace, Ada" and "lovelaceada".
-        """
+        """Return everyone with one of these names, in any order and spacing: "Lovelace, Ada" and "lovelaceada", too."""
         wanted = {key for name in names if (key := squeezed(name))}
         return {one for one in self.people if wanted & turned(one.name)}
 
@@ -136,17 +133,13 @@ def _text(data: bytes) -> tuple[str, tuple[str, ...]]:
     """The file's text, and a note if its encoding had to be found out: Excel writes what the country's Windows uses."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace"), ()
-    try:
+    with suppress(UnicodeDecodeError):
         return data.decode("utf-8-sig"), ()
-    except UnicodeDecodeError:
-        pass
     for encoding, name in (("cp932", "Shift-JIS"), ("cp1252", "Windows-1252")):
-        try:
+        with suppress(UnicodeDecodeError):
             text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if encoding == "cp1252" or not MIXED.search(text):
-            return text, (f"it is not UTF-8 and was read as {name}: look at the names, or save it as UTF-8",)
+            if encoding == "cp1252" or not MIXED.search(text):
+                return text, (f"it is not UTF-8 and was read as {name}: look at the names, or save it as UTF-8",)
     return data.decode("utf-8", "replace"), ("it is not UTF-8: names in it may not match; save it as UTF-8",)
 
 

@@ -24,7 +24,11 @@ class SeedError(CommandError):
 
 def write(root: Path) -> Path:
     """Draw a private seed for the course in `root`, and return its file. Raises FileExistsError if there is one."""
-    file = root / FILE
+    return draw(root / FILE)
+
+
+def draw(file: Path) -> Path:
+    """Write 32 random bytes, in hexadecimal, for the owner alone to a new file; return it. Raises FileExistsError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:

@@ -58,16 +58,11 @@ class Settings:
     """A class, as plain data."""
 
     name: str = ""
-    lessons: tuple[str, ...] = ()
-    """The chosen lessons; none: all."""
-    variants: Mapping[str, str] = field(default_factory=dict)
-    """Suffix of the variant, by exercise."""
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    """Times as fast as the baseline, by exercise."""
-    due: Mapping[str, datetime] = field(default_factory=dict)
-    """By lesson; each with its offset from UTC."""
-    extensions: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
-    """By student, then by lesson."""
+    lessons: tuple[str, ...] = ()  # the chosen lessons; none: all
+    variants: Mapping[str, str] = field(default_factory=dict)  # suffix of the variant, by exercise
+    thresholds: Mapping[str, float] = field(default_factory=dict)  # times as fast as the baseline, by exercise
+    due: Mapping[str, datetime] = field(default_factory=dict)  # by lesson; each with its offset from UTC
+    extensions: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)  # by student, then by lesson
     late: Late = Late()
 
     def due_for(self, student: str, lesson: str) -> datetime | None:
@@ -101,11 +96,8 @@ def read(root: Path, *, agreeing: bool = True) -> Settings:
 
 def _agree(found: Settings, given: choices.Choices) -> None:
     """Raise SettingsError unless learners' checks ask what course.toml says."""
-    for name, ours, theirs in (
-        ("lessons", list(found.lessons), list(given.lessons or ())),
-        ("variants", dict(found.variants), dict(given.variants)),
-        ("thresholds", dict(found.thresholds), dict(given.thresholds)),
-    ):
+    for name, kind in {"lessons": list, "variants": dict, "thresholds": dict}.items():
+        ours, theirs = kind(getattr(found, name)), kind(getattr(given, name) or ())
         if ours != theirs:
             raise SettingsError(
                 f"{FILE} has the {name} {ours or 'of the course'}, but {CHOICES}, which learners' checks follow, has "
@@ -124,18 +116,15 @@ def parse(text: str, lessons: set[str]) -> Settings:
     _only(about, ("name", "lessons"), "class.")
     _only(late, ("grace_minutes", "per_day", "at_most"), "late.")
     chosen = about.get("lessons", [])
-    if not isinstance(chosen, list):
-        raise _wrong("class.lessons", chosen, "a list of lessons")
+    _need(isinstance(chosen, list), "class.lessons", chosen, "a list of lessons")
+    extensions = _table(tables, "extensions")
     return Settings(
         name=_text("class.name", about.get("name", "")),
         lessons=tuple(_lesson("class.lessons", name, lessons) for name in chosen),
         variants=_each(tables, "variants", _text),
         thresholds=_each(tables, "thresholds", _above_zero),
         due=_dates(tables, "due", lessons),
-        extensions={
-            student: _dates(_table(tables, "extensions"), student, lessons, "extensions.")
-            for student in _table(tables, "extensions")
-        },
+        extensions={student: _dates(extensions, student, lessons, "extensions.") for student in extensions},
         late=Late(
             grace_minutes=_number("late.grace_minutes", late.get("grace_minutes", 0)),
             per_day=_part("late.per_day", late.get("per_day", 0)),
@@ -186,9 +175,8 @@ def toml_text(value: str | list[str]) -> str:
 
 def _table(tables: Mapping[str, Any], name: str, above: str = "") -> Mapping[str, Any]:
     table = tables.get(name, {})
-    if not isinstance(table, dict):
-        raise _wrong(above + name, table, "a table")
-    return table
+    _need(isinstance(table, dict), above + name, table, "a table")
+    return dict(table)
 
 
 def _only(table: Mapping[str, Any], known: tuple[str, ...], above: str) -> None:
@@ -202,49 +190,44 @@ def _each(tables: Mapping[str, Any], name: str, one: Callable[[str, Any], Value]
 
 
 def _dates(tables: Mapping[str, Any], name: str, lessons: set[str], above: str = "") -> dict[str, datetime]:
-    where = above + name
-    return {
-        _lesson(where, key, lessons): _date(f"{where}.{key}", value)
-        for key, value in _table(tables, name, above).items()
-    }
+    where, found = above + name, _table(tables, name, above)
+    return {_lesson(where, key, lessons): _date(f"{where}.{key}", value) for key, value in found.items()}
 
 
 def _lesson(where: str, name: Any, lessons: set[str]) -> str:
-    if not isinstance(name, str) or name not in lessons:
-        raise _wrong(where, name, f"one of {', '.join(sorted(lessons))}")
-    return name
+    _need(isinstance(name, str) and name in lessons, where, name, f"one of {', '.join(sorted(lessons))}")
+    return str(name)
 
 
-def _date(where: str, value: Any) -> datetime:
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise _wrong(where, value, "a date and time with an offset, such as 2027-01-15T23:59:00+09:00")
+def _date(where: str, value: datetime) -> datetime:
+    fits = isinstance(value, datetime) and value.tzinfo is not None
+    _need(fits, where, value, "a date and time with an offset, such as 2027-01-15T23:59:00+09:00")
     return value
 
 
 def _text(where: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise _wrong(where, value, "a text in quotes")
-    return value
+    _need(isinstance(value, str), where, value, "a text in quotes")
+    return str(value)
 
 
 def _number(where: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise _wrong(where, value, "a number from 0 on")
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+    _need(fits, where, value, "a number from 0 on")
     return float(value)
 
 
 def _part(where: str, value: Any) -> float:
-    if _number(where, value) > 1:
-        raise _wrong(where, value, "a part from 0 to 1")
+    _need(_number(where, value) <= 1, where, value, "a part from 0 to 1")
     return float(value)
 
 
 def _above_zero(where: str, value: Any) -> float:
-    if _number(where, value) == 0:
-        raise _wrong(where, value, "a number above 0")
+    _need(_number(where, value) > 0, where, value, "a number above 0")
     return float(value)
 
 
-def _wrong(where: str, value: Any, expected: str) -> SettingsError:
-    given = value.isoformat() if hasattr(value, "isoformat") else repr(value)
-    return SettingsError(f"{FILE}: {where} is {given}; expected {expected}")
+def _need(fits: bool, where: str, value: Any, expected: str) -> None:
+    """Raise SettingsError unless the value fits."""
+    if not fits:
+        given = value.isoformat() if hasattr(value, "isoformat") else repr(value)
+        raise SettingsError(f"{FILE}: {where} is {given}; expected {expected}")

@@ -15,28 +15,22 @@ class Syllabus:
     words: str
 
 
+START, CONVOLUTION, TRAIN = "00_start_here", "02_convolution", "05_train_a_cnn"
 SYLLABI = MappingProxyType(
     {
         "2h": Syllabus(
             2,
-            ("00_start_here", "02_convolution"),
+            (START, CONVOLUTION),
             "One idea, carried to its end: a convolution in plain loops becomes one matrix product.",
         ),
         "4h": Syllabus(
             4,
-            ("00_start_here", "02_convolution", "05_train_a_cnn"),
+            (START, CONVOLUTION, TRAIN),
             "The convolution, and a network that trains with it: your own seconds per MNIST epoch.",
         ),
         "8h": Syllabus(
             8,
-            (
-                "00_start_here",
-                "01_matrix_parallelism",
-                "02_convolution",
-                "05_train_a_cnn",
-                "06_gpu_port",
-                "07_profiling",
-            ),
+            (START, "01_matrix_parallelism", CONVOLUTION, TRAIN, "06_gpu_port", "07_profiling"),
             "From Python loops to GPU speed, in four sessions; gradients and pooling come from the library.",
         ),
     }

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled.cli import folder as a_folder
+from unrolled.notebook import cells
 from unrolled_grader.build import authoring
 from unrolled_grader.classroom import learners, seeds, settings
 from unrolled_grader.classroom.settings import Settings
@@ -30,10 +31,8 @@ WHOLE = (
     *("requirements.txt", "site", "tests"),
 )
 """The course's own files. What people made (submissions, gradebook, grades, work) is never copied."""
-SHARED = (".ci/venv", "LICENSE", "lib/unrolled")
-"""What learners get as it is."""
-DOCS = ("self-study.md", "colab.md", "gpu.md", "nn.md")
-"""Pages for learners."""
+SHARED = (".ci/venv", "LICENSE", "lib/unrolled")  # what learners get as it is
+DOCS = ("self-study.md", "colab.md", "gpu.md", "nn.md")  # pages for learners
 MADE = ("__pycache__", "*.egg-info", ".ipynb_checkpoints")
 Value = TypeVar("Value")
 
@@ -112,13 +111,13 @@ def write_learners(source: Path, tree: Path, wanted: Settings, address: authorin
         copy(source / name, tree / name)
     lessons = wanted.lessons or tuple(authoring.find_lessons(source))
     for lesson in lessons:
-        name = f"{authoring.NOTEBOOKS}/{lesson}"
-        copy(source / name, tree / name)
-    pages = {page: source / "docs" / page for page in DOCS if (source / "docs" / page).is_file()}
-    docs = {page: learners.unlinked(file.read_text(encoding="utf-8"), pages) for page, file in pages.items()}
+        copy(source / authoring.NOTEBOOKS / lesson, tree / authoring.NOTEBOOKS / lesson)
+    pages = [page for page in DOCS if (source / "docs" / page).is_file()]
+    docs = {page: learners.unlinked((source / "docs" / page).read_text(encoding="utf-8"), pages) for page in pages}
     for page, text in docs.items():
         _write(tree / "docs" / page, text)
-    heads = {lesson: head(tree / authoring.NOTEBOOKS / lesson / f"{lesson}.ipynb") for lesson in lessons}
+    books = {lesson: cells.read(tree / authoring.NOTEBOOKS / lesson / f"{lesson}.ipynb") for lesson in lessons}
+    heads = {lesson: book.cells[0].source for lesson, book in books.items()}
     ours = authoring.parsed_toml((source / "pyproject.toml").read_text(encoding="utf-8"))
     _write(tree / "README.md", learners.readme(wanted.name, heads, docs, unrolled.__version__))
     _write(tree / "pyproject.toml", learners.pyproject(ours, address.repository, address.tag))
@@ -182,11 +181,8 @@ def check(root: Path, wanted: Settings) -> None:
     names = list(authoring.find_lessons(root))
     asked = choices.Choices(wanted.lessons or None, wanted.variants, wanted.thresholds)
     found = choices.problems(asked, names, checks.all_specs(), checks.variants())
-    found += [
-        f"{name!r} is replaced by its variant: set the threshold of {name}_{wanted.variants[name]}"
-        for name in wanted.thresholds
-        if name in wanted.variants
-    ]
+    both = [(name, wanted.variants[name]) for name in wanted.thresholds if name in wanted.variants]
+    found += [f"{one!r} is replaced by its variant: set the threshold of {one}_{suffix}" for one, suffix in both]
     for name, suffix in wanted.variants.items():
         files = list((root / "lessons" / "variants").glob(f"*_{name}_{suffix}.py"))
         if files and wanted.lessons and not any(files[0].stem[:2] == lesson[:2] for lesson in wanted.lessons):
@@ -210,12 +206,6 @@ def addressed(project: str, address: authoring.Address) -> str:
         line = f"{key} = {settings.toml_text(value)}".replace("\\", r"\\")
         after = re.sub(rf"^{key} = .*$", line, after, count=1, flags=re.MULTILINE)
     return before + mark + after
-
-
-def head(notebook: Path) -> str:
-    """Return the text of a notebook's first cell."""
-    source = json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"]
-    return "".join(source)
 
 
 def _write(file: Path, text: str) -> None:
