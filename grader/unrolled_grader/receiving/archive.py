@@ -26,8 +26,7 @@ ENCODINGS = ("cp932", "cp437", "cp1252")
 OTHERS = {b"Rar!": "a RAR archive", b"7z\xbc\xaf": "a 7-Zip archive", b"\x1f\x8b": "a gzip archive", b"<": "a web page"}
 END, END_BYTES = b"PK\5\6", 22
 UTF8_FLAG, ENCRYPTED_FLAG = 0x800, 0x1
-UTC_TIMES = 0x5455
-"""The extra field that holds a member's time in UTC."""
+UTC_TIMES = 0x5455  # the extra field that holds a member's time in UTC
 WHAT_READING_RAISES = (
     zipfile.BadZipFile,
     zlib.error,
@@ -60,13 +59,11 @@ class Member:
     """A file in a zip. `names`: all readings of its name, the likeliest first. `problem`: why it cannot be taken."""
 
     names: tuple[str, ...]
-    data: bytes
-    """Empty where it could not be read; a link's target."""
+    data: bytes  # empty where it could not be read; a link's target
     when: datetime | None
     """With a time zone; None if the zip gives no real time. Without a zone in the zip it is this machine's."""
     problem: str = ""
-    twice: bool = False
-    """Another member has the same name."""
+    twice: bool = False  # another member has the same name
 
 
 def members(file: BinaryIO, limits: ZipLimits | None = None) -> Iterator[Member]:
@@ -74,8 +71,7 @@ def members(file: BinaryIO, limits: ZipLimits | None = None) -> Iterator[Member]
     limits = limits or ZipLimits()
     with _opened(file, limits) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-        names = [readings(entry) for entry in entries]
-        left = limits.total
+        names, left = list(map(readings, entries)), limits.total
         for entry, found in zip(entries, names, strict=True):
             data, problem = b"", _unreadable(entry, limits, left)
             if not problem:
@@ -94,9 +90,9 @@ def readings(entry: zipfile.ZipInfo) -> tuple[str, ...]:
     if entry.flag_bits & UTF8_FLAG or entry.orig_filename.isascii():
         return (entry.orig_filename.replace("\\", "/"),)
     raw = entry.orig_filename.encode("cp437")  # as zipfile read it; each byte is a character there
-    found = [text for encoding in ("utf-8", *ENCODINGS) if (text := _decoded(raw, encoding))]
-    if _decoded(raw, "utf-8"):
-        found = found[:1]  # that other text is valid UTF-8 does not happen
+    found = [text for encoding in ENCODINGS if (text := _decoded(raw, encoding))]
+    if sure := _decoded(raw, "utf-8"):
+        found = [sure]  # that other text is valid UTF-8 does not happen
     elif MIXED.search(found[0]):
         found = [*found[1:], found[0]]
     return tuple(dict.fromkeys(text.replace("\\", "/") for text in found))
@@ -111,9 +107,7 @@ def time_of(entry: zipfile.ZipInfo) -> datetime | None:
             if kind == UTC_TIMES and size >= 5 and extra[4] & 1:
                 return datetime.fromtimestamp(struct.unpack("<I", extra[5:9])[0], timezone.utc)
             extra = extra[4 + size :]
-        if entry.date_time[0] <= 1980:
-            return None
-        return datetime(*entry.date_time).astimezone()
+        return datetime(*entry.date_time).astimezone() if entry.date_time[0] > 1980 else None
     except (ValueError, OverflowError, OSError, struct.error):
         return None
 
@@ -169,7 +163,7 @@ def _unreadable(entry: zipfile.ZipInfo, limits: ZipLimits, left: int) -> str:
 
 def _unwanted(entry: zipfile.ZipInfo, names: tuple[str, ...]) -> str:
     """Why a member that can be read is no upload, or an empty string."""
-    if any(_leads_out(name) for name in names):
+    if any(re.match(r"/|[A-Za-z]:", name) or ".." in name.split("/") for name in names):
         return "its name leads out of the folder"
     mode = entry.external_attr >> 16
     if stat.S_ISLNK(mode):
@@ -189,11 +183,6 @@ def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limits: ZipLimits
     if len(data) > limits.member:
         return b"", f"it unpacks to more than {limits.member / 1e6:.0f} MB"
     return data, ""
-
-
-def _leads_out(name: str) -> bool:
-    """Whether a path is absolute, has a drive, or climbs."""
-    return name.startswith("/") or re.match(r"[A-Za-z]:", name) is not None or ".." in name.split("/")
 
 
 def _decoded(raw: bytes, encoding: str) -> str:

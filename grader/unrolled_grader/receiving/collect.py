@@ -9,6 +9,7 @@ Nothing is deleted, and nothing that a person put or changed in grader/submitted
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -39,10 +40,8 @@ class CollectedRow:
     """What came of one upload."""
 
     entry: ReceivedEntry
-    outcome: str
-    """"newest", "earlier", "the same again", or "set aside"."""
-    new: bool
-    """Whether this run found out something that was not known."""
+    outcome: str  # "newest", "earlier", "the same again", or "set aside"
+    new: bool  # whether this run found out something that was not known
 
 
 @dataclass(frozen=True)
@@ -62,12 +61,9 @@ class Classroom:
     """What uploads are compared with."""
 
     roster: Roster
-    lessons: Mapping[str, Collection[str]]
-    """The lessons of this course, with the names of their checks."""
-    lesson: str = ""
-    """The only lesson that is taken; empty: all."""
-    versions: Collection[str] = ()
-    """Other versions whose notebooks can be judged here."""
+    lessons: Mapping[str, Collection[str]]  # the lessons of this course, with the names of their checks
+    lesson: str = ""  # the only lesson that is taken; empty: all
+    versions: Collection[str] = ()  # other versions whose notebooks can be judged here
     due: Callable[[str, str], datetime | None] = lambda student, lesson: None
     """When a student's lesson is due, as far as course.toml says."""
 
@@ -83,13 +79,11 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
         except OSError as error:
             problems.append(f"{file}: it cannot be read: {error.strerror or error}")
     found = [received.entries[one] for one in seen]
-    placed = sorted({(entry.student, entry.lesson) for entry in found if not entry.problem})
-    for student, lesson in placed:
+    for student, lesson in sorted({(entry.student, entry.lesson) for entry in found if not entry.problem}):
         try:
-            problem = place(received, submitted, student, lesson)
+            place(received, submitted, student, lesson)
         except OSError as error:
-            problem = f"{student}, {lesson}: not placed: {error}"
-        problems += [problem] if problem else []
+            problems.append(f"{student}, {lesson}: not placed: {error}")
     rows = [CollectedRow(entry, received.outcome(entry), seen[entry.id]) for entry in found]
     return Collected(tuple(rows), tuple(problems))
 
@@ -99,22 +93,21 @@ def home(submitted: Path) -> Path:
     return submitted.parent / "received"
 
 
-def place(received: Received, submitted: Path, student: str, lesson: str) -> str:
-    """Place the student's newest notebook of the lesson in `submitted`. Return why that is not possible, else "".
-
-    What lay there before stays in `received`: the notebook is there already, time stamp and journal move there.
-    """
+def place(received: Received, submitted: Path, student: str, lesson: str) -> None:
+    """Place a student's newest notebook in `submitted`; what lay there stays in `received`. Raises OSError if not."""
     attempts, folder = received.attempts(student, lesson), submitted / student / lesson
     newest, target = attempts[-1], folder / f"{lesson}.ipynb"
     if any(path.is_symlink() for path in (folder.parent, folder, target)):
-        return f"{student}, {lesson}: not placed: a link lies in the way in {folder}"
+        raise OSError(f"a link lies in the way in {folder}")
     if target.exists():
         digest = hashlib.sha256(target.read_bytes()).hexdigest()
-        if digest == newest.notebook and intake.time_stamp(folder) not in _earlier_stamps(attempts):
-            return ""  # it lies there; if a person corrected its time, that stays
+        again = [entry for entry in attempts if entry.notebook == newest.notebook]  # with another in between
+        earlier = {_stamp(entry) for entry in again} - {_stamp(newest)}
+        if digest == newest.notebook and intake.time_stamp(folder) not in earlier:
+            return  # it lies there; if a person corrected its time, that stays
         before = [entry for entry in received.entries.values() if entry.student == student and entry.notebook == digest]
         if not before:
-            return f"{student}, {lesson}: not placed: {target} was put there or changed by hand; move it away first"
+            raise OSError(f"{target} was put there or changed by hand; move it away first")
         for name in (intake.TIME_STAMP, JOURNAL):
             _retire(folder / name, received.folder(before[0]))
     folder.mkdir(parents=True, exist_ok=True)
@@ -124,13 +117,6 @@ def place(received: Received, submitted: Path, student: str, lesson: str) -> str
     if newest.when:
         put(folder / intake.TIME_STAMP, _stamp(newest).encode())
     put(target, _notebook(kept, newest.notebook), replacing=True)
-    return ""
-
-
-def _earlier_stamps(attempts: Sequence[ReceivedEntry]) -> set[str]:
-    """The time stamps of the newest notebook from when it was handed in before, with another in between."""
-    newest = attempts[-1]
-    return {_stamp(entry) for entry in attempts[:-1] if entry.notebook == newest.notebook} - {_stamp(newest)}
 
 
 def _stamp(entry: ReceivedEntry) -> str:
@@ -140,13 +126,10 @@ def _stamp(entry: ReceivedEntry) -> str:
 
 def _retire(file: Path, folder: Path) -> None:
     """Move what goes with an earlier notebook to where that is kept; a person may have changed it."""
-    if not file.exists():
-        return
-    number = 0
-    while (kept := folder / f"placed{number or ''}-{file.name}").exists():
-        number += 1
-    folder.mkdir(parents=True, exist_ok=True)
-    os.replace(file, kept)
+    if file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = (folder / f"placed{number or ''}-{file.name}" for number in itertools.count())
+        os.replace(file, next(place for place in kept if not place.exists()))
 
 
 def _notebook(folder: Path, digest: str) -> bytes:
@@ -224,15 +207,12 @@ def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[Looked
 
 def _without_rivals(found: list[Looked]) -> list[Looked]:
     """Set aside what one upload holds two different notebooks of: nobody knows which is meant."""
-    counts = Counter(
-        lesson for lesson, _ in {(entry.lesson, entry.notebook) for entry, _ in found if not entry.problem}
-    )
-    return [
-        (replace(entry, problem=f"the upload holds several notebooks of {entry.lesson}"), piece)
-        if not entry.problem and counts[entry.lesson] > 1
-        else (entry, piece)
-        for entry, piece in found
-    ]
+    notebooks = {(entry.lesson, entry.notebook) for entry, _ in found if not entry.problem}
+    counts = Counter(lesson for lesson, _ in notebooks)
+    for at, (entry, piece) in enumerate(found):
+        if not entry.problem and counts[entry.lesson] > 1:
+            found[at] = (replace(entry, problem=f"the upload holds several notebooks of {entry.lesson}"), piece)
+    return found
 
 
 def _student(upload: Upload, piece: UploadedNotebook, room: Classroom) -> Person:
@@ -259,10 +239,8 @@ def _student(upload: Upload, piece: UploadedNotebook, room: Classroom) -> Person
 
 def _lesson(notebook: bytes, room: Classroom) -> tuple[str, str]:
     """The lesson and version of a notebook. Raises RefusedError if it is none, of another lesson, or does not say."""
-    if len(notebook) > intake.MAX_BYTES:
-        raise RefusedError(
-            f"the notebook has {len(notebook) / 1e6:.0f} MB, at most {intake.MAX_BYTES / 1e6:.0f} MB are taken"
-        )
+    if (size := len(notebook)) > (most := intake.MAX_BYTES):
+        raise RefusedError(f"the notebook has {size / 1e6:.0f} MB, at most {most / 1e6:.0f} MB are taken")
     lesson, version = opening.claimed(notebook)
     if not lesson and not room.lesson:
         raise RefusedError("the notebook does not say which lesson it is: if it is certain, add --lesson LESSON")
@@ -277,10 +255,9 @@ def _lesson(notebook: bytes, room: Classroom) -> tuple[str, str]:
 
 def _check_version(version: str, known: Collection[str]) -> None:
     """Raise RefusedError for a notebook newer than this course, unless that version is here too. Older ones pass."""
-    if version and version not in known and _numbers(version) > _numbers(unrolled.__version__):
-        raise RefusedError(
-            f"the notebook is of version {version}, newer than this course, {unrolled.__version__}: update the course"
-        )
+    ours = unrolled.__version__
+    if version and version not in known and _numbers(version) > _numbers(ours):
+        raise RefusedError(f"the notebook is of version {version}, newer than this course, {ours}: update the course")
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -310,17 +287,19 @@ def _timed(
         entry,
         when=when.astimezone(timezone.utc).isoformat(timespec="seconds") if when else "",
         clock=clock,
-        note="; ".join(note for note in notes if note),
+        note="; ".join(filter(None, notes)),
         notebook=hashlib.sha256(piece.notebook).hexdigest() if piece.notebook else "",
         nonce=piece.handed.nonce if piece.handed else "",
     )
 
 
 def _compared(received: Received, entry: ReceivedEntry) -> ReceivedEntry:
-    """The entry, with a note if it is what somebody else handed in."""
-    others = sorted({other.student for other in received.same_for(entry)}) if entry.student else []
+    """The entry, with a note if it is what somebody else handed in: the same notebook or the same hand-in."""
+    same = {*filter(None, (entry.notebook, entry.nonce))} if entry.student else set()
+    whose = {other.student for other in received.entries.values() if same & {other.notebook, other.nonce}}
+    others = sorted(whose - {"", entry.student})
     note = f"the same notebook as {', '.join(others)}" if others else ""
-    return replace(entry, note="; ".join(text for text in (entry.note, note) if text))
+    return replace(entry, note="; ".join(filter(None, (entry.note, note))))
 
 
 def _id(item: UploadedFile, piece: UploadedNotebook) -> str:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.collect import Collected, CollectedRow
-    from unrolled_grader.receiving.received import ReceivedEntry
 
 ROSTER, TABLE = "roster.csv", "collected.csv"
 NEEDED = "it is a CSV file with the header id,name,email,lms_id, named by --roster"
@@ -24,12 +23,8 @@ def add(subparsers: Subparsers) -> None:
     """Add the `unrolled collect` command: the entry point through which `unrolled` finds it."""
     parser = subparsers.add_parser("collect", help="take in what students handed in: Canvas, Moodle, folders, files")
     parser.add_argument("files", nargs="+", type=present, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
-    parser.add_argument(
-        "--roster",
-        type=present_file,
-        metavar="CSV",
-        help="who takes the course: id,name,email,lms_id (default: roster.csv)",
-    )
+    who = "who takes the course: id,name,email,lms_id (default: roster.csv)"
+    parser.add_argument("--roster", type=present_file, metavar="CSV", help=who)
     parser.add_argument("--lesson", metavar="LESSON", help="take only this lesson, such as 02_convolution or 02")
     parser.set_defaults(run=_collect)
 
@@ -63,10 +58,7 @@ def _collect(arguments: argparse.Namespace) -> int:
 
 
 def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> collect.Classroom:
-    """Return what uploads are compared with.
-
-    Raises CommandError if there is no roster, CourseError for an unknown lesson.
-    """
+    """Return what uploads are compared with. Raises CommandError without a roster, CourseError for a strange lesson."""
     from unrolled import checks
     from unrolled_grader.classroom import roster, settings
     from unrolled_grader.receiving import collect
@@ -84,7 +76,8 @@ def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> c
 
 def lines(report: Collected) -> list[str]:
     """Return a report in words: what needs a person first, then what to know, then the sum."""
-    said = [*report.problems, *(f"set aside: {_why(row.entry)}" for row in aside(report))]
+    kept = [(row.entry, f" ({row.entry.student})" if row.entry.student else "") for row in aside(report)]
+    said = [*report.problems, *(f"set aside: {entry.path}: {entry.problem}{whose}" for entry, whose in kept)]
     placed = [row for row in report.rows if not row.entry.problem and (row.new or row.outcome == "newest")]
     said += [f"{row.entry.student}, {row.entry.lesson}: {row.entry.note}" for row in placed if row.entry.note]
     if noise := sum(row.outcome == "set aside" for row in report.rows) - len(aside(report)):
@@ -95,11 +88,6 @@ def lines(report: Collected) -> list[str]:
     if report.rows and not report.new:
         said.append("Nothing new: all of this was received before, and nothing was changed.")
     return said
-
-
-def _why(entry: ReceivedEntry) -> str:
-    """Which file is set aside, why, and whose it is, if that is known."""
-    return f"{entry.path}: {entry.problem}" + (f" ({entry.student})" if entry.student else "")
 
 
 def missing(report: Collected, submitted: Path, room: collect.Classroom) -> list[str]:
@@ -126,5 +114,5 @@ def waiting(course: Course) -> str:
     from unrolled_grader.receiving.received import Received
 
     entries = Received(collect.home(course.submitted)).entries.values()
-    count = sum(bool(entry.problem) and not lms.NOISE.search(entry.path) for entry in entries)
+    count = sum(bool(entry.problem and not lms.NOISE.search(entry.path)) for entry in entries)
     return f"received but set aside, and not graded: {count}; why stands in {course.grades / TABLE}" if count else ""

@@ -30,21 +30,15 @@ from dataclasses import dataclass, replace
 
 from unrolled_grader.classroom.roster import Person, Roster, folded
 
-CANVAS = re.compile(
-    r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d{1,18}|anon_[A-Za-z0-9]+)_(?P<file>\d{1,18})_(?P<file_id>.+)"
-)
-CANVAS_TEXT = re.compile(
-    r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d{1,18}|anon_[A-Za-z0-9]+)_(?P<file_id>(?:text|link)\.html)"
-)
+_UPLOADER = r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<student_id>\d{1,18}|anon_[A-Za-z0-9]+)_"
+CANVAS = re.compile(_UPLOADER + r"(?P<file>\d{1,18})_(?P<file_id>.+)")
+CANVAS_TEXT = re.compile(_UPLOADER + r"(?P<file_id>(?:text|link)\.html)")
 MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<student_id>\d+)_assignsubmission_(?P<plugin>[a-z]+)(?:_?$|_(?P<file_id>.+))")
 PART_LIMIT = 1000
 """Characters of a folder's or file's name that a platform may have made; systems take 255. In a zip it can have 65,000,
 and to match those takes seconds."""
-BLIND = ("participant",)
-"""What Moodle writes in place of a name when marking is blind."""
-NOISE = re.compile(
-    r"(?:^|/)(?:__MACOSX/|\.ipynb_checkpoints/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)", re.IGNORECASE
-)
+BLIND = "participant"  # what Moodle writes in place of a name when marking is blind
+NOISE = re.compile(r"(?i)(?:^|/)(?:__MACOSX/|\.ipynb_checkpoints/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)")
 """What systems and Jupyter leave beside the files of people."""
 
 
@@ -56,14 +50,12 @@ class UnmatchedError(ValueError):
 class Upload:
     """What the path of a file says. A path whose encoding is not sure has several readings of `who`."""
 
-    platform: str
-    """"canvas", "moodle", or "" for a plain path."""
+    platform: str  # "canvas", "moodle", or "" for a plain path
     who: tuple[str, ...]
     """The uploader's name on a platform; for a plain path what may name someone: its file and the folder around it."""
     number: str = ""
     late: bool = False
-    file: int = 0
-    """Canvas's number of the file, which grows with time."""
+    file: int = 0  # Canvas's number of the file, which grows with time
     anonymous: bool = False
 
     def __str__(self) -> str:
@@ -135,8 +127,7 @@ def _platform(name: str) -> Upload | None:
         if len(part) > PART_LIMIT:
             continue
         if match := MOODLE.fullmatch(part):
-            blind = folded(match["name"]) in BLIND
-            return Upload("moodle", (match["name"],), match["student_id"], anonymous=blind)
+            return Upload("moodle", (match["name"],), match["student_id"], anonymous=folded(match["name"]) == BLIND)
         if match := CANVAS.fullmatch(part) or CANVAS_TEXT.fullmatch(part):
             anonymous, number = match["student_id"].startswith("anon_"), match["student_id"].removeprefix("anon_")
             file = int(match.groupdict().get("file") or 0)
@@ -154,8 +145,7 @@ def _plain(name: str, lessons: Sequence[str]) -> list[str]:
 
 def _word(part: str, lessons: Sequence[str]) -> str:
     """A part of a path without its suffix, a lesson's name, and the number that a second copy gets."""
-    word = re.sub(r"\.(?:ipynb|zip)$", "", part, flags=re.IGNORECASE)
-    word = re.sub(r"[ _]?\(\d+\)$", "", word)
+    word = re.sub(r"[ _]?\(\d+\)$", "", re.sub(r"(?i)\.(?:ipynb|zip)$", "", part))
     for lesson in lessons:
         word = re.sub(rf"{re.escape(lesson)}(?:-\d+$)?", "", word)
     return word.strip(" ._-")

@@ -10,6 +10,7 @@ Nothing here is overwritten or deleted, but by `forget`. What is set aside moves
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -35,32 +36,24 @@ COLUMNS = (
 class ReceivedEntry:
     """A notebook that was taken in, or an upload without a usable one: then `problem` says why it was set aside."""
 
-    id: str
-    """Made from what came and from its name: the same upload in another zip has the same."""
-    source: str
-    """The file given to `unrolled collect`."""
-    path: str
-    """The upload's path in it."""
+    id: str  # made from what came and from its name: the same upload in another zip has the same
+    source: str  # the file given to `unrolled collect`
+    path: str  # the upload's path in it
     student: str = ""
     lesson: str = ""
     problem: str = ""
     note: str = ""
-    when: str = ""
-    """ISO 8601 in UTC; empty if unknown."""
+    when: str = ""  # ISO 8601 in UTC; empty if unknown
     clock: str = ""
     """Whose time that is: "hand-in" (the learner's), "file" (the zip's or the disk's), "download" (the platform's)."""
-    late: bool = False
-    """Whether the platform marks it late."""
+    late: bool = False  # whether the platform marks it late
     version: str = ""
-    notebook: str = ""
-    """The SHA-256 of the notebook's bytes."""
+    notebook: str = ""  # the SHA-256 of the notebook's bytes
     nonce: str = ""
-    order: tuple[float, ...] = ()
-    """Of a student's notebooks of one lesson, the one with the highest is the newest."""
+    order: tuple[float, ...] = ()  # of a student's notebooks of one lesson, the one with the highest is the newest
     whole: str = ""
     """The SHA-256 of the file that holds it, where that was kept whole because this could not be taken out of it."""
-    kept: str = ""
-    """The folder it lies in, within grader/received."""
+    kept: str = ""  # the folder it lies in, within grader/received
 
 
 class Received:
@@ -68,16 +61,10 @@ class Received:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.entries: dict[str, ReceivedEntry] = {}
-        for line in _lines(root / INDEX):
-            entry = _entry(line)
-            self.entries[entry.id] = entry
+        self.entries = {entry.id: entry for entry in map(_entry, _lines(root / INDEX))}
 
     def attempts(self, student: str, lesson: str) -> list[ReceivedEntry]:
-        """Return a student's notebooks of a lesson, oldest first.
-
-        One that was handed in twice with nothing in between counts as the earlier.
-        """
+        """Return a student's notebooks of a lesson, oldest first; one that came twice in a row is the earlier one."""
         mine = [entry for entry in self.entries.values() if (entry.student, entry.lesson) == (student, lesson)]
         found: list[ReceivedEntry] = []
         for entry in sorted((entry for entry in mine if not entry.problem), key=lambda entry: entry.order):
@@ -89,19 +76,17 @@ class Received:
         """Return what an upload is to its student and lesson: newest, earlier, the same again, or set aside."""
         if entry.problem:
             return "set aside"
-        attempts = self.attempts(entry.student, entry.lesson)
-        if entry == attempts[-1]:
-            return "newest"
-        return "earlier" if entry in attempts else "the same again"
+        *earlier, newest = self.attempts(entry.student, entry.lesson)
+        return "newest" if entry == newest else "earlier" if entry in earlier else "the same again"
 
     def table(self) -> str:
         """Return the content of collected.csv, a row an upload, by student, lesson and age."""
         buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer = csv.DictWriter(buffer, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
         for entry in sorted(self.entries.values(), key=lambda one: (one.student, one.lesson, one.order, one.path)):
-            cells = {**vars(entry), "outcome": self.outcome(entry), "late": "late" if entry.late else ""}
-            writer.writerow([one_line(str(cells[name])) for name in COLUMNS])
+            cells = vars(entry) | {"outcome": self.outcome(entry), "late": "late" if entry.late else ""}
+            writer.writerow({name: one_line(str(text)) for name, text in cells.items()})
         return buffer.getvalue()
 
     def keep(self, entry: ReceivedEntry, item: UploadedFile, more: dict[str, bytes]) -> None:
@@ -129,15 +114,6 @@ class Received:
             stream.write(("" if whole else "\n").encode() + line.encode("utf-8", "replace"))
         self.entries[entry.id] = entry
 
-    def same_for(self, entry: ReceivedEntry) -> list[ReceivedEntry]:
-        """Return what other students handed in that is the same notebook or the same hand-in."""
-        return [
-            other
-            for other in self.entries.values()
-            if other.student not in ("", entry.student)
-            and ((entry.notebook and other.notebook == entry.notebook) or (entry.nonce and other.nonce == entry.nonce))
-        ]
-
     def folder(self, entry: ReceivedEntry) -> Path:
         return self.root / entry.kept
 
@@ -155,21 +131,30 @@ def forget(root: Path, student: str) -> list[Path]:
     sources = {entry.source for entry in entries if entry.id in mine}
     of_theirs = (entry for entry in entries if entry.id in mine or (entry.whole and entry.source in sources))
     kept = {entry.kept for entry in of_theirs if entry.kept}  # an entry without a file names the whole folder
-    gone = []
-    for folder in (root / STUDENTS / student, *(root / one for one in sorted(kept))):
-        if folder.is_symlink():
-            folder.unlink()
-        elif folder.is_dir() and folder.resolve().is_relative_to(root.resolve()):
-            shutil.rmtree(folder)
-        else:
-            continue
-        gone.append(folder)
+    folders = (root / STUDENTS / student, *(root / one for one in sorted(kept)))
+    inside = (one for one in folders if one.is_symlink() or one.resolve().is_relative_to(root.resolve()))
+    gone = [folder for folder in inside if take_away(folder)]
     lines = _lines(root / INDEX)
     left = [line for line in lines if line["id"] not in mine and line.get("student") != student]
     if len(left) < len(lines):
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in left)
         put(root / INDEX, text.encode(), replacing=True)
     return gone
+
+
+def take_away(folder: Path) -> bool:
+    """Delete a folder, also what nbgrader made read-only in it, or the link in its place; return if there was one."""
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.is_dir():
+        for path in [folder, *folder.rglob("*")]:
+            if not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    path.chmod(0o700 if path.is_dir() else 0o600)
+        shutil.rmtree(folder)
+    else:
+        return False
+    return True
 
 
 def safe_name(name: str) -> str:
@@ -180,10 +165,7 @@ def safe_name(name: str) -> str:
 
 
 def put(file: Path, content: bytes | Path, *, replacing: bool = False) -> None:
-    """Write a file, whole or not at all; `content` is bytes, or a file to copy.
-
-    A file that is there stays as it is, unless `replacing`. Raises OSError where a link lies in the way.
-    """
+    """Write bytes, or copy a file, whole or not at all; what is there stays, unless `replacing`. OSError for a link."""
     if file.exists() and not replacing:
         return
     part = file.with_name(f".{file.name[:60]}.part")
@@ -202,12 +184,10 @@ def _lines(file: Path) -> list[dict[str, object]]:
         return []
     found = []
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
+        with contextlib.suppress(ValueError):
             value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("id", "source", "path")):
-            found.append(value)
+            if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("id", "source", "path")):
+                found.append(value)
     return found
 
 

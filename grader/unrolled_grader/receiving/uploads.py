@@ -18,10 +18,8 @@ from pathlib import Path
 from unrolled.notebook import handin
 from unrolled_grader.receiving import archive, lms
 
-OF_A_STUDENT = archive.ZipLimits(members=1000, total=100_000_000)
-"""What is taken of a zip inside a zip."""
-LARGEST = 50_000_000
-"""Bytes of a file in a folder that is read."""
+OF_A_STUDENT = archive.ZipLimits(members=1000, total=100_000_000)  # what is taken of a zip inside a zip
+LARGEST = 50_000_000  # bytes of a file in a folder that is read
 
 
 @dataclass(frozen=True)
@@ -71,21 +69,17 @@ def pieces(item: UploadedFile) -> list[UploadedNotebook]:
     """Return the notebooks in an upload; never empty, as a piece may say why there is no notebook."""
     if item.problem:
         return [UploadedNotebook(problem=item.problem)]
-    if _is_hand_in(io.BytesIO(item.data)):
-        return [_handed(item.data)]
-    if _is_zip(item.name, item.data[:4]):
-        return _in_students_zip(item.data)
-    if item.name.lower().endswith(".ipynb"):
-        return [UploadedNotebook(item.data)]
-    return [UploadedNotebook(problem="it is no notebook")]
+    if piece := _piece(item.name, item.data):
+        return [piece]
+    is_zip = _is_zip(item.name, item.data[:4])
+    return _in_students_zip(item.data) if is_zip else [UploadedNotebook(problem="it is no notebook")]
 
 
 def _in_zip(path: Path, when: datetime) -> Iterator[UploadedFile]:
-    prefix = path.name
     try:
         with path.open("rb") as file:
             for member in archive.members(file):
-                names = tuple(f"{prefix}/{name}" for name in member.names)
+                names = tuple(f"{path.name}/{name}" for name in member.names)
                 note = "its name stands twice in the zip" if member.twice else ""
                 item = UploadedFile(names, member.data, member.when or when, member.problem, note=note)
                 yield _kept_whole(item, path) if member.problem and not member.data else item
@@ -94,9 +88,9 @@ def _in_zip(path: Path, when: datetime) -> Iterator[UploadedFile]:
 
 
 def _kept_whole(item: UploadedFile, path: Path) -> UploadedFile:
+    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        digest = hashlib.sha256()
-        while chunk := stream.read(1 << 20):
+        for chunk in iter(lambda: stream.read(1 << 20), b""):
             digest.update(chunk)
     return replace(item, outer=path, whole=digest.hexdigest())
 
@@ -129,18 +123,20 @@ def _in_students_zip(data: bytes) -> list[UploadedNotebook]:
                 continue
             if member.problem:
                 found.append(UploadedNotebook(problem=f"{name}: {member.problem}", inner=name))
-            elif _is_hand_in(io.BytesIO(member.data)):
-                found.append(_handed(member.data, name))
+            elif piece := _piece(name, member.data, name):
+                found.append(piece)
             elif _is_zip(name, member.data[:4]):
                 found.append(UploadedNotebook(problem=f"{name}: a zip in a zip in a zip is not opened", inner=name))
-            elif name.lower().endswith(".ipynb"):
-                found.append(UploadedNotebook(member.data, inner=name))
     except archive.ArchiveError as error:
         return [UploadedNotebook(problem=str(error))]
     return found or [UploadedNotebook(problem="it is a zip without a notebook")]
 
 
-def _handed(data: bytes, inner: str = "") -> UploadedNotebook:
+def _piece(name: str, data: bytes, inner: str = "") -> UploadedNotebook | None:
+    """The notebook that a file is or, as a hand-in, holds; None if it is neither."""
+    if not _is_hand_in(io.BytesIO(data)):
+        is_notebook = name.lower().endswith(".ipynb") and not _is_zip(name, data[:4])
+        return UploadedNotebook(data, inner=inner) if is_notebook else None
     try:
         read = handin.read(data)
     except ValueError as error:
