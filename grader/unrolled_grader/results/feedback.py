@@ -21,22 +21,19 @@ from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
 from pygments.token import Comment  # type: ignore[import-untyped]
 from traitlets import default
 
+from unrolled.notebook.cells import mark
 from unrolled_grader.judge.evidence import CELL
 from unrolled_grader.judge.outputs import MARK
 from unrolled_grader.results import inert
 
-PAGE_LIMIT = 5_000_000
-"""Characters of outputs on one page."""
+PAGE_LIMIT = 5_000_000  # characters of outputs on one page
 SOURCE_LIMIT = 5_000
 """Characters of a code cell that are shown in colour: for some text the lexer's time grows with their square."""
-COLOURED_LIMIT = 200_000
-"""Characters that are shown in colour on one page; a lesson has 21,000."""
+COLOURED_LIMIT = 200_000  # characters that are shown in colour on one page; a lesson has 21,000
 EFFORT_LIMIT = 10**9
 """Of parsing a page's markdown and HTML, as `inert.effort` counts it: some fifteen seconds of the worst there is."""
-PICTURES = ("image/png", "image/jpeg", "image/gif")
 RICH = ("text/html", "text/markdown")
-CELLS_KEPT = 256
-"""Cells that are kept as HTML, for the next page that shows them."""
+CELLS_KEPT = 256  # cells that are kept as HTML: most of a class are as they were handed out
 
 STYLE = """
 body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 860px;
@@ -87,11 +84,6 @@ class Feedback(Exporter):
         return page(graded, resources.get("nbgrader", {})), resources
 
 
-def is_judges(output: NotebookNode) -> bool:
-    """Return whether the judge wrote this output: the metadata of whatever a notebook displays is dropped."""
-    return all(output.get("metadata", {}).get(key) == value for key, value in MARK.items())
-
-
 def page(nb: NotebookNode, grades: dict[str, Any]) -> str:
     """Return the whole page. `grades` is what GetGrades tells: notebook, score, max_score, late_penalty."""
     name = str(grades.get("notebook", "Feedback"))
@@ -103,7 +95,7 @@ def _head(nb: NotebookNode, name: str, grades: dict[str, Any]) -> str:
     rows = [
         (f'<a href="#cell-{index}">{_title(cell)}</a>', _points(cell))
         for index, cell in enumerate(nb.cells)
-        if _marks(cell).get("grade")
+        if mark(cell).get("grade")
     ]
     late = float(grades.get("late_penalty") or 0)
     penalty = f'<p class="late">Handed in late: {_number(late)} points less.</p>' if late else ""
@@ -135,23 +127,24 @@ class _Room:
 def _cells(nb: NotebookNode) -> Iterator[str]:
     room = _Room(PAGE_LIMIT, COLOURED_LIMIT, EFFORT_LIMIT)
     for index, cell in enumerate(nb.cells):
-        graded = f'<p class="graded">{_title(cell)}: {_points(cell)} points</p>' if _marks(cell).get("grade") else ""
+        graded = f'<p class="graded">{_title(cell)}: {_points(cell)} points</p>' if mark(cell).get("grade") else ""
         yield f'<section id="cell-{index}">{graded}{_source(cell, room)}'
         for output in cell.get("outputs", ()):
             shown = _output(output, room)
             room.shown -= len(shown)
             yield shown
-        yield f"{_comment(cell)}</section>\n"
+        if comment := mark(cell).get("comment"):
+            yield f'<div class="comment"><h3>Comment</h3>{inert.markdown(comment)}</div>'
+        yield "</section>\n"
 
 
 def _source(cell: NotebookNode, room: _Room) -> str:
     text: str = cell.source
     if cell.cell_type == "markdown":
-        attachments = cell.get("attachments")
         if not room.affords(text):
             told = inert.terminal(text)
         else:
-            told = inert.markdown(text, attachments) if attachments else _told(text)
+            told = inert.markdown(text, cell.attachments) if cell.get("attachments") else _told(text)
         return f'<div class="told held">{told}</div>'
     if cell.cell_type != "code" or len(text) > min(SOURCE_LIMIT, room.coloured):
         return f'<div class="code held">{inert.terminal(text)}</div>'
@@ -168,18 +161,17 @@ class _Lexer(PythonLexer):  # type: ignore[misc]
     }
 
 
-def _highlighted(source: str) -> str:
+@functools.lru_cache(CELLS_KEPT)
+def _coloured(source: str) -> str:
     markup: str = highlight(source, _Lexer(), HtmlFormatter(cssclass="highlight"))
     return markup
 
 
-# Most cells of a class are as they were handed out: each is made into HTML once.
 _told = functools.lru_cache(CELLS_KEPT)(inert.markdown)
-_coloured = functools.lru_cache(CELLS_KEPT)(_highlighted)
 
 
 def _output(output: NotebookNode, room: _Room) -> str:
-    if is_judges(output):
+    if MARK.items() <= output.get("metadata", {}).items():  # that of whatever a notebook displays is dropped
         return f'<div class="judge"><h3>The judge</h3>{inert.terminal(output.data["text/plain"])}</div>'
     shown = inert.output(_affordable(output, room)) if room.shown > 0 else inert.NOT_SHOWN
     shown = shown if len(shown) <= room.shown else inert.NOT_SHOWN
@@ -190,31 +182,19 @@ def _affordable(output: NotebookNode, room: _Room) -> NotebookNode:
     """The output, without HTML and markdown where a picture goes before them or parsing them would take too long."""
     data = output.get("data", {})
     rich = [str(data[kind]) for kind in RICH if kind in data]
-    if not rich:
-        return output
-    if not any(kind in data for kind in PICTURES) and room.affords(*rich):
+    if not rich or (not any(kind in data for kind in inert.PICTURES) and room.affords(*rich)):
         return output
     return NotebookNode({**output, "data": {kind: text for kind, text in data.items() if kind not in RICH}})
 
 
-def _comment(cell: NotebookNode) -> str:
-    comment = _marks(cell).get("comment")
-    return f'<div class="comment"><h3>Comment</h3>{inert.markdown(comment)}</div>' if comment else ""
-
-
 def _title(cell: NotebookNode) -> str:
     """What a graded cell is called: the check's name, or the name of an answer in words."""
-    return html.escape(str(_marks(cell).get("grade_id", "")).removeprefix(CELL))
+    return html.escape(str(mark(cell).get("grade_id", "")).removeprefix(CELL))
 
 
 def _points(cell: NotebookNode) -> str:
-    marks = _marks(cell)
+    marks = mark(cell)
     return f"{_number(marks.get('score'))} of {_number(marks.get('points'))}"
-
-
-def _marks(cell: NotebookNode) -> dict[str, Any]:
-    marks: dict[str, Any] = cell.metadata.get("nbgrader", {})
-    return marks
 
 
 def _number(value: Any) -> str:

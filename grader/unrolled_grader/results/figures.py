@@ -17,33 +17,21 @@ from unrolled_grader.judge.evidence import VERDICTS
 from unrolled_grader.results.tally import Speeds, TalliedPart
 
 BINS = 10
-COLOURS = {
+_STRIPES = "repeating-linear-gradient({}deg, #0000 0 4px, #0005 4px 5.5px), "
+_RISING, _UPRIGHT, _FALLING = map(_STRIPES.format, (45, 90, 135))
+_DOTS = "radial-gradient(circle at 3px 3px, #0007 1.1px, #0000 1.3px) 0 0 / 6px 6px, "
+BACKGROUNDS = {
     "pass": GREEN,
-    "inconclusive": SKY,
-    "deferred": YELLOW,
-    "fail": ORANGE,
-    "crashed": RED,
-    "timeout": PINK,
+    "inconclusive": _DOTS + SKY,
+    "deferred": _UPRIGHT + YELLOW,
+    "fail": _RISING + ORANGE,
+    "crashed": _RISING + _FALLING + RED,
+    "timeout": _FALLING + PINK,
     "missing": PALE,
 }
-ORDER = tuple(COLOURS)
-_STRIPES = "repeating-linear-gradient({angle}deg, #0000 0 4px, #0005 4px 5.5px)"
-_DOTS = "radial-gradient(circle at 3px 3px, #0007 1.1px, #0000 1.3px) 0 0 / 6px 6px"
-TEXTURES = {
-    "pass": "",
-    "inconclusive": _DOTS,
-    "deferred": _STRIPES.format(angle=90),
-    "fail": _STRIPES.format(angle=45),
-    "crashed": f"{_STRIPES.format(angle=45)}, {_STRIPES.format(angle=135)}",
-    "timeout": _STRIPES.format(angle=135),
-    "missing": "",
-}
-"""As CSS, so that a colour never carries meaning alone."""
-assert set(ORDER) == set(VERDICTS) == set(TEXTURES)
-BAR_STYLE = "".join(
-    f".{verdict} {{ background: {', '.join(filter(None, (TEXTURES[verdict], colour)))}; }}\n"
-    for verdict, colour in COLOURS.items()
-)
+"""As CSS: a texture over the colour, which never carries meaning alone."""
+assert set(BACKGROUNDS) == set(VERDICTS)
+BAR_STYLE = "".join(f".{verdict} {{ background: {css}; }}\n" for verdict, css in BACKGROUNDS.items())
 
 
 @styled()
@@ -71,13 +59,12 @@ def histogram(lesson: str, shares: Sequence[float]) -> Picture:
 
 def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:
     """Return a bar a part in HTML: its verdicts side by side, with the number that passed in words."""
-    lines: list[str] = []
-    lesson = None
+    lines, lesson = list[str](), None
     for part, counts in verdicts.items():
         if part.lesson != lesson:
             lesson = part.lesson
             lines.append(f"<h3>{html.escape(lesson)}</h3>")
-        given = {verdict: counts[verdict] for verdict in ORDER if counts[verdict]}
+        given = {verdict: counts[verdict] for verdict in BACKGROUNDS if counts[verdict]}
         said = ", ".join(f"{count} {verdict}" for verdict, count in given.items())
         segments = (
             f'<span class="{verdict}" style="width: {100 * count / counts.total():.3g}%"></span>'
@@ -93,8 +80,7 @@ def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:
 
 def legend(counts: Counter[str]) -> str:
     """Return in HTML what the colours and textures stand for, with how often each verdict was given."""
-    given = [verdict for verdict in ORDER if counts[verdict]]
-    items = (f'<li><span class="{verdict}"></span>{verdict} {counts[verdict]:,}</li>' for verdict in given)
+    items = (f'<li><span class="{one}"></span>{one} {counts[one]:,}</li>' for one in BACKGROUNDS if counts[one])
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 

@@ -10,7 +10,6 @@ import contextlib
 import csv
 import io
 import re
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,9 +25,7 @@ from unrolled_grader.receiving import received
 from unrolled_grader.results import people, report, standing
 
 TABLES = ("jobs", "earlier", "standing", "answers")
-RECEIVED = Path("grader", "received")
-REMADE = ("similar", "jobs")
-"""In grades/: what a command makes anew, and what may show the student in a picture or beside others."""
+REMADE = ("similar", "jobs")  # in grades/: made anew by a command, and may show the student beside others
 GONE = "(removed)"
 WHO: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("student", "id", "student id", "username", "login id", "sis login id", "sis user id"), ("id",)),
@@ -52,7 +49,7 @@ def deleted(course: Course, person: Person, roster: Path | None = None) -> list[
         raise CommandError(f"{person.id!r} can name no student's folder: nothing was deleted")
     with record.alone(course.grades):
         done += _folders(course, person.id)
-        done += [f"{_short(folder, root)}/" for folder in received.forget(root / RECEIVED, person.id)]
+        done += [f"{_short(folder, root)}/" for folder in received.forget(root / "grader" / "received", person.id)]
         done += _gradebook(course, person.id)
         done += _record(course.grades, person.id)
         done += _made_again(course)
@@ -88,11 +85,11 @@ def without_rows(text: str, person: Person) -> tuple[str, int]:
             kept.append(raw)
         elif _is_theirs(row, columns, person):
             count += 1
-        elif (changed := _unnamed(row, head, named)) != row:
-            kept.append(_row(changed, delimiter))
-            count += 1
         else:
-            kept.append(raw)
+            pairs = zip(row, [*head, *[""] * len(row)], strict=False)
+            changed = [named.sub(GONE, cell) if name in REMARKS else cell for cell, name in pairs]
+            kept.append(raw if changed == row else _row(changed, delimiter))
+            count += changed != row
     return "".join(kept), count
 
 
@@ -101,10 +98,8 @@ def _columns(head: list[str], person: Person) -> dict[int, set[str]]:
     found = {}
     for place, name in enumerate(head):
         kinds = WHO.get(name, ())
-        if name == "id" and "sis login id" in head:
-            kinds = ("lms_id",)
-        elif name == "id" and "student" in head:
-            kinds = ("id", "lms_id")
+        if name == "id" and {"sis login id", "student"} & {*head}:
+            kinds = ("lms_id",) if "sis login id" in head else ("id", "lms_id")
         if kinds and not (name == "student" and "id" in head):  # Canvas's: a name, and others may have the same
             found[place] = {_small(getattr(person, kind)) for kind in kinds} - {""}
     return found
@@ -115,12 +110,6 @@ def _is_theirs(row: list[str], columns: dict[int, set[str]], person: Person) -> 
         return any(_small(row[place]) in wanted for place, wanted in columns.items() if place < len(row))
     mine = set(map(_small, people.telling(person)))
     return any(_small(cell) in mine for cell in row)
-
-
-def _unnamed(row: list[str], head: list[str], named: re.Pattern[str]) -> list[str]:
-    """Somebody else's row, without the student's name in its remarks."""
-    pairs = zip(row, [*head, *[""] * len(row)], strict=False)
-    return [named.sub(GONE, cell) if name in REMARKS else cell for cell, name in pairs]
 
 
 def _row(cells: list[str], delimiter: str) -> str:
@@ -157,35 +146,17 @@ def _folders(course: Course, student: str) -> Iterator[str]:
     """The student's folders of the three steps."""
     directory = course.directory
     for step in (directory.submitted_directory, directory.autograded_directory, directory.feedback_directory):
-        folder = Path(directory.root, step, student)
-        if folder.is_symlink():
-            folder.unlink()
-        elif folder.is_dir():
-            _take_away(folder)
-        else:
-            continue
-        yield f"{step}/{student}/"
-
-
-def _take_away(folder: Path) -> None:
-    """Delete a folder, also what nbgrader made read-only."""
-    for path in [folder, *folder.rglob("*")]:
-        if not path.is_symlink():
-            with contextlib.suppress(OSError):
-                path.chmod(0o700 if path.is_dir() else 0o600)
-    shutil.rmtree(folder)
+        if received.take_away(Path(directory.root, step, student)):
+            yield f"{step}/{student}/"
 
 
 def _gradebook(course: Course, student: str) -> Iterator[str]:
     file = gradebook.file(course.directory)
     if not file.exists():
         return
-    with gradebook.opened(course.directory) as book:
-        try:
-            book.remove_student(student)
-            yield f"{file.name}: the student, submissions, points and comments"
-        except MissingEntry:
-            pass
+    with gradebook.opened(course.directory) as book, contextlib.suppress(MissingEntry):
+        book.remove_student(student)
+        yield f"{file.name}: the student, submissions, points and comments"
     compact(file)
 
 
@@ -216,8 +187,7 @@ def _made_again(course: Course) -> Iterator[str]:
         path = course.grades / name
         if path.is_symlink():
             path.unlink()
-        elif path.is_dir():
-            shutil.rmtree(path)
+        elif received.take_away(path):
             yield f"{path.name}/: its command makes it again"
     if (course.grades / "scores.csv").exists():
         known = standing.of_class(course)

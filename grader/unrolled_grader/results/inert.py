@@ -28,10 +28,8 @@ POLICY = (
     "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
 )
 """A second safeguard: were something to come through, a browser would still run nothing and load nothing."""
-TEXT_LIMIT = 20_000
-"""Characters of one text output."""
-HTML_LIMIT = 300_000
-"""Characters of one HTML output; a longer one is passed over for the output's next form."""
+TEXT_LIMIT = 20_000  # characters of one text output
+HTML_LIMIT = 300_000  # characters of one HTML output; a longer one is passed over for the output's next form
 TAG_LIMIT = 5_000
 """Tags and entities in one piece of HTML: the parser's time grows with the square of how deep tags nest."""
 EFFORT_LIMIT = 25 * 10**7
@@ -39,12 +37,9 @@ EFFORT_LIMIT = 25 * 10**7
 
 A table of 60 x 20 numbers takes four fifths of it.
 """
-PLAIN_EFFORT = 1_000
-"""What a character takes beside the tags."""
-MARKDOWN_LIMIT = 20_000
-"""Characters of one markdown text; a longer one is shown as it was typed."""
-PIXEL_LIMIT = 25_000_000
-"""Pixels of one picture: a small file can unfold into gigabytes in a browser."""
+PLAIN_EFFORT = 1_000  # what a character takes beside the tags
+MARKDOWN_LIMIT = 20_000  # characters of one markdown text; a longer one is shown as it was typed
+PIXEL_LIMIT = 25_000_000  # pixels of one picture: a small file can unfold into gigabytes in a browser
 NOT_SHOWN = '<p class="quiet">(an output that this page does not show)</p>'
 
 _words = re.compile(r"\w+").findall
@@ -61,6 +56,7 @@ GONE = set(
     )
 )
 """Tags that go with all that is in them; of other tags that are not allowed, the text stays."""
+PICTURES = ("image/png", "image/jpeg", "image/gif")
 STYLES = {"text-align", "vertical-align", "font-weight", "font-style"}
 LINK = re.compile(r"(https?://|mailto:)[^\s]", re.IGNORECASE)
 DATA_URI = re.compile(r"data:image/(?:png|jpeg|gif);base64,([A-Za-z0-9+/=\s]+)", re.IGNORECASE)
@@ -205,7 +201,7 @@ _cleaner = nh3.Cleaner(
 
 
 def _image(data: Mapping[str, Any]) -> str:
-    for kind in ("image/png", "image/jpeg", "image/gif"):
+    for kind in PICTURES:
         if uri := picture(data.get(kind, "")):
             alt = html.escape(_joined(data.get("text/plain", "a picture"))[:1000])
             return f'<img src="{uri}" alt="{alt}">'
@@ -237,12 +233,9 @@ def _plain(data: Mapping[str, Any]) -> str:
 
 def _joined(text: Any) -> str:
     """nbformat allows a list of lines wherever it allows a text."""
-    if isinstance(text, Sequence) and not isinstance(text, str):
-        return "".join(str(line) for line in text)
-    return str(text)
+    return "".join(map(str, text)) if isinstance(text, Sequence) else str(text)
 
 
 def _cut(text: str) -> str:
-    if len(text) <= TEXT_LIMIT:
-        return text
-    return f"{text[:TEXT_LIMIT]}\n… ({len(text) - TEXT_LIMIT:,} more characters)"
+    more = len(text) - TEXT_LIMIT
+    return text if more <= 0 else f"{text[:TEXT_LIMIT]}\n… ({more:,} more characters)"

@@ -47,13 +47,13 @@ class Rubric(Preprocessor):
         directory, lesson = CourseDirectory(parent=self), resources["assignment_id"]
         folder = directory.format_path(str(Path(directory.root, directory.source_directory)), ".", lesson)
         texts = rubrics(Path(folder, f"{resources['notebook_id']}.ipynb"))
-        cells, word, count = [], secrets.token_hex(3), 0
+        cells, word = [], secrets.token_hex(3)
         for cell in nb.cells:
             cells.append(cell)
             if (text := texts.get(grade_id(cell) or "")) is not None:
                 cells.append(new_markdown_cell(HEAD.format(word=word) + text))
-                count += 1
-        nb.cells = [new_markdown_cell(TOP.format(word=word, count=count)), *cells]
+        top = TOP.format(word=word, count=len(cells) - len(nb.cells))
+        nb.cells = [new_markdown_cell(top), *cells]
         return nb, resources
 
 
@@ -61,22 +61,16 @@ def rubrics(solution: Path) -> dict[str, str]:
     """Return model answer and rubric of each answer in words, by grade_id; empty if there is no solution."""
     if not solution.is_file():
         return {}
-    return {name: _text(cell.source) for name, cell in _in_words(cells.read(solution))}
+    texts = {name: cell.source.splitlines() for name, cell in _in_words(cells.read(solution))}
+    return {name: "\n".join(one for one in text if one.strip() not in MARKERS).strip() for name, text in texts.items()}
 
 
 def _in_words(notebook: NotebookNode) -> Iterator[tuple[str, NotebookNode]]:
     return ((str(grade_id(cell)), cell) for cell in notebook.cells if is_grade(cell) and is_solution(cell))
 
 
-def _text(source: str) -> str:
-    return "\n".join(line for line in source.splitlines() if line.strip() not in MARKERS).strip()
-
-
 def unchanged(grades: Path, student: str, lesson: str, notebook: NotebookNode) -> set[str]:
-    """Return the grade_ids of answers that are as they were when this was last called for the submission.
-
-    A regrade need not ask the person again who has read them.
-    """
+    """Return the grade_ids of answers that are as at the last call for the submission: nobody need read them again."""
     now = {name: str(compute_checksum(cell)) for name, cell in _in_words(notebook)}
     who = (student, lesson)
     with record.opened(grades) as table, table:

@@ -33,16 +33,11 @@ from unrolled_grader.classroom.course import Course
 from unrolled_grader.jobs import job
 from unrolled_grader.judge import intake, opening
 
-PASSAGE = 25
-"""Characters of the shortest passage that counts, after each name became one letter."""
-SHORTEST = 80
-"""Characters, counted likewise, below which answers are too short to tell anything: about five lines."""
-LONGEST = 50_000
-"""Characters of a student's answers to a lesson that are compared."""
-TELLING = 12
-"""Characters of the shortest line whose sameness to the letter tells anything."""
-TOP = 20
-"""Pairs of a lesson that get a page."""
+PASSAGE = 25  # characters of the shortest passage that counts, after each name became one letter
+SHORTEST = 80  # characters, counted likewise, below which answers are too short to tell anything: about five lines
+LONGEST = 50_000  # characters of a student's answers to a lesson that are compared
+TELLING = 12  # characters of the shortest line whose sameness to the letter tells anything
+TOP = 20  # pairs of a lesson that get a page
 OPS, SOLUTION = "unrolled.ops", "the course's solution"
 
 
@@ -51,8 +46,7 @@ class WrittenCode:
     """The answers of one student to a lesson, or those of the library or the solution. Equal only to itself."""
 
     who: str
-    parts: tuple[tuple[str, str], ...]
-    """The exercises' names and the code written for each, in the lesson's order."""
+    parts: tuple[tuple[str, str], ...]  # the exercises' names and the code written for each, in the lesson's order
 
     @property
     def text(self) -> str:
@@ -70,10 +64,8 @@ class Side:
 
     work: WrittenCode
     share: float
-    passages: tuple[tuple[int, int], ...]
-    """Begin and end of what is in both, in the work's text."""
-    same_lines: int
-    """How many of its lines are in the other to the letter."""
+    passages: tuple[tuple[int, int], ...]  # begin and end of what is in both, in the work's text
+    same_lines: int  # how many of its lines are in the other to the letter
 
 
 @dataclass(frozen=True)
@@ -103,8 +95,7 @@ class Found:
     pairs: tuple[ComparedPair, ...]
     references: tuple[ComparedPair, ...]
     """Each student's work beside the library's answers and beside the solution; the score is the student's share."""
-    passed_over: tuple[tuple[str, str], ...]
-    """Students who are not compared, and why."""
+    passed_over: tuple[tuple[str, str], ...]  # students who are not compared, and why
 
     @property
     def median(self) -> float:
@@ -144,11 +135,10 @@ def written(who: str, nb: NotebookNode, released: NotebookNode, specs: Iterable[
     """Return what stands in the cells of these exercises, without what was handed out."""
     given = {grade_id(cell): cell.source for cell in released.cells}
     here = {grade_id(cell): cell.source for cell in nb.cells if cell.cell_type == "code"}
-    parts, room = [], LONGEST
+    parts, room = list[tuple[str, str]](), LONGEST
     for name in specs:
-        part = own(here.get(name, ""), given.get(name, ""))[:room]
-        room -= len(part)
-        parts.append((name, part))
+        parts.append((name, own(here.get(name, ""), given.get(name, ""))[:room]))
+        room -= len(parts[-1][1])
     return WrittenCode(who, tuple(parts))
 
 
@@ -199,9 +189,7 @@ def compare(
             prints.append((work, fingerprint(work)))
         except Exception as error:  # one student's code stops nobody else's comparison
             broken.append((work.who, f"its code cannot be read: {error}"))
-    short = [
-        (work.who, "too little code of their own") for work, marks in prints if len(marks.filtered_code) < SHORTEST
-    ]
+    short = [(one.who, "too little code of their own") for one, marks in prints if len(marks.filtered_code) < SHORTEST]
     compared = [(work, marks) for work, marks in prints if len(marks.filtered_code) >= SHORTEST]
     given = [(work, fingerprint(work)) for work in others]
     pairs = [pair(*one, *two) for one, two in combinations(compared, 2)]
@@ -216,20 +204,16 @@ def compare(
 
 
 def fingerprint(work: WrittenCode) -> Any:
-    """Return copydetect's fingerprint of a work, read as Python.
-
-    Triple quotes that are never closed are taken out: they would hide all below them.
-    """
+    """Return copydetect's fingerprint of a work. Triple quotes never closed are taken out: they would hide the rest."""
     text = "".join(_closed(part) for _, part in work.parts)
     return CodeFingerprint("answers.py", PASSAGE, 1, language="python", fp=io.StringIO(text))
 
 
 def _closed(part: str) -> str:
     """The text, of the same length, without triple quotes where one of them is open."""
-    quotes = ('"""', "'''")
-    if all(part.count(quote) % 2 == 0 for quote in quotes):
-        return part
-    return part.replace(quotes[0], "   ").replace(quotes[1], "   ")
+    if any(part.count(quote) % 2 for quote in ('"""', "'''")):
+        return part.replace('"""', "   ").replace("'''", "   ")
+    return part
 
 
 def pair(first: WrittenCode, first_marks: Any, second: WrittenCode, second_marks: Any) -> ComparedPair:
@@ -248,10 +232,7 @@ def _side(work: WrittenCode, other: WrittenCode, share: float, slices: Any) -> S
 
 
 def marked(side: Side, other: WrittenCode) -> Iterator[tuple[str, list[tuple[bool, list[tuple[bool, str]]]]]]:
-    """Yield each exercise of a side with its lines, each in pieces.
-
-    A line comes with whether it is in the other work to the letter, a piece with whether it is in both.
-    """
+    """Yield each exercise's lines with whether they are in the other to the letter, in pieces with whether they are."""
     inside = bytearray(len(side.work.text))
     for begin, end in side.passages:
         inside[begin:end] = b"\1" * (end - begin)

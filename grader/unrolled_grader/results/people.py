@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +16,11 @@ from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person
 
 ROSTER = "roster.csv"
-SHORT_NUMBER = 5
-"""A number with fewer digits than this tells nobody, and stands in every notebook."""
+SHORT_NUMBER = 5  # a number with fewer digits than this tells nobody, and stands in every notebook
 
 
 def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
-    """Return everyone in the gradebook, the folders and the roster, by id.
-
-    A roster that is not named is roster.csv, if it is there. Raises CommandError for a roster that cannot be read.
-    """
+    """Return everyone in gradebook, folders and roster (default: roster.csv if there), by id. Raises CommandError."""
     found = {name: Person(name) for name in course.students()}
     with gradebook.opened(course.directory) as book:
         for one in book.students:
@@ -87,24 +85,19 @@ def _edge(letter: str, look: str) -> str:
 
 
 def _roster(course: Course, file: Path | None) -> tuple[Person, ...]:
-    usual = Path(course.directory.root, ROSTER)
-    if file is None and not usual.exists():
+    there = file or Path(course.directory.root, ROSTER)
+    if file is None and not there.exists():
         return ()
     try:
-        found = roster.read((file or usual).read_bytes())
+        found = roster.read(there.read_bytes())
     except OSError as error:
-        raise CommandError(f"{file or usual} cannot be read: {error.strerror}") from error
+        raise CommandError(f"{there} cannot be read: {error.strerror}") from error
     for problem in found.problems:
-        print(f"{(file or usual).name}: {problem}")
+        print(f"{there.name}: {problem}")
     return found.people
 
 
 def shared(people: Mapping[str, Person]) -> set[str]:
     """Return the texts, in small letters, that stand for more than one of these people."""
-    seen: set[str] = set()
-    twice: set[str] = set()
-    for person in people.values():
-        mine = {text.casefold() for text in whole(person) | parts(person)}
-        twice |= mine & seen
-        seen |= mine
-    return twice
+    texts = ({text.casefold() for text in whole(person) | parts(person)} for person in people.values())
+    return {text for text, count in Counter(itertools.chain.from_iterable(texts)).items() if count > 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,17 +17,15 @@ ROSTER = "roster.csv"
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled pseudonymous` and `unrolled forget` commands: the entry point through which they are found."""
-    hidden = subparsers.add_parser(
-        "pseudonymous", help="write scores, records and notebooks of the class without names"
-    )
+    told = "write scores, records and notebooks of the class without names"
+    hidden = subparsers.add_parser("pseudonymous", help=told)
     hidden.add_argument("folder", type=folder, metavar="DIR", help="a new folder for them")
     forget = subparsers.add_parser("forget", help="delete everything that is kept of a student")
     forget.add_argument("student", metavar="STUDENT", help="the student's id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
+    names = "names and addresses of the class (default: roster.csv)"
     for parser in (hidden, forget):
-        parser.add_argument(
-            "--roster", type=present_file, metavar="CSV", help="names and addresses of the class (default: roster.csv)"
-        )
+        parser.add_argument("--roster", type=present_file, metavar="CSV", help=names)
     hidden.set_defaults(run=_pseudonymous)
     forget.set_defaults(run=_forget)
 
@@ -42,9 +41,8 @@ def _pseudonymous(arguments: argparse.Namespace) -> int:
     known = people.known(course, arguments.roster)
     nameless = sum(not person.name for person in known.values())
     count, left = pseudonyms.export(course, known, arguments.folder)
-    print(
-        f"{count} students are in {arguments.folder}. The key is {course.grades / pseudonyms.KEY}: keep it to yourself."
-    )
+    key = course.grades / pseudonyms.KEY
+    print(f"{count} students are in {arguments.folder}. The key is {key}: keep it to yourself.")
     if nameless:
         print(f"Of {nameless} students no name is known, so none was looked for: name a roster with --roster CSV.")
     if left:
@@ -55,8 +53,9 @@ def _pseudonymous(arguments: argparse.Namespace) -> int:
 
 def _forget(arguments: argparse.Namespace) -> int:
     checked = checkout.find()
+    stranger = CommandError(f"{arguments.student!r:.60} is no id in gradebook, folders or roster; ids are exact")
     if not _is_known(Folders.at(checked), arguments.student, arguments.roster or checked / ROSTER):
-        raise CommandError(f"{arguments.student!r:.60} is no id in gradebook, folders or roster; ids are exact")
+        raise stranger
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs import record
     from unrolled_grader.results import forget, people, pseudonyms, traces
@@ -64,9 +63,8 @@ def _forget(arguments: argparse.Namespace) -> int:
     course = Course.at(checked)
     root = Path(course.directory.root)
     known = people.known(course, arguments.roster)
-    if arguments.student not in known:
-        raise CommandError(f"{arguments.student!r:.60} is no id in gradebook, folders or roster; ids are exact")
-    person = known[arguments.student]
+    if (person := known.get(arguments.student)) is None:
+        raise stranger
     about = ", ".join(filter(None, (person.id, person.name, person.email)))
     print(f"This deletes everything that {root} keeps of {about}. It cannot be undone.")
     if not arguments.yes and not _confirmed(person.id):
@@ -93,10 +91,9 @@ def _is_known(folders: Folders, student: str, roster_file: Path) -> bool:
 
 
 def _confirmed(student: str) -> bool:
-    try:
+    with contextlib.suppress(EOFError):
         return input("Type the id to go on: ").strip() == student
-    except EOFError:
-        return False
+    return False
 
 
 def _say(left: Sequence[tuple[str, str, str]], texts: Sequence[str]) -> int:
@@ -107,9 +104,7 @@ def _say(left: Sequence[tuple[str, str, str]], texts: Sequence[str]) -> int:
     for file, place, found in left:
         unsearched = found == "unknown"  # what traces says of a file that it cannot look into
         print(one_line(f"not searched: {file}, {place}" if unsearched else f"still there: {file}, {place}: {found}"))
-    if left:
-        print("These are other people's files, or files of your own: it is for you to judge.")
-    else:
-        print("Nothing is left.")
+    judge = "These are other people's files, or files of your own: it is for you to judge."
+    print(judge if left else "Nothing is left.")
     print("Not searched: git's history, backups, e-mail, the learning platform, and copies that were given away.")
     return 1 if left else 0

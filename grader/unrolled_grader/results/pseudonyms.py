@@ -13,14 +13,12 @@ import hmac
 import io
 import json
 import keyword
-import os
 import re
-import secrets
 import shutil
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,7 @@ from nbformat import NotebookNode
 
 from unrolled.cli import CommandError
 from unrolled.notebook import cells
-from unrolled_grader.classroom import gradebook
+from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.jobs import record
@@ -37,10 +35,9 @@ from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
 from unrolled_grader.results import people, regrades, standing
 
-KEY, KEY_BYTES = "pseudonyms.key", 32
+KEY = "pseudonyms.key"
 LETTERS = 10
-SOMEONE = "someone"
-"""In place of a name that several students have."""
+SOMEONE = "someone"  # in place of a name that several students have
 TIME = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?(?:UTC|Z)\b| ?[+-]\d\d:?\d\d)?", re.IGNORECASE
 )
@@ -63,10 +60,8 @@ class Scrubber:
     """Puts pseudonyms in the place of names."""
 
     names: re.Pattern[str]
-    pseudonyms: Mapping[str, str]
-    """By what is replaced, in small letters."""
-    left: tuple[str, ...] = ()
-    """Words that name a student and stay, because the course uses them."""
+    pseudonyms: Mapping[str, str]  # by what is replaced, in small letters
+    left: tuple[str, ...] = ()  # words that name a student and stay, because the course uses them
 
     def text(self, text: str) -> str:
         """Return a text without names, and without times of day."""
@@ -113,16 +108,14 @@ def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[i
 def key(grades: Path) -> bytes:
     """Return the instructor's secret, made on first use. Raises CommandError for one that is damaged."""
     file = grades / KEY
-    grades.mkdir(parents=True, exist_ok=True)
     if not file.exists():
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            stream.write(secrets.token_hex(KEY_BYTES) + "\n")
+        seeds.draw(file)
     try:
         secret = bytes.fromhex(file.read_text(encoding="ascii").strip())
     except ValueError:
         secret = b""
-    if len(secret) != KEY_BYTES:
-        raise CommandError(f"{file} is damaged: expected {2 * KEY_BYTES} hexadecimal digits")
+    if len(secret) != 32:
+        raise CommandError(f"{file} is damaged: expected 64 hexadecimal digits")
     return secret
 
 
@@ -169,14 +162,9 @@ def remaining(folder: Path, known: Mapping[str, Person], left: Iterable[str] = (
 def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:
     """Return a notebook with the texts and exercises' marks of this one, and nothing else of it."""
     cells = []
-    for number, cell in enumerate(notebook.cells):
+    for at, cell in enumerate(notebook.cells):
         marks = {"nbgrader": scrub.data(cell.metadata["nbgrader"])} if "nbgrader" in cell.metadata else {}
-        kept = {
-            "id": f"cell-{number}",
-            "cell_type": cell.cell_type,
-            "metadata": marks,
-            "source": scrub.text(cell.source),
-        }
+        kept = {"id": f"cell-{at}", "cell_type": cell.cell_type, "metadata": marks, "source": scrub.text(cell.source)}
         cells.append(kept | ({"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}))
     about = scrub.data({name: notebook.metadata[name] for name in ("unrolled",) if name in notebook.metadata})
     made: NotebookNode = nbformat.from_dict({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5})
@@ -185,36 +173,29 @@ def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:
 
 def anonymous(kept: Record, pseudonym: str, scrub: Scrubber) -> dict[str, Any]:
     """Return a record as plain data, without seeds and without what would let its notebook be found."""
-    data = record.to_dict(kept) | {"student": pseudonym, "digest": "", "seeds": []}
-    data["key"] = data["key"] | {"submission": ""}
-    found: dict[str, Any] = scrub.data(data) | {"date": TIME.sub(r"\g<day>", kept.date)}
+    bare = replace(kept, student=pseudonym, digest="", seeds=(), key=replace(kept.key, submission=""))
+    found: dict[str, Any] = scrub.data(record.to_dict(bare)) | {"date": TIME.sub(r"\g<day>", kept.date)}
     return found
 
 
 def _write_tables(course: Course, pseudonyms: Mapping[str, str], scrub: Scrubber, into: Path) -> None:
     """scores.csv, regrades.csv, and a record a submission, in the order of the pseudonyms."""
     found = sorted(standing.of_class(course), key=lambda kept: (pseudonyms[kept.student], kept.lesson))
-    rows = csv.reader(io.StringIO(record.scores_csv(found)))
-    _write_csv(into / "scores.csv", rows, 0, pseudonyms, scrub)
-    log = course.grades / regrades.FILE
-    if log.exists():
-        with log.open(newline="", encoding="utf-8") as stream:
-            _write_csv(into / regrades.FILE, csv.reader(stream), 1, pseudonyms, scrub)
+    _write_csv(into / "scores.csv", record.scores_csv(found), 0, pseudonyms, scrub)
+    if (log := course.grades / regrades.FILE).exists():
+        _write_csv(into / log.name, log.read_bytes().decode(), 1, pseudonyms, scrub)
     for kept in found:
-        full = record.load(course.grades, kept.student, kept.lesson)
-        if full is not None:
+        if (full := record.load(course.grades, kept.student, kept.lesson)) is not None:
             data = anonymous(full, pseudonyms[kept.student], scrub)
             _write_json(into / "records" / pseudonyms[kept.student] / f"{kept.lesson}.json", data)
 
 
-def _write_csv(
-    file: Path, rows: Iterable[list[str]], column: int, pseudonyms: Mapping[str, str], scrub: Scrubber
-) -> None:
+def _write_csv(file: Path, text: str, who: int, pseudonyms: Mapping[str, str], scrub: Scrubber) -> None:
     with file.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        for row in rows:
+        for row in csv.reader(io.StringIO(text, newline="")):
             rest = [scrub.text(cell) for cell in row]
-            writer.writerow([*rest[:column], pseudonyms.get(row[column], rest[column]), *rest[column + 1 :]])
+            writer.writerow([*rest[:who], pseudonyms.get(row[who], rest[who]), *rest[who + 1 :]])
 
 
 def _write_notebooks(course: Course, pseudonyms: Mapping[str, str], scrub: Scrubber, into: Path) -> None:

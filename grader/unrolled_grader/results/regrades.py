@@ -22,8 +22,7 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS standing (student TEXT, lesson TEXT, part TEXT, points REAL, verdict TEXT, digest TEXT,
     specs TEXT, PRIMARY KEY (student, lesson, part));
 """
-WAITING = ("waits", "unanswered")
-"""Verdicts after which a person's points are the first, not a change."""
+WAITING = ("waits", "unanswered")  # verdicts after which a person's points are the first, not a change
 
 
 class Standing(NamedTuple):
@@ -41,21 +40,17 @@ Parts = dict[str, Standing]
 def note(
     grades: Path, records: Iterable[Record], reason: str = "", forced: Collection[tuple[str, str]] = ()
 ) -> set[tuple[str, str]]:
-    """Log which points changed since the last time, and keep what stands now.
-
-    Returns the submissions (student, lesson) that stand otherwise, those that stood nowhere before included.
-    """
+    """Log which points changed; keep what stands. Return the submissions (student, lesson) that changed or are new."""
     lines, changed = [], set()
     now = record.now()
     with record.opened(grades) as table, table:
         table.executescript(SCHEMA)
         before: dict[tuple[str, str], Parts] = {}
-        for student, lesson, part, *stood in table.execute(
-            "SELECT student, lesson, part, points, verdict, digest, specs FROM standing"
-        ):
+        for student, lesson, part, *stood in table.execute("SELECT * FROM standing"):
             before.setdefault((student, lesson), {})[part] = Standing(*stood)
         for kept in records:
-            who, after = (kept.student, kept.lesson), parts(kept)
+            who, about = (kept.student, kept.lesson), (kept.digest, kept.key.specs)
+            after = {score.part: Standing(score.points, score.verdict, *about) for score in kept.scores}
             stood = before.get(who, {})
             if {name: part[:2] for name, part in stood.items()} != {name: part[:2] for name, part in after.items()}:
                 changed.add(who)
@@ -68,32 +63,24 @@ def note(
     return changed
 
 
-def parts(kept: Record) -> Parts:
-    """Return what stands for each part of a submission, from its record."""
-    return {score.part: Standing(score.points, score.verdict, kept.digest, kept.key.specs) for score in kept.scores}
-
-
 def differences(before: Parts, after: Parts, reason: str, *, forced: bool) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the lines (part, before, after, reason) of one submission; none for its first grading.
-
-    Where it was `forced` and no points changed, there is one line for all parts.
-    """
+    """Yield (part, before, after, reason) of a submission: none at first, one for all if `forced` changed no points."""
     if not before:
         return
     nothing = Standing(0.0, "", "", "")
     silent = True
-    for name in dict.fromkeys([*before, *after]):
+    for name in before | after:
         was, now = before.get(name, nothing), after.get(name, nothing)
         first_marks = was.verdict in WAITING and now.verdict == "marked"
         if abs(was.points - now.points) > 1e-9 and not first_marks:
             silent = False
-            yield name, f"{was.points:g}", f"{now.points:g}", _reason(name, was, now, reason)
+            yield name, f"{was.points:g}", f"{now.points:g}", _reason(was, now, reason)
     if forced and silent:
-        total = [f"{sum(part.points for part in found.values()):g}" for found in (before, after)]
-        yield "all", total[0], total[1], reason or "graded again"
+        old, new = (f"{sum(part.points for part in found.values()):g}" for found in (before, after))
+        yield "all", old, new, reason or "graded again"
 
 
-def _reason(name: str, was: Standing, now: Standing, given: str) -> str:
+def _reason(was: Standing, now: Standing, given: str) -> str:
     """Why the points of a part changed. That deferred points were completed is said whatever else is."""
     if was.verdict == "deferred" and now.verdict != "deferred":
         return COMPLETED
@@ -111,12 +98,8 @@ def _reason(name: str, was: Standing, now: Standing, given: str) -> str:
 def _append(file: Path, lines: Collection[tuple[str, ...]]) -> None:
     if not lines:
         return
+    rows = [(when, one_line(who), *others, one_line(reason)) for when, who, *others, reason in lines]
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    if not file.exists():
-        writer.writerow(COLUMNS)
-    writer.writerows(
-        [one_line(cell) if column in (1, 6) else cell for column, cell in enumerate(line)] for line in lines
-    )
+    csv.writer(buffer, lineterminator="\n").writerows(rows if file.exists() else [COLUMNS, *rows])
     with file.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
         stream.write(buffer.getvalue())

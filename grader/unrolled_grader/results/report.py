@@ -6,8 +6,10 @@ Pictures are data URIs with a text alternative. Everything that came from studen
 from __future__ import annotations
 
 import datetime
+import heapq
 import html
 import statistics
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -48,8 +50,7 @@ summary { cursor: pointer; } details { margin: .3rem 0; }
 }
 @media print { .stamp { position: static; } h2 { break-after: avoid; } tr, .part { break-inside: avoid; } }
 """
-FEW = 6
-"""Names that stand in a table without a fold."""
+FEW = 6  # names that stand in a table without a fold
 HOW = (
     "A judge in a process of its own sends secret inputs to each student's code, compares what comes back with its own "
     "results and times it with its own clock; what remains possible for code that sets out to cheat is written down in "
@@ -59,15 +60,14 @@ HOW = (
 
 def write(grades: Path, records: Iterable[Record]) -> Path:
     """Write grades/report.html from these records, and return its path."""
-    file = grades / "report.html"
-    record.replace_file(file, page(records))
+    record.replace_file(file := grades / "report.html", page(records))
     return file
 
 
 def page(records: Iterable[Record]) -> str:
     """Return the report as one HTML document."""
     found = tallied(records)
-    body = "".join(_sections(found)) if found.submissions else "<p>Nothing has been graded yet.</p>"
+    body = "".join(_sections(found)) if len(found.seconds) else "<p>Nothing has been graded yet.</p>"
     return document("Class report", STYLE + figures.BAR_STYLE, f"{_stamp(found)}<h1>Class report</h1>{body}")
 
 
@@ -77,7 +77,7 @@ def _sections(found: Tally) -> Iterator[str]:
     yield f'<h2>Scores</h2><div class="pictures">{"".join(pictures)}</div>'
     yield '<p class="quiet">The hatched green bar counts the students with all points.</p>'
     if found.verdicts:
-        counts = found.all_verdicts
+        counts = sum(found.verdicts.values(), Counter[str]())
         yield f"<h2>Checks</h2><p>How {counts.total():,} scored parts ended, and how many students passed each.</p>"
         yield f"{figures.legend(counts)}{figures.bars(found.verdicts)}"
     if found.speeds:
@@ -91,19 +91,20 @@ def _sections(found: Tally) -> Iterator[str]:
 
 
 def _stamp(found: Tally) -> str:
-    if not found.unsafe:
+    unsafe = sum(count for how, count in found.sandboxes.items() if how.startswith("NONE"))
+    if not unsafe:
         return ""
     return (
-        f'<p class="stamp">NO SANDBOX: {found.unsafe} of {found.submissions} submissions ran with nothing between '
+        f'<p class="stamp">NO SANDBOX: {unsafe} of {len(found.seconds)} submissions ran with nothing between '
         "their code and this machine. Their scores prove nothing.</p>"
     )
 
 
 def _head(found: Tally) -> str:
-    shares = found.all_shares
+    shares = [share for shares in found.shares.values() for share in shares]
     facts = {
         "students": f"{len(found.students)}",
-        "submissions": f"{found.submissions}",
+        "submissions": f"{len(found.seconds)}",
         "median score": f"{100 * statistics.median(shares):.0f} %" if shares else "–",
         "full scores": f"{sum(share >= 1 for share in shares)}",
         "to look at": f"{sum(map(len, found.look.values()))}",
@@ -119,10 +120,9 @@ def _head(found: Tally) -> str:
 def _speed_table(found: Tally) -> str:
     head = ["check", "asked", "measured", "slowest", "median", "fastest"]
     rows = []
-    for part, speeds in found.speeds.items():
-        spread = (speeds.ratios[0], statistics.median(speeds.ratios), speeds.ratios[-1])
-        measured = [f"{value:.3g}x" for value in spread]
-        rows.append([part.name, f"{speeds.at_least:g}x", str(len(speeds.ratios)), *measured])
+    for part, (asked, ratios) in found.speeds.items():
+        spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
+        rows.append([part.name, f"{asked:g}x", str(len(ratios)), *spread])
     return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
 
 
@@ -170,7 +170,7 @@ def _names(students: Sequence[str]) -> str:
 def _time(found: Tally) -> str:
     """How long the judge took. Submissions are judged side by side, so the clock on the wall shows less."""
     seconds = [item[0] for item in found.seconds]
-    rows = [[student, lesson, f"{took:.0f} s"] for took, student, lesson in found.slowest()]
+    rows = [[student, lesson, f"{took:.0f} s"] for took, student, lesson in heapq.nlargest(5, found.seconds)]
     return (
         f"<h2>Time</h2><p>Judging took {_duration(sum(seconds))} in all, {statistics.median(seconds):.1f} s for the "
         f"median submission. The slowest:</p>{_table(['student', 'lesson', 'seconds'], rows, right=[2])}"
@@ -178,19 +178,19 @@ def _time(found: Tally) -> str:
 
 
 def _duration(seconds: float) -> str:
-    minutes = seconds / 60
-    if minutes >= 90:
-        return f"{minutes / 60:.1f} hours"
-    return f"{minutes:.1f} minutes" if minutes >= 1.5 else f"{seconds:.0f} s"
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} hours"
+    return f"{seconds / 60:.1f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def _machines(found: Tally) -> str:
     """Where, and how the code was held. Ratios are comparable between machines, seconds are not."""
-    machines = [[name, str(count)] for name, count in found.machines.most_common()]
-    held = [[name, str(count)] for name, count in found.sandboxes.most_common()]
-    sandboxes = _table(["code was held by", "submissions"], held, right=[1]) if held else ""
-    where = _table(["machine", "submissions"], machines, right=[1])
-    return f'<h2>Machines</h2>{where}{sandboxes}<p class="quiet">{HOW}</p>'
+    tables = "".join(
+        _table([what, "submissions"], [[name, str(count)] for name, count in counts.most_common()], right=[1])
+        for what, counts in (("machine", found.machines), ("code was held by", found.sandboxes))
+        if counts
+    )
+    return f'<h2>Machines</h2>{tables}<p class="quiet">{HOW}</p>'
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:

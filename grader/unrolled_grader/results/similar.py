@@ -10,13 +10,11 @@ from unrolled_grader.classroom.folders import Folders
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled similar` command."""
-    parser = subparsers.add_parser(
-        "similar", help="show near-copies across the class side by side, for a person to read"
-    )
+    told = "show near-copies across the class side by side, for a person to read"
+    parser = subparsers.add_parser("similar", help=told)
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 02_convolution or 02 (default: all)")
-    parser.add_argument(
-        "--submitted", type=folder, metavar="DIR", help="holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
-    )
+    submitted = "holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
+    parser.add_argument("--submitted", type=folder, metavar="DIR", help=submitted)
     parser.set_defaults(run=_run)
 
 

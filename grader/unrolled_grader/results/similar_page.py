@@ -9,6 +9,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from unrolled.show.charts import chart
 from unrolled.show.picture import Picture
@@ -19,10 +20,8 @@ from unrolled_grader.results import near_copies
 from unrolled_grader.results.inert import document, table
 from unrolled_grader.results.near_copies import OPS, PASSAGE, SOLUTION, TOP, ComparedPair, Found, Side
 
-SHOWN = 15
-"""Pairs in the picture."""
-NAME = 18
-"""Characters of a name in the picture."""
+SHOWN = 15  # pairs in the picture
+NAME = 18  # characters of a name in the picture
 PAGE = re.compile(r"\d{3}\.html")
 STYLE = """
 body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 900px;
@@ -52,10 +51,7 @@ mark { color: inherit; background: #fff0c2; border-bottom: 1px solid #8a6d00; }
 
 
 def write(folder: Path, found: Found) -> Path:
-    """Write LESSON.html, and LESSON/001.html … for the pairs, in `folder`; return the former's path.
-
-    Pages of an earlier run are replaced.
-    """
+    """Write LESSON.html and LESSON/001.html … for the pairs in `folder`, over earlier ones; return the first's path."""
     pages = folder / found.lesson
     pages.mkdir(parents=True, exist_ok=True)
     nearest = [pair for references in near_copies.by_student(found.references).values() for pair in references.values()]
@@ -66,16 +62,11 @@ def write(folder: Path, found: Found) -> Path:
             old.unlink()
     for pair in shown:
         replace_file(pages / names[id(pair)], pair_page(found, pair))
-    page = folder / f"{found.lesson}.html"
-    replace_file(page, lesson_page(found, {key: f"{found.lesson}/{name}" for key, name in names.items()}))
-    return page
-
-
-def lesson_page(found: Found, links: dict[int, str]) -> str:
-    """Return the page with the pairs of a lesson; `links` leads from a pair's id to its page."""
-    body = "".join(_sections(found, links))
+    body = "".join(_sections(found, {key: f"{found.lesson}/{name}" for key, name in names.items()}))
     title = f"Similar answers: {one_line(found.lesson)}"
-    return document(title, STYLE, f"<h1>{html.escape(title)}</h1>{body}")
+    page = folder / f"{found.lesson}.html"
+    replace_file(page, document(title, STYLE, f"<h1>{html.escape(title)}</h1>{body}"))
+    return page
 
 
 def pair_page(found: Found, pair: ComparedPair) -> str:
@@ -84,23 +75,21 @@ def pair_page(found: Found, pair: ComparedPair) -> str:
     heads = "".join(f"<h2>{_text(side.work.who)}</h2>" for side in (first, second))
     notes = "".join(f'<p class="quiet">{_share(side)}</p>' for side in (first, second))
     rows = zip(near_copies.marked(first, second.work), near_copies.marked(second, first.work), strict=True)
-    exercises = "".join(
-        f"<h3>{_text(name)}</h3>{_code(first, one)}{_code(second, two)}" for (name, one), (_, two) in rows if one or two
-    )
+    told = ((name, one, two) for (name, one), (_, two) in rows if one or two)
+    exercises = "".join(f"<h3>{_text(name)}</h3>{_code(first, one)}{_code(second, two)}" for name, one, two in told)
     title = one_line(f"{first.work.who} and {second.work.who}, {found.lesson}")
-    return document(
-        title,
-        STYLE,
+    body = (
         f"<h1>{html.escape(title)}</h1>"
         f'<p><a href="../{html.escape(found.lesson)}.html">All pairs of the lesson, and what the numbers mean</a></p>'
         f"<p>Yellow, underlined: a passage of {PASSAGE} characters or more that stands in both, whatever its names. "
         "Bold with a red line: the same to the letter. Text as handed out is left out.</p>"
-        f'<div class="sides">{heads}{notes}{exercises}</div>',
-        kind="pair",
+        f'<div class="sides">{heads}{notes}{exercises}</div>'
     )
+    return document(title, STYLE, body, kind="pair")
 
 
 def _sections(found: Found, links: dict[int, str]) -> Iterator[str]:
+    """What stands on a lesson's page; `links` leads from a pair's id to its page."""
     yield f'<p class="quiet">{len(found.works)} students, {len(found.pairs)} pairs. No student code was run.</p>'
     if found.pairs:
         yield f'<div class="wide">{ranking(found).html()}</div>'
@@ -116,32 +105,30 @@ def _sections(found: Found, links: dict[int, str]) -> Iterator[str]:
 
 def _meaning(found: Found) -> str:
     half = f"Half of this class's pairs have {_percent(found.median)} or more in common. "
-    middle = half if len(found.pairs) > 1 else ""
     return (
         "<h2>What the numbers mean</h2><p><b>In common</b> is the part of one student's own code that stands in the "
         f"other's as well, in passages of at least {PASSAGE} characters. Names, comments and spacing are set aside "
         "first, and so is all text that was handed out. Of the two students, the one with the larger part counts. "
         "<b>To the letter</b> is the part of the lines that are the same in names and comments too.</p>"
         "<p><b>It is no proof of copying.</b> The exercises are short and have few good answers, so honest answers "
-        f"look alike. {middle}What asks for a look is a pair far above the others, and above all the same odd name, "
-        "comment or mistake on both sides. The number does not say who wrote first, nor whether they were allowed "
-        "to work together. Read both, then talk with both.</p>"
+        f"look alike. {half if len(found.pairs) > 1 else ''}What asks for a look is a pair far above the others, and "
+        "above all the same odd name, comment or mistake on both sides. The number does not say who wrote first, nor "
+        "whether they were allowed to work together. Read both, then talk with both.</p>"
         "<p><b>A low number proves nothing either.</b> Rewritten code, code from outside of this class and an answer "
         "that somebody else explained are not found.</p>"
     )
 
 
 def _pairs(pairs: Sequence[ComparedPair], links: dict[int, str]) -> str:
-    rows = [
-        [
-            str(number),
-            f'<a href="{html.escape(links[id(pair)])}">{_text(pair.first.work.who)}, {_text(pair.second.work.who)}</a>',
-            _percent(pair.score),
-            _percent(pair.letters),
-        ]
-        for number, pair in enumerate(pairs, 1)
-    ]
+    rows = []
+    for number, pair in enumerate(pairs, 1):
+        who = f"{_text(pair.first.work.who)}, {_text(pair.second.work.who)}"
+        rows.append([str(number), _link(links, pair, who), _percent(pair.score), _percent(pair.letters)])
     return table(["", "students", "in common", "to the letter"], rows, numbers=(2, 3))
+
+
+def _link(links: dict[int, str], pair: ComparedPair, text: str) -> str:
+    return f'<a href="{html.escape(links[id(pair)])}">{text}</a>'
 
 
 def _near(found: Found, links: dict[int, str]) -> str:
@@ -149,7 +136,7 @@ def _near(found: Found, links: dict[int, str]) -> str:
     rows = []
     for who, nearest in near_copies.by_student(found.references).items():
         both = [nearest[name] for name in (OPS, SOLUTION) if name in nearest]
-        cells = [f'<a href="{html.escape(links[id(pair)])}">{_percent(pair.first.share)}</a>' for pair in both]
+        cells = [_link(links, pair, _percent(pair.first.share)) for pair in both]
         letters = max(pair.first.same_lines / max(len(pair.first.work.lines), 1) for pair in nearest.values())
         rows.append([_text(who), *cells, _percent(letters)])
     return (
@@ -164,28 +151,20 @@ def _near(found: Found, links: dict[int, str]) -> str:
 def ranking(found: Found) -> Picture:
     """Draw the nearest pairs as bars, a line at the pair in the middle, a diamond at what is the same to the letter."""
     pairs = found.pairs[:SHOWN]
-    names = [
-        f"{_short(pair.first.work.who)}, {_short(pair.second.work.who)}  {number}"
-        for number, pair in enumerate(pairs, 1)
-    ]
+    both = ((_short(pair.first.work.who), _short(pair.second.work.who)) for pair in pairs)
+    names = [f"{one}, {two}  {number}" for number, (one, two) in enumerate(both, 1)]
     left = min(3.6, 0.4 + 0.085 * max(map(len, names)))
     figure, axes = chart(0.34 * len(pairs) + 1.25, left, 0.7, top=0.5)
     rows = range(len(pairs))
+    letters = [100 * pair.letters for pair in pairs]
     axes.barh(rows, [100 * pair.score for pair in pairs], color=BLUE, edgecolor=INK, linewidth=0.5, height=0.62)
-    axes.plot(
-        [100 * pair.letters for pair in pairs], rows, "D", color=ORANGE, mec=INK, mew=0.7, clip_on=False, zorder=3
-    )
+    axes.plot(letters, rows, "D", color=ORANGE, mec=INK, mew=0.7, clip_on=False, zorder=3)
+    points: dict[str, Any] = {"textcoords": "offset points", "size": SMALL}
     for row, pair in enumerate(pairs):
-        axes.annotate(_percent(pair.score), (100, row), (10, 0), textcoords="offset points", va="center", size=SMALL)
+        axes.annotate(_percent(pair.score), (100, row), (10, 0), va="center", **points)
     axes.axvline(100 * found.median, color=GREY, linestyle="--", linewidth=1.4)
-    axes.annotate(
-        f"the pair in the middle: {_percent(found.median)}",
-        (100 * found.median, 1),
-        (4, 4),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        size=SMALL,
-    )
+    middle = f"the pair in the middle: {_percent(found.median)}"
+    axes.annotate(middle, (100 * found.median, 1), (4, 4), xycoords=("data", "axes fraction"), **points)
     axes.set_xlim(0, 100)
     axes.set_ylim(len(pairs) - 0.45, -0.55)
     axes.set_yticks(rows, names, size=10, parse_math=False)

@@ -83,12 +83,11 @@ def _beside(kept: Record, found: _Submission) -> Iterator[Score]:
 
 
 def _answer(grade: Any) -> Score:
+    verdict, detail = UNANSWERED, "no answer"
     if grade.manual_score is not None:
         verdict, detail = MARKED, "to be read again: the answer changed" if grade.needs_manual_grade else "by a person"
     elif grade.needs_manual_grade:
         verdict, detail = WAITS, "a person has not read it yet"
-    else:
-        verdict, detail = UNANSWERED, "no answer"
     return Score(grade.name, verdict, _points(grade), float(grade.max_score), detail)
 
 

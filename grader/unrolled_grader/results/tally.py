@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge.evidence import VERDICTS, Score
-
-SLOWEST = 5
-NO_SANDBOX = "NONE"
-"""How a record's `sandbox` begins if nothing held the code."""
 
 
 class TalliedPart(NamedTuple):
@@ -31,12 +26,11 @@ class Notice(NamedTuple):
     why: str
 
 
-@dataclass
-class Speeds:
-    """The measured factors of one check, and the factor that it asks for."""
+class Speeds(NamedTuple):
+    """The factor that a check asks for, and the measured ones."""
 
     at_least: float
-    ratios: list[float] = field(default_factory=list)
+    ratios: list[float]
 
 
 @dataclass
@@ -49,37 +43,15 @@ class Tally:
     verdicts: dict[TalliedPart, Counter[str]] = field(default_factory=dict)
     speeds: dict[TalliedPart, Speeds] = field(default_factory=dict)
     """The last measured factor of each student; unmeasured ones are left out."""
-    look: dict[Notice, list[str]] = field(default_factory=dict)
-    """Students by what a person should look at."""
+    look: dict[Notice, list[str]] = field(default_factory=dict)  # students by what a person should look at
     deferred: dict[Notice, list[str]] = field(default_factory=dict)
     repaired: dict[Notice, list[str]] = field(default_factory=dict)
     words: dict[TalliedPart, Counter[str]] = field(default_factory=dict)
     """How the answers in words stand: marked, waits, unanswered."""
     late: dict[Notice, list[str]] = field(default_factory=dict)
-    seconds: list[tuple[float, str, str]] = field(default_factory=list)
-    """Seconds of the judge, student, lesson."""
+    seconds: list[tuple[float, str, str]] = field(default_factory=list)  # seconds of the judge, student, lesson
     machines: Counter[str] = field(default_factory=Counter)
     sandboxes: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def submissions(self) -> int:
-        return len(self.seconds)
-
-    @property
-    def all_shares(self) -> list[float]:
-        return [share for shares in self.shares.values() for share in shares]
-
-    @property
-    def all_verdicts(self) -> Counter[str]:
-        return sum(self.verdicts.values(), Counter())
-
-    @property
-    def unsafe(self) -> int:
-        """How many submissions ran without a sandbox."""
-        return sum(count for how, count in self.sandboxes.items() if how.startswith(NO_SANDBOX))
-
-    def slowest(self) -> list[tuple[float, str, str]]:
-        return heapq.nlargest(SLOWEST, self.seconds)
 
 
 def tallied(records: Iterable[Record]) -> Tally:
@@ -116,8 +88,8 @@ def _add_score(found: Tally, kept: Record, score: Score) -> None:
     found.verdicts.setdefault(TalliedPart(kept.lesson, score.part), Counter())[score.verdict] += 1
     ratio = score.timings[-1]["ratio"] if score.timings else None
     if ratio is not None and ratio > 0:
-        speeds = found.speeds.setdefault(TalliedPart(kept.lesson, score.check), Speeds(score.timings[-1]["at_least"]))
-        speeds.ratios.append(float(ratio))
+        speeds = Speeds(score.timings[-1]["at_least"], [])
+        found.speeds.setdefault(TalliedPart(kept.lesson, score.check), speeds).ratios.append(float(ratio))
     if kept.problem:
         return
     if score.verdict == "deferred":
@@ -147,11 +119,10 @@ def _in_order(found: Tally) -> Tally:
     found.speeds = dict(sorted(found.speeds.items(), key=lambda item: item[0].lesson))
     for speeds in found.speeds.values():
         speeds.ratios.sort()
-    whole: Sequence[str] = ("not graded", "the whole notebook")
+    whole = ("not graded", "the whole notebook")
     found.look = dict(sorted(found.look.items(), key=lambda item: (item[0].what not in whole, item[0])))
     found.words, found.late = dict(sorted(found.words.items())), dict(sorted(found.late.items()))
-    found.deferred = dict(sorted(found.deferred.items()))
-    found.repaired = dict(sorted(found.repaired.items()))
+    found.deferred, found.repaired = dict(sorted(found.deferred.items())), dict(sorted(found.repaired.items()))
     return found
 
 

@@ -14,27 +14,21 @@ from unrolled_grader.jobs.record import Record, one_line
 if TYPE_CHECKING:
     from unrolled_grader.judge.intake import Handed
 
-WIDTH = 100
-"""Columns that the table fits into."""
-ROOM = 30
-"""Columns that must be left for the reasons; with fewer they stay out."""
-SHORTEST, LONGEST = 10, 24
-"""Columns of the students' names. A longer name is shown without its middle."""
+WIDTH = 100  # columns that the table fits into
+ROOM = 30  # columns that must be left for the reasons; with fewer they stay out
+SHORTEST, LONGEST = 10, 24  # columns of the students' names. A longer name is shown without its middle.
 OPEN, REFUSED, NOTHING = "+", "!", "–"
 LEGEND = {
     OPEN: "points may still come: an answer in words waits to be read, or a part is deferred",
     REFUSED: "the notebook could not be graded; the report says why",
     NOTHING: "nothing was handed in",
 }
-PROGRESS = "{n} of {total} graded in {elapsed}, about {remaining} left"
 
 
 def told(outcomes: Iterable[tuple[Handed, Record | Exception]], count: int) -> Iterator[Handed]:
-    """Print what came of each of `count` submissions, and on a terminal how long the rest will take.
-
-    Yields those that could be graded, as they come.
-    """
-    with tqdm(total=count, disable=None, leave=False, smoothing=0, bar_format=PROGRESS) as bar:
+    """Print what came of each of `count` submissions, on a terminal the time left too; yield what could be graded."""
+    shown = "{n} of {total} graded in {elapsed}, about {remaining} left"
+    with tqdm(total=count, disable=None, leave=False, smoothing=0, bar_format=shown) as bar:
         for number, (item, outcome) in enumerate(outcomes, 1):
             with bar.external_write_mode():
                 said = one_line(f"{item.student}, {item.lesson}: {_in_words(outcome)}")
@@ -95,9 +89,8 @@ def _reasons(found: Mapping[str, Record]) -> str:
     for kept in found.values():
         for verdict, part in _lost(kept):
             parts.setdefault(verdict, []).append(part)
-    return "; ".join(
-        f"{verdict}: {', '.join(names)}" if verdict else "; ".join(names) for verdict, names in parts.items()
-    )
+    said = (f"{verdict}: {', '.join(names)}" if verdict else "; ".join(names) for verdict, names in parts.items())
+    return "; ".join(said)
 
 
 def _lost(kept: Record) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ text, such as a picture, is not understood.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import io
 import os
@@ -26,8 +27,7 @@ from unrolled_grader.receiving import archive
 COURSES_OWN = (".git", ".venv", "lessons", "solutions", "notebooks", "lib", "docs", "tests", "benchmarks", "build")
 """At a course's root: what everybody gets, and what holds no student's work."""
 ALSO_OWN = (Path("grader", "unrolled_grader"), Path("grader", "sample_class"))
-LARGEST = 200_000_000
-"""Bytes that are unpacked of one file."""
+LARGEST = 200_000_000  # bytes that are unpacked of one file
 DEPTH = 4
 SQLITE = b"SQLite format 3\0"
 
@@ -38,6 +38,9 @@ class NameTrace(NamedTuple):
     file: str
     place: str
     found: str
+
+
+_text = functools.partial(unicodedata.normalize, "NFC")
 
 
 def find(root: Path, wanted: re.Pattern[str]) -> list[NameTrace]:
@@ -138,16 +141,9 @@ def _in_database(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -
 
 def _unpacked(data: bytes) -> bytes | None:
     """What gzip or zlib packed; None if neither did, or if there is no end to it."""
-    try:
+    with contextlib.suppress(OSError, EOFError, zlib.error):
         if data[:2] == b"\x1f\x8b":
-            with gzip.open(io.BytesIO(data)) as stream:
-                return stream.read(LARGEST)
-        if data[:1] == b"\x78" and data[1:2] in (b"\x01", b"\x5e", b"\x9c", b"\xda"):
+            return gzip.open(io.BytesIO(data)).read(LARGEST)
+        if data[:2] in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
             return zlib.decompressobj().decompress(data, LARGEST)
-    except (OSError, EOFError, zlib.error):
-        pass
     return None
-
-
-def _text(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
