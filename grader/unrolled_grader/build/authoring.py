@@ -104,10 +104,7 @@ class Change:
 
 
 def build(root: Path) -> list[Change]:
-    """Bring solutions/, notebooks/ and the lists of lessons in line with the lessons; return what was changed.
-
-    Raises LessonError, and then touches nothing, if a lesson cannot be built.
-    """
+    """Bring solutions/, notebooks/ and lists in line with lessons/; return the changes, none on LessonError."""
     made = make(root)
     changes = differences(root, made)
     for change in changes:
@@ -131,10 +128,9 @@ def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
     """Compare what is under `root` with what was made of the lessons, byte by byte; return what differs, by path."""
     files = [file for folder in (SOLUTIONS, NOTEBOOKS) for file in root.glob(f"{folder}/*/*.ipynb")]
     there = {file.relative_to(root).as_posix() for file in files} | {path for path in made if (root / path).is_file()}
-    changes = [Change("stale", path) for path in there - made.keys()]
-    changes += [Change("missing", path) for path in made.keys() - there]
-    changes += [Change("differs", path) for path in made.keys() & there if (root / path).read_bytes() != made[path]]
-    return sorted(changes, key=lambda change: change.path)
+    kinds = {**dict.fromkeys(there - made.keys(), "stale"), **dict.fromkeys(made.keys() - there, "missing")}
+    kinds |= {path: "differs" for path in made.keys() & there if (root / path).read_bytes() != made[path]}
+    return [Change(kind, path) for path, kind in sorted(kinds.items())]
 
 
 def make(
@@ -202,10 +198,7 @@ def read_address(root: Path) -> Address:
 
 
 def solution_notebook(file: Path, address: Address, variants: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
-    """Return the complete notebook of the lesson in `file`, without outputs, with these variants in place of exercises.
-
-    Raises LessonError if the lesson or a variant is malformed.
-    """
+    """Return the lesson's complete notebook, without outputs, with these variants. Raises LessonError if malformed."""
     import jupytext
     from nbformat import NotebookNode
 
@@ -235,8 +228,7 @@ def cell_ids(lesson: str, cells: list[NotebookNode]) -> list[str]:
     That is its grade_id, else a hash of its source and occurrence. Raises LessonError for a grade_id that stands twice
     or is no cell id.
     """
-    seen: Counter[str] = Counter()
-    ids = []
+    seen, ids = Counter[str](), []
     for cell in cells:
         source = f"{cell.cell_type}\n{cell.source}"
         seen[source] += 1
@@ -285,10 +277,7 @@ def nbgrader_config(root: Path) -> Any:
 
 
 def generate(course: Path, config: Any, lessons: list[str]) -> None:
-    """Have nbgrader make course/notebooks from course/solutions, without a database.
-
-    Raises LessonError with what nbgrader said.
-    """
+    """Have nbgrader make course/notebooks from course/solutions, without a database. Raises LessonError: its words."""
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.utils import capture_log

@@ -22,7 +22,6 @@ from unrolled.notebook.run import Executed
 from unrolled_grader.build.authoring import SOLUTIONS
 
 FOLDER = Path("build", "executed")
-CELL_TIMEOUT = 600.0
 
 
 def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, Executed]:
@@ -33,27 +32,19 @@ def lessons(root: Path, names: Iterable[str], at_once: int = 2) -> dict[str, Exe
 
 
 def lesson(root: Path, name: str) -> Executed:
-    """Return one complete lesson, executed now or in an earlier run of the same bytes by the same library.
-
-    Only a run in which nothing went wrong and every check passed is kept. What is read back has seconds 0.
-    """
+    """Return a complete lesson, executed now or, if that was clean, by the same library before (then seconds are 0)."""
     source = root / SOLUTIONS / name / f"{name}.ipynb"
     kept = root / FOLDER / f"{name}.{digest(source)}.ipynb"
     if kept.is_file():
         notebook = cells.read(kept)
         return Executed(notebook, run.reports(notebook), (), None, 0.0)
     with tempfile.TemporaryDirectory(prefix="unrolled-executed-") as scratch:
-        result = run.execute(source, cwd=scratch, cell_timeout=CELL_TIMEOUT)
-    if clean(result):
+        result = run.execute(source, cwd=scratch, cell_timeout=600.0)
+    found = [report.report() for report in result.reports.values()]
+    complete = all(report.points + report.deferred == report.max_points for report in found)  # on this machine
+    if complete and not result.errors and result.stopped is None:
         _keep(result, kept)
     return result
-
-
-def clean(result: Executed) -> bool:
-    """Return whether nothing raised and every check earned all that can be earned on this machine."""
-    found = [report.report() for report in result.reports.values()]
-    complete = all(report.points + report.deferred == report.max_points for report in found)
-    return not result.errors and result.stopped is None and complete
 
 
 def digest(source: Path) -> str:

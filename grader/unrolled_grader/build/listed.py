@@ -36,10 +36,7 @@ def pages(root: Path, lessons: Mapping[str, Path]) -> dict[str, bytes]:
 
 
 def with_lessons(page: str, text: str, facts: list[dict[str, str]]) -> str:
-    """Return the text of a page with a line for each lesson in every list.
-
-    Raises LessonError where no line below a list's comment looks like it.
-    """
+    """Return a page's text with a line for each lesson in every list. Raises LessonError where none can be replaced."""
     for mark in reversed(list(MARK.finditer(text))):
         like = re.compile(re.sub(r"\\{\w+\\}", ".+?", re.escape(mark[1])))
         lines = text[mark.end() :].split("\n")

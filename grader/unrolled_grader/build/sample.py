@@ -8,8 +8,9 @@ grade_id. `perfect` differs in none, and `untouched` hands in what was handed ou
 from __future__ import annotations
 
 import ast
+import itertools
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import nbformat
@@ -29,24 +30,22 @@ IN_WORDS = "One large call does the work of many small ones, and walks through m
 
 def hand_in(root: Path, lessons: Sequence[str], submitted: Path) -> None:
     """Write the whole class's notebooks of these lessons as submitted/STUDENT/LESSON/LESSON.ipynb."""
-    for student in STUDENTS:
-        for lesson in lessons:
-            file = submitted / student / lesson / f"{lesson}.ipynb"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            nbformat.write(notebook(root, student, lesson), file)
+    for student, lesson in itertools.product(STUDENTS, lessons):
+        file = submitted / student / lesson / f"{lesson}.ipynb"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook(root, student, lesson), file)
 
 
 def notebook(root: Path, student: str, lesson: str) -> NotebookNode:
-    """Return what `student` hands in: the released notebook of `lesson` with this student's answers in its cells.
-
-    Raises ValueError if the student answers what the lesson does not ask.
-    """
+    """Return the released notebook with `student`'s answers. Raises ValueError for one that it does not ask for."""
     handed_out = _read(root, "notebooks", lesson)
     if student == "untouched":
         return handed_out
     answers = _solved(_read(root, "solutions", lesson))
     theirs = changed(root, student, lesson)
-    if strangers := theirs.keys() - answers.keys() - _replaced(answers):
+    variants = checks.variants().items()
+    replaced = {name for name, others in variants if answers.keys() & {f"{name}_{one}" for one in others}}
+    if strangers := theirs.keys() - answers.keys() - replaced:  # a variant is answered like the solution
         raise ValueError(f"{student} has {sorted(strangers)} for {lesson}, which has only {sorted(answers)}")
     answers |= theirs
     for cell in handed_out.cells:
@@ -54,29 +53,20 @@ def notebook(root: Path, student: str, lesson: str) -> NotebookNode:
     return handed_out
 
 
-def _replaced(answers: Collection[str]) -> set[str]:
-    """The exercises in whose place a class has a variant; the sample class answers variants like the solution."""
-    return {name for name, others in checks.variants().items() if any(f"{name}_{one}" in answers for one in others)}
-
-
 def changed(root: Path, student: str, lesson: str) -> dict[str, str]:
-    """Return the source of each function in which a student differs from the solution of a lesson, by name.
-
-    Raises ValueError if the solution does not have the words that the student changes.
-    """
+    """Return a student's functions that differ from the solution's, by name. Raises ValueError for words not there."""
     file = root / "grader" / "sample_class" / f"lesson{lesson[:2]}.py"
     source = file.read_text(encoding="utf-8") if file.exists() else ""
     theirs = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == student)
     body = [statement for node in theirs for statement in node.body]
     found, solved = dict(_functions(body, source)), _solved(_read(root, "solutions", lesson))
-    for statement in body:
-        if isinstance(statement, ast.Assign):
-            name = ast.unparse(statement.targets[0])
-            found[name] = solved.get(name, "")
-            for words, others in ast.literal_eval(statement.value).items():
-                if name in solved and words not in found[name]:
-                    raise ValueError(f"{student} changes {words!r} in {name} of {lesson}, where it does not stand")
-                found[name] = found[name].replace(words, others)
+    for statement in (one for one in body if isinstance(one, ast.Assign)):
+        name = ast.unparse(statement.targets[0])
+        found[name] = solved.get(name, "")
+        for words, others in ast.literal_eval(statement.value).items():
+            if name in solved and words not in found[name]:
+                raise ValueError(f"{student} changes {words!r} in {name} of {lesson}, where it does not stand")
+            found[name] = found[name].replace(words, others)
     return found
 
 

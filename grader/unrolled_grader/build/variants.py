@@ -35,12 +35,10 @@ def core(source: str) -> list[str]:
 def require(root: Path, wanted: Mapping[str, str]) -> None:
     """Raise LessonError unless every wanted variant, {exercise: suffix}, has a file."""
     there = {file.stem[3:] for file in (root / "lessons" / FOLDER).glob("*.py")}
-    for exercise, suffix in wanted.items():
-        if f"{exercise}_{suffix}" not in there:
-            known = ", ".join(sorted(name for name in there if name.startswith(f"{exercise}_"))) or "none"
-            raise LessonError(
-                f"there is no lessons/{FOLDER}/NN_{exercise}_{suffix}.py; variants of {exercise}: {known}"
-            )
+    for one, suffix in wanted.items():
+        if f"{one}_{suffix}" not in there:
+            known = ", ".join(sorted(name for name in there if name.startswith(f"{one}_"))) or "none"
+            raise LessonError(f"there is no lessons/{FOLDER}/NN_{one}_{suffix}.py; variants of {one}: {known}")
 
 
 def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str]) -> dict[str, Path]:
@@ -54,10 +52,7 @@ def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str
 
 
 def put(lesson: str, cells: list[NotebookNode], exercise: str, file: Path) -> list[NotebookNode]:
-    """Return the lesson's cells with this variant's in place of the exercise's.
-
-    Raises LessonError, which names the file.
-    """
+    """Return the lesson's cells with this variant's in place of the exercise's. Raises LessonError, naming the file."""
     variant, inside = file.stem[3:], _read(file)
     first, last = _place(lesson, cells, exercise)
     _check(f"lessons/{FOLDER}/{file.name}", variant, inside, _points(cells, exercise))
@@ -67,11 +62,9 @@ def put(lesson: str, cells: list[NotebookNode], exercise: str, file: Path) -> li
         text = cells[first].copy()
         text.source = kept.rstrip()
         above.append(text)
-    return [
-        *(_renamed(cell, exercise, variant) for cell in above),
-        *inside,
-        *(_renamed(cell, exercise, variant) for cell in cells[last + 1 :]),
-    ]
+    for cell in (*above, *(below := cells[last + 1 :])):
+        _rename(cell, exercise, variant)
+    return [*above, *inside, *below]
 
 
 def _read(file: Path) -> list[NotebookNode]:
@@ -99,8 +92,7 @@ def _place(lesson: str, cells: list[NotebookNode], exercise: str) -> tuple[int, 
 
 def _points(cells: Sequence[NotebookNode], name: str) -> float | None:
     """The points of the check, None if there is none."""
-    found = [cell for cell in cells if grade_id(cell) == f"check_{name}"]
-    return found[0].metadata["nbgrader"]["points"] if found else None
+    return next((cell.metadata["nbgrader"]["points"] for cell in cells if grade_id(cell) == f"check_{name}"), None)
 
 
 def _check(file: str, variant: str, cells: Sequence[NotebookNode], points: float | None) -> None:
@@ -111,16 +103,13 @@ def _check(file: str, variant: str, cells: Sequence[NotebookNode], points: float
     marked = [name for cell in cells if (name := grade_id(cell))]
     if marked != [variant, f"check_{variant}"]:
         raise LessonError(f"{file}: the cells with a grade_id must be {variant}, check_{variant}, got {marked}")
-    if _points(cells, variant) != points:
-        raise LessonError(
-            f"{file}: check_{variant} is worth {_points(cells, variant)} points, the exercise's check {points}"
-        )
+    if (worth := _points(cells, variant)) != points:
+        raise LessonError(f"{file}: check_{variant} is worth {worth} points, the exercise's check {points}")
 
 
-def _renamed(cell: NotebookNode, exercise: str, variant: str) -> NotebookNode:
-    """The cell; in code, a text that is just the exercise's name is the name of its check, and so becomes the
-    variant's. `mine` goes on with the exercise's own name, and so with the library's function."""
+def _rename(cell: NotebookNode, exercise: str, variant: str) -> None:
+    """In code, a text that is just the exercise's name is the name of its check, and so becomes the variant's. `mine`
+    goes on with the exercise's own name, and so with the library's function."""
     if cell.cell_type == "code":
         name = rf"""(journal\.mine\([^)]*\))|(["']){exercise}\2"""
         cell.source = re.sub(name, lambda found: found[1] or found[2] + variant + found[2], cell.source)
-    return cell

@@ -9,6 +9,7 @@ here, and asked for in the next round.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -27,13 +28,11 @@ import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout, folder
 from unrolled_grader.build import authoring
 
-PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")
-"""What the wheel is made of."""
+PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")  # what the wheel is made of
 EXTRA = "lab"
 SUMS = "SHA256SUMS"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-ROUNDS = 5
-"""How often pip is asked again for what a target machine needs besides; two rounds are usual."""
+ROUNDS = 5  # how often pip is asked again for what a target machine needs besides; two rounds are usual
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,9 @@ class System:
 
 
 def _markers(sys_platform: str, system: str, machine: str, os_name: str = "posix") -> dict[str, str]:
-    return {
-        "sys_platform": sys_platform,
-        "platform_system": system,
-        "platform_machine": machine,
-        "os_name": os_name,
-        "implementation_name": "cpython",
-        "platform_python_implementation": "CPython",
-        "platform_release": "",
-        "platform_version": "",
-    }
+    host = {"sys_platform": sys_platform, "platform_system": system, "platform_machine": machine, "os_name": os_name}
+    python = {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
+    return {**host, **python, "platform_release": "", "platform_version": ""}
 
 
 SYSTEMS = (
@@ -149,24 +141,19 @@ def check(into: Path, data: Sequence[str]) -> None:
     """Raise CommandError for a folder that holds something else than a wheelhouse, and for unknown data sets."""
     if into.exists() and not (into / SUMS).is_file() and any(into.iterdir()):
         raise CommandError(f"{into} holds something that is no wheelhouse: name another folder with --into")
-    if not data:
-        return
     from unrolled.data import sources
 
     known = [source.name for source in sources.SOURCES]
-    for name in data:
-        if name not in known:
-            raise CommandError(f"there is no data set {name!r:.60} to bring along; there are {', '.join(known)}")
+    if unknown := [name for name in data if name not in known]:
+        raise CommandError(f"there is no data set {unknown[0]!r:.60} to bring along; there are {', '.join(known)}")
 
 
 def _serve(house: Path, wheel: Path, target: Target) -> None:
     """Download what a target needs, and write its requirements with the hash of every file. Raises CommandError."""
     wheels = house / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
-    chosen = resolve(wheel, target)
-    pins = {
-        f"{item['metadata']['name']}=={item['metadata']['version']}": item["download_info"]["url"] for item in chosen
-    }
+    chosen = [(item["metadata"], item["download_info"]["url"]) for item in resolve(wheel, target)]
+    pins = {f"{about['name']}=={about['version']}": url for about, url in chosen}
     if others := [pin for pin in pins if not pin.startswith("unrolled==")]:
         _pip("download", "--quiet", "--no-deps", *target.options(), "--dest", str(wheels), *others)
     shutil.copy(wheel, wheels / wheel.name)
@@ -178,10 +165,7 @@ def _serve(house: Path, wheel: Path, target: Target) -> None:
 
 
 def resolve(wheel: Path, target: Target) -> list[dict[str, Any]]:
-    """Return what pip would install on a target for `unrolled[lab]`: its report's entries, a package each.
-
-    Raises CommandError.
-    """
+    """Return what pip would install on a target for `unrolled[lab]`: its report's entries. Raises CommandError."""
     wanted = [f"{wheel.absolute()}[{EXTRA}]"]
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory(prefix="unrolled-report-") as scratch:
@@ -201,20 +185,17 @@ def closure(items: Sequence[dict[str, Any]], environment: Mapping[str, str]) -> 
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    known = {canonicalize_name(item["metadata"]["name"]): item for item in items}
-    needed: dict[str, dict[str, Any]] = {}
-    missing: dict[str, None] = {}
-    seen: set[tuple[str, str]] = set()
-    ours = canonicalize_name("unrolled")
-    waiting = [(ours, ""), (ours, EXTRA)]
+    known: dict[str, dict[str, Any]] = {canonicalize_name(item["metadata"]["name"]): item for item in items}
+    needed, missing = dict[str, dict[str, Any]](), dict[str, None]()
+    seen = set[tuple[str, str]]()
+    waiting = [("unrolled", ""), ("unrolled", EXTRA)]
     while waiting:
         name, extra = waiting.pop()
         if (name, extra) in seen:
             continue
         seen.add((name, extra))
         needed[name] = known[name]
-        for line in known[name]["metadata"].get("requires_dist", ()):
-            asked = Requirement(line)
+        for asked in map(Requirement, needed[name]["metadata"].get("requires_dist", ())):
             if asked.marker is not None and not asked.marker.evaluate({**environment, "extra": extra}):
                 continue
             other = canonicalize_name(asked.name)
@@ -298,11 +279,10 @@ def _copy(source: Path, target: Path) -> None:
 
 def _last_commit(root: Path) -> str | None:
     """Seconds of the last commit; None without git."""
-    try:
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
         command = ["git", "-C", str(root), "log", "-1", "--format=%ct"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
-    except (OSError, subprocess.CalledProcessError):
-        return None
+    return None
 
 
 def _pip(*arguments: str, epoch: str | None = None) -> None:
@@ -332,12 +312,10 @@ def add(subparsers: Subparsers) -> None:
     wheel.set_defaults(run=_wheel)
     house = subparsers.add_parser("wheelhouse", help="collect everything for a classroom without a network")
     house.add_argument("--into", type=folder, metavar="DIR", help="default: dist/wheelhouse/")
-    names = [system.name for system in SYSTEMS]
+    names, here = [system.name for system in SYSTEMS], f"{sys.version_info.major}.{sys.version_info.minor}"
     house.add_argument("--system", action="append", choices=names, help="only this one; may be repeated (default: all)")
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    house.add_argument(
-        "--python", action="append", choices=PYTHONS, help=f"for this Python; may be repeated (default: {here})"
-    )
+    told = f"for this Python; may be repeated (default: {here})"
+    house.add_argument("--python", action="append", choices=PYTHONS, help=told)
     house.add_argument("--data", action="append", default=[], metavar="NAME", help="a data set to bring, such as mnist")
     house.set_defaults(run=_wheelhouse, here=here)
 
@@ -355,16 +333,15 @@ def _wheel(arguments: argparse.Namespace) -> int:
 def _wheelhouse(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     into: Path = (arguments.into or root / "dist" / "wheelhouse").absolute()
-    systems = [system for system in SYSTEMS if system.name in (arguments.system or [each.name for each in SYSTEMS])]
+    systems = [system for system in SYSTEMS if not arguments.system or system.name in arguments.system]
     targets = [Target(system, python) for python in arguments.python or [arguments.here] for system in systems]
     check(into, arguments.data)
     with tempfile.TemporaryDirectory(prefix="unrolled-own-") as scratch:
         wheel = build_wheel(root, Path(scratch))
         lacking = collect(root, into, wheel, targets, arguments.data)
     for target in targets:
-        file = into / target.requirements
-        said = lacking.get(target) or f"{len(file.read_text(encoding='utf-8').splitlines())} packages"
-        print(f"{target}: {said}")
+        pins = into / target.requirements
+        print(f"{target}: {lacking.get(target) or f'{len(pins.read_bytes().splitlines())} packages'}")
     size = sum(file.stat().st_size for file in into.rglob("*") if file.is_file())
     print(f"{into}: {size / 1e6:.0f} MB; README.txt there says how to install from it")
     return 1 if lacking else 0

@@ -26,9 +26,7 @@ NOT_INSIDE = (nodes.literal, nodes.FixedTextElement, nodes.title, nodes.referenc
 
 def entries(source: str) -> list[tuple[str, ...]]:
     """Return the names of each entry of a glossary.md, in order: `("im2col", "image to column", "…")`."""
-    found: list[tuple[str, ...]] = []
-    names: list[str] = []
-    inside = False
+    found, names, inside = list[tuple[str, ...]](), list[str](), False
     for line in source.splitlines():
         if line.strip() in (OPEN, CLOSE):
             inside = line.strip() == OPEN
@@ -78,12 +76,8 @@ def link_first_uses(document: nodes.Node, entries: list[tuple[str, ...]]) -> Non
                 text.parent.replace(text, pieces)
 
 
-def _inside(node: nodes.Node) -> bool:
-    while node.parent is not None:
-        node = node.parent
-        if isinstance(node, NOT_INSIDE):
-            return True
-    return False
+def _inside(node: nodes.Node | None) -> bool:
+    return node is not None and (isinstance(node, NOT_INSIDE) or _inside(node.parent))
 
 
 def _pieces(text: str, left: dict[str, tuple[str, ...]]) -> Iterator[nodes.Node]:
@@ -94,15 +88,11 @@ def _pieces(text: str, left: dict[str, tuple[str, ...]]) -> Iterator[nodes.Node]
         for each in left[name]:
             left.pop(each, None)
         yield nodes.Text(text[start : found.start()])
-        yield _link(name, found[0])
+        link = pending_xref("", refdomain="std", reftype="term", reftarget=name, refexplicit=True, refwarn=True)
+        link += nodes.inline("", found[0], classes=["xref", "std", "std-term"])
+        yield link
         start = found.end()
     yield nodes.Text(text[start:])
-
-
-def _link(name: str, shown: str) -> nodes.Node:
-    link: nodes.Node = pending_xref("", refdomain="std", reftype="term", reftarget=name, refexplicit=True, refwarn=True)
-    link += nodes.inline("", shown, classes=["xref", "std", "std-term"])
-    return link
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -16,13 +16,11 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from PIL import Image
 
-FIGURES = "figures"
-"""The folder of pictures, beside that of the lessons' pages."""
+FIGURES = "figures"  # the folder of pictures, beside that of the lessons' pages
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 JOURNAL = re.compile(r"The journal is .*?journal\.json")
 PNG = "data:image/png;base64,"
-SMALLEST = 560
-"""Pixels below which a wide picture does not shrink: on a phone it scrolls, and can still be read."""
+SMALLEST = 560  # pixels below which a wide picture does not shrink: on a phone it scrolls, and can still be read
 COLOURS = 256  # a chart has few; with a palette its file is about a third
 
 NOTE = """\
@@ -71,22 +69,17 @@ def _outputs(outputs: list[NotebookNode], figures: Path) -> list[NotebookNode]:
 
 def _output(output: NotebookNode, figures: Path) -> NotebookNode | None:
     """An output as the page shows it; None for what only a running notebook can use, such as a progress bar."""
-    data = output.get("data", {})
+    data, shown = output.get("data", {}), None
     if output.output_type == "stream":
-        shown = _printed(output.text) if output.name == "stdout" and output.text.strip() else None
+        if output.name == "stdout" and output.text.strip():
+            text = JOURNAL.sub("The journal is journal.json", output.text)  # no folder of who ran it
+            text = text.replace(sys.prefix, ".venv").replace(str(Path.home()), "~")
+            shown = new_output("stream", name="stdout", text=text)
     elif "text/html" in data:
         source = _html(data["text/html"], figures, moving=WIDGET_VIEW in data)
         shown = new_output("display_data", data={"text/html": source})
-    else:
-        shown = None if WIDGET_VIEW in data else copy.deepcopy(output)
-    return shown
-
-
-def _printed(text: str) -> NotebookNode:
-    """Printed text without the folders of the machine and the person that ran it."""
-    text = JOURNAL.sub("The journal is journal.json", text)
-    text = text.replace(sys.prefix, ".venv").replace(str(Path.home()), "~")
-    shown: NotebookNode = new_output("stream", name="stdout", text=text)
+    elif WIDGET_VIEW not in data:
+        shown = copy.deepcopy(output)
     return shown
 
 
@@ -106,8 +99,7 @@ def _html(source: str, figures: Path, *, moving: bool) -> str:
 
 def _move_out(image: Tag, figures: Path) -> None:
     """Write the picture that an image carries to a file, and let the image name that."""
-    source = str(image["src"])
-    if not source.startswith(PNG):
+    if not (source := str(image["src"])).startswith(PNG):
         raise ValueError(f"an output shows an image that it does not carry: {html.escape(source[:80])}")
     if not str(image.get("alt", "")).strip():
         raise ValueError("an output shows a picture without a text alternative")
@@ -116,13 +108,9 @@ def _move_out(image: Tag, figures: Path) -> None:
     figures.mkdir(parents=True, exist_ok=True)
     file.write_bytes(small)
     shown = int(str(image.get("width", str(width))))
-    image.attrs.update(
-        src=f"../{FIGURES}/{file.name}",
-        width=str(shown),
-        height=str(round(height * shown / width)),
-        loading="lazy",
-        style=f"min-width: {min(shown, SMALLEST)}px",
-    )
+    image.attrs |= {"src": f"../{FIGURES}/{file.name}", "width": str(shown)}
+    image.attrs |= {"height": str(round(height * shown / width)), "loading": "lazy"}
+    image["style"] = f"min-width: {min(shown, SMALLEST)}px"
 
 
 def compressed(png: bytes) -> tuple[bytes, tuple[int, int]]:
