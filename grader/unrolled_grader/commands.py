@@ -21,34 +21,25 @@ if TYPE_CHECKING:
     from unrolled_grader.judge.intake import Handed
 
 
-ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/]+:\d{1,5}")
-"""Of a scheduler."""
+ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/]+:\d{1,5}")  # of a scheduler
 
 
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled grade` command: the entry point through which `unrolled` finds its grading."""
     grade = subparsers.add_parser("grade", help="grade what students handed in")
     grade.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 02_convolution or 02 (default: all)")
-    grade.add_argument(
-        "--submitted", type=folder, metavar="DIR", help="holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
-    )
+    submitted = "holds STUDENT/LESSON/LESSON.ipynb (default: grader/submitted)"
+    grade.add_argument("--submitted", type=folder, metavar="DIR", help=submitted)
     grade.add_argument("--student", metavar="ID", help="only this student")
     grade.add_argument("--force", action="store_true", help="grade again what is graded and unchanged")
     grade.add_argument("--reason", default="", metavar="TEXT", help="why points change, for grades/regrades.csv")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="judge on this Dask cluster, such as tcp://host:8786")
     grade.add_argument("--gpu", action="store_true", help="use workers of the cluster that offer a GPU")
     grade.add_argument("--no-timing", action="store_true", help="measure no speed; those points are deferred")
-    grade.add_argument(
-        "--explain",
-        nargs=3,
-        metavar=("STUDENT", "LESSON", "CHECK"),
-        help="grade nothing; print how this check's points came about, from the record alone",
-    )
-    grade.add_argument(
-        "--unsafe-no-sandbox",
-        action="store_true",
-        help="run student code with all the rights of your account; every score says so",
-    )
+    explained = "grade nothing; print how this check's points came about, from the record alone"
+    grade.add_argument("--explain", nargs=3, metavar=("STUDENT", "LESSON", "CHECK"), help=explained)
+    unsafe = "run student code with all the rights of your account; every score says so"
+    grade.add_argument("--unsafe-no-sandbox", action="store_true", help=unsafe)
     add_jobs(grade)
     grade.set_defaults(run=_grade)
 
@@ -73,15 +64,8 @@ def _grade(arguments: argparse.Namespace) -> int:
     try:
         course = Grading.at(root, arguments.submitted)
         course.judge_with(timing=not arguments.no_timing, sandbox=not arguments.unsafe_no_sandbox, gpu=arguments.gpu)
-        return grade_class(
-            course,
-            arguments.lessons,
-            arguments.student,
-            force=arguments.force,
-            reason=arguments.reason,
-            jobs=at_a_time(arguments.jobs),
-            scheduler=arguments.scheduler,
-        )
+        options = {name: getattr(arguments, name) for name in ("lessons", "student", "force", "reason", "scheduler")}
+        return grade_class(course, **options, jobs=at_a_time(arguments.jobs))
     except (RecordError, SchedulerError) as error:
         raise CommandError(str(error)) from error
 
@@ -229,11 +213,8 @@ def _judged(
     waiting = {(item.student, item.lesson): item for item in items}
     record.queue(course.grades, waiting)
     with queue.run(_orders(course, waiting), performing.perform, jobs, scheduler, zygote.shared) as answers:
-        yield (
-            (item, answer if isinstance(answer, Exception) else _applied(course, item, answer))
-            for order, answer in answers
-            for item in [waiting[order["student"], order["lesson"]]]
-        )
+        pairs = ((waiting[order["student"], order["lesson"]], answer) for order, answer in answers)
+        yield ((item, it if isinstance(it, Exception) else _applied(course, item, it)) for item, it in pairs)
 
 
 def _orders(course: Grading, waiting: Mapping[tuple[str, str], Handed]) -> Iterator[dict[str, Any]]:

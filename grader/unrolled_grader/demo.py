@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Sequence
 
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled_grader import commands
@@ -17,17 +16,18 @@ SHORT, ALL = ("01", "02"), "all"
 def add(subparsers: Subparsers) -> None:
     """Add the `unrolled demo` command: the entry point through which `unrolled` finds the sample class."""
     demo = subparsers.add_parser("demo", help="grade a sample class of eight in grades/demo")
-    demo.add_argument(
-        "--lessons", nargs="+", metavar="LESSON", help=f"such as 03 05, or {ALL} (default: {' '.join(SHORT)})"
-    )
+    told = f"such as 03 05, or {ALL} (default: {' '.join(SHORT)})"
+    demo.add_argument("--lessons", nargs="+", metavar="LESSON", help=told)
     commands.add_jobs(demo)
     demo.set_defaults(run=_demo)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     root = checkout.find()
-    folders = Folders.at(root)
-    folders.choose(_named(arguments.lessons, folders.lessons()))
+    folders, asked = Folders.at(root), arguments.lessons
+    if asked is None:  # a class may do without some of them
+        asked = [number for number in SHORT if any(lesson.startswith(number) for lesson in folders.lessons())]
+    lessons = folders.choose([] if ALL in asked else asked)
     jobs = commands.at_a_time(arguments.jobs)
     commands.warm_up(jobs)
     from unrolled_grader.box import sandbox
@@ -38,7 +38,6 @@ def _demo(arguments: argparse.Namespace) -> int:
     folder = root / "grades" / "demo"
     try:
         course = Grading.beside(root, folder)
-        lessons = course.choose(_named(arguments.lessons, course.lessons()))
         problem = sandbox.problem()
         print(f"Grading {len(sample.STUDENTS)} made-up students in {', '.join(lessons)}.")
         print("What each of them does: grader/sample_class/README.md")
@@ -50,10 +49,3 @@ def _demo(arguments: argparse.Namespace) -> int:
         return commands.grade_class(course, lessons, jobs=jobs, first=sample.LONGEST)
     except RecordError as error:
         raise CommandError(str(error)) from error
-
-
-def _named(asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
-    """The lessons to grade, by names or beginnings; none for all. A class may do without some of `SHORT`."""
-    if asked is None:
-        return [number for number in SHORT if any(lesson.startswith(number) for lesson in known)]
-    return () if ALL in asked else asked

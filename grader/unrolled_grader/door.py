@@ -47,10 +47,7 @@ class Door(NotebookExporter):
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **others: Any
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Return the notebook in a file, converted, and nbconvert's resources.
-
-        Raises opening.RefusedError for a submission that cannot be graded.
-        """
+        """Return the notebook in a file, converted, and nbconvert's resources. Raises RefusedError."""
         if not isinstance(self.parent, Autograde) or not self.parent._sanitizing:
             return super().from_filename(filename, resources, **others)
         path, directory = Path(filename), self.parent.coursedir
@@ -123,10 +120,7 @@ class _CarefulDirectory(CourseDirectory):  # type: ignore[misc]
 
 
 def _keep_time_stamp(submission: Path, into: Path) -> bool:
-    """By it nbgrader tells, without --force, that a later submission has come. One that says nothing stays out.
-
-    Returns whether there is one.
-    """
+    """Keep what tells nbgrader that a later submission has come; return whether there is one that says something."""
     text = intake.time_stamp(submission)
     if _moment(text) is None:
         return False

@@ -23,8 +23,7 @@ from unrolled_grader.classroom import late, settings
 from unrolled_grader.jobs.record import one_line, replace_file
 from unrolled_grader.judge.evidence import CELL
 
-Handed = dict[tuple[str, str], SubmittedAssignment]
-"""What was handed in, by lesson and student."""
+Handed = dict[tuple[str, str], SubmittedAssignment]  # what was handed in, by lesson and student
 
 
 class _Points(ExportPlugin):  # type: ignore[misc]

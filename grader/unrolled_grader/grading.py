@@ -128,8 +128,7 @@ class Grading(Course):
 
     def _renew_feedback(self, student: str, lesson: str) -> None:
         """Make a page anew. nbgrader deletes the old one first: killed there, the next run must see what is missing."""
-        kept = record.load(self.grades, student, lesson)
-        if kept is not None:
+        if (kept := record.load(self.grades, student, lesson)) is not None:
             record.note_reopened(self.grades, kept)
         if self._convert(GenerateFeedback, Handed(student, lesson, Path(), ""))["success"] and kept is not None:
             record.note_applied(self.grades, kept)

@@ -46,20 +46,14 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        """Judge `nb`, unless its job is done; return the notebook as it ran.
-
-        Nothing that a notebook does raises; what is our fault does.
-        """
+        """Judge `nb`, unless its job is done; return it as it ran. Only our faults raise, nothing that `nb` does."""
         student, lesson = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
         directory = CourseDirectory(parent=self)
         directory.db_url = resources["nbgrader"]["db_url"]
         specs: Mapping[str, checks.Spec] = checks.lessons().get(lesson, {})
         self._warn_of_unknown(nb, lesson, set(specs))
         kept, executed = self._job(directory, Submission(student, lesson, nb, specs))
-        points: dict[str, float] = {}
-        for score in kept.scores:
-            cell = evidence.CELL + score.check
-            points[cell] = points.get(cell, 0.0) + score.points
+        points = {evidence.CELL + score.check: kept.points_of(score.check) for score in kept.scores}
         withheld = [score for score in kept.scores if score.verdict == "deferred" and score.max_points > 0]
         deferred = {evidence.CELL + score.check for score in withheld}
         released = gradebook.released(directory, lesson)
@@ -76,10 +70,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         return executed, resources
 
     def options(self) -> Options:
-        """Return how to judge.
-
-        The environment variable UNROLLED_UNSAFE_NO_SANDBOX=1 does what `unsafe_no_sandbox` does.
-        """
+        """Return how to judge. UNROLLED_UNSAFE_NO_SANDBOX=1 in the environment does what `unsafe_no_sandbox` does."""
         held = not (self.unsafe_no_sandbox or sandbox.allowed_without())
         return Options(self.timing, sandbox=held, gpu=self.gpu)
 
