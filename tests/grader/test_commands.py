@@ -131,13 +131,25 @@ WRONG = [
     ("version add . --notebooks absent", "absent is not there"),
     ("class new grader", "lies in the course's own folder"),
     ("class new ../new --lessons ''", "--lessons names none"),
+    ("class new ../new --variant ink=nope", "'ink' has no variant 'nope': it has none"),
     ("class new ../new --threshold ink=x", "expected NAME=NUMBER"),
     ("site --out grader", "holds something that is no site"),
     ("wheelhouse --into grader", "holds something that is no wheelhouse"),
     ("wheelhouse --data nope", "there is no data set 'nope'"),
     ("wheelhouse --python 2.7", "invalid choice"),
 ]
-HEAVY = {"IPython", "jupytext", "matplotlib", "nbclient", "nbconvert", "nbformat", "nbgrader", "sphinx", "sqlalchemy"}
+HEAVY = {
+    "IPython",
+    "jupytext",
+    "matplotlib",
+    "nbclient",
+    "nbconvert",
+    "nbformat",
+    "nbgrader",
+    "numpy",
+    "sphinx",
+    "sqlalchemy",
+}
 
 
 def files(root: Path) -> set[Path]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
-from unrolled import cli
+from unrolled import cli, data
 from unrolled.checks.report import MIME, Finding, Part, Report
 from unrolled.cli import checkout, handing_in, lab
 from unrolled.notebook import run
@@ -267,8 +267,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), WRONG, ids=[words[:40] for words, _ in WRONG])
-def test_a_wrong_argument_is_named_without_a_traceback(course, jupyter, capsys, words, said):
+@pytest.fixture
+def odd_files(course):
+    """A folder, two notebooks and two files that are none."""
     (course / "work").mkdir()
     for name, text in {
         "mine": '{"cells": [], "metadata": {"unrolled": {"lesson": "03_pooling"}}}',
@@ -277,6 +278,10 @@ def test_a_wrong_argument_is_named_without_a_traceback(course, jupyter, capsys, 
         "list": "[]",
     }.items():
         (course / f"{name}.ipynb").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG, ids=[words[:40] for words, _ in WRONG])
+def test_a_wrong_argument_is_named_without_a_traceback(course, odd_files, jupyter, capsys, words, said):
     before = sorted(course.rglob("*"))
     try:
         code = cli.main(shlex.split(words))
@@ -285,6 +290,31 @@ def test_a_wrong_argument_is_named_without_a_traceback(course, jupyter, capsys, 
     assert code in (1, 2)
     assert said in capsys.readouterr().err.splitlines()[-1]
     assert sorted(course.rglob("*")) == before
+
+
+def test_a_wrong_argument_is_named_before_numpy_loads(course, odd_files):
+    """The same table in one process. What is no notebook, journal, gallery or data set is said at once."""
+    program = """
+import shlex, sys
+from unrolled import cli
+for words in sys.stdin.read().splitlines():
+    try:
+        code = cli.main(shlex.split(words))
+    except SystemExit as stop:
+        code = stop.code
+    if code not in (1, 2) or "numpy" in sys.modules:
+        sys.exit(f"after: {words}")
+"""
+    table = [*dict(WRONG), "gallery text.ipynb", "progress --journal text.ipynb"]
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="\n".join(table), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr.splitlines()[-1]
+
+
+def test_the_data_sets_that_commands_know_are_those_there_are():
+    assert [entry.name for entry in data.available()] == ["digits", *cli.DATA_SETS]
+    assert [source.name for source in data.sources.SOURCES] == [*cli.DATA_SETS]
 
 
 def test_check_says_of_a_cell_that_asks_that_nobody_answers(tmp_path, capsys):

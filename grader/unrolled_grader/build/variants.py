@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER = "variants"
 HEADING = re.compile(r"^### Exercise: (?P<name>\w+)$", re.MULTILINE)
+EXERCISE = re.compile(r"^# ### Exercise: (\w+)$", re.MULTILINE)
 CORE = re.compile(r"^# ### Exercise: (\w+)\n#\n# \*\*Core\*\*", re.MULTILINE)
 
 
@@ -39,6 +40,17 @@ def require(root: Path, wanted: Mapping[str, str]) -> None:
         if f"{one}_{suffix}" not in there:
             known = ", ".join(sorted(name for name in there if name.startswith(f"{one}_"))) or "none"
             raise LessonError(f"there is no lessons/{FOLDER}/NN_{one}_{suffix}.py; variants of {one}: {known}")
+
+
+def known(root: Path) -> dict[str, list[str]]:
+    """Return the suffixes of each exercise's variants by what their files are called: no check loads for it."""
+    lessons = [file.read_text(encoding="utf-8") for file in (root / "lessons").glob("*.py")]
+    exercises = [f"{name}_" for text in lessons for name in EXERCISE.findall(text)]
+    found: dict[str, list[str]] = {}
+    for name in sorted(file.stem[3:] for file in (root / "lessons" / FOLDER).glob("*.py")):
+        exercise = max(filter(name.startswith, exercises), key=len, default="_")
+        found.setdefault(exercise[:-1], []).append(name.removeprefix(exercise))
+    return found
 
 
 def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str]) -> dict[str, Path]:

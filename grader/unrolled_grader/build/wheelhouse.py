@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import unrolled
-from unrolled.cli import CommandError, Subparsers, checkout, folder
+from unrolled.cli import DATA_SETS, CommandError, Subparsers, checkout, folder
 from unrolled_grader.build import authoring
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "lib", "grader/unrolled_grader")  # what the wheel is made of
@@ -141,11 +141,8 @@ def check(into: Path, data: Sequence[str]) -> None:
     """Raise CommandError for a folder that holds something else than a wheelhouse, and for unknown data sets."""
     if into.exists() and not (into / SUMS).is_file() and any(into.iterdir()):
         raise CommandError(f"{into} holds something that is no wheelhouse: name another folder with --into")
-    from unrolled.data import sources
-
-    known = [source.name for source in sources.SOURCES]
-    if unknown := [name for name in data if name not in known]:
-        raise CommandError(f"there is no data set {unknown[0]!r:.60} to bring along; there are {', '.join(known)}")
+    if unknown := [name for name in data if name not in DATA_SETS]:
+        raise CommandError(f"there is no data set {unknown[0]!r:.60} to bring along; there are {', '.join(DATA_SETS)}")
 
 
 def _serve(house: Path, wheel: Path, target: Target) -> None:

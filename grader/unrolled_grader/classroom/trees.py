@@ -20,7 +20,7 @@ import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled.cli import folder as a_folder
 from unrolled.notebook import cells
-from unrolled_grader.build import authoring
+from unrolled_grader.build import authoring, variants
 from unrolled_grader.classroom import learners, seeds, settings
 from unrolled_grader.classroom.settings import Settings
 from unrolled_grader.classroom.syllabi import SYLLABI
@@ -175,6 +175,11 @@ def pairs(option: str, words: Sequence[str], kind: Callable[[str], Value]) -> di
 
 def check(root: Path, wanted: Settings) -> None:
     """Raise CommandError if a lesson, a variant or a threshold is chosen that is not there, or would have no effect."""
+    there = variants.known(root)
+    for name, suffix in wanted.variants.items():
+        if suffix not in there.get(name, ()):
+            have = ", ".join(there.get(name, ["none"]))
+            raise CommandError(f"{name!r} has no variant {suffix!r}: it has {have}")
     from unrolled import checks
     from unrolled.checks import choices
 

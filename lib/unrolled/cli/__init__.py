@@ -17,9 +17,10 @@ from importlib import metadata
 import unrolled
 
 from . import gallery, handing_in, lab, machine, progress, upgrade
-from .common import CommandError, Subparsers, count, folder, present, present_file, present_folder, why
+from .common import DATA_SETS, CommandError, Subparsers, count, folder, present, present_file, present_folder, why
 
-__all__ = ["CommandError", "Subparsers", "count", "folder", "main", "present", "present_file", "present_folder"]
+__all__ = ["DATA_SETS", "CommandError", "Subparsers", "count", "folder", "main", "present", "present_file"]
+__all__ += ["present_folder"]
 
 GROUP = "unrolled.commands"
 HELP = {

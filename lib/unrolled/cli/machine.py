@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from .common import CommandError, Subparsers
+from .common import DATA_SETS, CommandError, Subparsers
 
 
 def add(subparsers: Subparsers) -> None:
@@ -40,6 +40,9 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
+    known = ("digits", *DATA_SETS)
+    if arguments.name not in known:
+        raise CommandError(f"name is {arguments.name!r}; expected one of: {', '.join(known)}")
     from unrolled import data
 
     try:

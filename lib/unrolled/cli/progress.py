@@ -34,12 +34,14 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from unrolled import checks, journal
+    from unrolled import journal
 
     file = _journal(arguments.journal)
     if file is not None:
         os.environ["UNROLLED_JOURNAL"] = str(file)
     kept = _named(arguments.journal) if arguments.journal else journal.read()
+    from unrolled import checks
+
     lessons = plan.read(checks.lessons(), _folders(journal.path().parent))
     if arguments.record:
         from . import record

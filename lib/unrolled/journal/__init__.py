@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled import device
 from unrolled.journal import galleries, own
 from unrolled.journal.file import PARTS, Record, changing, choose, is_positive, load, locked, path, read, write
 from unrolled.notebook import handin
@@ -168,6 +167,8 @@ def rung(
 
 
 def _add_rung(record: Record, entry: Record) -> None:
+    from unrolled import device
+
     record["rungs"][entry["label"]] = {"hardware": device.describe()["cpu"]} | entry | {"date": _now()}
 
 
