@@ -43,11 +43,6 @@ Split: TypeAlias = tuple[Dataset, Dataset]
 """(train, test)."""
 
 
-def from_bytes(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Dataset:
-    """Return a data set of pixels 0 to 255, made float32 in [0, 1], and labels, made int64."""
-    return Dataset(np.divide(images, 255, dtype=np.float32), labels.astype(np.int64))
-
-
 def minibatches(
     data: Dataset | tuple[Array, Array], batch_size: int, seed: int | Sequence[int]
 ) -> Iterator[tuple[Array, Array]]:

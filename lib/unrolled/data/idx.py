@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import Dataset, FileFormatError, from_bytes
+from .dataset import Dataset, FileFormatError
 
 SIDE = 28
 CLASSES = 10
@@ -49,7 +49,7 @@ def read_pair(images: Path, labels: Path) -> Dataset:
         raise FileFormatError(f"{labels}: found {len(classes):,} labels; expected {len(pixels):,}, one for each image")
     if classes.size and classes.max() >= CLASSES:
         raise FileFormatError(f"{labels}: found the label {classes.max()}; expected 0 to {CLASSES - 1}")
-    return from_bytes(pixels[:, None], classes)
+    return Dataset(np.divide(pixels[:, None], 255, dtype=np.float32), classes.astype(np.int64))
 
 
 def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:

@@ -3,8 +3,7 @@
 from unrolled.nn.activations import LeakyReLU, ReLU, Sigmoid, Softplus, Tanh
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.layers import AvgPool2d, BatchNorm2d, Conv2d, Dropout, Flatten, Layer, Linear, MaxPool2d
-from unrolled.nn.loops import predict_with_loops
-from unrolled.nn.network import Sequential
+from unrolled.nn.network import Sequential, predict_with_loops
 from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
 from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
 from unrolled.nn.summary import Summary

@@ -16,7 +16,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.device import Array, array_module
 from unrolled.nn.habits import Answering, answering
-from unrolled.ops.arguments import IntOrPair, check_shape, check_whole, pair
+from unrolled.ops.arguments import IntOrPair, check_array, check_shape, check_whole, pair
 
 Shape = tuple[int, ...]
 VIEWS = ("parameters", "gradients", "state")  # of a layer, into the arrays of its network
@@ -28,6 +28,7 @@ class Views(dict[str, Array]):
     def __setitem__(self, name: str, value: Array) -> None:
         """Copy the values into the array of that name. Raises ValueError for another shape."""
         there = self[name]
+        check_array(name, value)
         check_shape(name, value, there.shape, "the layer")
         there[...] = value
 
@@ -74,11 +75,6 @@ class Layer(Answering):
 
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
         """Return first values of the parameters by name, drawn on the host, once the layer is built."""
-        return {}
-
-    @property
-    def state_shapes(self) -> dict[str, Shape]:
-        """The shape of each array of `state` by name, once the layer is built."""
         return {}
 
     def initial_state(self) -> dict[str, Array]:
@@ -295,10 +291,6 @@ class BatchNorm2d(Layer):
 
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
         return {"gamma": np.ones(self.channels), "beta": np.zeros(self.channels)}
-
-    @property
-    def state_shapes(self) -> dict[str, Shape]:
-        return {"mean": (self.channels,), "variance": (self.channels,)}
 
     def initial_state(self) -> dict[str, Array]:
         return {"mean": np.zeros(self.channels), "variance": np.ones(self.channels)}

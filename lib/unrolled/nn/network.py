@@ -15,13 +15,13 @@ from unrolled.device import Array, array_module, to_device
 from unrolled.nn import saving, training
 from unrolled.nn.habits import Answering, Flat
 from unrolled.nn.history import Evaluation, History
-from unrolled.nn.layers import VIEWS, Layer, Shape, Views
+from unrolled.nn.layers import VIEWS, Conv2d, Layer, Linear, MaxPool2d, Shape, Views
 from unrolled.nn.optim import Optimizer
 from unrolled.nn.schedules import Schedule
 from unrolled.nn.summary import Summary
 from unrolled.nn.training import Callback, EarlyStop
 from unrolled.ops import memory
-from unrolled.ops.arguments import check_arrays, check_float, check_shape, check_whole
+from unrolled.ops.arguments import check_array, check_arrays, check_float, check_shape, check_whole
 
 FILE = "a network's parameters"
 Loss = Callable[[Array, Array], tuple[Array, Array]]
@@ -71,6 +71,7 @@ class Sequential(Answering):
 
     @parameters.setter
     def parameters(self, values: Array) -> None:
+        check_array("parameters", values)
         check_shape("parameters", values, self._parameters.shape, f"the network's {self._parameters.shape}")
         self._parameters[...] = values
 
@@ -219,7 +220,8 @@ class Sequential(Answering):
             if self.input_shape not in (None, input_shape):
                 raise ValueError(f"its input shape is {input_shape}, the network's is {self.input_shape}")
             self._shapes(_sizes(input_shape))
-            expected = [layer.parameter_shapes | layer.state_shapes for layer in self.layers]
+            states = [{name: x.shape for name, x in layer.initial_state().items()} for layer in self.layers]
+            expected = [layer.parameter_shapes | state for layer, state in zip(self.layers, states, strict=True)]
             places = saving.check_fit(layers, expected, self.dtype, found)
         arrays = saving.arrays(path, FILE, places)
         self.build(input_shape)
@@ -290,6 +292,27 @@ class Sequential(Answering):
         """Become a copy, by `copy.deepcopy` or pickle: its layers view its own arrays."""
         vars(self).update(state)
         self._share()
+
+
+def predict_with_loops(network: Sequential, images: Array) -> Array:
+    """Return `network.predict(images)` from loops over every axis: thousands of times slower, fit for a few images."""
+    x = images
+    network.build(images.shape[1:])
+    for layer in network.layers:
+        x = _forward_in_loops(layer, x)
+    return x.argmax(axis=1)
+
+
+def _forward_in_loops(layer: Layer, x: Array) -> Array:
+    """A layer's output: from plain loops where it has any to unroll, else from its forward pass."""
+    if isinstance(layer, Conv2d):
+        weight, bias = layer.parameters["weight"], layer.parameters["bias"]
+        return ops.conv2d_loops(x, weight, bias, layer.stride, layer.padding)
+    if isinstance(layer, MaxPool2d):
+        return ops.max_pool2d_loops(x, *layer.window)
+    if isinstance(layer, Linear):
+        return ops.matmul_loops(x, layer.parameters["weight"].T) + layer.parameters["bias"]
+    return layer.forward(x)
 
 
 def _sizes(input_shape: Any) -> Shape:

@@ -36,10 +36,10 @@ class Summary:
     @classmethod
     def of(cls, layers: Sequence[Layer], input_shape: Shape, outputs: Sequence[Shape], itemsize: int) -> Summary:
         """Return the table of built layers and the shapes that leave them, of values with `itemsize` bytes."""
-        rows = (
-            LayerRow(repr(layer), shape, _count(layer), layer.multiply_adds, prod(shape) * itemsize)
-            for layer, shape in zip(layers, outputs, strict=True)
-        )
+        rows = []
+        for layer, shape in zip(layers, outputs, strict=True):
+            parameters = sum(map(prod, layer.parameter_shapes.values()))
+            rows.append(LayerRow(repr(layer), shape, parameters, layer.multiply_adds, prod(shape) * itemsize))
         return cls(input_shape, tuple(rows), itemsize)
 
     @property
@@ -68,10 +68,6 @@ class Summary:
         return "\n".join(_line(line, widths) for line in lines)
 
     __repr__ = __str__
-
-
-def _count(layer: Layer) -> int:
-    return sum(prod(shape) for shape in layer.parameter_shapes.values())
 
 
 def _numbers(row: LayerRow | Summary) -> list[str]:

@@ -26,9 +26,8 @@ from unrolled.ops.average import avg_pool2d, avg_pool2d_backward
 from unrolled.ops.columns import col2im, col2im_loops, im2col
 from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
 from unrolled.ops.dropout import dropout, dropout_backward
-from unrolled.ops.linear import affine, affine_backward, affine_one_by_one
+from unrolled.ops.linear import affine, affine_backward, affine_one_by_one, matmul_loops, matmul_rows
 from unrolled.ops.loss import mean_squared_error, softmax_cross_entropy
-from unrolled.ops.matmul import matmul_loops, matmul_rows
 from unrolled.ops.normalization import batch_norm2d, batch_norm2d_backward, batch_statistics
 from unrolled.ops.numeric import numeric_gradient
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops, max_pool2d_with_indices

@@ -34,10 +34,13 @@ def check_arrays(**arrays: Array | None) -> Module:
 
     Raises TypeError for what is no array and for arrays of two modules, ValueError unless they hold real numbers.
     """
+    plain = True
     for name, x in arrays.items():
-        if x is not None:
-            check_array(name, x)
-    return array_module(*arrays.values())
+        if type(x) is not np.ndarray or x.dtype.kind not in "fiub":  # hardly ever, and every operation asks
+            plain = False
+            if x is not None:
+                check_array(name, x)
+    return np if plain else array_module(*arrays.values())
 
 
 def check_array(name: str, x: Array) -> None:
@@ -78,17 +81,26 @@ def _whole(value: Any) -> int:
 
 
 def check_axes(name: str, x: Array, axes: str) -> None:
-    """Raise ValueError unless x has as many axes as `axes` names, as in "N, C, H, W", and as `check_array` does."""
-    check_array(name, x)
-    if x.ndim != axes.count(",") + 1:
+    """Raise ValueError unless x, checked before or None, has as many axes as `axes` names, as in "N, C, H, W"."""
+    if getattr(x, "ndim", None) != axes.count(",") + 1:
+        check_array(name, x)
         raise ValueError(f"{name} has shape {x.shape}; expected {axes.count(',') + 1} axes ({axes})")
 
 
-def check_shape(name: str, x: Array, expected: tuple[int, ...], because: str) -> None:
-    """Raise ValueError unless x has the expected shape; `because` names the argument that asks for it.
+def check_weight(x: Array, axes: str, weight: Array, weight_axes: str, what: str) -> None:
+    """Raise ValueError unless x and weight have these axes, and as many of `what` on the second one of both."""
+    check_axes("x", x, axes)
+    check_axes("weight", weight, weight_axes)
+    if x.shape[1] != weight.shape[1]:
+        letter = axes.split(", ")[1]
+        there, here = (f"has shape {array.shape} with {letter} = {array.shape[1]}" for array in (weight, x))
+        raise ValueError(f"weight {there} {what}, but x {here}")
 
-    Raises as `check_array` for what is no array.
-    """
+
+def check_shape(name: str, x: Array, expected: tuple[int, ...], because: str) -> None:
+    """Raise ValueError unless x, checked before or None, has the expected shape; `because` names what asks for it."""
+    if getattr(x, "shape", None) == expected:  # nearly always
+        return
     check_array(name, x)
     if tuple(x.shape) != tuple(expected):
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected {tuple(expected)} to fit {because}")

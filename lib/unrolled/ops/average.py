@@ -6,7 +6,7 @@ from math import prod
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_arrays, check_shape
+from unrolled.ops.arguments import NCHW, IntOrPair, as_floats, check_array, check_arrays, check_shape
 from unrolled.ops.memory import empty
 from unrolled.ops.pool import pooling_windows
 
@@ -42,6 +42,7 @@ def avg_pool2d_backward(
     if len(x_shape) != 4:
         raise ValueError(f"x_shape is {tuple(x_shape)}; expected 4 sizes (N, C, H, W)")
     windows = pooling_windows(x_shape, kernel_size, stride, padding, image=f"x_shape {tuple(x_shape)}")
+    check_array("grad", grad)
     check_shape("grad", grad, (*x_shape[:2], *windows.output_size), f"x_shape {tuple(x_shape)}")
     (grad,) = as_floats(grad)
     if kernels.take(grad):

@@ -6,7 +6,7 @@ from math import prod
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import NCHW, IntOrPair, check_axes, check_shape
+from unrolled.ops.arguments import NCHW, IntOrPair, check_array, check_axes, check_shape
 from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
@@ -17,6 +17,7 @@ def im2col(x: Array, kernel_size: IntOrPair, stride: IntOrPair = 1, padding: Int
     Rows run over (C, KH, KW), columns over (N, OH, OW). The padding is zeros.
     Raises ValueError where the window does not fit.
     """
+    check_array("x", x)
     check_axes("x", x, "N, C, H, W")
     n, c, h, w = x.shape
     windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x of shape {x.shape}")
@@ -77,5 +78,6 @@ def _checked(columns: Array, x_shape: NCHW, kernel_size: IntOrPair, stride: IntO
     n, c, h, w = x_shape
     windows = Windows.over((h, w), kernel_size, stride, padding, image=f"x_shape {tuple(x_shape)}")
     expected = c * prod(windows.kernel_size), n * prod(windows.output_size)
+    check_array("columns", columns)
     check_shape("columns", columns, expected, f"x_shape {tuple(x_shape)}")
     return windows

@@ -8,7 +8,7 @@ from __future__ import annotations
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import batches, blocks
-from unrolled.ops.arguments import IntOrPair, as_floats, check_arrays, check_axes, check_shape
+from unrolled.ops.arguments import IntOrPair, as_floats, check_arrays, check_axes, check_shape, check_weight
 from unrolled.ops.windows import Windows
 
 
@@ -91,8 +91,9 @@ def conv2d_backward(
     """
     check_arrays(grad=grad, x=x, weight=weight)
     check_axes("grad", grad, "N, O, OH, OW")
+    check_weight(x, "N, C, H, W", weight, "O, C, KH, KW", "channels")
     grad, x, weight = as_floats(grad, x, weight)
-    x, weight, _, windows = _arguments(x, weight, None, stride, padding)
+    windows = _windows(x, weight, stride, padding)
     expected = (len(x), len(weight), *windows.output_size)
     check_shape("grad", grad, expected, f"x {x.shape} and weight {weight.shape}")
     if kernels.take(grad, x, weight):
@@ -109,17 +110,15 @@ def _arguments(
 ) -> tuple[Array, Array, Array | None, Windows]:
     """Check shapes and bring x, weight and bias to one float dtype."""
     check_arrays(x=x, weight=weight, bias=bias)
-    check_axes("x", x, "N, C, H, W")
-    check_axes("weight", weight, "O, C, KH, KW")
-    if x.shape[1] != weight.shape[1]:
-        raise ValueError(
-            f"weight has shape {weight.shape} with C = {weight.shape[1]} channels, "
-            f"but x has shape {x.shape} with C = {x.shape[1]}"
-        )
+    check_weight(x, "N, C, H, W", weight, "O, C, KH, KW", "channels")
     if bias is None:
         x, weight = as_floats(x, weight)
     else:
         check_shape("bias", bias, weight.shape[:1], f"weight {weight.shape}")
         x, weight, bias = as_floats(x, weight, bias)
+    return x, weight, bias, _windows(x, weight, stride, padding)
+
+
+def _windows(x: Array, weight: Array, stride: IntOrPair, padding: IntOrPair) -> Windows:
     window, image = f"weight has shape {weight.shape}", f"x of shape {x.shape}"
-    return x, weight, bias, Windows.over(x.shape[2:], weight.shape[2:], stride, padding, window=window, image=image)
+    return Windows.over(x.shape[2:], weight.shape[2:], stride, padding, window=window, image=image)

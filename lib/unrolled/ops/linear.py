@@ -1,11 +1,36 @@
-"""The dense (affine) layer: y = x @ weight.T + bias."""
+"""The dense (affine) layer, y = x @ weight.T + bias, and a matrix product without the library's."""
 
 from __future__ import annotations
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape
+from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape, check_weight
 from unrolled.ops.memory import empty
+
+
+def matmul_loops(a: Array, b: Array) -> Array:
+    """Return a (N, K) times b (K, M), from three plain loops: (N, M). float32 in, float32 out.
+
+    Integers count as float32. Raises ValueError for shapes that do not fit.
+    """
+    a, b = _factors(a, b)
+    y = array_module(a).empty((a.shape[0], b.shape[1]), dtype=a.dtype)
+    for row in range(a.shape[0]):
+        for column in range(b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[1]):
+                total = total + a[row, k] * b[k, column]
+            y[row, column] = total
+    return y
+
+
+def matmul_rows(a: Array, b: Array) -> Array:
+    """Return a (N, K) times b (K, M), one row of the result at a time: each row is independent of the others."""
+    a, b = _factors(a, b)
+    y = array_module(a).empty((a.shape[0], b.shape[1]), dtype=a.dtype)
+    for row in range(a.shape[0]):
+        y[row] = a[row] @ b
+    return y
 
 
 def affine(x: Array, weight: Array, bias: Array) -> Array:
@@ -43,7 +68,7 @@ def affine_backward(
     Raises ValueError for shapes that do not fit.
     """
     check_arrays(grad=grad, x=x, weight=weight)
-    _check_features(x, weight)
+    check_weight(x, "N, D", weight, "M, D", "features")
     check_shape("grad", grad, (len(x), len(weight)), f"x {x.shape} and weight {weight.shape}")
     grad, x, weight = as_floats(grad, x, weight)
     if kernels.take(grad, x, weight):
@@ -75,16 +100,17 @@ def _backward_on_kernels(
 
 def _arguments(x: Array, weight: Array, bias: Array) -> tuple[Array, ...]:
     check_arrays(x=x, weight=weight, bias=bias)
-    _check_features(x, weight)
+    check_weight(x, "N, D", weight, "M, D", "features")
     check_shape("bias", bias, weight.shape[:1], f"weight {weight.shape}")
     return as_floats(x, weight, bias)
 
 
-def _check_features(x: Array, weight: Array) -> None:
-    check_axes("x", x, "N, D")
-    check_axes("weight", weight, "M, D")
-    if x.shape[1] != weight.shape[1]:
+def _factors(a: Array, b: Array) -> tuple[Array, ...]:
+    check_arrays(a=a, b=b)
+    check_axes("a", a, "N, K")
+    check_axes("b", b, "K, M")
+    if a.shape[1] != b.shape[0]:
         raise ValueError(
-            f"weight has shape {weight.shape} with D = {weight.shape[1]} features, "
-            f"but x has shape {x.shape} with D = {x.shape[1]}"
+            f"b has shape {b.shape} with K = {b.shape[0]}, but a has shape {a.shape} with K = {a.shape[1]}"
         )
+    return as_floats(a, b)

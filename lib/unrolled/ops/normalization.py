@@ -7,7 +7,7 @@ over all images and positions (Ioffe and Szegedy, 2015, arXiv:1502.03167).
 from __future__ import annotations
 
 from unrolled.device import Array
-from unrolled.ops.arguments import as_floats, check_arrays, check_axes, check_shape
+from unrolled.ops.arguments import as_floats, check_array, check_arrays, check_axes, check_shape
 
 OVER = (0, 2, 3)  # all axes of (N, C, H, W) but the channels'
 
@@ -17,6 +17,7 @@ def batch_statistics(x: Array) -> tuple[Array, Array]:
 
     float32 in, float32 out; integers count as float32. Raises ValueError for other axes and for no values.
     """
+    check_array("x", x)
     check_axes("x", x, "N, C, H, W")
     (x,) = as_floats(x)
     if not len(x) * x.shape[2] * x.shape[3]:

@@ -44,10 +44,7 @@ class Windows:
             if known is not None:
                 return known
         windows = cls(
-            pair("size", size),
-            pair("kernel_size", kernel_size, least=1),
-            pair("stride", stride, least=1),
-            pair("padding", padding),
+            pair("size", size), pair("kernel_size", kernel_size, 1), pair("stride", stride, 1), pair("padding", padding)
         )
         padded = tuple(s + 2 * p for s, p in zip(windows.size, windows.padding, strict=True))
         if any(k > s for k, s in zip(windows.kernel_size, padded, strict=True)):
