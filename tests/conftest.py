@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -72,6 +73,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if boxed and importlib.util.find_spec("unrolled_grader") and (reason := _problem()):
         for item in boxed:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what has been loaded out of later searches for garbage: tests that ask for one waited a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def folder(item: pytest.Item) -> str:
