@@ -1,0 +1,138 @@
+"""C's arithmetic with NumPy: functions of values that have the loop's dtype already, lanes or single numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from unrolled.simgpu.lockstep import types
+from unrolled.simgpu.lockstep.types import Scalar
+
+Value: TypeAlias = Any  # lanes, (blocks or 1, threads or 1), or a NumPy scalar: the same in all lanes
+Loops: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What an operator or a function of the library computes: its loops, and the price of one value in operations."""
+
+    name: str
+    loops: Loops
+    function: Callable[..., Value]
+    price: int = 1
+
+
+def cast(value: Value, given: Scalar, to: Scalar) -> Value:
+    """Return the value in the other type, as C converts it on a GPU: floats are cut, and held at the integers' ends."""
+    if given.dtype == to.dtype:
+        return value
+    if to.kind == "b":
+        return value != 0
+    if given.kind == "f" and to.kind in "iu":
+        ends = np.iinfo(to.dtype)
+        inside = np.trunc(np.nan_to_num(value, nan=0.0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
+        whole = np.where((inside > ends.min) & (inside < ends.max), inside, 0).astype(to.dtype)
+        return np.where(inside >= ends.max, ends.max, np.where(inside <= ends.min, ends.min, whole)).astype(to.dtype)
+    return value.astype(to.dtype)
+
+
+def _floor_divide(x: Value, y: Value) -> Value:
+    """Rounded down, as CuPy's; a whole number divided by 0 is 0."""
+    if x.dtype.kind == "f":
+        return np.floor(x / y)
+    return np.floor_divide(x, np.where(y == 0, y.dtype.type(1), y)) * (y != 0)
+
+
+def _remainder(x: Value, y: Value) -> Value:
+    if x.dtype.kind == "f":
+        return x - np.floor(x / y) * y
+    return np.remainder(x, np.where(y == 0, y.dtype.type(1), y)) * (y != 0)
+
+
+def _power(x: Value, y: Value) -> Value:
+    """Whole numbers to a negative power are 0, unless the base is 1 or -1."""
+    if x.dtype.kind not in "i":
+        return np.power(x, y)
+    found = np.power(x, np.where(y < 0, y.dtype.type(0), y))
+    return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), found).astype(x.dtype)
+
+
+def _shift(function: Callable[..., Value]) -> Callable[..., Value]:
+    """A GPU's shift by the width or more leaves 0, or the sign; by a negative number it is undefined: the same here."""
+
+    def shifted(x: Value, y: Value) -> Value:
+        width = x.dtype.itemsize * 8
+        beyond = (y < 0) | (y >= width)
+        empty = function(x, x.dtype.type(width - 1)) if function is np.right_shift else x.dtype.type(0)
+        empty = x.dtype.type(0) if x.dtype.kind == "u" else empty
+        return np.where(beyond, empty, function(x, np.where(beyond, y.dtype.type(0), y))).astype(x.dtype)
+
+    return shifted
+
+
+def _invert(x: Value) -> Value:
+    return np.ones_like(x) if x.dtype.kind == "b" else np.invert(x)  # C: ~true is -2, which is true as well
+
+
+def _by_type(name: str, bools: str) -> Callable[..., Value]:
+    function, for_bools = getattr(np, name), getattr(np, bools)
+    return lambda x, y: for_bools(x, y) if x.dtype.kind == "b" else function(x, y)
+
+
+NO_BOOLS = types.DIVISION
+OPERATORS: dict[str, Operation] = {
+    "Add": Operation("add", types.ARITHMETIC, _by_type("add", "bitwise_or")),
+    "Sub": Operation("subtract", NO_BOOLS, np.subtract),
+    "Mult": Operation("multiply", types.ARITHMETIC, _by_type("multiply", "bitwise_and")),
+    "Pow": Operation("power", types.POWER, _power, 32),
+    "Div": Operation("true_divide", types.TRUE_DIVISION, np.true_divide, 8),
+    "FloorDiv": Operation("floor_divide", types.DIVISION, _floor_divide, 8),
+    "Mod": Operation("remainder", types.DIVISION, _remainder, 8),
+    "LShift": Operation("left_shift", types.SHIFTS, _shift(np.left_shift)),
+    "RShift": Operation("right_shift", types.SHIFTS, _shift(np.right_shift)),
+    "BitOr": Operation("bitwise_or", types.BITS, np.bitwise_or),
+    "BitAnd": Operation("bitwise_and", types.BITS, np.bitwise_and),
+    "BitXor": Operation("bitwise_xor", types.BITS, np.bitwise_xor),
+    "Eq": Operation("equal", types.COMPARISON, np.equal),
+    "NotEq": Operation("not_equal", types.COMPARISON, np.not_equal),
+    "Lt": Operation("less", types.COMPARISON, np.less),
+    "LtE": Operation("less_equal", types.COMPARISON, np.less_equal),
+    "Gt": Operation("greater", types.COMPARISON, np.greater),
+    "GtE": Operation("greater_equal", types.COMPARISON, np.greater_equal),
+    "And": Operation("logical_and", types.COMPARISON, np.logical_and),
+    "Or": Operation("logical_or", types.COMPARISON, np.logical_or),
+    "USub": Operation("negative", types.NEGATIVE, np.negative),
+    "Invert": Operation("invert", types.INVERT, _invert),
+    "Not": Operation("logical_not", types.NOT, np.logical_not),
+}
+"""By the name of Python's syntax for it (`ast.Add`)."""
+
+
+def _functions() -> dict[str, Operation]:
+    """CuPy's functions of single values, by name."""
+    found: dict[str, Operation] = {}
+
+    def add(names: str, loops: Loops, price: int = 1) -> None:
+        found.update({name: Operation(name, loops, getattr(np, name), price) for name in names.split()})
+
+    add("exp exp2 expm1 log log2 log10 log1p", types.REAL, 16)
+    add("sin cos tan arcsin arccos arctan", types.REAL, 20)
+    add("sinh cosh tanh arcsinh arccosh arctanh", types.REAL, 24)
+    add("sqrt cbrt", types.REAL, 8)
+    add("floor ceil trunc rint fabs deg2rad rad2deg", types.REAL)
+    add("arctan2", types.REAL_PAIRS, 20)
+    add("hypot copysign nextafter", types.REAL_PAIRS, 8)
+    add("isnan isinf isfinite signbit", types.REAL_TESTS)
+    add("absolute", types.ANY)
+    add("square sign", types.NEGATIVE)
+    add("maximum minimum fmax fmin", types.ARITHMETIC)
+    for operation in OPERATORS.values():
+        found[operation.name] = operation
+    found |= {"abs": found["absolute"], "divide": found["true_divide"], "mod": found["remainder"]}
+    return found
+
+
+FUNCTIONS = _functions()

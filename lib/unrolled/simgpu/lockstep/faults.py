@@ -1,0 +1,70 @@
+"""What a kernel does wrong while it runs, and what the compiler refuses: each with the kernel's line."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+OUT_OF_BOUNDS = "out of bounds"
+RACE = "race"
+NOT_WRITTEN = "read before written"
+BARRIER = "barrier"
+SHARED = "shared memory"
+THREADS = "threads"
+ENDLESS = "endless loop"
+SHUFFLE = "shuffle"
+UNSET = "unset variable"
+KINDS = (OUT_OF_BOUNDS, RACE, NOT_WRITTEN, BARRIER, SHARED, THREADS, ENDLESS, SHUFFLE, UNSET)
+"""What `Fault.kind` may be. The last two are values that C leaves undefined: of a lane that takes no part in a shuffle,
+and of a variable that this thread has not set."""
+
+Place = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One finding: its kind, the line in the kernel's file or cell and the line's text, where, and what happened there.
+
+    thread and block are (x, y, z) as in `threadIdx` and `blockIdx`; index is that of the array, where there is one.
+    """
+
+    kind: str
+    line: int
+    code: str
+    text: str
+    thread: Place | None = None
+    block: Place | None = None
+    index: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.thread is None else f"thread {self.thread} of block {self.block} "
+        return f"line {self.line}: {self.kind}: {where}{self.text}\n\n> {self.code.strip()}"
+
+
+class KernelFault(RuntimeError):  # noqa: N818 (it holds a Fault)
+    """A kernel did what it must not do: `fault` says what and where. A GPU would go on, with any values."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+class CUDADriverError(KernelFault):
+    """A launch that CUDA refuses: too many threads, none, too much shared memory. CuPy calls it so."""
+
+    def __str__(self) -> str:
+        return f"CUDA_ERROR_INVALID_VALUE: invalid argument: {self.fault}"
+
+
+class RefusedError(Exception):
+    """What the compiler refuses at a node of the source: `kind` is the type of exception that CuPy raises."""
+
+    def __init__(self, kind: type[Exception], text: str, node: ast.AST | None = None) -> None:
+        super().__init__(text)
+        self.kind, self.text, self.node = kind, text, node
+
+    def at(self, node: ast.AST) -> RefusedError:
+        """Return this error at the node, unless it has one that is nearer."""
+        if self.node is None:
+            self.node = node
+        return self

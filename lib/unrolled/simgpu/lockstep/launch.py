@@ -1,0 +1,146 @@
+"""A launch: blocks in an order drawn from a seed, as many side by side as fit, and the report of what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.lockstep import faults, price, types
+from unrolled.simgpu.lockstep.builtins import Declared
+from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
+from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault
+from unrolled.simgpu.lockstep.frame import Frame
+from unrolled.simgpu.lockstep.lanes import Batch
+from unrolled.simgpu.lockstep.memory import GlobalArray, Shared, View
+from unrolled.simgpu.lockstep.races import Clock, Shadow
+from unrolled.simgpu.lockstep.state import Counts, Run, RunLimits
+from unrolled.simgpu.profiles import GPUProfile
+
+Size = tuple[int, int, int]
+GRID_LIMIT = (2**31 - 1, 65535, 65535)
+BLOCK_LIMIT = (1024, 1024, 64)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a launch is asked to do: the kernel as plain data, arrays and NumPy numbers, and the sizes."""
+
+    program: Any
+    arguments: Sequence[Any]
+    grid: Size
+    block: Size
+    shared: int = 0
+    seed: int = 0
+
+
+def launch(order: Order, profile: GPUProfile, limits: RunLimits | None = None) -> KernelReport:
+    """Compile a kernel, run it on its arrays, and return what was counted.
+
+    Raises what the compiler refuses (TypeError and others, as CuPy), CUDADriverError for sizes that no GPU takes,
+    ValueError beyond the limits, and KernelFault for what the kernel does wrong.
+    """
+    bounds = limits or RunLimits()
+    kinds = [types.scalar_type(x.dtype) if isinstance(x, np.generic) else _array_type(x) for x in order.arguments]
+    program = compile_kernel(order.program, kinds)
+    _check_sizes(order, program, bounds)
+    shared = [_sized(declared, order) for declared in program.needs.shared]
+    nbytes = _check_shared(shared, order, program)
+    arguments = dict(zip(program.parameters, order.arguments, strict=True))
+    arrays = {name: x for name, x in arguments.items() if isinstance(x, GlobalArray)}
+    for name, array in arrays.items():
+        array.name = name
+    _watch(arrays, program)
+    counts = _execute(order, program, arguments, shared, nbytes, bounds)
+    return _report(order, program, counts, nbytes, profile)
+
+
+def _array_type(array: GlobalArray) -> types.Array:
+    return types.Array(types.scalar_type(array.data.dtype).code, len(array.shape))
+
+
+def _check_sizes(order: Order, program: Program, limits: RunLimits) -> None:
+    blocks, threads = prod(order.grid), prod(order.block)
+    for name, size, most in (("grid", order.grid, GRID_LIMIT), ("block", order.block, BLOCK_LIMIT)):
+        if not all(1 <= n <= limit for n, limit in zip(size, most, strict=True)):
+            raise _refused(faults.THREADS, program, f"{name} is {size}; expected 1 to {most} (x, y, z)")
+    if threads > price.THREADS_LIMIT:
+        text = f"a block of {order.block} has {threads:,} threads; at most {price.THREADS_LIMIT:,} are allowed"
+        raise _refused(faults.THREADS, program, text)
+    if blocks * threads > limits.threads:
+        raise ValueError(f"{blocks * threads:,} threads in one launch; the simulated GPU takes {limits.threads:,}")
+
+
+def _sized(declared: Declared, order: Order) -> Declared:
+    """Shared memory of which the launch gives the size, with that."""
+    return declared if declared.size is not None else replace(declared, size=order.shared // declared.itemsize)
+
+
+def _check_shared(shared: Sequence[Declared], order: Order, program: Program) -> int:
+    """Return a block's bytes of shared memory. Raises CUDADriverError if it may not have so many."""
+    fixed = [declared.nbytes for declared, known in zip(shared, program.needs.shared, strict=True) if known.size]
+    nbytes = sum(fixed) + order.shared
+    if order.shared < 0 or nbytes > price.SHARED_LIMIT:
+        line = max((declared.line for declared in shared), default=program.line)
+        text = f"a block asks for {nbytes:,} bytes of shared memory; at most {price.SHARED_LIMIT:,} are allowed"
+        raise _refused(faults.SHARED, program, text, line)
+    return nbytes
+
+
+def _refused(kind: str, program: Program, text: str, line: int = 0) -> CUDADriverError:
+    line = line or program.line
+    code = next(filter(None, (source.code(line) for source in program.needs.sources)), "")
+    return CUDADriverError(Fault(kind, line, code, text))
+
+
+def _watch(arrays: dict[str, GlobalArray], program: Program) -> None:
+    """Give a shadow to the memory that the kernel writes; arrays that lie in one buffer share it."""
+    groups: dict[int, list[GlobalArray]] = {}
+    for array in arrays.values():
+        groups.setdefault(array.buffer, []).append(array)
+    for group in groups.values():
+        uses = set().union(*(program.needs.uses.get(array.name, set()) for array in group))
+        if uses & {"write", "atomic"}:
+            unit = min(array.data.itemsize for array in group)
+            shadow = Shadow(max(array.data.nbytes for array in group) // unit)
+            for array in group:
+                array.shadow, array.unit = shadow, array.data.itemsize // unit
+
+
+def _execute(
+    order: Order, program: Program, arguments: dict[str, Any], shared: Sequence[Declared], nbytes: int, limits: RunLimits
+) -> Counts:
+    """Run all blocks."""
+    rng, counts, tick = np.random.default_rng(order.seed), Counts(), 1
+    blocks = rng.permutation(prod(order.grid))
+    width = -(-prod(order.block) // 32) * 32
+    many = min(limits.lanes // width, limits.shared // max(1, nbytes))
+    many = 1 if program.needs.one_by_one else max(1, many)
+    values = {name: View.of(x) if isinstance(x, GlobalArray) else x for name, x in arguments.items()}
+    with np.errstate(all="ignore"):  # a GPU does not warn
+        for first in range(0, len(blocks), many):
+            batch = Batch(np.sort(blocks[first : first + many]), order.grid, order.block)
+            run = Run(batch, program.needs.sources, counts, Clock(batch, tick), limits, rng)
+            for number, declared in enumerate(shared):
+                dtype = types.Scalar(declared.code).dtype
+                run.shared[number] = Shared.of(declared.name, dtype, declared.size or 0, batch)
+            run.kernel = Frame(run, dict(values), batch.all)
+            program.body(run.kernel, batch.all)
+            tick = run.clock.tick + 1
+    return counts
+
+
+def _report(order: Order, program: Program, counts: Counts, nbytes: int, profile: GPUProfile) -> KernelReport:
+    lines = [counts.lines[number] for number in sorted(counts.lines) if number]
+    for line in lines:
+        line.code = next(filter(None, (source.code(line.line) for source in program.needs.sources)), "").strip()
+    share, limit = price.occupancy(prod(order.block), nbytes, profile)
+    report = KernelReport(
+        program.name, profile.name, order.grid, order.block, nbytes, share, limit, counts.barriers, 0.0, order.seed
+    )
+    report = replace(report, lines=tuple(lines))
+    return replace(report, seconds=price.seconds(report.total, report.blocks, profile)[0])

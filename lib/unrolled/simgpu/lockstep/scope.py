@@ -1,0 +1,213 @@
+"""What the names of a function stand for while it is compiled, and what its expressions are."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unrolled.simgpu.lockstep import constants, expressions
+from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS, OPERATORS
+from unrolled.simgpu.lockstep.builtins import BUILTINS, INDICES, KNOWN, Call, Needs
+from unrolled.simgpu.lockstep.constants import Constant, Function, Name, TypeName
+from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
+from unrolled.simgpu.lockstep.faults import RefusedError
+from unrolled.simgpu.lockstep.frame import Frame
+from unrolled.simgpu.lockstep.lanes import Mask
+from unrolled.simgpu.lockstep.source import LIMITS, Source
+from unrolled.simgpu.lockstep.types import Pointer, Scalar, Type
+
+Device = Callable[["Scope", Function, Sequence[Expr], int], Expr]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable's type; for one that is an array, or a part of one, the array's name."""
+
+    type: Type
+    root: str
+
+
+class Scope:
+    """The names of one function. `callers` are the functions that called it; `result` is the type that it returns.
+
+    `device` compiles a call of another kernel: it belongs to a higher module.
+    """
+
+    device: Device
+
+    def __init__(self, source: Source, needs: Needs, callers: tuple[str, ...] = (), result: Type | None = None) -> None:
+        self.source, self.needs, self.callers, self.result = source, needs, callers, result
+        self.constants = {name: constants.read(data) for name, data in source.constants.items()}
+        self.variables: dict[str, Variable] = {}
+        self.loops = 0
+        """Loops around the statement that is compiled."""
+
+    def line(self, node: ast.AST) -> int:
+        return self.source.line(node)
+
+    def declare(self, name: str, kind: Type, root: str = "") -> None:
+        """Let a name stand for a variable of this type, from here on."""
+        self.variables[name] = Variable(kind, root)
+
+    # expressions
+
+    def value(self, node: ast.expr, used: bool = True) -> Operand:
+        """Return the expression of a node, read where it is a place in memory."""
+        found = self.place(node, used)
+        if isinstance(found, Element):
+            self.needs.use(found.root, "read")
+            return found.value()
+        return found
+
+    def place(self, node: ast.expr, used: bool = True) -> Operand | Element:
+        """Return the expression of a node; an `Element` for a place in memory."""
+        try:
+            return self._calls(node, used) if isinstance(node, ast.Call) else self._forms(node)
+        except RefusedError as error:
+            raise error.at(node) from None
+
+    def _forms(self, node: ast.expr) -> Operand | Element:
+        match node:
+            case ast.Constant(value=value):
+                return Constant(value)
+            case ast.Name(id=name):
+                return self._name(name, node)
+            case ast.Attribute(value=whole, attr=name):
+                return self._attribute(self.value(whole), name)
+            case ast.Subscript(value=whole, slice=key):
+                return expressions.index(self.value(whole), self.value(key), self.line(node))
+            case ast.Tuple(elts=parts):
+                return self._tuple([self.value(part) for part in parts])
+            case ast.BinOp(left=left, op=op, right=right):
+                return self.operation(op, [self.value(left), self.value(right)], node)
+            case ast.UnaryOp(op=op, operand=operand):
+                return self.operation(op, [self.value(operand)], node)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self.operation(op, [self.value(left), self.value(right)], node)
+            case ast.Compare():
+                raise RefusedError(NotImplementedError, "Comparison of 3 or more values is not implemented.")
+            case ast.BoolOp(op=op, values=values):
+                return self._both(op, [self.value(value) for value in values])
+            case ast.IfExp(test=test, body=yes, orelse=no):
+                return expressions.choice(self.value(test), self.value(yes), self.value(no))
+            case ast.Lambda():
+                raise RefusedError(NotImplementedError, "lambda is not supported in a kernel")
+        raise RefusedError(ValueError, f"Not supported: {type(node).__name__}")
+
+    def operation(self, op: ast.AST, operands: Sequence[Operand], node: ast.AST) -> Operand:
+        """Return an operator's result: known now where all operands are, else an expression."""
+        known = [x.value for x in operands if isinstance(x, Constant)]
+        if len(known) == len(operands):
+            return Constant(constants.operate(op, known))
+        name = type(op).__name__
+        if name in ("Add", "Sub") and (moved := _moved(name, operands)) is not None:
+            return moved
+        if name not in OPERATORS:
+            raise RefusedError(KeyError, f"the operator {name} has no meaning in a kernel")
+        if name in ("Sub", "USub") and all(expressions.scalar_of(x).code == "?" for x in operands):
+            raise RefusedError(TypeError, "`-` on bool is not supported; use ^ or not")
+        return expressions.apply(OPERATORS[name], operands, self.line(node))
+
+    def _name(self, name: str, node: ast.expr) -> Operand:
+        variable = self.variables.get(name)
+        if variable is None and name in self.constants:
+            return self._known(Constant(self.constants[name]))
+        if variable is None:
+            raise RefusedError(NameError, f"Unbound name: {name}")
+        line = self.line(node)
+
+        def run(frame: Frame, mask: Mask) -> Any:
+            if name in frame.values and name not in frame.partial:
+                return frame.values[name]
+            return frame.read(name, mask, line)
+
+        return Expr(variable.type, run, variable.root)
+
+    @staticmethod
+    def _known(found: Constant) -> Operand:
+        """What a constant stands for in a kernel: an index such as threadIdx is no constant."""
+        if isinstance(found.value, Name) and (name := found.value.path.removeprefix("jit.")) in INDICES:
+            return INDICES[name]
+        return found
+
+    def _attribute(self, whole: Operand, name: str) -> Operand:
+        if isinstance(whole, Expr):
+            return expressions.attribute(whole, name)
+        return self._known(Constant(constants.attribute(whole.value, name, KNOWN)))
+
+    @staticmethod
+    def _tuple(parts: Sequence[Operand]) -> Operand:
+        known = tuple(part.value for part in parts if isinstance(part, Constant))
+        return Constant(known) if len(known) == len(parts) else expressions.pack(parts)
+
+    @staticmethod
+    def _both(op: ast.boolop, values: Sequence[Operand]) -> Operand:
+        found = values[0]
+        for value in values[1:]:
+            if isinstance(found, Constant) and isinstance(value, Constant):
+                found = Constant(constants.operate(op, [found.value, value.value]))
+            else:
+                found = expressions.both(op, found, value)
+        return found
+
+    # calls
+
+    def _calls(self, node: ast.Call, used: bool) -> Operand:
+        function, line = self.value(node.func), self.line(node)
+        arguments = [self.value(argument) for argument in node.args]
+        if any(word.arg is None for word in node.keywords):
+            raise RefusedError(TypeError, "** is not supported in a call of a kernel")
+        words = {str(word.arg): self.value(word.value) for word in node.keywords}
+        if isinstance(function, Expr):
+            raise RefusedError(TypeError, f"{function.type} is not callable.")
+        called = function.value
+        path = called.path if isinstance(called, Name) else ""
+        if path in BUILTINS:
+            return self._builtin(path, Call(node, line, self.needs, used), arguments, words)
+        if words:
+            raise RefusedError(TypeError, f"{constants.described(called)} takes no {next(iter(words))}= in a kernel")
+        if isinstance(called, Function):
+            return self._kernel(called, [expressions.lift(x) for x in arguments], line)
+        module, _, name = path.partition(".")
+        if module == "cupy" and name in FUNCTIONS:
+            return expressions.apply(FUNCTIONS[name], arguments, line)
+        known = [x.value for x in arguments if isinstance(x, Constant)]
+        if len(known) == len(arguments):
+            return Constant(constants.call(called, known))
+        if isinstance(called, TypeName):
+            if len(arguments) != 1:
+                raise RefusedError(TypeError, f"{called.name}() takes one number, got {len(arguments)}")
+            return expressions.cast(arguments[0], Scalar(called.dtype.char), "unsafe")
+        raise RefusedError(TypeError, f"Invalid function call '{constants.described(called)}'.")
+
+    def _builtin(self, path: str, call: Call, arguments: Sequence[Operand], words: dict[str, Operand]) -> Operand:
+        function = BUILTINS[path]
+        try:
+            inspect.signature(function).bind(call, *arguments, **words)
+        except TypeError as error:
+            raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
+        return function(call, *arguments, **words)
+
+    def _kernel(self, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
+        if not called.device:
+            text = f"Calling __global__ function {called.name} from __global__ function is not allowed."
+            raise RefusedError(TypeError, text)
+        if called.name in self.callers:
+            raise RefusedError(ValueError, "Recursive function is not supported.")
+        self.needs.calls += 1
+        if self.needs.calls > LIMITS.functions:
+            raise RefusedError(ValueError, f"more than {LIMITS.functions} calls of other kernels")
+        return type(self).device(self, called, arguments, line)
+
+
+def _moved(name: str, operands: Sequence[Operand]) -> Expr | None:
+    """A pointer plus or minus a number; None where there is no pointer."""
+    x, y = operands
+    if isinstance(x, Expr) and isinstance(x.type, Pointer):
+        return expressions.move(x, y, 1 if name == "Add" else -1)
+    if name == "Add" and isinstance(y, Expr) and isinstance(y.type, Pointer):
+        return expressions.move(y, x, 1)
+    return None

@@ -1,0 +1,118 @@
+"""A kernel's source: text within limits, parsed; its parameters; and where in it an error lies."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unrolled.simgpu.lockstep.faults import RefusedError
+
+
+@dataclass(frozen=True)
+class SourceLimits:
+    """What the compiler refuses, so that no source takes unbounded time or memory."""
+
+    characters: int = 20_000
+    nodes: int = 5_000
+    depth: int = 100
+    """Nodes of the syntax tree within each other."""
+    constants: int = 200
+    functions: int = 50
+    """Calls of other kernels, those in these included."""
+
+
+LIMITS = SourceLimits()
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one function, the line of its file or cell at which it begins, and what its free names stand for."""
+
+    text: str
+    first_line: int
+    constants: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, program: Any) -> Source:
+        """Return the source that a program's plain data describes. Raises RefusedError (ValueError) for other data."""
+        match program:
+            case {"source": str(text), "first_line": int(line), "constants": dict(constants)}:
+                if len(text) > LIMITS.characters or len(constants) > LIMITS.constants:
+                    raise RefusedError(
+                        ValueError,
+                        f"a kernel of {len(text):,} characters and {len(constants):,} names from outside; at most "
+                        f"{LIMITS.characters:,} and {LIMITS.constants:,} are taken",
+                    )
+                return cls(text, line, constants)
+        raise RefusedError(ValueError, "no kernel: expected its source, its first line and its constants")
+
+    def line(self, node: ast.AST | None) -> int:
+        """Return the node's line in the file or cell."""
+        return self.first_line + getattr(node, "lineno", 1) - 1
+
+    def code(self, line: int) -> str:
+        """Return the text of a line, given as `line` counts."""
+        lines = self.text.splitlines()
+        place = line - self.first_line
+        return lines[place] if 0 <= place < len(lines) else ""
+
+    def marked(self, node: ast.AST | None) -> str:
+        """Return the text with `>` before the node's lines."""
+        first = getattr(node, "lineno", 0)
+        last = getattr(node, "end_lineno", None) or first
+        lines = enumerate(self.text.splitlines(), 1)
+        return "\n".join(f"{'>' if first <= number <= last else ' '} {line}".rstrip() for number, line in lines)
+
+    def error(self, error: RefusedError) -> Exception:
+        """Return the exception that the program gets: of CuPy's kind, with the line and the marked source."""
+        text = f"line {self.line(error.node)}: {error.text}" if error.node is not None else error.text
+        return error.kind(f"{text}\n\n{self.marked(error.node)}")
+
+
+def parse(source: Source) -> ast.FunctionDef:
+    """Return the function that the text defines. Raises RefusedError for anything else, and beyond the limits."""
+    try:
+        tree = ast.parse(source.text)
+    except SyntaxError as error:
+        raise RefusedError(SyntaxError, f"line {source.first_line + (error.lineno or 1) - 1}: {error.msg}") from None
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise RefusedError(ValueError, f"a kernel that Python cannot parse: {error}") from None
+    _check_size(tree)
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        raise RefusedError(NotImplementedError, "a kernel is one function, made by def")
+    return tree.body[0]
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    """Return the names of the parameters. Raises RefusedError (NotImplementedError) for those that CuPy refuses."""
+    arguments = function.args
+    refused = {
+        "*args": arguments.vararg,
+        "**kwargs": arguments.kwarg,
+        "keyword only arguments": arguments.kwonlyargs,
+        "positional only arguments": arguments.posonlyargs,
+        "default values": arguments.defaults,
+    }
+    for what, found in refused.items():
+        if found:
+            raise RefusedError(NotImplementedError, f"{what} are not supported in a kernel", function)
+    return [argument.arg for argument in arguments.args]
+
+
+def _check_size(tree: ast.AST) -> None:
+    """Raise RefusedError for a tree of too many nodes, or too deep; without recursion, which could be too deep itself.
+
+    A chain of additions is as deep as it is long.
+    """
+    level, count, depth = [tree], 0, 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        if count > LIMITS.nodes or depth > LIMITS.depth:
+            raise RefusedError(
+                ValueError,
+                f"a kernel with more than {LIMITS.nodes:,} parts, or more than {LIMITS.depth} within each other",
+                next((node for node in level if hasattr(node, "lineno")), None),
+            )
+        level = [child for node in level for child in ast.iter_child_nodes(node)]

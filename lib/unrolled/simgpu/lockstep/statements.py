@@ -1,0 +1,367 @@
+"""Statements: each becomes a function that takes the active lanes and returns those that go on to the next one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from unrolled.simgpu.lockstep import arithmetic, constants, expressions, types
+from unrolled.simgpu.lockstep.constants import Constant
+from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
+from unrolled.simgpu.lockstep.faults import RefusedError
+from unrolled.simgpu.lockstep.frame import Frame, Loop
+from unrolled.simgpu.lockstep.lanes import Mask
+from unrolled.simgpu.lockstep.scope import Scope
+from unrolled.simgpu.lockstep.types import Pointer, Range, Scalar, Tuple, Void
+
+Step: TypeAlias = Callable[[Frame, Mask], Mask]
+Store: TypeAlias = Callable[[Frame, Mask, Any], None]
+
+_REFUSED: dict[type[ast.stmt], tuple[type[Exception], str]] = {
+    ast.ClassDef: (NotImplementedError, "class is not supported currently."),
+    ast.FunctionDef: (NotImplementedError, "Nested functions are not supported currently."),
+    ast.AsyncFunctionDef: (NotImplementedError, "Nested functions are not supported currently."),
+    ast.Delete: (NotImplementedError, "`del` is not supported currently."),
+    ast.AnnAssign: (AssertionError, "a variable with a type annotation is not supported"),
+    ast.AsyncFor: (ValueError, "`async for` is not allowed."),
+    ast.With: (ValueError, "Switching contexts are not allowed."),
+    ast.AsyncWith: (ValueError, "Switching contexts are not allowed."),
+    ast.Raise: (ValueError, "throw/catch are not allowed."),
+    ast.Try: (ValueError, "throw/catch are not allowed."),
+    ast.Import: (ValueError, "Cannot import modules from the target functions."),
+    ast.ImportFrom: (ValueError, "Cannot import modules from the target functions."),
+    ast.Global: (ValueError, "Cannot use global/nonlocal in the target functions."),
+    ast.Nonlocal: (ValueError, "Cannot use global/nonlocal in the target functions."),
+    ast.Match: (AssertionError, "match is not supported"),
+}
+
+
+def block(statements: Sequence[ast.stmt], scope: Scope, top: bool) -> Step:
+    """Return a function that runs statements one after the other. top: they are in no loop and no branch."""
+    steps = [step for statement in statements if (step := _statement(statement, scope, top)) is not None]
+
+    def run(frame: Frame, mask: Mask) -> Mask:
+        for step in steps:
+            if not mask.count:
+                break
+            mask = step(frame, mask)
+        return mask
+
+    return run
+
+
+def _statement(node: ast.stmt, scope: Scope, top: bool) -> Step | None:
+    try:
+        return _step(node, scope, top)
+    except RefusedError as error:
+        raise error.at(node) from None
+
+
+def _step(node: ast.stmt, scope: Scope, top: bool) -> Step | None:
+    match node:
+        case ast.Assign():
+            return _assign(node, scope, top)
+        case ast.AugAssign():
+            return _change(node, scope)
+        case ast.If():
+            return _if(node, scope, top)
+        case ast.For():
+            return _for(node, scope)
+        case ast.While():
+            return _while(node, scope)
+        case ast.Return():
+            return _return(node, scope)
+        case ast.Expr():
+            return _expression(scope.value(node.value, used=False))
+        case ast.Assert():
+            return _assert(scope.value(node.test))
+        case ast.Pass():
+            return None
+        case ast.Break() | ast.Continue() if not scope.loops:
+            raise RefusedError(SyntaxError, "break and continue belong into a loop")
+        case ast.Break():
+            return _break
+        case ast.Continue():
+            return _continue
+    kind, text = _REFUSED.get(type(node), (AssertionError, f"{type(node).__name__} is not supported"))
+    raise RefusedError(kind, text)
+
+
+def _expression(value: Operand) -> Step | None:
+    if isinstance(value, Constant):  # a docstring
+        return None
+    compute = value.run
+
+    def run(frame: Frame, mask: Mask) -> Mask:
+        compute(frame, mask)
+        return mask
+
+    return run
+
+
+def _assert(value: Operand) -> None:
+    if not isinstance(value, Constant):
+        raise RefusedError(TypeError, "assert on what only the threads know is not supported")
+    if not value.value:
+        raise RefusedError(AssertionError, "assert fails")
+
+
+# assignment
+
+
+def _assign(node: ast.Assign, scope: Scope, top: bool) -> Step | None:
+    if len(node.targets) != 1:
+        raise RefusedError(NotImplementedError, "an assignment to several targets is not implemented")
+    value, target = scope.value(node.value), node.targets[0]
+    if isinstance(value, Constant) and isinstance(target, ast.Name) and not isinstance(value.value, constants.NUMBERS):
+        if not top:
+            raise RefusedError(TypeError, "Cannot assign constant value not at top-level.")
+        if target.id in scope.variables:
+            raise RefusedError(TypeError, f"Type mismatch of variable: `{target.id}`")
+        scope.constants[target.id] = value.value
+        return None
+    found = expressions.lift(value)
+    store, compute = _target(target, found.type, found.root, scope), found.run
+
+    def run(frame: Frame, mask: Mask) -> Mask:
+        store(frame, mask, compute(frame, mask))
+        return mask
+
+    return run
+
+
+def _target(node: ast.expr, kind: types.Type, root: str, scope: Scope) -> Store:
+    """What writes a value of this type to the target."""
+    if isinstance(node, ast.Name):
+        return _variable(node.id, kind, root, scope)
+    if isinstance(node, ast.Subscript):
+        place = scope.place(node)
+        if not isinstance(place, Element):
+            raise RefusedError(TypeError, "only one value can be assigned: give all indices")
+        scope.needs.use(place.root, "write")
+        convert = _converted(kind, place.type)
+        return lambda frame, mask, value: frame.run.store(
+            place.part(frame, mask, "write"), convert(value), mask, place.line
+        )
+    if isinstance(node, ast.Tuple):
+        return _unpacked(node, kind, scope)
+    raise RefusedError(AssertionError, f"{type(node).__name__} cannot be assigned to")
+
+
+def _variable(name: str, kind: types.Type, root: str, scope: Scope) -> Store:
+    if name not in scope.variables:
+        if name in scope.constants:
+            text = f"lvalue of assignment must not be constant value: {name!r} stands for something outside the kernel"
+            raise RefusedError(TypeError, text)
+        if isinstance(kind, (Void, Range)):
+            raise RefusedError(TypeError, f"a variable cannot hold {kind}")
+        scope.declare(name, kind, root)
+        if isinstance(kind, Pointer):
+            scope.needs.shared[kind.number].name = name
+        return lambda frame, mask, value: frame.assign(name, value, mask)
+    known = scope.variables[name]
+    if root != known.root:
+        raise RefusedError(TypeError, f"Data type mismatch of variable: `{name}`: it stands for another array")
+    convert = _converted(kind, known.type, f" of variable: `{name}`")
+    return lambda frame, mask, value: frame.assign(name, convert(value), mask)
+
+
+def _converted(kind: types.Type, to: types.Type, what: str = "") -> Callable[[Any], Any]:
+    """What makes a value of one type one of another. Raises RefusedError (TypeError) where C++ or CuPy does not."""
+    if isinstance(kind, Scalar) and isinstance(to, Scalar):
+        types.check_cast(kind, to)
+        return partial(arithmetic.cast, given=kind, to=to)
+    if kind != to:
+        raise RefusedError(TypeError, f"Data type mismatch{what}: {to} != {kind}")
+    return lambda value: value
+
+
+def _unpacked(node: ast.Tuple, kind: types.Type, scope: Scope) -> Store:
+    if not isinstance(kind, Tuple):
+        raise RefusedError(ValueError, f"{kind} cannot be unpacked")
+    if len(kind.types) != len(node.elts):
+        few = "too many" if len(kind.types) > len(node.elts) else "not enough"
+        raise RefusedError(ValueError, f"{few} values to unpack (expected {len(node.elts)})")
+    stores = [_target(target, part, "", scope) for target, part in zip(node.elts, kind.types, strict=True)]
+
+    def store(frame: Frame, mask: Mask, value: Any) -> None:
+        for write, part in zip(stores, value, strict=True):
+            write(frame, mask, part)
+
+    return store
+
+
+def _change(node: ast.AugAssign, scope: Scope) -> Step:
+    """`x += 1`. The value has its own type first, so a number of Python's is int32 or float32."""
+    value, place = expressions.lift(scope.value(node.value)), scope.place(node.target)
+    if isinstance(place, Constant):
+        raise RefusedError(AttributeError, "Cannot augassign to a constant")
+    if not isinstance(place.type, Scalar):
+        raise RefusedError(AssertionError, f"Cannot augassign to {place.type}")
+    old = Expr(place.type, lambda frame, mask: frame.held)
+    new = expressions.cast(scope.operation(node.op, [old, value], node), place.type).run
+    if isinstance(place, Element):
+        for what in ("read", "write"):
+            scope.needs.use(place.root, what)
+
+        def run(frame: Frame, mask: Mask) -> Mask:
+            part = place.part(frame, mask, "write")
+            found = frame.run.load(part, mask, place.line)
+            frame.held = found.astype(np.float32) if place.type.code == "e" else found
+            frame.run.store(part, new(frame, mask), mask, place.line)
+            return mask
+
+        return run
+    assert isinstance(node.target, ast.Name)
+    name, read = node.target.id, place.run
+
+    def run_name(frame: Frame, mask: Mask) -> Mask:
+        frame.held = read(frame, mask)
+        frame.assign(name, new(frame, mask), mask)
+        return mask
+
+    return run_name
+
+
+# control flow
+
+
+def _if(node: ast.If, scope: Scope, top: bool) -> Step:
+    test, line = scope.value(node.test), scope.line(node)
+    if isinstance(test, Constant):
+        return block(node.body if test.value else node.orelse, scope, top)
+    condition = expressions.truth(test)
+    yes, no = block(node.body, scope, False), block(node.orelse, scope, False)
+
+    def run(frame: Frame, mask: Mask) -> Mask:
+        here, there = frame.branch(mask, condition(frame, mask), line)
+        after = yes(frame, here).plus(no(frame, there))
+        return mask if after.count == mask.count else after
+
+    return run
+
+
+def _while(node: ast.While, scope: Scope) -> Step:
+    if node.orelse:
+        raise RefusedError(NotImplementedError, "while-else is not supported.")
+    condition = expressions.truth(scope.value(node.test))
+    body, line, size = _loop_body(node, scope), scope.line(node), _statements(node)
+
+    def run(frame: Frame, mask: Mask) -> Mask:
+        loop = Loop(mask.batch.none)
+        frame.loops.append(loop)
+        active, done = mask, mask.batch.none
+        while active.count:
+            active, out = frame.branch(active, condition(frame, active), line)
+            done = done.plus(out)
+            active = _turn(frame, body, loop, active, line, size)
+        return _after(frame, mask, done.plus(loop.broken))
+
+    return run
+
+
+def _for(node: ast.For, scope: Scope) -> Step:
+    if node.orelse:
+        raise RefusedError(NotImplementedError, "for-else is not supported.")
+    if not isinstance(node.target, ast.Name):
+        raise RefusedError(AssertionError, "a loop has one counter")
+    name, iterable, line = node.target.id, scope.value(node.iter), scope.line(node)
+    if isinstance(iterable, Constant) or not isinstance(iterable.type, Range):
+        raise RefusedError(NotImplementedError, "for-loop is supported only for range iterator.")
+    counter, known = iterable.type.counter, scope.variables.get(name)
+    if known is None and name in scope.constants:
+        raise RefusedError(TypeError, "loop counter must not be constant value")
+    if known is not None and known.type != counter and not _same(known.type, counter):
+        raise RefusedError(TypeError, f"Data type mismatch of variable: `{name}`: {known.type} != {counter}")
+    if known is None:
+        scope.declare(name, counter)
+    body, bounds, size = _loop_body(node, scope), iterable.run, _statements(node)
+
+    def run(frame: Frame, mask: Mask) -> Mask:
+        value, stop, step, rising = bounds(frame, mask)
+        loop = Loop(mask.batch.none)
+        frame.loops.append(loop)
+        active, done = mask, mask.batch.none
+        while active.count:
+            goes = np.where(rising, value < stop, value > stop) if np.ndim(rising) else _goes(rising, value, stop)
+            active, out = frame.branch(active, goes, line)
+            done = done.plus(out)
+            if active.count:
+                frame.assign(name, value, active)
+                active = _turn(frame, body, loop, active, line, size)
+            value = value + step
+        return _after(frame, mask, done.plus(loop.broken))
+
+    return run
+
+
+def _loop_body(node: ast.For | ast.While, scope: Scope) -> Step:
+    scope.loops += 1
+    body = block(node.body, scope, False)
+    scope.loops -= 1
+    return body
+
+
+def _statements(node: ast.AST) -> int:
+    """How many statements a loop holds, itself included."""
+    return sum(isinstance(part, ast.stmt) for part in ast.walk(node))
+
+
+def _same(one: types.Type, other: Scalar) -> bool:
+    return isinstance(one, Scalar) and np.dtype(one.code) == np.dtype(other.code)
+
+
+def _goes(rising: Any, value: Any, stop: Any) -> Any:
+    return value < stop if rising else value > stop
+
+
+def _turn(frame: Frame, body: Step, loop: Loop, active: Mask, line: int, size: int) -> Mask:
+    """One turn of a loop; returns the lanes that begin the next one."""
+    if not active.count:
+        return active
+    frame.run.step(line, size, active)
+    after = body(frame, active).plus(loop.continued)
+    loop.continued = active.batch.none
+    return active if after.count == active.count else after
+
+
+def _after(frame: Frame, before: Mask, after: Mask) -> Mask:
+    """Leave a loop; the mask from before is kept where all lanes are back."""
+    frame.loops.pop()
+    return before if after.count == before.count else after
+
+
+def _break(frame: Frame, mask: Mask) -> Mask:
+    frame.loops[-1].broken = frame.loops[-1].broken.plus(mask)
+    return mask.batch.none
+
+
+def _continue(frame: Frame, mask: Mask) -> Mask:
+    frame.loops[-1].continued = frame.loops[-1].continued.plus(mask)
+    return mask.batch.none
+
+
+def _return(node: ast.Return, scope: Scope) -> Step:
+    value = Constant(None) if node.value is None else scope.value(node.value)
+    if isinstance(value, Constant) and value.value is None:
+
+        def run(frame: Frame, mask: Mask) -> Mask:
+            frame.give(None, mask)
+            return mask.batch.none
+
+        return run
+    found = expressions.lift(value)
+    scope.result = found.type if scope.result is None else scope.result
+    if scope.result != found.type:
+        raise RefusedError(ValueError, f"Failed to infer the return type: {scope.result} or {found.type}")
+    compute = found.run
+
+    def run_value(frame: Frame, mask: Mask) -> Mask:
+        frame.give(compute(frame, mask), mask)
+        return mask.batch.none
+
+    return run_value
