@@ -104,6 +104,11 @@ def gpu() -> Module:
     return importlib.import_module("cupy" if _has_cuda() else _SIMULATED)
 
 
+def jit() -> Module:
+    """Return what compiles kernels written in Python: `cupyx.jit` where a CUDA GPU works, else the simulated GPU's."""
+    return importlib.import_module("cupyx.jit" if _has_cuda() else f"{_SIMULATED}.jit")
+
+
 def is_simulated(module: Module) -> bool:
     """Return whether an array module is the simulated GPU, whose times are modelled."""
     return getattr(module, "__name__", None) == _SIMULATED

@@ -165,7 +165,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
         """Return the values as a NumPy array on the host, in `out` if given. Waits for the work on the stream."""
         number = current.streams[-1] if stream is None else stream.number
         whole = self if self.flags.forc else self.copy()
-        data = current.machine().download(_place(whole, current.machine()), number)
+        data = current.machine().download(place(whole, current.machine()), number)
         host = np.frombuffer(data, self.dtype).reshape(self.shape)
         if out is not None:
             out[...] = host
@@ -184,7 +184,7 @@ class ndarray:  # noqa: N801 (CuPy's name)
             raise RuntimeError("Cannot set to non-contiguous array")
         number = current.streams[-1] if stream is None else stream.number
         data = arr.astype(arr.dtype.newbyteorder("="), copy=False).tobytes()
-        current.machine().upload(_place(self, current.machine()), data, number, blocking=stream is None)
+        current.machine().upload(place(self, current.machine()), data, number, blocking=stream is None)
 
     def item(self, *index: Any) -> Any:
         """Return one value as a Python number. Waits for the device."""
@@ -295,7 +295,7 @@ def launch(op: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: 
     """
     machine = current.machine()
     operands = [_operand(x, machine) for x in inputs]
-    machine.launch(op, operands, [_place(x, machine) for x in outputs], options or {}, current.streams[-1])
+    machine.launch(op, operands, [place(x, machine) for x in outputs], options or {}, current.streams[-1])
 
 
 def launch_kernel(name: str, inputs: Sequence[Any], outputs: Sequence[ndarray], options: Options | None = None) -> None:
@@ -339,10 +339,10 @@ def check_fits(x: Any, dtype: np.dtype[Any]) -> None:
 def _operand(x: Any, machine: Machine) -> Operand:
     if x is None or isinstance(x, SCALARS):
         return x.item() if isinstance(x, np.generic) else x
-    return _place(check(x), machine)
+    return place(check(x), machine)
 
 
-def _place(x: ndarray, machine: Machine) -> View:
+def place(x: ndarray, machine: Machine) -> View:
     if x._memory.machine is not machine:
         raise ValueError("this array lies on a simulated GPU that is gone: use(), reset() or connect() came after it")
     return x.as_view()

@@ -14,6 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from unrolled.simgpu.kernel_report import KernelReport
     from unrolled.simgpu.profiles import GPUProfile
     from unrolled.simgpu.trace import Trace
 
@@ -50,6 +51,20 @@ Inputs: TypeAlias = Sequence[Operand]
 Views: TypeAlias = Sequence[View]
 
 
+@dataclass(frozen=True)
+class KernelOrder:
+    """A launch of a program's own kernel: its source as plain data, arguments, and sizes as (x, y, z).
+
+    An argument is an array, or (dtype, number). `shared` is the shared memory that the launch adds, in bytes.
+    """
+
+    program: Plain
+    arguments: Sequence[View | tuple[str, bool | int | float]]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int = 0
+
+
 class Machine(ABC):
     """A simulated GPU. Work that it is asked for advances its modelled host clock; no method reads a real clock.
 
@@ -73,6 +88,13 @@ class Machine(ABC):
     @abstractmethod
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         """Launch one kernel on a stream. For the ops, their inputs, outputs and options see `operations.py`."""
+
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+        """Compile a kernel of the program's own from its source, run it, and return what was counted.
+
+        Raises what the compiler refuses, with CuPy's kind of error, and KernelFault for what the kernel does wrong.
+        """
+        raise NotImplementedError("kernels of a program's own run on a machine of this process only")
 
     @abstractmethod
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:

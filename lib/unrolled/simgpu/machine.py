@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import cost, operations
-from unrolled.simgpu.command import Inputs, InvalidCommandError, Machine, Options, View, Views
+from unrolled.simgpu.command import Inputs, InvalidCommandError, KernelOrder, Machine, Options, View, Views
 from unrolled.simgpu.gathers import scalar
+from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.lockstep import launch as lockstep
+from unrolled.simgpu.lockstep import price
+from unrolled.simgpu.lockstep.memory import GlobalArray
 from unrolled.simgpu.memory import Pool, array_of, real_memory
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.timeline import Timeline
@@ -47,6 +51,8 @@ class LocalMachine(Machine):
         self._events: list[float] = []
         self._traces: dict[int, Trace] = {}
         self._next_trace = 0
+        self.seed = 0
+        """From which, and from how many kernels ran before, the order of a kernel's blocks is drawn."""
 
     # memory, launches and transfers
 
@@ -87,6 +93,22 @@ class LocalMachine(Machine):
         figures = (price.bytes_read, price.bytes_written, price.flops)
         kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
         self._note(Launch(name, stream, issued, call, start, end, *figures, *kind, self._caller("")[1]))
+
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+        self._check_stream(stream)
+        arguments = [self._global(x) if isinstance(x, View) else _number(*x) for x in order.arguments]
+        self.seed += 1
+        report = lockstep.launch(
+            lockstep.Order(order.program, arguments, order.grid, order.block, order.shared, self.seed), self.profile
+        )
+        total = report.total
+        seconds, work = price.seconds(total, report.blocks, self.profile)
+        issued = self._timeline.call(call := self.profile.host["kernel"])
+        start, end = self._timeline.enqueue(stream, seconds, work, "compute")
+        figures = (report.bytes_read, report.bytes_written, total.operations)
+        self._note(Launch(report.name, stream, issued, call, start, end, *figures, where=self._caller("")[1]))
+        self._note(report)
+        return report
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._check_stream(stream)
@@ -170,6 +192,17 @@ class LocalMachine(Machine):
             raise InvalidCommandError(f"an operand of type {type(view).__name__}; expected a View")
         return array_of(view, self._pool.buffers, self.limits.elements)
 
+    def _global(self, view: View) -> GlobalArray:
+        """An array as a kernel sees it: all of its buffer, and where in it the array lies."""
+        array = self._array(view)
+        memory = self._pool.buffers[view.buffer]
+        itemsize = array.itemsize
+        if any(n % itemsize for n in (view.offset, *view.strides)):
+            raise InvalidCommandError(f"a view of {array.dtype} that lies askew in its memory")
+        flat = memory[: memory.nbytes // itemsize * itemsize].view(array.dtype)
+        steps = tuple(stride // itemsize for stride in view.strides)
+        return GlobalArray("", flat, view.offset // itemsize, tuple(view.shape), steps, view.buffer)
+
     def _check_size(self, op: str, price: cost.Cost, operands: int) -> None:
         sizes = {"operations": price.flops, "values": price.elements, "operands": operands}
         mosts = self.limits.flops, self.limits.elements, self.limits.operands
@@ -208,6 +241,14 @@ class LocalMachine(Machine):
 
     def _caller(self, otherwise: str) -> tuple[str, str | None]:
         return caller(otherwise) if self._traces else (otherwise, None)
+
+
+def _number(dtype: str, number: bool | int | float) -> Any:
+    """A kernel's argument that is no array."""
+    try:
+        return operations.dtype_of(dtype).type(scalar(number))
+    except (OverflowError, TypeError) as error:
+        raise InvalidCommandError(f"a number that is no {dtype}: {error}") from None
 
 
 def caller(otherwise: str) -> tuple[str, str | None]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from unrolled.simgpu.kernel_report import KernelReport
+
 
 class Lasting:
     """An event that lasts from start to end."""
@@ -81,9 +83,10 @@ class Synchronization(Lasting):
     where: str | None = None
 
 
-Event = Launch | Transfer | Allocation | Synchronization
+Event = Launch | Transfer | Allocation | Synchronization | KernelReport
 
 _LISTS = {"launches": Launch, "transfers": Transfer, "allocations": Allocation, "synchronizations": Synchronization}
+_LISTS |= {"kernels": KernelReport}
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ class Trace:
     transfers: list[Transfer] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
     synchronizations: list[Synchronization] = field(default_factory=list)
+    kernels: list[KernelReport] = field(default_factory=list)
+    """What was counted in the program's own kernels (`simgpu.jit`), which are among the launches, too."""
 
     def add(self, event: Event) -> None:
         """Append an event to the list of its kind."""
@@ -200,7 +205,7 @@ class Trace:
             if data.pop("format") != FORMAT:
                 raise ValueError("another version")
             for name, kind in _LISTS.items():
-                data[name] = [_event(kind, item) for item in data[name]]
+                data[name] = [_event(kind, item) for item in data.get(name, [])]
             return cls(**data)
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"no trace of the simulated GPU: {error!r:.200}") from None
@@ -227,6 +232,8 @@ def _sums(events: list[Launch]) -> Sums:
 def _event(kind: Any, item: dict[str, Any]) -> Any:
     if set(item) != {f.name for f in fields(kind)}:
         raise ValueError(f"{kind.__name__} with {', '.join(map(str, item))}")
+    if kind is KernelReport:
+        return KernelReport.from_plain(item)
     if "shape" in item:
         item["shape"] = tuple(item["shape"])
     return kind(**item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ class Declared:
 
 @dataclass(eq=False)
 class Needs:
-    """What a kernel needs to run: its shared memory, what it does with its arrays, and whether it counts on an order."""
+    """What a kernel needs to run: shared memory, what it does with its arrays, whether blocks take turns."""
 
     shared: list[Declared] = field(default_factory=list)
     uses: dict[str, set[str]] = field(default_factory=dict)
@@ -262,5 +262,3 @@ INDICES: dict[str, Expr] = {
 INDICES["warpsize"] = Expr(INT32, lambda frame, mask: np.int32(WARP))
 KNOWN = frozenset(name.removeprefix("jit.") for name in BUILTINS if name.startswith("jit.")) | frozenset(INDICES)
 """Names of the jit module that may stand in a kernel."""
-
-

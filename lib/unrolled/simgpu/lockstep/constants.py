@@ -66,8 +66,9 @@ class Opaque:
 
 
 NUMBERS = (bool, int, float, np.generic)
-INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
-MATH = frozenset("sqrt exp log log2 log10 sin cos tan tanh fabs floor ceil trunc atan2".split())
+MATH = frozenset(["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "atan2"]) | {"fabs", "floor", "ceil"}
+    ["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "fabs", "floor", "ceil", "trunc", "atan2"]
+)
 MODULES = {
     "cupy": frozenset(FUNCTIONS),
     "numpy": frozenset(FUNCTIONS),
@@ -164,7 +165,8 @@ def operate(op: ast.AST, values: list[Any]) -> Any:
 def call(function: Any, values: list[Any]) -> Any:
     """Return what a function of the library gives for constants: casts, `abs`, `round`, and those of `math`."""
     if isinstance(function, TypeName):
-        kind = {"int": int, "float": float, "bool": bool}.get(function.name) or function.dtype.type
+        kinds: dict[str, Any] = {"int": int, "float": float, "bool": bool}
+        kind = kinds.get(function.name) or function.dtype.type
         return _plain(lambda: kind(*values))
     path = function.path if isinstance(function, Name) else ""
     module, _, name = path.partition(".")
@@ -172,7 +174,7 @@ def call(function: Any, values: list[Any]) -> Any:
     if module == "math" and name in MATH and numbers:
         return _plain(lambda: getattr(math, name)(*values))
     if path in ("builtins.abs", "builtins.round") and numbers:
-        return _plain(lambda: {"abs": abs, "round": round}[name](*values))
+        return _plain(lambda: abs(*values) if name == "abs" else round(*values))
     raise RefusedError(TypeError, f"Invalid function call '{described(function)}'.")
 
 
@@ -185,5 +187,3 @@ def _plain(compute: Callable[[], Any]) -> Any:
     if isinstance(found, complex) or (isinstance(found, int) and found.bit_length() > BITS):
         raise RefusedError(OverflowError, f"a constant that is complex, or of more than {BITS} bits")
     return found
-
-

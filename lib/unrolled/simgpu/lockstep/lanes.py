@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ Value = Any
 Size = tuple[int, int, int]
 
 
-def place(number: int, size: Size) -> tuple[int, int, int]:
+def place(number: Any, size: Size) -> tuple[Any, Any, Any]:
     """Return (x, y, z) of a number that counts x first."""
     return number % size[0], number // size[0] % size[1], number // (size[0] * size[1])
 
@@ -38,7 +39,7 @@ class Batch:
     @cached_property
     def threads(self) -> int:
         """Threads of a block that exist."""
-        return self.block[0] * self.block[1] * self.block[2]
+        return prod(self.block)
 
     @cached_property
     def width(self) -> int:
@@ -70,8 +71,8 @@ class Batch:
         return {
             "threadIdx": self._places(self.thread, self.block),
             "blockIdx": self._places(self.numbers[:, None], self.grid),
-            "blockDim": tuple(map(np.uint32, self.block)),  # type: ignore[dict-item]
-            "gridDim": tuple(map(np.uint32, self.grid)),  # type: ignore[dict-item]
+            "blockDim": _unsigned(self.block),
+            "gridDim": _unsigned(self.grid),
         }
 
     @staticmethod
@@ -86,6 +87,11 @@ class Batch:
 
     def block_at(self, row: int) -> tuple[int, int, int]:
         return place(int(self.numbers[row]), self.grid)
+
+
+def _unsigned(size: Size) -> tuple[Value, Value, Value]:
+    x, y, z = map(np.uint32, size)
+    return x, y, z
 
 
 class Mask:
@@ -136,8 +142,8 @@ class Mask:
     @cached_property
     def warps(self) -> int:
         """How many warps have an active lane."""
-        rows, times = self.spread, self.batch.blocks // self.lanes.shape[0]
-        return int(np.count_nonzero(rows.reshape(-1, WARP).any(axis=1))) * times
+        active = int(np.count_nonzero(self.spread.reshape(-1, WARP).any(axis=1)))
+        return active * int(self.batch.blocks // self.lanes.shape[0])
 
     @cached_property
     def even(self) -> bool:
@@ -172,7 +178,8 @@ class Mask:
 def counted(lanes: Any, batch: Batch) -> int:
     """Return how many lanes of the batch an array of bool, broadcast to it, names."""
     rows, columns = lanes.shape
-    return int(np.count_nonzero(lanes)) * (batch.blocks // rows) * (batch.width // columns)
+    times: int = (batch.blocks // rows) * (batch.width // columns)
+    return int(np.count_nonzero(lanes)) * times
 
 
 def spread(value: Value, batch: Batch) -> Any:

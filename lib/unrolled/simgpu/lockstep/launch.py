@@ -65,12 +65,12 @@ def _array_type(array: GlobalArray) -> types.Array:
 
 def _check_sizes(order: Order, program: Program, limits: RunLimits) -> None:
     blocks, threads = prod(order.grid), prod(order.block)
-    for name, size, most in (("grid", order.grid, GRID_LIMIT), ("block", order.block, BLOCK_LIMIT)):
-        if not all(1 <= n <= limit for n, limit in zip(size, most, strict=True)):
-            raise _refused(faults.THREADS, program, f"{name} is {size}; expected 1 to {most} (x, y, z)")
     if threads > price.THREADS_LIMIT:
         text = f"a block of {order.block} has {threads:,} threads; at most {price.THREADS_LIMIT:,} are allowed"
         raise _refused(faults.THREADS, program, text)
+    for name, size, most in (("grid", order.grid, GRID_LIMIT), ("block", order.block, BLOCK_LIMIT)):
+        if not all(1 <= n <= limit for n, limit in zip(size, most, strict=True)):
+            raise _refused(faults.THREADS, program, f"{name} is {size}; expected 1 to {most} along (x, y, z)")
     if blocks * threads > limits.threads:
         raise ValueError(f"{blocks * threads:,} threads in one launch; the simulated GPU takes {limits.threads:,}")
 
@@ -112,7 +112,12 @@ def _watch(arrays: dict[str, GlobalArray], program: Program) -> None:
 
 
 def _execute(
-    order: Order, program: Program, arguments: dict[str, Any], shared: Sequence[Declared], nbytes: int, limits: RunLimits
+    order: Order,
+    program: Program,
+    arguments: dict[str, Any],
+    shared: Sequence[Declared],
+    nbytes: int,
+    limits: RunLimits,
 ) -> Counts:
     """Run all blocks."""
     rng, counts, tick = np.random.default_rng(order.seed), Counts(), 1

@@ -68,7 +68,7 @@ class Reach:
 
     def differs(self, one: Any, other: Any) -> Any:
         """Return for which lanes two of these arrays differ, in any block."""
-        found = (one != other) & ~((one != one) & (other != other))  # noqa: PLR0124 (NaN)
+        found = (one != other) & ~((one != one) & (other != other))  # NaN is NaN
         return found.any(axis=0) if found.ndim == 2 else found
 
     def touches(self) -> list[Accesses]:

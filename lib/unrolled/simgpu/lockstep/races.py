@@ -2,7 +2,7 @@
 
 Time is a count of barriers. An access is ordered after an earlier one if both are of one thread, if a barrier of their
 block lies between, or, within a warp, a `syncwarp`. Blocks of one launch are never ordered. Atomic operations do not
-race with each other. Threads that write the same value do no harm, and are no race (nor are they to NVIDIA's racecheck).
+race with each other. Threads that write one and the same value do no harm, and are no race.
 
 An owner is a number: `block * SPAN + thread`. Where several threads read, it is that of their warp (width + warp) or of
 their block (width + warps); several blocks are `BLOCKS`.
@@ -114,7 +114,9 @@ class Record:
             last = self.who[now.cells]
             others = last != mine
             if others.any():
-                np.maximum.at(self.who, now.cells[others], _merged(last[others], np.broadcast_to(mine, others.shape)[others], now))
+                np.maximum.at(
+                    self.who, now.cells[others], _merged(last[others], np.broadcast_to(mine, others.shape)[others], now)
+                )
 
     def _ordered(self, before: Any, now: Accesses) -> Any:
         """Whether a barrier lies between the record, whose owners are given, and the accesses."""

@@ -78,7 +78,8 @@ def _step(node: ast.stmt, scope: Scope, top: bool) -> Step | None:
         case ast.Expr():
             return _expression(scope.value(node.value, used=False))
         case ast.Assert():
-            return _assert(scope.value(node.test))
+            _assert(scope.value(node.test))
+            return None
         case ast.Pass():
             return None
         case ast.Break() | ast.Continue() if not scope.loops:

@@ -52,7 +52,7 @@ def passes(elements: Value, mask: Mask, itemsize: int) -> tuple[int, int]:
 
 
 def _rows(elements: Value, mask: Mask, size: int) -> tuple[Any, Any, int]:
-    """Places in rows of so many lanes, -1 for idle ones; which rows have idle ones; for how many blocks a row stands."""
+    """Places in rows of lanes, -1 for idle ones; which rows have idle ones; how many blocks a row stands for."""
     places, batch = spread(elements, mask.batch), mask.batch
     if mask.full and batch.width == batch.threads:
         return places.reshape(-1, size), 0, batch.blocks // places.shape[0]
@@ -68,4 +68,5 @@ def split_warps(mask: Mask, yes: Mask) -> int:
     rows = np.broadcast_to(yes.lanes, np.broadcast_shapes(yes.lanes.shape, mask.spread.shape))
     taken = rows.reshape(-1, WARP)
     left = np.broadcast_to(mask.spread, rows.shape).reshape(-1, WARP) & ~taken
-    return int(np.count_nonzero(taken.any(axis=1) & left.any(axis=1))) * (mask.batch.blocks // rows.shape[0])
+    split = int(np.count_nonzero(taken.any(axis=1) & left.any(axis=1)))
+    return split * int(mask.batch.blocks // rows.shape[0])

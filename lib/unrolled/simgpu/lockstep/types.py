@@ -33,7 +33,7 @@ class Scalar:
     @property
     def kind(self) -> str:
         """NumPy's kind: b, i, u or f."""
-        return np.dtype(self.code).kind
+        return str(np.dtype(self.code).kind)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -109,7 +109,7 @@ def scalar_type(dtype: Any) -> Scalar:
 
 
 def type_of_number(x: Any) -> Scalar:
-    """Return what a Python or NumPy number is in a kernel: int32, or int64 where it must; float32; a NumPy one's own."""
+    """Return what a number is in a kernel: int32, int64 where it must; float32; a NumPy number's own type."""
     if isinstance(x, np.generic):
         return scalar_type(x.dtype)
     if isinstance(x, bool):
@@ -153,5 +153,7 @@ def loop(loops: tuple[tuple[str, str], ...], given: tuple[str, ...]) -> tuple[st
 def check_cast(given: Scalar, to: Scalar, casting: Any = "same_kind") -> None:
     """Raise RefusedError (TypeError), in CuPy's words, where the casting does not let one type become the other."""
     if not np.can_cast(np.dtype(given.code), np.dtype(to.code), casting):
-        hint = f": cast it once, as in cp.{to}(value)" if (given.kind, to.kind) == ("i", "u") else ""
-        raise RefusedError(TypeError, f"Cannot cast from '{given}' to {to} with casting rule {casting}{hint}")
+        text = f"Cannot cast from '{given}' to {to} with casting rule {casting}."
+        if (given.kind, to.kind) == ("i", "u"):
+            text += f" threadIdx, grid() and their kin are unsigned: cast them once, as in cp.{given}(i)."
+        raise RefusedError(TypeError, text)

@@ -46,9 +46,7 @@ def _check(run: Run, missing: Any, line: int, text: str) -> None:
         raise run.fault(faults.BARRIER, line, text, run.batch.all.first(missing))
 
 
-def shuffle(
-    run: Run, mask: Mask, kind: str, value: Value, by: Value, size: int, lanes: int, line: int
-) -> Value:
+def shuffle(run: Run, mask: Mask, kind: str, value: Value, by: Value, size: int, lanes: int, line: int) -> Value:
     """Return the value of another lane of the warp, by the rules of `__shfl_sync` and its kin (kind: up_, down_, xor_).
 
     Raises KernelFault where that lane takes no part, since its value is then undefined.

@@ -1,0 +1,216 @@
+"""Kernels of one's own: the names of `cupyx.jit`, for the simulated GPU.
+
+    @jit.rawkernel()
+    def add_kernel(x, y, out, n):
+        i = jit.grid(1)
+        if i < n:
+            out[i] = x[i] + y[i]
+
+    add_kernel[blocks, threads](x, y, out, n)
+    print(add_kernel.report)
+
+A kernel's source is read, with what its free names stand for, and compiled: it never runs as Python. The rules are
+CuPy's, and so are the kinds of error. What a kernel does wrong while it runs is raised as `KernelFault`, with the line,
+block, thread and index. `report` says what the last launch moved and computed.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import math
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from unrolled.simgpu import current
+from unrolled.simgpu.array import ndarray, place
+from unrolled.simgpu.command import KernelOrder
+from unrolled.simgpu.kernel_report import KernelReport, LineReport
+from unrolled.simgpu.lockstep.builtins import KNOWN
+from unrolled.simgpu.lockstep.constants import MODULES, NUMBERS
+from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, KernelFault
+from unrolled.simgpu.lockstep.source import LIMITS
+from unrolled.simgpu.lockstep.types import NAMES, type_of_number
+
+__all__ = ["CUDADriverError", "Fault", "KernelFault", "KernelReport", "LineReport", "RawKernel", "rawkernel", *KNOWN]
+
+_DEPTH = 3
+"""How deep constants of a kernel may lie in tuples and objects."""
+
+
+class _Symbol:
+    """A name that has a meaning in a kernel only."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError("Cannot call this function from Python layer.")
+
+    def __repr__(self) -> str:
+        return f"<jit.{self.name} of the simulated GPU>"
+
+
+globals().update({name: _Symbol(name) for name in KNOWN})
+
+
+def rawkernel(*, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], RawKernel]:
+    """Return a decorator that makes a kernel of a function; with device=True one that other kernels call.
+
+    Raises NotImplementedError for a mode other than "cuda".
+    """
+    if mode != "cuda":
+        raise NotImplementedError(f"mode is {mode!r}; the simulated compiler knows 'cuda'")
+
+    def decorate(function: Callable[..., Any]) -> RawKernel:
+        kernel = RawKernel(function, device)
+        functools.update_wrapper(kernel, function)
+        return kernel
+
+    return decorate
+
+
+class RawKernel:
+    """A kernel: `kernel[grid, block](*args)`, or `kernel(grid, block, args)`, with sizes as in CUDA: (x, y, z).
+
+    Arguments are arrays of the simulated GPU and numbers; the kernel is compiled anew for other types. Raises TypeError
+    for other arguments, what CuPy raises for source that it refuses, CUDADriverError for sizes that no GPU takes, and
+    KernelFault. `report` is that of the last launch, a `KernelReport`.
+    """
+
+    def __init__(self, function: Callable[..., Any], device: bool = False) -> None:
+        if not callable(function):
+            raise ValueError("`func` must be a callable object.")
+        self.function, self.device = function, device
+        self.report: KernelReport | None = None
+
+    def __getitem__(self, grid_and_block: Any) -> Callable[..., None]:
+        grid, block = grid_and_block
+        return lambda *args, **options: self(grid, block, args, **options)
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None) -> None:
+        if self.device:
+            raise TypeError(f"{self.function.__name__} was made with device=True: a kernel calls it, not a program")
+        machine, number = current.machine(), current.streams[-1] if stream is None else stream.number
+        arguments = [_argument(x) for x in args]
+        order = KernelOrder(program(self.function), arguments, _size(grid), _size(block), int(shared_mem))
+        self.report = machine.run_kernel(order, number)
+
+
+def program(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a kernel's source, the line at which it begins, and what its free names stand for, as plain data.
+
+    Raises ValueError for a lambda and for a function whose source cannot be found.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    if name == "<lambda>":
+        raise ValueError("a kernel is a function made by def; the simulated compiler takes no lambda")
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        raise RuntimeError(
+            f"JIT needs access to the Python source code for {name} but it could not be located: "
+            "write the kernel in a notebook's cell or in a file"
+        ) from None
+    source = textwrap.dedent("".join(lines))
+    known = inspect.getclosurevars(function)
+    values = {**known.builtins, **known.globals, **known.nonlocals}
+    attributes = _attributes(source)
+    return {
+        "source": source,
+        "first_line": max(first, 1),
+        "constants": {name: _described(value, attributes, _DEPTH) for name, value in values.items()},
+    }
+
+
+def _argument(x: Any) -> Any:
+    if isinstance(x, ndarray):
+        return place(x, current.machine())
+    if isinstance(x, np.generic) or (np.isscalar(x) and not isinstance(x, (str, bytes, complex))):
+        kind = type_of_number(x)
+        return str(kind), x.item() if isinstance(x, np.generic) else x
+    raise TypeError(f"{type(x)} is not supported for RawKernel")
+
+
+def _size(size: Any) -> tuple[int, int, int]:
+    """A grid or a block as (x, y, z). Raises TypeError for what is no whole number and no tuple of up to three."""
+    parts = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    if not 1 <= len(parts) <= 3 or not all(isinstance(n, (int, np.integer)) for n in parts):
+        raise TypeError(f"a grid or a block is {size!r}; expected one to three whole numbers (x, y, z)")
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
+
+
+def _attributes(source: str) -> frozenset[str]:
+    """The names that stand behind a dot in the source."""
+    try:
+        tree = ast.parse(source) if len(source) <= LIMITS.characters else ast.Module([], [])
+    except SyntaxError:
+        return frozenset()
+    return frozenset(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+
+
+def _described(x: Any, attributes: frozenset[str], depth: int) -> dict[str, Any]:
+    """What a free name of a kernel stands for, as plain data that `lockstep.constants.read` understands."""
+    if isinstance(x, np.generic) and x.dtype.name in NAMES.values():
+        return {"scalar": [x.dtype.name, x.item()]}
+    if type(x) in NUMBERS:
+        return {"number": x} if type(x) is not int or x.bit_length() <= 64 else _opaque(x, frozenset(), 0)
+    if isinstance(x, str) and len(x) < LIMITS.characters:
+        return {"text": x}
+    if x is None:
+        return {"none": True}
+    if isinstance(x, tuple) and depth:
+        return {"tuple": [_described(part, attributes, depth - 1) for part in x]}
+    if isinstance(x, (type, np.dtype)) and (name := _type_name(x)):
+        return {"type": name}
+    if isinstance(x, RawKernel):
+        plain = program(x.function) if x.device and depth else {}
+        return {"kernel": plain, "device": x.device, "called": x.function.__name__}
+    if path := _path(x):
+        return {"name": path}
+    return _opaque(x, attributes, depth)
+
+
+def _type_name(x: Any) -> str | None:
+    if x in (int, float):
+        return str(x.__name__)
+    try:
+        name = np.dtype(x).name if isinstance(x, np.dtype) or x is bool or issubclass(x, np.generic) else ""
+    except TypeError:
+        return None
+    return name if name in NAMES.values() else None
+
+
+def _path(x: Any) -> str | None:
+    """The name of a module, or of a function of one, that the compiler knows."""
+    simulated = sys.modules["unrolled.simgpu"]
+    modules: Mapping[str, Any] = {"jit": sys.modules[__name__], "cupy": simulated, "numpy": np, "math": math}
+    for name, module in modules.items():
+        if x is module:
+            return name
+    if isinstance(x, _Symbol):
+        return f"jit.{x.name}"
+    name = getattr(x, "__name__", "")
+    if (isinstance(x, types.BuiltinFunctionType) and x.__module__ == "builtins") or x is range:
+        return f"builtins.{name}"
+    for path, module in modules.items():
+        if name in MODULES.get(path, ()) and getattr(module, name, None) is x:
+            return f"{path}.{name}"
+    return None
+
+
+def _opaque(x: Any, attributes: frozenset[str], depth: int) -> dict[str, Any]:
+    """Anything else, with those of its attributes that the source names."""
+    found: dict[str, Any] = {}
+    for name in attributes if depth and not isinstance(x, (ndarray, np.ndarray, types.ModuleType)) else ():
+        value = getattr(x, name, found)
+        if value is not found:
+            found[name] = _described(value, attributes, depth - 1)
+    return {"opaque": type(x).__name__, "attributes": found}
