@@ -17,6 +17,7 @@ block, thread and index. `report` says what the last launch moved and computed.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import inspect
 import math
@@ -198,7 +199,7 @@ def _path(x: Any) -> str | None:
     if isinstance(x, _Symbol):
         return f"jit.{x.name}"
     name = getattr(x, "__name__", "")
-    if (isinstance(x, types.BuiltinFunctionType) and x.__module__ == "builtins") or x is range:
+    if (isinstance(x, types.BuiltinFunctionType) and x.__module__ == "builtins") or x is builtins.range:
         return f"builtins.{name}"
     for path, module in modules.items():
         if name in MODULES.get(path, ()) and getattr(module, name, None) is x:

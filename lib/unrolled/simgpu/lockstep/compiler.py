@@ -19,7 +19,7 @@ from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.scope import Scope
 from unrolled.simgpu.lockstep.source import Source, parameters, parse
 from unrolled.simgpu.lockstep.statements import Step, block
-from unrolled.simgpu.lockstep.types import Type, Void
+from unrolled.simgpu.lockstep.types import Array, Type, Void
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def _compiled(source: Source, arguments: Sequence[Type]) -> Program:
         raise RefusedError(TypeError, text, function)
     scope = Scope(source, needs, result=Void())
     for name, kind in zip(names, arguments, strict=True):
-        scope.declare(name, kind, root=name)
+        scope.declare(name, kind, name if isinstance(kind, Array) else "")
     needs.sources.append(source)
     return Program(function.name, source.line(function), names, block(function.body, scope, True), needs)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS
-from unrolled.simgpu.lockstep.faults import RefusedError
+from unrolled.simgpu.lockstep.faults import OperatorError, RefusedError
 from unrolled.simgpu.lockstep.types import NAMES
 
 BITS = 128
@@ -66,9 +66,11 @@ class Opaque:
 
 
 NUMBERS = (bool, int, float, np.generic)
-MATH = frozenset(["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "atan2"]) | {"fabs", "floor", "ceil"}
-    ["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "fabs", "floor", "ceil", "trunc", "atan2"]
-)
+MATH = frozenset(["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "atan2"]) | {
+    "fabs",
+    "floor",
+    "ceil",
+}
 MODULES = {
     "cupy": frozenset(FUNCTIONS),
     "numpy": frozenset(FUNCTIONS),
@@ -126,7 +128,7 @@ def described(value: Any) -> str:
     """Return what a constant is called in a message."""
     match value:
         case Name(path=path):
-            return path
+            return path.removeprefix("builtins.")
         case TypeName(name=name) | Function(name=name):
             return name
         case Opaque(kind=kind):
@@ -154,7 +156,7 @@ def operate(op: ast.AST, values: list[Any]) -> Any:
     if name in _ANY:
         return _ANY[name](*values)
     if name not in _OPERATORS:
-        raise RefusedError(KeyError, f"the operator {name} has no meaning in a kernel")
+        raise RefusedError(OperatorError, f"the operator {name} has no meaning in a kernel")
     if not all(isinstance(value, NUMBERS) for value in values):
         raise RefusedError(TypeError, f"operator {name} on {' and '.join(map(described, values))}")
     if name in ("Pow", "LShift") and abs(values[1]) > BITS:

@@ -56,6 +56,13 @@ class CUDADriverError(KernelFault):
         return f"CUDA_ERROR_INVALID_VALUE: invalid argument: {self.fault}"
 
 
+class OperatorError(KeyError):
+    """An operator that has no meaning in a kernel. CuPy raises KeyError, whose text nobody can read."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class RefusedError(Exception):
     """What the compiler refuses at a node of the source: `kind` is the type of exception that CuPy raises."""
 

@@ -13,7 +13,7 @@ from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS, OPERATORS
 from unrolled.simgpu.lockstep.builtins import BUILTINS, INDICES, KNOWN, Call, Needs
 from unrolled.simgpu.lockstep.constants import Constant, Function, Name, TypeName
 from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
-from unrolled.simgpu.lockstep.faults import RefusedError
+from unrolled.simgpu.lockstep.faults import OperatorError, RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.source import LIMITS, Source
@@ -106,7 +106,7 @@ class Scope:
         if name in ("Add", "Sub") and (moved := _moved(name, operands)) is not None:
             return moved
         if name not in OPERATORS:
-            raise RefusedError(KeyError, f"the operator {name} has no meaning in a kernel")
+            raise RefusedError(OperatorError, f"the operator {name} has no meaning in a kernel")
         if name in ("Sub", "USub") and all(expressions.scalar_of(x).code == "?" for x in operands):
             raise RefusedError(TypeError, "`-` on bool is not supported; use ^ or not")
         return expressions.apply(OPERATORS[name], operands, self.line(node))
