@@ -161,7 +161,12 @@ class Mask:
 
     def active(self, value: Value, rows: int) -> Any:
         """Return what the active lanes of so many rows hold, in one row."""
-        lanes, picked = np.broadcast_to(value, (rows, self.batch.width)).reshape(-1), self.picked(rows)
+        array, picked = np.asarray(value), self.picked(rows)
+        if not array.ndim:
+            return np.full(rows * self.batch.width if picked is None else len(picked), array)
+        if array.shape != (rows, self.batch.width):
+            array = np.broadcast_to(array, (rows, self.batch.width))
+        lanes = array.reshape(-1)
         return lanes if picked is None else lanes[picked]
 
     @cached_property

@@ -51,11 +51,9 @@ class Reach:
     def get(self) -> Any:
         return self.values[..., self.cells]
 
-    def put(self, value: Value) -> Any:
-        """Write the lanes' values and return them as they are in memory."""
-        lanes = self.lanes(value)
+    def put(self, lanes: Any) -> None:
+        """Write the lanes' values, as `lanes` gave them."""
         self.values[..., self.cells] = lanes
-        return lanes
 
     def lanes(self, value: Value) -> Any:
         """Return the active lanes' values, in the memory's dtype and in the shape of `get`."""

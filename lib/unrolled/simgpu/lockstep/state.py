@@ -23,7 +23,7 @@ DOES = {"read": "reads", "write": "writes", "atomic": "changes"}
 class RunLimits:
     """What ends a kernel that would run for ever, or too long."""
 
-    steps: int = 300_000
+    steps: int = 100_000
     """Statements that one batch of blocks executes in loops."""
     work: int = 4 * 10**9
     """Statements times threads, in the whole launch."""
@@ -143,7 +143,7 @@ class Run:
                 again &= reach.differs(before, lanes)
                 self._check(element, reach, ("write", again) if again.any() else None, line, "write")
             writes.note(now, together=False)
-        reach.put(value)
+        reach.put(lanes)
         for now in reach.touches():
             lost = writes.who[now.cells] != now.owners
             if lost.any():

@@ -1,0 +1,145 @@
+"""Planted faults: each is named by its kind and by the line that is marked `# here`."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from jit_programs import kernel
+
+from unrolled import simgpu as cp
+from unrolled.simgpu import jit
+from unrolled.simgpu.jit import CUDADriverError, KernelFault
+
+BOUNDS, RACE, UNWRITTEN, BARRIER = "out of bounds", "race", "read before written", "barrier"
+SHARED, THREADS, ENDLESS, SHUFFLE, UNSET = "shared memory", "threads", "endless loop", "shuffle", "unset variable"
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: str
+    source: str
+    thread: Any = None
+    block: Any = None
+    index: Any = None
+    grid: Any = 1
+    threads: Any = 64
+    arguments: tuple[Any, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def fault(kind: str, *lines: str, parameters: str = "y, x", **more: Any) -> Fault:
+    return Fault(kind, "\n".join([f"def kernel({parameters}):", *(f"    {line}" for line in lines)]), **more)
+
+
+T = "t = cp.int32(jit.threadIdx.x)"
+S = "s = jit.shared_memory(cp.float32, 64)"
+FAULTS = {
+    # bounds: y and x have 64 values
+    "no guard": fault(BOUNDS, "i = jit.grid(1)", "y[i] = 1.0  # here", grid=2, threads=48, block=(1, 0, 0), thread=(16, 0, 0), index=(64,)),
+    "one too far": fault(BOUNDS, T, "y[t] = x[t + 1]  # here", thread=(63, 0, 0), index=(64,)),
+    "guard with <=": fault(BOUNDS, "i = jit.grid(1)", "if i <= 64:", "    y[i] = 1.0  # here", threads=96, index=(64,)),
+    "before the beginning": fault(BOUNDS, T, "y[t] = x[t - 1]  # here", thread=(0, 0, 0), index=(-1,)),
+    "unsigned below 0": fault(BOUNDS, "t = jit.threadIdx.x", "y[t] = x[t - 1]  # here", thread=(0, 0, 0), index=(2**32 - 1,)),
+    "rows and columns swapped": fault(BOUNDS, T, "y[t] = m[t % 4, t // 4]  # here", parameters="y, m", index=(0, 4), arguments=(np.zeros((16, 4), "f"),)),
+    "beyond a row, within the array": fault(BOUNDS, T, "y[t] = m[0, t]  # here", parameters="y, m", index=(0, 4), arguments=(np.zeros((16, 4), "f"),)),
+    "a row that is none": fault(BOUNDS, T, "row = m[t]  # here", "y[t] = row[0]", parameters="y, m", index=(16,), arguments=(np.zeros((16, 4), "f"),)),
+    "a guard with or": fault(BOUNDS, "i, j = jit.grid(2)", "if i < 4 or j < 4:", "    m[i, j] = 1.0  # here", parameters="y, m", threads=(8, 8), arguments=(np.zeros((4, 4), "f"),)),
+    "an atomic operation": fault(BOUNDS, T, "jit.atomic_add(y, t * 2, 1.0)  # here", thread=(32, 0, 0), index=(64,)),
+    "shared memory": fault(BOUNDS, T, S, "s[t * 2] = 1.0  # here", thread=(32, 0, 0), index=(64,)),
+    "shared memory by a pointer": fault(BOUNDS, T, S, "p = s + 1", "p[t] = 1.0  # here", thread=(63, 0, 0), index=(64,)),
+    "the loop's last turn": fault(BOUNDS, T, "for k in range(0, 65):", "    y[t] += x[k]  # here", index=(64,)),
+    "nothing there": fault(BOUNDS, "y[0] = m[0]  # here", parameters="y, m", arguments=(np.zeros(0, "f"),), index=(0,)),
+    "in a device function": Fault(BOUNDS, "@jit.rawkernel(device=True)\ndef inner(x, i):\n    return x[i]  # here\n\n@jit.rawkernel()\ndef kernel(y, x):\n    y[0] = inner(x, 70)\n", index=(70,)),
+    # races
+    "no barrier": fault(RACE, T, S, "s[t] = x[t]", "y[t] = s[63 - t]  # here"),
+    "no barrier after the read": fault(RACE, T, S, "for k in range(2):", "    s[t] = x[t]  # here", "    jit.syncthreads()", "    y[t] += s[63 - t]"),
+    "all write to one": fault(RACE, T, "y[0] = x[t]  # here", index=(0,)),
+    "a sum by all": fault(RACE, T, "y[0] += x[t]  # here", index=(0,)),
+    "a shift in place": fault(RACE, T, S, "s[t] = x[t]", "jit.syncthreads()", "if t > 0:", "    s[t - 1] = s[t]  # here"),
+    "a tree without barriers": fault(RACE, T, S, "s[t] = x[t]", "jit.syncthreads()", "k = 32", "while k > 0:", "    if t < k:", "        s[t] += s[t + k]  # here", "    k //= 2"),
+    "a tree, the last steps by one warp": fault(RACE, T, S, "s[t] = x[t]", "jit.syncthreads()", "if t < 32:", "    s[t] += s[t + 32]", "    s[t] += s[(t + 16) % 32]  # here"),
+    "a warp's barrier for two warps": fault(RACE, T, S, "s[t] = x[t]", "jit.syncwarp()", "y[t] = s[(t + 32) % 64]  # here"),
+    "blocks write to one": fault(RACE, T, "y[t] = jit.blockIdx.x  # here", grid=2),
+    "a block reads what another wrote": fault(RACE, "i = cp.int32(jit.grid(1))", "y[i] = 1.0", "jit.syncthreads()", "x[i] = y[63 - i]  # here", grid=2, threads=32),
+    "a barrier is none between blocks": fault(RACE, T, "b = cp.int32(jit.blockIdx.x)", "y[b] = b", "jit.syncthreads()", "y[1 - b] = b + 5  # here", grid=2),
+    "in place, and rows overlap": fault(RACE, T, "y[(t + 1) % 64] = y[t]  # here"),
+    "an atomic sum is read": fault(RACE, T, "jit.atomic_add(y, 0, x[t])", "x[t] = y[0]  # here"),
+    "an atomic sum is set": fault(RACE, T, S, "s[t] = 0.0", "jit.atomic_add(s, 0, 1.0)  # here"),
+    "two views of one array": fault(RACE, T, "a[t] = b[t]  # here", parameters="y, a, b", arguments=("overlap",)),
+    "a histogram": fault(RACE, T, "y[t % 8] += 1.0  # here"),
+    "the tile is reused": fault(RACE, T, S, "s[t] = x[t]", "jit.syncthreads()", "v = s[63 - t]", "s[t] = v  # here"),
+    # shared memory that nobody wrote
+    "never written": fault(UNWRITTEN, T, S, "y[t] = s[t]  # here"),
+    "half of it written": fault(UNWRITTEN, T, S, "if t < 32:", "    s[t] = x[t]", "jit.syncthreads()", "y[t] = s[t]  # here", thread=(32, 0, 0), index=(32,)),
+    "the guard leaves holes": fault(UNWRITTEN, "i = cp.int32(jit.grid(1))", T, S, "if i < 64:", "    s[t] = x[i]", "jit.syncthreads()", "if t == 0:", "    for k in range(64):", "        y[0] += s[k]  # here", grid=1, threads=32, index=(32,)),
+    "a sum that begins with nothing": fault(UNWRITTEN, T, S, "s[t] += x[t]  # here"),
+    "atomics on nothing": fault(UNWRITTEN, T, S, "jit.atomic_add(s, 0, 1.0)  # here", index=(0,)),
+    "another block's": fault(UNWRITTEN, T, S, "if jit.blockIdx.x == 0:", "    s[t] = x[t]", "y[t] = s[t]  # here", grid=2, block=(1, 0, 0)),
+    # barriers
+    "a barrier in a branch": fault(BARRIER, T, "if t < 32:", "    jit.syncthreads()  # here", thread=(32, 0, 0)),
+    "a return before it": fault(BARRIER, T, "if t > 60:", "    return", "jit.syncthreads()  # here", thread=(61, 0, 0)),
+    "a barrier in a loop of uneven turns": fault(BARRIER, T, "for k in range(t):", "    jit.syncthreads()  # here"),
+    "a break before it": fault(BARRIER, T, "while True:", "    if t == 5:", "        break", "    jit.syncthreads()  # here", thread=(5, 0, 0)),
+    "a continue before it": fault(BARRIER, T, "for k in range(3):", "    if t == 5:", "        continue", "    jit.syncthreads()  # here"),
+    "in one block of two": fault(BARRIER, T, "if jit.blockIdx.x == 1 and t == 3:", "    jit.syncthreads()  # here", grid=2, block=(1, 0, 0)),
+    "half a warp": fault(BARRIER, T, "if t % 32 < 16:", "    jit.syncwarp()  # here", thread=(16, 0, 0)),
+    # sizes, loops, and what C leaves undefined
+    "1,025 threads": fault(THREADS, "y[0] = 1.0", threads=1025),
+    "too deep": fault(THREADS, "y[0] = 1.0", threads=(1, 1, 65)),
+    "no blocks": fault(THREADS, "y[0] = 1.0", grid=0),
+    "no threads": fault(THREADS, "y[0] = 1.0", threads=0),
+    "49 KB": fault(SHARED, "s = jit.shared_memory(cp.float32, 49 * 256)  # here", "s[0] = 1.0"),
+    "two that are too much": fault(SHARED, "s = jit.shared_memory(cp.float64, 4096)", "r = jit.shared_memory(cp.float64, 4096)  # here"),
+    "49 KB by the launch": fault(SHARED, "s = jit.shared_memory(cp.float32, None)  # here", options={"shared_mem": 49 * 1024}),
+    "while True": fault(ENDLESS, "while True:  # here", "    y[0] = 1.0", threads=1),
+    "never there": fault(ENDLESS, T, "k = t", "while k != 100:  # here", "    k += 2", thread=(1, 0, 0)),
+    "a step of 0": fault(ENDLESS, "for k in range(0, 5, 0):  # here", "    pass", threads=1),
+    "a lane that left": fault(SHUFFLE, T, "if t < 16:", "    y[t] = jit.shfl_down_sync(0xffffffff, x[t], 8)  # here", thread=(16, 0, 0)),
+    "a lane that is none": fault(SHUFFLE, T, "y[t] = jit.shfl_down_sync(0xffffffff, x[t], 8)  # here", threads=24, thread=(16, 0, 0)),
+    "set in a branch only": fault(UNSET, T, "if t > 5:", "    v = 1.0", "y[t] = v  # here", thread=(0, 0, 0)),
+    "set in a loop of no turns": fault(UNSET, T, "for k in range(t):", "    v = k", "y[t] = v  # here", thread=(0, 0, 0)),
+}  # fmt: skip
+
+
+def arguments(found: Fault) -> list[Any]:
+    if found.arguments and isinstance(found.arguments[0], str):
+        whole = cp.zeros(65, "f")
+        return [cp.zeros(1, "f"), whole[:64], whole[1:]]
+    y, x = cp.zeros(64, "f"), cp.asarray(np.arange(1, 65, dtype="f"))
+    return [y, *map(cp.asarray, found.arguments)] if found.arguments else [y, x]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named(name: str) -> None:
+    found = FAULTS[name]
+    compiled = kernel(found.source, jit, cp)
+    with pytest.raises(KernelFault) as caught:
+        compiled[found.grid, found.threads](*arguments(found), **found.options)
+    told = caught.value.fault
+    assert told.kind == found.kind, told
+    if "# here" in found.source:
+        assert "# here" in told.code, told
+        assert f"line {told.line}: {told.kind}" in str(caught.value)
+    for what in ("thread", "block", "index"):
+        assert getattr(found, what) in (None, getattr(told, what)), told
+    if found.kind in (THREADS, SHARED):
+        assert isinstance(caught.value, CUDADriverError)
+        assert "CUDA_ERROR_INVALID_VALUE" in str(caught.value)
+
+
+def test_there_are_enough() -> None:
+    assert len(FAULTS) >= 30
+
+
+@pytest.mark.parametrize("name", [name for name, found in FAULTS.items() if found.kind == RACE])
+def test_a_race_is_found_whatever_the_order(name: str) -> None:
+    found = FAULTS[name]
+    compiled = kernel(found.source, jit, cp)
+    for _ in range(3):  # each launch draws another order
+        with pytest.raises(KernelFault, match="race"):
+            compiled[found.grid, found.threads](*arguments(found))
