@@ -96,7 +96,7 @@ FAULTS = {
     "49 KB": fault(SHARED, "s = jit.shared_memory(cp.float32, 49 * 256)  # here", "s[0] = 1.0"),
     "two that are too much": fault(SHARED, "s = jit.shared_memory(cp.float64, 4096)", "r = jit.shared_memory(cp.float64, 4096)  # here"),
     "49 KB by the launch": fault(SHARED, "s = jit.shared_memory(cp.float32, None)  # here", options={"shared_mem": 49 * 1024}),
-    "while True": fault(ENDLESS, "while True:  # here", "    y[0] = 1.0", threads=1),
+    "while True": fault(ENDLESS, "while True:  # here", "    pass", threads=1),
     "never there": fault(ENDLESS, T, "k = t", "while k != 100:  # here", "    k += 2", thread=(1, 0, 0)),
     "a step of 0": fault(ENDLESS, "for k in range(0, 5, 0):  # here", "    pass", threads=1),
     "a lane that left": fault(SHUFFLE, T, "if t < 16:", "    y[t] = jit.shfl_down_sync(0xffffffff, x[t], 8)  # here", thread=(16, 0, 0)),

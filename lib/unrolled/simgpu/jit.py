@@ -104,8 +104,10 @@ class RawKernel:
         self.report = machine.run_kernel(order, number)
 
 
-def program(function: Callable[..., Any]) -> dict[str, Any]:
+def program(function: Callable[..., Any], around: tuple[Any, ...] = ()) -> dict[str, Any]:
     """Return a kernel's source, the line at which it begins, and what its free names stand for, as plain data.
+
+    around: the kernels that call it, whose source is there already.
 
     Raises ValueError for a lambda and for a function whose source cannot be found.
     """
@@ -126,8 +128,19 @@ def program(function: Callable[..., Any]) -> dict[str, Any]:
     return {
         "source": source,
         "first_line": max(first, 1),
-        "constants": {name: _described(value, attributes, _DEPTH) for name, value in values.items()},
+        "constants": {
+            name: _device(value, (*around, function)) or _described(value, attributes, _DEPTH)
+            for name, value in values.items()
+        },
     }
+
+
+def _device(x: Any, around: tuple[Any, ...]) -> dict[str, Any] | None:
+    """A kernel that may be called, as plain data; None for anything else."""
+    if not isinstance(x, RawKernel):
+        return None
+    plain = program(x.function, around) if x.device and x.function not in around else {}
+    return {"kernel": plain, "device": x.device, "called": x.function.__name__}
 
 
 def _argument(x: Any) -> Any:
@@ -171,9 +184,6 @@ def _described(x: Any, attributes: frozenset[str], depth: int) -> dict[str, Any]
         return {"tuple": [_described(part, attributes, depth - 1) for part in x]}
     if isinstance(x, (type, np.dtype)) and (name := _type_name(x)):
         return {"type": name}
-    if isinstance(x, RawKernel):
-        plain = program(x.function) if x.device and depth else {}
-        return {"kernel": plain, "device": x.device, "called": x.function.__name__}
     if path := _path(x):
         return {"name": path}
     return _opaque(x, attributes, depth)

@@ -13,7 +13,7 @@ from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import faults, price, types
 from unrolled.simgpu.lockstep.builtins import Declared
 from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
-from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault
+from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Batch
 from unrolled.simgpu.lockstep.memory import GlobalArray, Shared, View
@@ -45,8 +45,7 @@ def launch(order: Order, profile: GPUProfile, limits: RunLimits | None = None) -
     ValueError beyond the limits, and KernelFault for what the kernel does wrong.
     """
     bounds = limits or RunLimits()
-    kinds = [types.scalar_type(x.dtype) if isinstance(x, np.generic) else _array_type(x) for x in order.arguments]
-    program = compile_kernel(order.program, kinds)
+    program = compile_kernel(order.program, [_type(x) for x in order.arguments])
     _check_sizes(order, program, bounds)
     shared = [_sized(declared, order) for declared in program.needs.shared]
     nbytes = _check_shared(shared, order, program)
@@ -59,8 +58,14 @@ def launch(order: Order, profile: GPUProfile, limits: RunLimits | None = None) -
     return _report(order, program, counts, nbytes, profile)
 
 
-def _array_type(array: GlobalArray) -> types.Array:
-    return types.Array(types.scalar_type(array.data.dtype).code, len(array.shape))
+def _type(x: Any) -> types.Type:
+    """What an argument is in a kernel. Raises TypeError for dtypes that the compiler does not know."""
+    try:
+        if isinstance(x, np.generic):
+            return types.scalar_type(x.dtype)
+        return types.Array(types.scalar_type(x.data.dtype).code, len(x.shape))
+    except RefusedError as error:
+        raise error.kind(error.text) from None
 
 
 def _check_sizes(order: Order, program: Program, limits: RunLimits) -> None:

@@ -145,7 +145,7 @@ class Shared(Space):
         if blocks > 1 and not self.alone and not even:
             self.alone = True
             self.shadow.repeat(blocks)
-        if self.alone:
+        if self.alone or each:
             cells = mask.active(mask.batch.row * self.size + places, blocks)
             return Reach(self.data.reshape(-1), cells, blocks, mask, accesses(mask, clock, cells, blocks))
         cells = mask.active(places, 1)

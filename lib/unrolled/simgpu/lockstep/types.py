@@ -104,7 +104,10 @@ def scalar_type(dtype: Any) -> Scalar:
     """Return the type of a NumPy dtype. Raises RefusedError for one that a register does not hold here."""
     code = np.dtype(dtype).char
     if code not in ORDER:
-        raise RefusedError(TypeError, f"dtype is {np.dtype(dtype)}; the simulated compiler knows {', '.join(NAMES)}")
+        raise RefusedError(
+            TypeError,
+            f"dtype is {np.dtype(dtype)}; the simulated compiler knows {', '.join(sorted({*NAMES.values()}))}",
+        )
     return Scalar(code)
 
 

@@ -1,0 +1,24 @@
+"""The table of programs that the simulated compiler is held to, on the real `cupyx.jit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from jit_programs import ACCEPTED, REFUSED, Program
+
+from unrolled import device
+
+
+@pytest.mark.parametrize(("program", "expected"), ACCEPTED, ids=[program.name for program, _ in ACCEPTED])
+def test_cupy_accepts(program: Program, expected: Any) -> None:
+    found = program.run(device.jit(), device.gpu())
+    given = np.asarray(expected).astype(found.dtype)
+    np.testing.assert_allclose(found[: given.size], given, rtol=1e-5)
+
+
+@pytest.mark.parametrize("program", REFUSED, ids=[program.name for program in REFUSED])
+def test_cupy_refuses_with_the_same_kind_of_error(program: Program) -> None:
+    with pytest.raises(program.refused):
+        program.run(device.jit(), device.gpu())
