@@ -82,6 +82,11 @@ def _by_type(name: str, bools: str) -> Callable[..., Value]:
     return lambda x, y: for_bools(x, y) if x.dtype.kind == "b" else function(x, y)
 
 
+def _rounded(name: str) -> Callable[..., Value]:
+    function = getattr(np, name)
+    return lambda x: function(x) if x.dtype.kind == "f" else x  # NumPy 2.0 makes floats of whole numbers
+
+
 NO_BOOLS = types.DIVISION
 OPERATORS: dict[str, Operation] = {
     "Add": Operation("add", types.ARITHMETIC, _by_type("add", "bitwise_or")),
@@ -122,12 +127,15 @@ def _functions() -> dict[str, Operation]:
     add("sin cos tan arcsin arccos arctan", types.REAL, 20)
     add("sinh cosh tanh arcsinh arccosh arctanh", types.REAL, 24)
     add("sqrt cbrt", types.REAL, 8)
-    add("floor ceil trunc rint fabs deg2rad rad2deg", types.REAL)
+    add("rint fabs deg2rad rad2deg", types.REAL)
+    for name in ("floor", "ceil", "trunc"):
+        found[name] = Operation(name, types.ANY, _rounded(name))
     add("arctan2", types.REAL_PAIRS, 20)
     add("hypot copysign nextafter", types.REAL_PAIRS, 8)
     add("isnan isinf isfinite signbit", types.REAL_TESTS)
     add("absolute", types.ANY)
-    add("square sign", types.NEGATIVE)
+    add("square", types.NEGATIVE)
+    add("sign", types.WHOLE)
     add("maximum minimum fmax fmin", types.ARITHMETIC)
     for operation in OPERATORS.values():
         found[operation.name] = operation

@@ -159,7 +159,8 @@ def operate(op: ast.AST, values: list[Any]) -> Any:
         raise RefusedError(OperatorError, f"the operator {name} has no meaning in a kernel")
     if not all(isinstance(value, NUMBERS) for value in values):
         raise RefusedError(TypeError, f"operator {name} on {' and '.join(map(described, values))}")
-    if name in ("Pow", "LShift") and abs(values[1]) > BITS:
+    whole = all(isinstance(value, (int, np.integer)) for value in values)
+    if name in ("Pow", "LShift") and whole and abs(int(values[1])) > BITS:
         raise RefusedError(OverflowError, f"a constant of more than {BITS} bits")
     return _plain(lambda: _OPERATORS[name](*values))
 

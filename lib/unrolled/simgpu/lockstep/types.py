@@ -33,7 +33,8 @@ class Scalar:
     @property
     def kind(self) -> str:
         """NumPy's kind: b, i, u or f."""
-        return str(np.dtype(self.code).kind)
+        kind: str = np.dtype(self.code).kind
+        return kind
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -130,14 +131,15 @@ def _each(codes: str, out: str = "", count: int = 2) -> tuple[tuple[str, str], .
 
 ARITHMETIC = _each(ORDER)
 DIVISION = _each(INTEGERS + FLOATS)
-TRUE_DIVISION = (*_each(INTEGERS, "d"), *_each(FLOATS))
+TRUE_DIVISION = (*((codes, "d") for codes in ("qq", "qQ", "Qq", "QQ")), *_each(FLOATS))
 BITS = _each("?" + INTEGERS)
 SHIFTS = _each(INTEGERS)
-COMPARISON = tuple((codes, "?") for codes in ("??", "qq", "qQ", "Qq", "QQ", "ee", "ff", "dd"))
+COMPARISON = tuple((codes, "?") for codes in ("??", "qq", "QQ", "qQ", "Qq", "ee", "ff", "dd"))
 NEGATIVE = _each(INTEGERS + FLOATS, count=1)
 INVERT = _each("?" + INTEGERS, count=1)
 NOT = _each(ORDER, "?", 1)
 ANY = _each(ORDER, count=1)
+WHOLE = _each(INTEGERS, count=1)
 REAL = _each(FLOATS, count=1)
 REAL_PAIRS = _each(FLOATS)
 REAL_TESTS = _each(FLOATS, "?", 1)
