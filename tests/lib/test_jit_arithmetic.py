@@ -81,7 +81,9 @@ def typed(numbers: st.SearchStrategy[Any], dtype: str) -> st.SearchStrategy[Expr
 
 NAMES = st.sampled_from([("a[t]", lambda a, b: a), ("b[t]", lambda a, b: b)])
 INTEGERS = st.recursive(NAMES | typed(st.integers(-100, 100), "int32"), grown(WHOLE), max_leaves=8)
-FLOATS = st.recursive(NAMES | typed(st.sampled_from([0.5, -1.25, 3.0, 0.1, -2.7]), "float32"), grown(REAL), max_leaves=8)
+FLOATS = st.recursive(
+    NAMES | typed(st.sampled_from([0.5, -1.25, 3.0, 0.1, -2.7]), "float32"), grown(REAL), max_leaves=8
+)
 
 
 @settings(max_examples=120)

@@ -199,3 +199,18 @@ def test_blocks_side_by_side_count_as_they_do_alone(monkeypatch: pytest.MonkeyPa
     together = transposed(TRANSPOSE, 70, 90)
     monkeypatch.setattr(launch, "RunLimits", lambda: RunLimits(lanes=1))
     assert transposed(TRANSPOSE, 70, 90).lines == together.lines
+
+
+def test_a_sector_that_a_thread_reads_on_is_fetched_once() -> None:
+    source = "def kernel(y, x):\n    i = cp.int32(jit.grid(1))\n    for k in range(16):\n        y[i] += x[i, k]\n"
+    found = report(source, np.zeros(32, "f"), np.zeros((32, 16), "f"))
+    line = next(line for line in found.lines if line.reads)
+    assert line.read_sectors == 16 * 32 + 16 * 4
+    assert line.read_again >= 14 * 32
+
+
+def test_a_part_of_a_sector_costs_a_read_as_well() -> None:
+    source = "def kernel(y, x):\n    i = cp.int32(jit.grid(1))\n    y[STEP * i] = 1.0\n"
+    near, far = (report(source, np.zeros(2**17, "f"), 0, grid=64, threads=256, STEP=step) for step in (1, 8))
+    base = near.seconds - 4 * 2**14 / (0.9 * 320e9)
+    assert (far.seconds - base) / (near.seconds - base) == pytest.approx(8 + 7, rel=0.2)

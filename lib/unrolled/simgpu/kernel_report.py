@@ -18,6 +18,8 @@ class LineReport:
     reads: int = 0
     """Requests to global memory that read."""
     read_sectors: int = 0
+    read_again: int = 0
+    """Of these sectors, those of which the same threads read at the same line just before: the L1 cache has them."""
     read_ideal: int = 0
     """Sectors that would hold the values that were read, each counted once a request, if they lay side by side."""
     writes: int = 0

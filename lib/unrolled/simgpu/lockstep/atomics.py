@@ -12,6 +12,8 @@ from unrolled.simgpu.lockstep.lanes import Mask, Value
 from unrolled.simgpu.lockstep.memory import Reach, View
 from unrolled.simgpu.lockstep.state import Run
 
+SLOW = 50
+"""How many lanes of another statement one lane of these takes the time of, where results are used."""
 _WHOLE = ("int32", "uint32", "uint64")
 
 
@@ -48,6 +50,7 @@ def change(
     if operation.at is not None and not used:
         operation.at(reach.values, reach.cells[order], values[0][order])
         return None
+    run.counts.work += SLOW * len(order)
     before = np.zeros(mask.batch.blocks * mask.batch.width, reach.values.dtype)
     picked = reach.mask.picked(reach.rows)
     before[order if picked is None else picked[order]] = _one_by_one(reach, operation.function, values, order)

@@ -46,6 +46,8 @@ def compile_kernel(program: Any, arguments: Sequence[Type]) -> Program:
         return _compiled(source, arguments)
     except RefusedError as error:
         raise source.error(error) from None
+    except RecursionError:
+        raise ValueError("a kernel with too many parts within each other") from None
 
 
 def _compiled(source: Source, arguments: Sequence[Type]) -> Program:

@@ -176,7 +176,7 @@ def call(function: Any, values: list[Any]) -> Any:
     numbers = all(isinstance(value, NUMBERS) for value in values)
     if module == "math" and name in MATH and numbers:
         return _plain(lambda: getattr(math, name)(*values))
-    if path in ("builtins.abs", "builtins.round") and numbers:
+    if path in ("builtins.abs", "builtins.round") and numbers and len(values) == 1:
         return _plain(lambda: abs(*values) if name == "abs" else round(*values))
     raise RefusedError(TypeError, f"Invalid function call '{described(function)}'.")
 

@@ -81,6 +81,17 @@ def pack(parts: Sequence[Operand]) -> Expr:
     return Expr(Tuple(tuple(part.type for part in found)), lambda frame, mask: tuple(run(frame, mask) for run in runs))
 
 
+def size(x: Operand) -> int:
+    """Return how many values a tuple holds, those of tuples in it included; 1 for anything else."""
+
+    def counted(parts: Any) -> int:
+        return sum(map(counted, parts)) if isinstance(parts, tuple) else 1
+
+    if isinstance(x, Constant):
+        return counted(x.value)
+    return sum(size(Expr(part, x.run)) for part in x.type.types) if isinstance(x.type, Tuple) else 1
+
+
 def scalar_of(x: Operand) -> Scalar:
     """Return the type of a number. Raises RefusedError (TypeError) for an array, a tuple, a function."""
     kind = lift(x).type

@@ -139,7 +139,11 @@ def _execute(
                 dtype = types.Scalar(declared.code).dtype
                 run.shared[number] = Shared.of(declared.name, dtype, declared.size or 0, batch)
             run.kernel = Frame(run, dict(values), batch.all)
-            program.body(run.kernel, batch.all)
+            run.step(program.line, 1, batch.all)
+            try:
+                program.body(run.kernel, batch.all)
+            except RecursionError:
+                raise ValueError("a kernel with too many parts within each other") from None
             tick = run.clock.tick + 1
     return counts
 

@@ -47,10 +47,13 @@ def occupancy(threads: int, shared: int, profile: GPUProfile) -> tuple[float, st
 def seconds(total: LineReport, blocks: int, profile: GPUProfile) -> tuple[float, float]:
     """Return (seconds of the launch, seconds if it had the whole GPU) for what was counted.
 
-    The sectors take the place of the guess that `cost` makes of a kernel of the library. Few blocks draw a part of the
-    memory's bandwidth, and use a part of the multiprocessors.
+    The sectors take the place of the guess that `cost` makes of a kernel of the library. One that is written in part is
+    read as well, since the rest of it has to be kept; one that the cache of a multiprocessor has costs nothing. Few
+    blocks draw a part of the memory's bandwidth, and use a part of the multiprocessors.
     """
-    traffic = (total.read_sectors + total.write_sectors) * SECTOR / profile.bandwidth
+    partly = total.write_sectors - total.write_ideal
+    sectors = total.read_sectors - total.read_again + total.write_sectors + partly
+    traffic = sectors * SECTOR / profile.bandwidth
     busy = min(1.0, blocks / profile.multiprocessors)
     computing = total.operations / profile.float32 / busy
     sharing = total.shared_passes / (CLOCK * profile.multiprocessors) / busy

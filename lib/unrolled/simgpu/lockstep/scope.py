@@ -50,6 +50,8 @@ class Scope:
 
     def declare(self, name: str, kind: Type, root: str = "") -> None:
         """Let a name stand for a variable of this type, from here on."""
+        if len(self.variables) >= LIMITS.variables:
+            raise RefusedError(ValueError, f"more than {LIMITS.variables} variables")
         self.variables[name] = Variable(kind, root)
 
     # expressions
@@ -140,6 +142,8 @@ class Scope:
 
     @staticmethod
     def _tuple(parts: Sequence[Operand]) -> Operand:
+        if sum(map(expressions.size, parts)) > LIMITS.parts:  # in a tuple of itself, twice, and again, and again
+            raise RefusedError(ValueError, f"a tuple of more than {LIMITS.parts} values")
         known = tuple(part.value for part in parts if isinstance(part, Constant))
         return Constant(known) if len(known) == len(parts) else expressions.pack(parts)
 

@@ -19,6 +19,10 @@ class SourceLimits:
     depth: int = 100
     """Nodes of the syntax tree within each other."""
     constants: int = 200
+    variables: int = 200
+    """Of one function; each takes memory for all threads."""
+    parts: int = 64
+    """Values in a tuple, those of tuples in it included."""
     functions: int = 50
     """Calls of other kernels, those in these included."""
 

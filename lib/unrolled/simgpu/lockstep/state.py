@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.simgpu.kernel_report import LineReport
+from unrolled.simgpu.kernel_report import SECTOR, LineReport
 from unrolled.simgpu.lockstep import faults
 from unrolled.simgpu.lockstep.faults import Fault, KernelFault
 from unrolled.simgpu.lockstep.lanes import Batch, Mask, Value, value_at
@@ -25,8 +25,9 @@ class RunLimits:
 
     steps: int = 100_000
     """Statements that one batch of blocks executes in loops."""
-    work: int = 4 * 10**9
-    """Statements times threads, in the whole launch."""
+    work: int = 6 * 10**9
+    """Statements times threads, in the whole launch. No batch counts for less than `least` threads."""
+    least: int = 4096
     threads: int = 2**27
     """Those of one launch."""
     lanes: int = 2**16
@@ -59,6 +60,8 @@ class Run:
     rng: np.random.Generator
     shared: dict[int, Shared] = field(default_factory=dict)
     steps: int = 0
+    recent: dict[tuple[int, str], Any] = field(default_factory=dict)
+    """The sectors that the lanes read from last, by line and array."""
     kernel: Any = None
     """The kernel's own frame, once it runs."""
 
@@ -80,11 +83,9 @@ class Run:
     def step(self, line: int, statements: int, mask: Mask) -> None:
         """Count one turn of a loop. Raises KernelFault where there are too many."""
         self.steps += statements
-        self.counts.work += statements * self.batch.blocks * self.batch.width
+        self.counts.work += statements * max(self.batch.blocks * self.batch.width, self.limits.least)
         if self.steps > self.limits.steps or self.counts.work > self.limits.work:
-            text = f"is still in this loop after {self.steps:,} statements"
-            if self.counts.work > self.limits.work:
-                text += f", the launch's threads after {self.counts.work:,}"
+            text = f"is still at work after {self.steps:,} statements, the whole launch after {self.counts.work:,}"
             raise self.fault(faults.ENDLESS, line, text, mask.first(True))
 
     # memory
@@ -171,9 +172,20 @@ class Run:
         elif what == "read":
             counts.reads += mask.warps
             counts.read_sectors, counts.read_ideal = counts.read_sectors + cost, counts.read_ideal + ideal
+            counts.read_again += cost - self._fetched(element, mask, line, cost)
         else:
             counts.writes += mask.warps
             counts.write_sectors, counts.write_ideal = counts.write_sectors + cost, counts.write_ideal + ideal
+
+    def _fetched(self, element: View, mask: Mask, line: int, cost: int) -> int:
+        """How many sectors a read takes from memory: not those that each thread read from at this line just before."""
+        space, key = element.space, (line, element.space.name)
+        sectors = np.asarray(element.place) // max(1, SECTOR // space.data.itemsize)
+        before, self.recent[key] = self.recent.get(key), sectors
+        if before is None or before.shape != sectors.shape:
+            return cost
+        new = mask.where(before != sectors)
+        return space.traffic(element.place, new)[0] if new.count < mask.count else cost
 
     def _check_written(self, element: View, reach: Reach, line: int, does: str) -> None:
         """Raise KernelFault where shared memory is read that no thread of the block has written."""

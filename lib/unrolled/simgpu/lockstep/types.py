@@ -16,7 +16,7 @@ import numpy as np
 from unrolled.simgpu.lockstep.faults import RefusedError
 
 ORDER = "?bBhHiIlLqQefd"
-NAMES = {code: np.dtype(code).name for code in ORDER}
+NAMES = {code: str(np.dtype(code).name) for code in ORDER}
 INTEGERS = "bBhHiIlLqQ"
 FLOATS = "efd"
 
@@ -159,6 +159,6 @@ def check_cast(given: Scalar, to: Scalar, casting: Any = "same_kind") -> None:
     """Raise RefusedError (TypeError), in CuPy's words, where the casting does not let one type become the other."""
     if not np.can_cast(np.dtype(given.code), np.dtype(to.code), casting):
         text = f"Cannot cast from '{given}' to {to} with casting rule {casting}."
-        if (given.kind, to.kind) == ("i", "u"):
+        if given.kind == "i" and to == UINT32:
             text += f" threadIdx, grid() and their kin are unsigned: cast them once, as in cp.{given}(i)."
         raise RefusedError(TypeError, text)
