@@ -125,6 +125,8 @@ ACCEPTED: list[tuple[Program, Any]] = [
     (Program("a view with strides", _body(I, "y[i] = x[i % 8, i // 8]"), (np.zeros(64, "f"), t.reshape(8, 8).astype("f"))), t % 8 * 8 + t // 8),
     (Program("float16 computes in float32", _body(I, "y[i] = x[i] * x[i] + x[i]"), (np.zeros(64, "e"), t.astype("e"))), (t * t + t).astype("e")),
     (Program("uint8 and bool", _body(I, "y[i] = x[i] + (i > 3)"), (np.zeros(64, "B"), t.astype("B"))), t + (t > 3)),
+    (accepted("arrays in a tuple", I, "p = (y, x)", "p[0][i] = p[1][i] + 1.0"), t + 1),
+    (Program("a device function that writes", "@jit.rawkernel(device=True)\ndef put(a, i, v):\n    row = a\n    row[i] = v\n\n@jit.rawkernel()\ndef kernel(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    put(y, i, x[i])"), t),
     (Program("a device function", "@jit.rawkernel(device=True)\ndef twice(v, n):\n    if n > 5:\n        return v * 2\n    return v\n\n@jit.rawkernel()\ndef kernel(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    y[i] = twice(x[i], i)"), np.where(t > 5, 2 * t, t)),
 ]  # fmt: skip
 

@@ -51,6 +51,7 @@ LEGAL = {
     "all write the same value": legal(T, "if x[t] > 5.0:", "    y[0] = 1.0", expected=lambda x: np.r_[1, np.zeros(63)]),
     "all blocks write the same value": legal("y[jit.threadIdx.x] = 2.0", expected=lambda x: 0 * x + 2, grid=7),
     "all threads hold one value in shared memory": legal(T, S, "s[0] = x[0]", "jit.syncthreads()", "y[t] = s[0]", expected=lambda x: 0 * x + x[0]),
+    "a register keeps what it read": legal(T, S, "if t == 0:", "    s[0] = x[7]", "jit.syncthreads()", "v = s[0]", "jit.syncthreads()", "if t == 0:", "    s[0] = x[9]", "jit.syncthreads()", "y[t] = v", expected=lambda x: 0 * x + x[7]),
     "one writes, all read after the barrier": legal(T, S, "if t == 5:", "    s[0] = x[9]", "jit.syncthreads()", "y[t] = s[0]", expected=lambda x: 0 * x + x[9]),
     "each keeps to its own": legal(T, S, "s[t] = x[t]", "s[t] += 1.0", "y[t] = s[t] * s[t]", expected=lambda x: (x + 1) ** 2),
     "in place": legal(T, "x[t] = 2 * x[t]", "y[t] = x[t]", expected=lambda x: 2 * x),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.simgpu.lockstep import access
 from unrolled.simgpu.lockstep.lanes import Mask, Value
 from unrolled.simgpu.lockstep.memory import Reach, View
 from unrolled.simgpu.lockstep.state import Run
@@ -44,7 +45,7 @@ def change(
     run: Run, place: View, operation: Operation, operands: Sequence[Value], mask: Mask, line: int, used: bool
 ) -> Value:
     """Let each active lane change its value in memory; return the values from before, where they are used."""
-    reach = run.change(place, mask, line)
+    reach = access.change(run, place, mask, line)
     values = [reach.lanes(x) for x in operands]
     order = run.rng.permutation(len(reach.cells))
     if operation.at is not None and not used:

@@ -179,7 +179,7 @@ def _shared_memory(call: Call, dtype: Operand, size: Operand, alignment: Operand
     def run(frame: Any, mask: Any) -> View:
         return View.of(frame.run.shared[number])
 
-    return Expr(Pointer(code, number), run, f"shared memory {number}")
+    return Expr(Pointer(code, number), run)
 
 
 def _shuffle(kind: str) -> Builtin:

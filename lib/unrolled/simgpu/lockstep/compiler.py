@@ -7,7 +7,7 @@ type of its first value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unrolled.simgpu.lockstep.builtins import Needs
@@ -58,7 +58,7 @@ def _compiled(source: Source, arguments: Sequence[Type]) -> Program:
         raise RefusedError(TypeError, text, function)
     scope = Scope(source, needs, result=Void())
     for name, kind in zip(names, arguments, strict=True):
-        scope.declare(name, kind, name if isinstance(kind, Array) else "")
+        scope.declare(name, replace(kind, root=name) if isinstance(kind, Array) else kind)
     needs.sources.append(source)
     return Program(function.name, source.line(function), names, block(function.body, scope, True), needs)
 
@@ -73,7 +73,7 @@ def _call(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) 
         if len(names) != len(arguments):
             raise RefusedError(TypeError, f"it takes {len(names)} arguments, got {len(arguments)}", function)
         for name, argument in zip(names, arguments, strict=True):
-            inner.declare(name, argument.type, argument.root)
+            inner.declare(name, argument.type)
         body = block(function.body, inner, True)
     except RefusedError as error:
         raise RefusedError(error.kind, f"in {called.name}, line {source.line(error.node)}: {error.text}") from None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.simgpu.lockstep import arithmetic, constants, types
+from unrolled.simgpu.lockstep import access, arithmetic, constants, types
 from unrolled.simgpu.lockstep.arithmetic import OPERATORS, Operation
 from unrolled.simgpu.lockstep.constants import Constant
 from unrolled.simgpu.lockstep.faults import RefusedError
@@ -23,11 +23,10 @@ Compute: TypeAlias = Callable[[Frame, Mask], Any]
 
 @dataclass(frozen=True, eq=False)
 class Expr:
-    """A value that only the lanes know. `root` names the array or shared memory that it is a part of."""
+    """A value that only the lanes know."""
 
     type: Type
     run: Compute
-    root: str = ""
 
 
 Operand: TypeAlias = "Constant | Expr"
@@ -35,7 +34,7 @@ Operand: TypeAlias = "Constant | Expr"
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """One value in an array: a place to read, to write or to change."""
+    """One value in an array: a place to read, to write or to change. `root` is the argument, "" for shared memory."""
 
     type: Scalar
     part: Callable[[Frame, Mask, str], View]
@@ -46,7 +45,7 @@ class Element:
         """Return the expression that reads it."""
 
         def run(frame: Frame, mask: Mask) -> Any:
-            found = frame.run.load(self.part(frame, mask, "read"), mask, self.line)
+            found = access.load(frame.run, self.part(frame, mask, "read"), mask, self.line)
             return found.astype(np.float32) if self.type.code == "e" else found
 
         return Expr(self.type, run)
@@ -210,13 +209,14 @@ def index(array: Operand, key: Operand, line: int) -> Operand | Element:
 
     def part(frame: Frame, mask: Mask, does: str) -> View:
         found = compute(frame, mask)
-        return frame.run.part(whole(frame, mask), list(found) if many else [found], mask, line, does)
+        return access.part(frame.run, whole(frame, mask), list(found) if many else [found], mask, line, does)
 
     if ndim > len(keys):
         assert isinstance(array.type, Array)
-        rest = Array(array.type.code, ndim - len(keys), array.type.contiguous)
-        return Expr(rest, lambda frame, mask: part(frame, mask, "read"), array.root)
-    return Element(Scalar(array.type.code), part, array.root, line)
+        rest = replace(array.type, ndim=ndim - len(keys))
+        return Expr(rest, lambda frame, mask: part(frame, mask, "read"))
+    root = array.type.root if isinstance(array.type, Array) else ""
+    return Element(Scalar(array.type.code), part, root, line)
 
 
 def _index_constant(array: Constant, key: Operand) -> Constant:
@@ -247,7 +247,7 @@ def move(pointer: Expr, offset: Operand, sign: int) -> Expr:
     def run(frame: Frame, mask: Mask) -> Any:
         return start(frame, mask).moved(np.asarray(by(frame, mask)).astype(np.int64) * sign)
 
-    return Expr(pointer.type, run, pointer.root)
+    return Expr(pointer.type, run)
 
 
 def attribute(x: Expr, name: str) -> Operand:

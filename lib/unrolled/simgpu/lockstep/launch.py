@@ -15,7 +15,7 @@ from unrolled.simgpu.lockstep.builtins import Declared
 from unrolled.simgpu.lockstep.compiler import Program, compile_kernel
 from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
-from unrolled.simgpu.lockstep.lanes import Batch
+from unrolled.simgpu.lockstep.lanes import WARP, Batch
 from unrolled.simgpu.lockstep.memory import GlobalArray, Shared, View
 from unrolled.simgpu.lockstep.races import Clock, Shadow
 from unrolled.simgpu.lockstep.state import Counts, Run, RunLimits
@@ -76,7 +76,7 @@ def _check_sizes(order: Order, program: Program, limits: RunLimits) -> None:
     for name, size, most in (("grid", order.grid, GRID_LIMIT), ("block", order.block, BLOCK_LIMIT)):
         if not all(1 <= n <= limit for n, limit in zip(size, most, strict=True)):
             raise _refused(faults.THREADS, program, f"{name} is {size}; expected 1 to {most} along (x, y, z)")
-    if blocks * threads > limits.threads:
+    if blocks * -(-threads // WARP) * WARP > limits.threads:
         raise ValueError(f"{blocks * threads:,} threads in one launch; the simulated GPU takes {limits.threads:,}")
 
 

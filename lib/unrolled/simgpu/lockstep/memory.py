@@ -134,7 +134,7 @@ class Shared(Space):
 
     def take(self, places: Value, mask: Mask) -> Value:
         if np.ndim(places) == 0:
-            return self.data[:, int(places)][:, None]
+            return self.data[:, int(places)][:, None].copy()  # what is in a register stays when memory changes
         if len(places) == 1:
             return self.data.take(places[0], axis=1)
         return self.data.reshape(-1).take(mask.batch.row * self.size + places)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from unrolled.simgpu.lockstep import constants, expressions
@@ -22,14 +21,6 @@ from unrolled.simgpu.lockstep.types import Pointer, Scalar, Type
 Device = Callable[["Scope", Function, Sequence[Expr], int], Expr]
 
 
-@dataclass(frozen=True)
-class Variable:
-    """A variable's type; for one that is an array, or a part of one, the array's name."""
-
-    type: Type
-    root: str
-
-
 class Scope:
     """The names of one function. `callers` are the functions that called it; `result` is the type that it returns.
 
@@ -41,18 +32,18 @@ class Scope:
     def __init__(self, source: Source, needs: Needs, callers: tuple[str, ...] = (), result: Type | None = None) -> None:
         self.source, self.needs, self.callers, self.result = source, needs, callers, result
         self.constants = {name: constants.read(data) for name, data in source.constants.items()}
-        self.variables: dict[str, Variable] = {}
+        self.variables: dict[str, Type] = {}
         self.loops = 0
         """Loops around the statement that is compiled."""
 
     def line(self, node: ast.AST) -> int:
         return self.source.line(node)
 
-    def declare(self, name: str, kind: Type, root: str = "") -> None:
+    def declare(self, name: str, kind: Type) -> None:
         """Let a name stand for a variable of this type, from here on."""
         if len(self.variables) >= LIMITS.variables:
             raise RefusedError(ValueError, f"more than {LIMITS.variables} variables")
-        self.variables[name] = Variable(kind, root)
+        self.variables[name] = kind
 
     # expressions
 
@@ -67,7 +58,7 @@ class Scope:
     def place(self, node: ast.expr, used: bool = True) -> Operand | Element:
         """Return the expression of a node; an `Element` for a place in memory."""
         try:
-            return self._calls(node, used) if isinstance(node, ast.Call) else self._forms(node)
+            return _call(self, node, used) if isinstance(node, ast.Call) else self._forms(node)
         except RefusedError as error:
             raise error.at(node) from None
 
@@ -126,7 +117,7 @@ class Scope:
                 return frame.values[name]
             return frame.read(name, mask, line)
 
-        return Expr(variable.type, run, variable.root)
+        return Expr(variable, run)
 
     @staticmethod
     def _known(found: Constant) -> Operand:
@@ -157,54 +148,55 @@ class Scope:
                 found = expressions.both(op, found, value)
         return found
 
-    # calls
 
-    def _calls(self, node: ast.Call, used: bool) -> Operand:
-        function, line = self.value(node.func), self.line(node)
-        arguments = [self.value(argument) for argument in node.args]
-        if any(word.arg is None for word in node.keywords):
-            raise RefusedError(TypeError, "** is not supported in a call of a kernel")
-        words = {str(word.arg): self.value(word.value) for word in node.keywords}
-        if isinstance(function, Expr):
-            raise RefusedError(TypeError, f"{function.type} is not callable.")
-        called = function.value
-        path = called.path if isinstance(called, Name) else ""
-        if path in BUILTINS:
-            return self._builtin(path, Call(node, line, self.needs, used), arguments, words)
-        if words:
-            raise RefusedError(TypeError, f"{constants.described(called)} takes no {next(iter(words))}= in a kernel")
-        if isinstance(called, Function):
-            return self._kernel(called, [expressions.lift(x) for x in arguments], line)
-        module, _, name = path.partition(".")
-        if module == "cupy" and name in FUNCTIONS:
-            return expressions.apply(FUNCTIONS[name], arguments, line)
-        known = [x.value for x in arguments if isinstance(x, Constant)]
-        if len(known) == len(arguments):
-            return Constant(constants.call(called, known))
-        if isinstance(called, TypeName):
-            if len(arguments) != 1:
-                raise RefusedError(TypeError, f"{called.name}() takes one number, got {len(arguments)}")
-            return expressions.cast(arguments[0], Scalar(called.dtype.char), "unsafe")
-        raise RefusedError(TypeError, f"Invalid function call '{constants.described(called)}'.")
+def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
+    function, line = scope.value(node.func), scope.line(node)
+    arguments = [scope.value(argument) for argument in node.args]
+    if any(word.arg is None for word in node.keywords):
+        raise RefusedError(TypeError, "** is not supported in a call of a kernel")
+    words = {str(word.arg): scope.value(word.value) for word in node.keywords}
+    if isinstance(function, Expr):
+        raise RefusedError(TypeError, f"{function.type} is not callable.")
+    called = function.value
+    path = called.path if isinstance(called, Name) else ""
+    if path in BUILTINS:
+        return _builtin(path, Call(node, line, scope.needs, used), arguments, words)
+    if words:
+        raise RefusedError(TypeError, f"{constants.described(called)} takes no {next(iter(words))}= in a kernel")
+    if isinstance(called, Function):
+        return _kernel(scope, called, [expressions.lift(x) for x in arguments], line)
+    module, _, name = path.partition(".")
+    if module == "cupy" and name in FUNCTIONS:
+        return expressions.apply(FUNCTIONS[name], arguments, line)
+    known = [x.value for x in arguments if isinstance(x, Constant)]
+    if len(known) == len(arguments):
+        return Constant(constants.call(called, known))
+    if isinstance(called, TypeName):
+        if len(arguments) != 1:
+            raise RefusedError(TypeError, f"{called.name}() takes one number, got {len(arguments)}")
+        return expressions.cast(arguments[0], Scalar(called.dtype.char), "unsafe")
+    raise RefusedError(TypeError, f"Invalid function call '{constants.described(called)}'.")
 
-    def _builtin(self, path: str, call: Call, arguments: Sequence[Operand], words: dict[str, Operand]) -> Operand:
-        function = BUILTINS[path]
-        try:
-            inspect.signature(function).bind(call, *arguments, **words)
-        except TypeError as error:
-            raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
-        return function(call, *arguments, **words)
 
-    def _kernel(self, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
-        if not called.device:
-            text = f"Calling __global__ function {called.name} from __global__ function is not allowed."
-            raise RefusedError(TypeError, text)
-        if called.name in self.callers:
-            raise RefusedError(ValueError, "Recursive function is not supported.")
-        self.needs.calls += 1
-        if self.needs.calls > LIMITS.functions:
-            raise RefusedError(ValueError, f"more than {LIMITS.functions} calls of other kernels")
-        return type(self).device(self, called, arguments, line)
+def _builtin(path: str, call: Call, arguments: Sequence[Operand], words: dict[str, Operand]) -> Operand:
+    function = BUILTINS[path]
+    try:
+        inspect.signature(function).bind(call, *arguments, **words)
+    except TypeError as error:
+        raise RefusedError(TypeError, f"{path.partition('.')[2]}: {error}") from None
+    return function(call, *arguments, **words)
+
+
+def _kernel(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
+    if not called.device:
+        text = f"Calling __global__ function {called.name} from __global__ function is not allowed."
+        raise RefusedError(TypeError, text)
+    if called.name in scope.callers:
+        raise RefusedError(ValueError, "Recursive function is not supported.")
+    scope.needs.calls += 1
+    if scope.needs.calls > LIMITS.functions:
+        raise RefusedError(ValueError, f"more than {LIMITS.functions} calls of other kernels")
+    return type(scope).device(scope, called, arguments, line)
 
 
 def _moved(name: str, operands: Sequence[Operand]) -> Expr | None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unrolled.simgpu.lockstep import arithmetic, constants, expressions, types
+from unrolled.simgpu.lockstep import access, arithmetic, constants, expressions, types
 from unrolled.simgpu.lockstep.constants import Constant
 from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
 from unrolled.simgpu.lockstep.faults import RefusedError
@@ -126,7 +126,7 @@ def _assign(node: ast.Assign, scope: Scope, top: bool) -> Step | None:
         scope.constants[target.id] = value.value
         return None
     found = expressions.lift(value)
-    store, compute = _target(target, found.type, found.root, scope), found.run
+    store, compute = _target(target, found.type, scope), found.run
 
     def run(frame: Frame, mask: Mask) -> Mask:
         store(frame, mask, compute(frame, mask))
@@ -135,39 +135,39 @@ def _assign(node: ast.Assign, scope: Scope, top: bool) -> Step | None:
     return run
 
 
-def _target(node: ast.expr, kind: types.Type, root: str, scope: Scope) -> Store:
+def _target(node: ast.expr, kind: types.Type, scope: Scope) -> Store:
     """What writes a value of this type to the target."""
     if isinstance(node, ast.Name):
-        return _variable(node.id, kind, root, scope)
+        return _variable(node.id, kind, scope)
     if isinstance(node, ast.Subscript):
         place = scope.place(node)
         if not isinstance(place, Element):
             raise RefusedError(TypeError, "only one value can be assigned: give all indices")
         scope.needs.use(place.root, "write")
         convert = _converted(kind, place.type)
-        return lambda frame, mask, value: frame.run.store(
-            place.part(frame, mask, "write"), convert(value), mask, place.line
+        return lambda frame, mask, value: access.store(
+            frame.run, place.part(frame, mask, "write"), convert(value), mask, place.line
         )
     if isinstance(node, ast.Tuple):
         return _unpacked(node, kind, scope)
     raise RefusedError(AssertionError, f"{type(node).__name__} cannot be assigned to")
 
 
-def _variable(name: str, kind: types.Type, root: str, scope: Scope) -> Store:
+def _variable(name: str, kind: types.Type, scope: Scope) -> Store:
     if name not in scope.variables:
         if name in scope.constants:
             text = f"lvalue of assignment must not be constant value: {name!r} stands for something outside the kernel"
             raise RefusedError(TypeError, text)
         if isinstance(kind, (Void, Range)):
             raise RefusedError(TypeError, f"a variable cannot hold {kind}")
-        scope.declare(name, kind, root)
+        scope.declare(name, kind)
         if isinstance(kind, Pointer):
             scope.needs.shared[kind.number].name = name
         return lambda frame, mask, value: frame.assign(name, value, mask)
     known = scope.variables[name]
-    if root != known.root:
+    if types.roots(kind) != types.roots(known):
         raise RefusedError(TypeError, f"Data type mismatch of variable: `{name}`: it stands for another array")
-    convert = _converted(kind, known.type, f" of variable: `{name}`")
+    convert = _converted(kind, known, f" of variable: `{name}`")
     return lambda frame, mask, value: frame.assign(name, convert(value), mask)
 
 
@@ -187,7 +187,7 @@ def _unpacked(node: ast.Tuple, kind: types.Type, scope: Scope) -> Store:
     if len(kind.types) != len(node.elts):
         few = "too many" if len(kind.types) > len(node.elts) else "not enough"
         raise RefusedError(ValueError, f"{few} values to unpack (expected {len(node.elts)})")
-    stores = [_target(target, part, "", scope) for target, part in zip(node.elts, kind.types, strict=True)]
+    stores = [_target(target, part, scope) for target, part in zip(node.elts, kind.types, strict=True)]
 
     def store(frame: Frame, mask: Mask, value: Any) -> None:
         for write, part in zip(stores, value, strict=True):
@@ -211,9 +211,9 @@ def _change(node: ast.AugAssign, scope: Scope) -> Step:
 
         def run(frame: Frame, mask: Mask) -> Mask:
             part = place.part(frame, mask, "write")
-            found = frame.run.load(part, mask, place.line)
+            found = access.load(frame.run, part, mask, place.line)
             frame.held = found.astype(np.float32) if place.type.code == "e" else found
-            frame.run.store(part, new(frame, mask), mask, place.line)
+            access.store(frame.run, part, new(frame, mask), mask, place.line)
             return mask
 
         return run
@@ -276,8 +276,8 @@ def _for(node: ast.For, scope: Scope) -> Step:
     counter, known = iterable.type.counter, scope.variables.get(name)
     if known is None and name in scope.constants:
         raise RefusedError(TypeError, "loop counter must not be constant value")
-    if known is not None and known.type != counter and not _same(known.type, counter):
-        raise RefusedError(TypeError, f"Data type mismatch of variable: `{name}`: {known.type} != {counter}")
+    if known is not None and known != counter and not _same(known, counter):
+        raise RefusedError(TypeError, f"Data type mismatch of variable: `{name}`: {known} != {counter}")
     if known is None:
         scope.declare(name, counter)
     body, bounds, size = _loop_body(node, scope), iterable.run, _statements(node)

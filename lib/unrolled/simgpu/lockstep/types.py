@@ -7,7 +7,7 @@ fails where that loses more than precision: signed to unsigned, float to integer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -44,11 +44,14 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Array:
-    """An array argument, or a part of one: dtype and how many axes are left."""
+    """An array argument, or a part of one: dtype, how many axes are left, and the name of the argument.
+
+    Arrays of two arguments may have the same type, as in C++; which is which is known all the same (see `roots`).
+    """
 
     code: str
     ndim: int
-    contiguous: bool = True
+    root: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"array of {NAMES[self.code]} with {self.ndim} axes"
@@ -96,6 +99,14 @@ class Range:
 
 
 Type: TypeAlias = Scalar | Array | Pointer | Tuple | Void | Dim3 | Range
+
+
+def roots(kind: Type) -> tuple[str, ...]:
+    """Return the names of the arguments that a value of this type is, or holds, a part of."""
+    if isinstance(kind, Tuple):
+        return tuple(root for part in kind.types for root in roots(part))
+    return (kind.root,) if isinstance(kind, Array) else ()
+
 
 BOOL, INT32, UINT32, INT64, UINT64 = map(Scalar, "?iIqQ")
 FLOAT32, FLOAT64 = map(Scalar, "fd")
