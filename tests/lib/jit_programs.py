@@ -20,7 +20,14 @@ import numpy as np
 
 THREADS = 64
 _numbers = itertools.count()
-NAMES: dict[str, Any] = {"TILE": 8, "HALF": 0.5, "SIZES": (3, 4), "CONFIG": SimpleNamespace(WIDTH=5), "THING": object()}
+NAMES: dict[str, Any] = {
+    "TILE": 8,
+    "HALF": 0.5,
+    "SIZES": (3, 4),
+    "CONFIG": SimpleNamespace(WIDTH=5),
+    "z": 5,
+    "THING": object(),
+}
 
 
 def kernel(source: str, jit: Any, cp: Any, **names: Any) -> Any:
@@ -195,6 +202,7 @@ REFUSED: list[Program] = [
     refused("an array assigned to another", TypeError, "mismatch", "a = x[0]", "a = x"),
     refused("too few to unpack", ValueError, "unpack", "a, b, c = (x[0], 1)"),
     refused("a constant changed", (TypeError, AttributeError, NameError), "", "TILE += 1"),
+    refused("a variable with the name of something outside", TypeError, "must not be constant", "z = jit.threadIdx.z"),
     refused("min of one", TypeError, "at least 2", "y[0] = min(x[0])"),
     refused("unknown keyword", TypeError, "", "jit.syncthreads(mask=1)"),
     refused("star arguments", NotImplementedError, "args", "pass", parameters="*y"),

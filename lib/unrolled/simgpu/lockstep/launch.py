@@ -53,7 +53,7 @@ def launch(order: Order, profile: GPUProfile, limits: RunLimits | None = None) -
     arrays = {name: x for name, x in arguments.items() if isinstance(x, GlobalArray)}
     for name, array in arrays.items():
         array.name = name
-    _watch(arrays, program)
+    _watch(arrays, program, bounds)
     counts = _execute(order, program, arguments, shared, nbytes, bounds)
     return _report(order, program, counts, nbytes, profile)
 
@@ -102,8 +102,9 @@ def _refused(kind: str, program: Program, text: str, line: int = 0) -> CUDADrive
     return CUDADriverError(Fault(kind, line, code, text))
 
 
-def _watch(arrays: dict[str, GlobalArray], program: Program) -> None:
+def _watch(arrays: dict[str, GlobalArray], program: Program, limits: RunLimits) -> None:
     """Give a shadow to the memory that the kernel writes; arrays that lie in one buffer share it."""
+    cells = 0
     groups: dict[int, list[GlobalArray]] = {}
     for array in arrays.values():
         groups.setdefault(array.buffer, []).append(array)
@@ -112,6 +113,9 @@ def _watch(arrays: dict[str, GlobalArray], program: Program) -> None:
         if uses & {"write", "atomic"}:
             unit = min(array.data.itemsize for array in group)
             shadow = Shadow(max(array.data.nbytes for array in group) // unit)
+            cells += shadow.cells
+            if cells > limits.cells:
+                raise ValueError(f"a kernel that writes {cells:,} values of arrays; at most {limits.cells:,} are taken")
             for array in group:
                 array.shadow, array.unit = shadow, array.data.itemsize // unit
 

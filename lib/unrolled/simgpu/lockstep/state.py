@@ -29,6 +29,8 @@ class RunLimits:
     """Those of one launch."""
     lanes: int = 2**16
     """Threads that run side by side."""
+    cells: int = 2**27
+    """Values of arrays that a kernel writes: of each is kept who touched it."""
     shared: int = 2**22
     """Bytes of shared memory of the blocks that run side by side."""
 
