@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,12 @@ def test_too_many_threads_for_this_machine() -> None:
 def test_a_kernel_without_source() -> None:
     namespace: dict[str, Any] = {"jit": jit}
     exec("@jit.rawkernel()\ndef hidden(y):\n    pass\n", namespace)
-    with pytest.raises(RuntimeError, match="needs access to the Python source code"):
+    with pytest.raises(OSError, match="needs access to the Python source code"):
         namespace["hidden"][1, 1](arrays()[0])
-    with pytest.raises((RuntimeError, TypeError, ValueError)):
+    exec(compile("def typed(y):\n    pass\n", "<stdin>", "exec"), namespace)
+    with pytest.raises(RuntimeError, match="needs access"):
+        jit.rawkernel()(namespace["typed"])[1, 1](arrays()[0])
+    with pytest.raises(TypeError, match="needs access"):
         jit.rawkernel()(len)[1, 1](arrays()[0])
     with pytest.raises(ValueError, match="lambda"):
         jit.rawkernel()(lambda y: None)[1, 1](arrays()[0])
@@ -179,6 +183,13 @@ def test_a_fault_leaves_the_machine_usable() -> None:
         kernel("def k(y, x):\n    y[8] = x[0]\n", jit, cp)[1, 1](y, x)
     kernel(COPY, jit, cp)[1, 8](y, x)
     assert y.get().tolist() == [1.0] * 8
+
+
+def test_a_fault_travels() -> None:
+    with pytest.raises(CUDADriverError) as caught:
+        kernel(COPY, jit, cp)[0, 8](*arrays())
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), again.fault, str(again)) == (CUDADriverError, caught.value.fault, str(caught.value))
 
 
 def test_a_hungry_loop_ends() -> None:

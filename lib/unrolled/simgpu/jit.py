@@ -110,18 +110,19 @@ def program(function: Callable[..., Any], around: tuple[Any, ...] = ()) -> dict[
 
     around: the kernels that call it, whose source is there already.
 
-    Raises ValueError for a lambda and for a function whose source cannot be found.
+    Raises ValueError for a lambda; for a function whose source cannot be found OSError, RuntimeError if it was typed into
+    the interpreter, TypeError if it is not written in Python.
     """
     name = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":
         raise ValueError("a kernel is a function made by def; the simulated compiler takes no lambda")
     try:
         lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError):
-        raise RuntimeError(
-            f"JIT needs access to the Python source code for {name} but it could not be located: "
-            "write the kernel in a notebook's cell or in a file"
-        ) from None
+    except (OSError, TypeError) as error:
+        typed_in = getattr(getattr(function, "__code__", None), "co_filename", "") == "<stdin>"
+        text = f"JIT needs access to the Python source code for {name}, but it could not be located"
+        kind = RuntimeError if typed_in else type(error)  # as CuPy
+        raise kind(f"{text}: write the kernel in a notebook's cell or in a file") from None
     source = textwrap.dedent("".join(lines))
     known = inspect.getclosurevars(function)
     values = {**known.builtins, **known.globals, **known.nonlocals}

@@ -48,6 +48,9 @@ class KernelFault(RuntimeError):  # noqa: N818 (it holds a Fault)
         super().__init__(str(fault))
         self.fault = fault
 
+    def __reduce__(self) -> tuple[type[KernelFault], tuple[Fault]]:
+        return type(self), (self.fault,)
+
 
 class CUDADriverError(KernelFault):
     """A launch that CUDA refuses: too many threads, none, too much shared memory. CuPy calls it so."""
