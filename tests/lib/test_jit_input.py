@@ -55,7 +55,7 @@ def test_arrays_of_other_types_are_compiled_for_anew() -> None:
 
 @pytest.mark.parametrize("argument", [np.zeros(8, "f"), "text", None, [1, 2], 1j, {}], ids=str)
 def test_arguments_that_are_no_arrays_of_the_device(argument: Any) -> None:
-    with pytest.raises(TypeError, match="is not supported for RawKernel"):
+    with pytest.raises(TypeError, match="takes arrays of the simulated GPU and numbers"):
         kernel(COPY, jit, cp)[1, 8](arrays()[0], argument)
 
 
@@ -79,16 +79,16 @@ def test_too_many_threads_for_this_machine() -> None:
 def test_a_kernel_without_source() -> None:
     namespace: dict[str, Any] = {"jit": jit}
     exec("@jit.rawkernel()\ndef hidden(y):\n    pass\n", namespace)
-    with pytest.raises(OSError, match="needs access to the Python source code"):
+    with pytest.raises(OSError, match="cannot be found"):
         namespace["hidden"][1, 1](arrays()[0])
     exec(compile("def typed(y):\n    pass\n", "<stdin>", "exec"), namespace)
-    with pytest.raises(RuntimeError, match="needs access"):
+    with pytest.raises(RuntimeError, match="cannot be found"):
         jit.rawkernel()(namespace["typed"])[1, 1](arrays()[0])
-    with pytest.raises(TypeError, match="needs access"):
+    with pytest.raises(TypeError, match="cannot be found"):
         jit.rawkernel()(len)[1, 1](arrays()[0])
     with pytest.raises(ValueError, match="lambda"):
         jit.rawkernel()(lambda y: None)[1, 1](arrays()[0])
-    with pytest.raises(ValueError, match="callable"):
+    with pytest.raises(ValueError, match="made of a function"):
         RawKernel(3)  # type: ignore[arg-type]
 
 
@@ -105,7 +105,7 @@ def test_a_nested_kernel_sees_the_names_around_it() -> None:
 
 
 def test_a_name_of_jit_means_nothing_outside_of_a_kernel() -> None:
-    with pytest.raises(RuntimeError, match="Cannot call this function from Python layer"):
+    with pytest.raises(RuntimeError, match="in a kernel only"):
         jit.syncthreads()
     with pytest.raises(TypeError, match="device=True"):
         kernel("@jit.rawkernel(device=True)\ndef inner(x):\n    return x\n", jit, cp)[1, 1](1)
@@ -115,9 +115,9 @@ RECURSION = "@jit.rawkernel(device=True)\ndef again(n):\n    return again(n)\n\n
 
 
 def test_kernels_that_call_kernels() -> None:
-    with pytest.raises(ValueError, match="Recursive"):
+    with pytest.raises(ValueError, match="calls itself"):
         kernel(RECURSION + "    y[0] = again(3)\n", jit, cp)[1, 1](arrays()[0])
-    with pytest.raises(TypeError, match="__global__"):
+    with pytest.raises(TypeError, match="device=True"):
         kernel(RECURSION.replace("device=True", "") + "    again(3)\n", jit, cp)[1, 1](arrays()[0])
 
 

@@ -52,7 +52,7 @@ class _Symbol:
         self.name = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError("Cannot call this function from Python layer.")
+        raise RuntimeError(f"jit.{self.name} means something in a kernel only")
 
     def __repr__(self) -> str:
         return f"<jit.{self.name} of the simulated GPU>"
@@ -87,7 +87,7 @@ class RawKernel:
 
     def __init__(self, function: Callable[..., Any], device: bool = False) -> None:
         if not callable(function):
-            raise ValueError("`func` must be a callable object.")
+            raise ValueError(f"a kernel is made of a function, not of {function!r:.40}")
         self.function, self.device = function, device
         self.report: KernelReport | None = None
 
@@ -110,8 +110,8 @@ def program(function: Callable[..., Any], around: tuple[Any, ...] = ()) -> dict[
 
     around: the kernels that call it, whose source is there already.
 
-    Raises ValueError for a lambda; for a function whose source cannot be found OSError, RuntimeError if it was typed into
-    the interpreter, TypeError if it is not written in Python.
+    Raises ValueError for a lambda. For a function whose source cannot be found it raises OSError, RuntimeError if that
+    was typed into the interpreter, TypeError if it is not written in Python.
     """
     name = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":
@@ -120,7 +120,7 @@ def program(function: Callable[..., Any], around: tuple[Any, ...] = ()) -> dict[
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         typed_in = getattr(getattr(function, "__code__", None), "co_filename", "") == "<stdin>"
-        text = f"JIT needs access to the Python source code for {name}, but it could not be located"
+        text = f"the source of {name} cannot be found, and a kernel is compiled from it"
         kind = RuntimeError if typed_in else type(error)  # as CuPy
         raise kind(f"{text}: write the kernel in a notebook's cell or in a file") from None
     source = textwrap.dedent("".join(lines))
@@ -151,7 +151,7 @@ def _argument(x: Any) -> Any:
     if isinstance(x, np.generic) or (np.isscalar(x) and not isinstance(x, (str, bytes, complex))):
         kind = type_of_number(x)
         return str(kind), x.item() if isinstance(x, np.generic) else x
-    raise TypeError(f"{type(x)} is not supported for RawKernel")
+    raise TypeError(f"a kernel takes arrays of the simulated GPU and numbers, got {type(x)}")
 
 
 def _size(size: Any) -> tuple[int, int, int]:

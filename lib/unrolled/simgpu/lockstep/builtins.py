@@ -74,7 +74,7 @@ Builtin = Callable[..., Operand]
 def _constants(*values: Operand) -> list[Any]:
     found = [value.value for value in values if isinstance(value, Constant)]
     if len(found) < len(values):
-        raise RefusedError(TypeError, "Arguments must be constants.")
+        raise RefusedError(TypeError, "it takes only what is known before the kernel runs")
     return found
 
 
@@ -84,9 +84,9 @@ def _axes(first: str, second: str, third: str) -> Builtin:
     def grid(call: Call, ndim: Operand) -> Expr:
         (count,) = _constants(ndim)
         if type(count) is not int:
-            raise RefusedError(TypeError, "ndim must be an integer")
+            raise RefusedError(TypeError, f"ndim is {count!r:.40}; expected 1, 2 or 3")
         if count not in (1, 2, 3):
-            raise RefusedError(ValueError, "Only ndim=1,2,3 are supported")
+            raise RefusedError(ValueError, f"ndim is {count}; expected 1, 2 or 3")
 
         def run(frame: Any, mask: Any) -> Any:
             indices = frame.run.batch.indices
@@ -103,14 +103,14 @@ def _axes(first: str, second: str, third: str) -> Builtin:
 def _range(call: Call, *values: Operand, unroll: Operand | None = None) -> Expr:
     """The counter has the type of the end; start and step become it, without asking (as in C)."""
     if not 1 <= len(values) <= 3:
-        raise RefusedError(TypeError, f"range expected 1 to 3 arguments, got {len(values)}")
+        raise RefusedError(TypeError, f"range takes one to three numbers, got {len(values)}")
     if unroll is not None:
         _constants(*values, unroll)
     start = values[0] if len(values) > 1 else Constant(0)
     stop = values[1] if len(values) > 1 else values[0]
     step = values[2] if len(values) > 2 else Constant(1)
     if any(expressions.scalar_of(x).kind not in "iu" for x in (start, stop, step)):
-        raise RefusedError(TypeError, "range supports only for integer type.")
+        raise RefusedError(TypeError, "range counts whole numbers only")
     counter = expressions.scalar_of(stop)
     parts = [expressions.cast(expressions.lift(x), counter, "unsafe").run for x in (start, stop, step)]
     unsigned = isinstance(step, Expr) and expressions.scalar_of(step).kind == "u"
@@ -125,9 +125,9 @@ def _range(call: Call, *values: Operand, unroll: Operand | None = None) -> Expr:
 
 def _len(call: Call, array: Operand) -> Expr:
     if isinstance(array, Constant) or not isinstance(array.type, Array):
-        raise RefusedError(TypeError, "len() supports only array type")
+        raise RefusedError(TypeError, "len takes an array")
     if not array.type.ndim:
-        raise RefusedError(TypeError, "len() of unsized array")
+        raise RefusedError(TypeError, "an array without axes has no length")
     run = array.run
     return Expr(INT64, lambda frame, mask: np.int64(run(frame, mask).shape[0]))
 
@@ -135,7 +135,7 @@ def _len(call: Call, array: Operand) -> Expr:
 def _extreme(name: str) -> Builtin:
     def extreme(call: Call, *values: Operand) -> Operand:
         if len(values) < 2:
-            raise RefusedError(TypeError, f"{name}() expects at least 2 arguments, got {len(values)}")
+            raise RefusedError(TypeError, f"{name} takes two numbers or more, got {len(values)}")
         found = values[0]
         for value in values[1:]:
             found = expressions.apply(FUNCTIONS[f"{name}imum"], [found, value], call.line)
@@ -170,7 +170,7 @@ def _shared_memory(call: Call, dtype: Operand, size: Operand, alignment: Operand
     if isinstance(count, np.integer):
         count = int(count)
     if count is not None and type(count) is not int:
-        raise RefusedError(TypeError, "size of shared_memory must be integer or `None`")
+        raise RefusedError(TypeError, f"size of shared_memory is {count!r:.40}; expected a whole number, or None")
     if count is not None and not 0 < count < 2**31:
         raise RefusedError(ValueError, f"size of shared_memory is {count}; expected 1 or more")
     code, number = types.scalar_type(kind.dtype).code, len(call.needs.shared)
@@ -187,16 +187,16 @@ def _shuffle(kind: str) -> Builtin:
         value = expressions.lift(var)
         given = expressions.scalar_of(value)
         if str(given) not in ("int32", "uint32", "int64", "float32", "float64", "uint64", "float16"):
-            raise RefusedError(TypeError, f"`__shfl_{kind}sync` does not support {given} input.")
+            raise RefusedError(TypeError, f"shfl_{kind}sync takes no {given}")
         if not isinstance(mask, Constant) or type(mask.value) is not int:
-            raise RefusedError(TypeError, "mask must be an integer")
+            raise RefusedError(TypeError, "mask is no whole number that is known before the kernel runs")
         if not 0 <= mask.value < 2**WARP:
-            raise RefusedError(ValueError, "mask is out of range")
+            raise RefusedError(ValueError, f"mask is {mask.value}; expected 0 to 0xffffffff")
         size = WARP
         if width is not None:
             (size,) = _constants(width)
             if size not in (2, 4, 8, 16, 32):
-                raise RefusedError(ValueError, "width needs to be power of 2")
+                raise RefusedError(ValueError, f"width is {size}; expected 2, 4, 8, 16 or 32")
         other = expressions.cast(val_id, UINT32 if kind in ("up_", "down_") else INT32).run
         source, lanes = value.run, mask.value
 
@@ -218,12 +218,12 @@ def _atomic(name: str) -> Builtin:
 
     def atomic(call: Call, array: Operand, key: Operand, value: Operand, alt_value: Operand | None = None) -> Expr:
         if isinstance(array, Constant) or not isinstance(array.type, (Array, Pointer)):
-            raise RefusedError(TypeError, "The first argument must be of array type.")
+            raise RefusedError(TypeError, f"atomic_{name} changes a value of an array, its first argument")
         element = expressions.index(array, key, call.line)
         if not isinstance(element, Element):
             raise RefusedError(TypeError, "an atomic operation changes one value: give all indices")
         if str(element.type) not in operation.types:
-            raise RefusedError(TypeError, f"`atomic_{name}` does not support {element.type} input.")
+            raise RefusedError(TypeError, f"atomic_{name} takes no {element.type}")
         if (alt_value is not None) != (name == "cas"):
             raise RefusedError(TypeError, f"atomic_{name} takes {4 if name == 'cas' else 3} arguments")
         runs = [expressions.cast(x, element.type).run for x in (value, alt_value) if x is not None]

@@ -178,7 +178,7 @@ def call(function: Any, values: list[Any]) -> Any:
         return _plain(lambda: getattr(math, name)(*values))
     if path in ("builtins.abs", "builtins.round") and numbers and len(values) == 1:
         return _plain(lambda: abs(*values) if name == "abs" else round(*values))
-    raise RefusedError(TypeError, f"Invalid function call '{described(function)}'.")
+    raise RefusedError(TypeError, f"{described(function)} cannot be called in a kernel")
 
 
 def _plain(compute: Callable[[], Any]) -> Any:

@@ -118,7 +118,7 @@ def apply(operation: Operation, operands: Sequence[Operand], line: int) -> Expr:
     loop = types.loop(operation.loops, given)
     if loop is None:
         names = ", ".join(types.NAMES[code] for code in given)
-        raise RefusedError(TypeError, f'"{operation.name}" does not support for the input types: {names}')
+        raise RefusedError(TypeError, f"{operation.name} does not take {names}")
     runs = [cast(x, Scalar(code)).run for x, code in zip(operands, loop[0], strict=True)]
     function, price = operation.function, operation.price
     if len(runs) == 1:
@@ -168,7 +168,7 @@ def choice(test: Operand, yes: Operand, no: Operand) -> Expr:
     other = no if not _is_plain(no) else cast(no, scalar_of(yes))
     kind = scalar_of(one)
     if np.dtype(kind.code) != np.dtype(scalar_of(other).code):
-        raise RefusedError(TypeError, f"Type mismatch in conditional expression.: {kind} != {scalar_of(other)}")
+        raise RefusedError(TypeError, f"`if … else` chooses between {kind} and {scalar_of(other)}: make them one type")
     condition, first, second = truth(test), lift(one).run, lift(other).run
 
     def run(frame: Frame, mask: Mask) -> Any:
@@ -196,15 +196,15 @@ def index(array: Operand, key: Operand, line: int) -> Operand | Element:
     if isinstance(array.type, Tuple):
         return _index_tuple(array, key)
     if not isinstance(array.type, (Array, Pointer)):
-        raise RefusedError(TypeError, f"{array.type} is not subscriptable.")
+        raise RefusedError(TypeError, f"{array.type} has no parts to index")
     names = lift(key)
     keys = list(names.type.types) if isinstance(names.type, Tuple) else [names.type]
     ndim = array.type.ndim if isinstance(array.type, Array) else 1
     if ndim < len(keys) or (ndim == 0 and not isinstance(names.type, Tuple)):
         kind = IndexError if isinstance(names.type, Tuple) else TypeError
-        raise RefusedError(kind, f"The number of indices is beyond array dim: {ndim}")
+        raise RefusedError(kind, f"{len(keys)} indices for an array with {ndim} axes")
     if not all(isinstance(kind, Scalar) and kind.kind in "iu" for kind in keys):
-        raise RefusedError(TypeError, f"Array indices must be integers, got {names.type}")
+        raise RefusedError(TypeError, f"an index is a whole number, got {names.type}")
     whole, many, compute = array.run, isinstance(names.type, Tuple), names.run
 
     def part(frame: Frame, mask: Mask, does: str) -> View:
@@ -221,7 +221,9 @@ def index(array: Operand, key: Operand, line: int) -> Operand | Element:
 
 def _index_constant(array: Constant, key: Operand) -> Constant:
     if not isinstance(key, Constant) or not isinstance(array.value, tuple):
-        raise RefusedError(TypeError, f"{constants.described(array.value)} is not subscriptable with non-constants.")
+        raise RefusedError(
+            TypeError, f"{constants.described(array.value)} cannot be indexed by what only the threads know"
+        )
     try:
         return Constant(array.value[key.value])
     except (IndexError, TypeError) as error:
@@ -231,7 +233,9 @@ def _index_constant(array: Constant, key: Operand) -> Constant:
 def _index_tuple(array: Expr, key: Operand) -> Expr:
     assert isinstance(array.type, Tuple)
     if not isinstance(key, Constant) or not isinstance(key.value, int):
-        raise RefusedError(TypeError, "Tuple is not subscriptable with non-constants.")
+        raise RefusedError(
+            TypeError, "a part of a tuple is named by a whole number that is known before the kernel runs"
+        )
     place, size, run = key.value, len(array.type.types), array.run
     if not 0 <= place < size:
         raise RefusedError(IndexError, f"tuple index {place}; expected 0 to {size - 1}")
@@ -266,7 +270,7 @@ def attribute(x: Expr, name: str) -> Operand:
             return Expr(many, lambda frame, mask: _strides(run(frame, mask)))
         if name == "size":
             return Expr(types.INT64, lambda frame, mask: np.prod(run(frame, mask).shape, dtype=np.int64))
-    raise RefusedError(AttributeError, f"Unknown attribute: {name}")
+    raise RefusedError(AttributeError, f"{x.type} has no attribute {name!r} in a kernel")
 
 
 def _strides(view: View) -> tuple[Any, ...]:

@@ -81,14 +81,16 @@ class Scope:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self.operation(op, [self.value(left), self.value(right)], node)
             case ast.Compare():
-                raise RefusedError(NotImplementedError, "Comparison of 3 or more values is not implemented.")
+                raise RefusedError(
+                    NotImplementedError, "a chain of comparisons has no meaning in a kernel: join two by `and`"
+                )
             case ast.BoolOp(op=op, values=values):
                 return self._both(op, [self.value(value) for value in values])
             case ast.IfExp(test=test, body=yes, orelse=no):
                 return expressions.choice(self.value(test), self.value(yes), self.value(no))
             case ast.Lambda():
                 raise RefusedError(NotImplementedError, "lambda is not supported in a kernel")
-        raise RefusedError(ValueError, f"Not supported: {type(node).__name__}")
+        raise RefusedError(ValueError, f"{type(node).__name__} has no meaning in a kernel")
 
     def operation(self, op: ast.AST, operands: Sequence[Operand], node: ast.AST) -> Operand:
         """Return an operator's result: known now where all operands are, else an expression."""
@@ -109,7 +111,7 @@ class Scope:
         if variable is None and name in self.constants:
             return self._known(Constant(self.constants[name]))
         if variable is None:
-            raise RefusedError(NameError, f"Unbound name: {name}")
+            raise RefusedError(NameError, f"{name!r} is not known here: no variable, no parameter and no name outside")
         line = self.line(node)
 
         def run(frame: Frame, mask: Mask) -> Any:
@@ -156,7 +158,7 @@ def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
         raise RefusedError(TypeError, "** is not supported in a call of a kernel")
     words = {str(word.arg): scope.value(word.value) for word in node.keywords}
     if isinstance(function, Expr):
-        raise RefusedError(TypeError, f"{function.type} is not callable.")
+        raise RefusedError(TypeError, f"{function.type} cannot be called")
     called = function.value
     path = called.path if isinstance(called, Name) else ""
     if path in BUILTINS:
@@ -175,7 +177,7 @@ def _call(scope: Scope, node: ast.Call, used: bool) -> Operand:
         if len(arguments) != 1:
             raise RefusedError(TypeError, f"{called.name}() takes one number, got {len(arguments)}")
         return expressions.cast(arguments[0], Scalar(called.dtype.char), "unsafe")
-    raise RefusedError(TypeError, f"Invalid function call '{constants.described(called)}'.")
+    raise RefusedError(TypeError, f"{constants.described(called)} cannot be called in a kernel")
 
 
 def _builtin(path: str, call: Call, arguments: Sequence[Operand], words: dict[str, Operand]) -> Operand:
@@ -189,10 +191,10 @@ def _builtin(path: str, call: Call, arguments: Sequence[Operand], words: dict[st
 
 def _kernel(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
     if not called.device:
-        text = f"Calling __global__ function {called.name} from __global__ function is not allowed."
+        text = f"{called.name} cannot be called from a kernel: it was not made with device=True"
         raise RefusedError(TypeError, text)
     if called.name in scope.callers:
-        raise RefusedError(ValueError, "Recursive function is not supported.")
+        raise RefusedError(ValueError, f"{called.name} calls itself, which a kernel cannot")
     scope.needs.calls += 1
     if scope.needs.calls > LIMITS.functions:
         raise RefusedError(ValueError, f"more than {LIMITS.functions} calls of other kernels")

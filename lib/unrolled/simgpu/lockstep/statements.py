@@ -22,20 +22,23 @@ Step: TypeAlias = Callable[[Frame, Mask], Mask]
 Store: TypeAlias = Callable[[Frame, Mask, Any], None]
 
 _REFUSED: dict[type[ast.stmt], tuple[type[Exception], str]] = {
-    ast.ClassDef: (NotImplementedError, "class is not supported currently."),
-    ast.FunctionDef: (NotImplementedError, "Nested functions are not supported currently."),
-    ast.AsyncFunctionDef: (NotImplementedError, "Nested functions are not supported currently."),
-    ast.Delete: (NotImplementedError, "`del` is not supported currently."),
+    ast.ClassDef: (NotImplementedError, "a kernel holds no class"),
+    ast.FunctionDef: (NotImplementedError, "a kernel holds no function of its own: write it outside, with device=True"),
+    ast.AsyncFunctionDef: (
+        NotImplementedError,
+        "a kernel holds no function of its own: write it outside, with device=True",
+    ),
+    ast.Delete: (NotImplementedError, "a kernel cannot delete"),
     ast.AnnAssign: (AssertionError, "a variable with a type annotation is not supported"),
-    ast.AsyncFor: (ValueError, "`async for` is not allowed."),
-    ast.With: (ValueError, "Switching contexts are not allowed."),
-    ast.AsyncWith: (ValueError, "Switching contexts are not allowed."),
-    ast.Raise: (ValueError, "throw/catch are not allowed."),
-    ast.Try: (ValueError, "throw/catch are not allowed."),
-    ast.Import: (ValueError, "Cannot import modules from the target functions."),
-    ast.ImportFrom: (ValueError, "Cannot import modules from the target functions."),
-    ast.Global: (ValueError, "Cannot use global/nonlocal in the target functions."),
-    ast.Nonlocal: (ValueError, "Cannot use global/nonlocal in the target functions."),
+    ast.AsyncFor: (ValueError, "a kernel has no `async`"),
+    ast.With: (ValueError, "a kernel has no `with`"),
+    ast.AsyncWith: (ValueError, "a kernel has no `with`"),
+    ast.Raise: (ValueError, "a kernel neither raises nor catches"),
+    ast.Try: (ValueError, "a kernel neither raises nor catches"),
+    ast.Import: (ValueError, "a kernel cannot import: do so outside"),
+    ast.ImportFrom: (ValueError, "a kernel cannot import: do so outside"),
+    ast.Global: (ValueError, "a kernel cannot change what lies outside"),
+    ast.Nonlocal: (ValueError, "a kernel cannot change what lies outside"),
     ast.Match: (AssertionError, "match is not supported"),
 }
 
@@ -120,9 +123,9 @@ def _assign(node: ast.Assign, scope: Scope, top: bool) -> Step | None:
     value, target = scope.value(node.value), node.targets[0]
     if isinstance(value, Constant) and isinstance(target, ast.Name) and not isinstance(value.value, constants.NUMBERS):
         if not top:
-            raise RefusedError(TypeError, "Cannot assign constant value not at top-level.")
+            raise RefusedError(TypeError, "a name can stand for a type or a text only outside of loops and branches")
         if target.id in scope.variables:
-            raise RefusedError(TypeError, f"Type mismatch of variable: `{target.id}`")
+            raise RefusedError(TypeError, f"`{target.id}` is a variable: it cannot stand for a type or a text as well")
         scope.constants[target.id] = value.value
         return None
     found = expressions.lift(value)
@@ -156,7 +159,7 @@ def _target(node: ast.expr, kind: types.Type, scope: Scope) -> Store:
 def _variable(name: str, kind: types.Type, scope: Scope) -> Store:
     if name not in scope.variables:
         if name in scope.constants:
-            text = f"lvalue of assignment must not be constant value: {name!r} stands for something outside the kernel"
+            text = f"`{name}` stands for something outside the kernel, so it cannot be a variable in it"
             raise RefusedError(TypeError, text)
         if isinstance(kind, (Void, Range)):
             raise RefusedError(TypeError, f"a variable cannot hold {kind}")
@@ -165,19 +168,19 @@ def _variable(name: str, kind: types.Type, scope: Scope) -> Store:
             scope.needs.shared[kind.number].name = name
         return lambda frame, mask, value: frame.assign(name, value, mask)
     known = scope.variables[name]
+    convert = _converted(kind, known, f"`{name}`")
     if types.roots(kind) != types.roots(known):
-        raise RefusedError(TypeError, f"Data type mismatch of variable: `{name}`: it stands for another array")
-    convert = _converted(kind, known, f" of variable: `{name}`")
+        raise RefusedError(TypeError, f"`{name}` stands for another array: take another name")
     return lambda frame, mask, value: frame.assign(name, convert(value), mask)
 
 
-def _converted(kind: types.Type, to: types.Type, what: str = "") -> Callable[[Any], Any]:
+def _converted(kind: types.Type, to: types.Type, what: str = "this place") -> Callable[[Any], Any]:
     """What makes a value of one type one of another. Raises RefusedError (TypeError) where C++ or CuPy does not."""
     if isinstance(kind, Scalar) and isinstance(to, Scalar):
         types.check_cast(kind, to)
         return partial(arithmetic.cast, given=kind, to=to)
     if kind != to:
-        raise RefusedError(TypeError, f"Data type mismatch{what}: {to} != {kind}")
+        raise RefusedError(TypeError, f"{what} holds {to}: it cannot take {kind}")
     return lambda value: value
 
 
@@ -200,9 +203,9 @@ def _change(node: ast.AugAssign, scope: Scope) -> Step:
     """`x += 1`. The value has its own type first, so a number of Python's is int32 or float32."""
     value, place = expressions.lift(scope.value(node.value)), scope.place(node.target)
     if isinstance(place, Constant):
-        raise RefusedError(AttributeError, "Cannot augassign to a constant")
+        raise RefusedError(AttributeError, "a constant cannot be changed")
     if not isinstance(place.type, Scalar):
-        raise RefusedError(AssertionError, f"Cannot augassign to {place.type}")
+        raise RefusedError(AssertionError, f"{place.type} cannot be changed by such an operator")
     old = Expr(place.type, lambda frame, mask: frame.held)
     new = expressions.cast(scope.operation(node.op, [old, value], node), place.type).run
     if isinstance(place, Element):
@@ -248,7 +251,7 @@ def _if(node: ast.If, scope: Scope, top: bool) -> Step:
 
 def _while(node: ast.While, scope: Scope) -> Step:
     if node.orelse:
-        raise RefusedError(NotImplementedError, "while-else is not supported.")
+        raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
     condition = expressions.truth(scope.value(node.test))
     body, line, size = _loop_body(node, scope), scope.line(node), _statements(node)
 
@@ -267,17 +270,17 @@ def _while(node: ast.While, scope: Scope) -> Step:
 
 def _for(node: ast.For, scope: Scope) -> Step:
     if node.orelse:
-        raise RefusedError(NotImplementedError, "for-else is not supported.")
+        raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
     if not isinstance(node.target, ast.Name):
         raise RefusedError(AssertionError, "a loop has one counter")
     name, iterable, line = node.target.id, scope.value(node.iter), scope.line(node)
     if isinstance(iterable, Constant) or not isinstance(iterable.type, Range):
-        raise RefusedError(NotImplementedError, "for-loop is supported only for range iterator.")
+        raise RefusedError(NotImplementedError, "a loop goes through a range of numbers only")
     counter, known = iterable.type.counter, scope.variables.get(name)
     if known is None and name in scope.constants:
-        raise RefusedError(TypeError, "loop counter must not be constant value")
+        raise RefusedError(TypeError, f"`{name}` stands for something outside the kernel, so it cannot count a loop")
     if known is not None and known != counter and not _same(known, counter):
-        raise RefusedError(TypeError, f"Data type mismatch of variable: `{name}`: {known} != {counter}")
+        raise RefusedError(TypeError, f"`{name}` holds {known}: it cannot count a range of {counter}")
     if known is None:
         scope.declare(name, counter)
     body, bounds, size = _loop_body(node, scope), iterable.run, _statements(node)
@@ -358,7 +361,7 @@ def _return(node: ast.Return, scope: Scope) -> Step:
     found = expressions.lift(value)
     scope.result = found.type if scope.result is None else scope.result
     if scope.result != found.type:
-        raise RefusedError(ValueError, f"Failed to infer the return type: {scope.result} or {found.type}")
+        raise RefusedError(ValueError, f"it returns {found.type} here, and {scope.result} otherwise")
     compute = found.run
 
     def run_value(frame: Frame, mask: Mask) -> Mask:
