@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+import unrolled.notebook  # noqa: F401 - before nbformat: it then loads in a tenth of the time
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser  # in CI's run with Colab's versions there is none
 

@@ -82,8 +82,9 @@ def test_binding_describes_the_function(shared: Worker) -> None:
         "bound": "function",
         "parameters": [["a", 1, False], ["b", 1, True], ["c", 2, False], ["d", 3, False]],
         "callable": True,
+        "borrowed": None,
     }
-    assert shared.bind("x", "") == {"bound": "int", "parameters": None, "callable": False}
+    assert shared.bind("x", "") == {"bound": "int", "parameters": None, "callable": False, "borrowed": None}
     assert shared.bind("nosuch", "")["unbound"][0] == "NameError"
     assert shared.bind("Odd().g", "")["unbound"] == ["ZeroDivisionError", "division by zero"]
 
