@@ -12,6 +12,8 @@
 #
 # **You need** slices and shapes of NumPy arrays, and the matrix product (lesson 01). No exercise here needs one that
 # you left out before: where a later one builds on an earlier one, it uses the library's version.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
 # %%
 import numpy as np

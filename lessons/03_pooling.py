@@ -14,6 +14,8 @@
 # library's version of earlier ones, so you can leave any of them out. Stuck? `check.NAME.hint()`, with the name of the
 # exercise, gives three hints. Cells in between use your own functions where their checks have passed
 # (`journal.mine`), and say so.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
 # %%
 import numpy as np

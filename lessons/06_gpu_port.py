@@ -13,6 +13,8 @@
 #
 # **You need** im2col (lesson 02), pooling by places (lesson 03) and the training loop (lesson 05), as ideas. You do not
 # need a GPU.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
 # %%
 import numpy as np

@@ -13,6 +13,8 @@
 #
 # **You need** to know where an array lives and what a synchronization is (lesson 06), and the layers of lesson 05. No
 # exercise needs an earlier one.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
 # %%
 from pathlib import Path

@@ -52,6 +52,14 @@ def test_an_untouched_notebook_gets_the_library(capsys):
     assert amdahl(0.5, 2) == pytest.approx(4 / 3)
 
 
+def test_a_worse_version_is_not_used_and_that_is_said(capsys):
+    check.amdahl_speedup(cell(SIMPLE)["amdahl_speedup"])
+    check.amdahl_speedup(lambda fraction, workers: 1.0)
+    capsys.readouterr()
+    assert not own.is_yours(journal.mine("amdahl_speedup"))
+    assert capsys.readouterr().out == "amdahl_speedup: library, since your last version failed\n"
+
+
 def test_a_function_that_passed_is_used_in_its_notebook(capsys):
     own_one = cell(SIMPLE)["amdahl_speedup"]
     check.amdahl_speedup(own_one)

@@ -111,7 +111,7 @@ def _mine(name: str, spec: Spec, entry: Mapping[str, Any]) -> tuple[Function, st
     if name in _passed:
         return _passed[name], "yours"
     if not entry.get("passed"):
-        return spec.reference, "library"
+        return spec.reference, "library, since your last version failed" if entry.get("ever_passed") else "library"
     if "source" not in entry:
         return spec.reference, f"library, since {entry['apart']}" if "apart" in entry else "library"
     try:

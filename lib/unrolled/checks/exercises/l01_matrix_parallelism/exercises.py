@@ -243,6 +243,10 @@ batch_affine = Spec(
             weight=lambda weight: weight.T,
         ),
         result("rows and columns of the result are exchanged: a row of it belongs to a sample", lambda y: y.T),
+        result(
+            "rows and columns of the product are exchanged: a row of it belongs to a sample, so it is x @ weight.T",
+            lambda y, bias: (y - bias).T + bias,
+        ),
         result("the bias is subtracted: add it", lambda y, bias: y - 2 * bias),
         result("this is only the first sample", lambda y: y[0]),
         result("this is only the last sample", lambda y: y[-1]),
