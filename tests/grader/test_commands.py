@@ -83,12 +83,17 @@ def test_both_commands_give_the_same_rows(checkout: Path) -> None:
 
 def test_what_cannot_be_done_is_said_in_one_line(checkout: Path) -> None:
     grade = (sys.executable, "-m", "unrolled.cli", "grade")
+    hasty = "import sys; from unrolled.cli import main; from unrolled_grader.jobs import queue; queue.CONNECT = 0.5"
+    seeks = (sys.executable, "-c", f"{hasty}; sys.exit(main(sys.argv[1:]))", "grade")
     for words, said in (
         (("--explain", "right", "00", "none"), "has ink, not none"),
         (("--explain", "nobody\x1b[2J", "00", "ink"), "nothing is recorded of 'nobody\\x1b[2J', 00_start_here"),
         (("--force", "--scheduler", "tcp://127.0.0.1:1"), "127.0.0.1:1"),
     ):
-        done = subprocess.run([*grade, *words], cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
+        command = seeks if "--scheduler" in words else grade
+        done = subprocess.run(
+            [*command, *words], cwd=checkout, capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 1
         assert said in done.stderr
         assert done.stderr.count("\n") == 1

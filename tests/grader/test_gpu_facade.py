@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from characters import CHARACTERS
 from unrolled import simgpu
 from unrolled.checks.gpu import Stray, connected
 from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
@@ -173,8 +174,8 @@ def test_the_front_end_works_through_questions(facade: Facade) -> None:
 # On the wire
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(CHARACTERS, max_size=8),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(CHARACTERS, max_size=8), inner, max_size=3),
     max_leaves=20,
 )
 WHOLE = st.integers(-3, 2**70)

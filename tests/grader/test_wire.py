@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from characters import CHARACTERS
 from unrolled_grader.box import wire
 from unrolled_grader.box.wire import Channel, WireError
 
@@ -27,8 +28,8 @@ DTYPES = st.builds(lambda order, kind: np.dtype(order + kind), st.sampled_from("
 ARRAYS = DTYPES.flatmap(
     lambda dtype: np_strategies.arrays(dtype, np_strategies.array_shapes(min_dims=0, min_side=0, max_side=4))
 )
-LEAVES = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats() | st.text() | ARRAYS
-KEYS = st.text() | st.integers(-(2**60), 2**60) | st.booleans() | st.none() | st.floats()
+LEAVES = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats() | st.text(CHARACTERS) | ARRAYS
+KEYS = st.text(CHARACTERS) | st.integers(-(2**60), 2**60) | st.booleans() | st.none() | st.floats()
 VALUES = st.recursive(
     LEAVES,
     lambda inner: (
@@ -37,8 +38,8 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(CHARACTERS, max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS, max_size=8), inner, max_size=3),
     max_leaves=20,
 )
 WORDS = ["list", "tuple", "iterator", "dict", "float", "array", "scalar", "foreign", "object", "remote"]
@@ -319,7 +320,7 @@ def frame(data: bytes) -> bytes:
 
 
 @settings(deadline=None)
-@given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=2), max_size=4), st.integers(1, 7))
+@given(st.lists(st.dictionaries(st.text(CHARACTERS, max_size=5), JSON, max_size=2), max_size=4), st.integers(1, 7))
 def test_messages_arrive_however_they_are_cut(messages: list[dict[str, Any]], size: int) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -25,6 +25,7 @@ NO_INDEX = {
     "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
     "PIP_EXTRA_INDEX_URL": "",
     "PIP_FIND_LINKS": "",
+    "PIP_RETRIES": "0",
 }
 # A stand-in for .venv/bin/python: notes what it is asked to do and succeeds.
 RECORDER = """\

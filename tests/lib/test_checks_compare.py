@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from characters import CHARACTERS
 from unrolled.checks.compare import agree, as_numbers, mismatch, shortened
 
 TOLERANCE = 1e-4
@@ -245,8 +246,10 @@ def test_nested_lists_of_the_expected_shape_are_numbers(shape):
 @settings(max_examples=200, deadline=None)
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-        lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text() | st.integers(), inner),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(CHARACTERS),
+        lambda inner: (
+            st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(CHARACTERS) | st.integers(), inner)
+        ),
     ),
     st.integers(4, 80),
 )
