@@ -10,7 +10,7 @@ import ctypes
 import re
 import shutil
 import subprocess
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -58,44 +58,64 @@ TOGETHER = r"""
         for (auto &thread : threads) thread.join();
 """
 RUN = r"""
-extern "C" void run(unsigned blocks, unsigned block, PARAMETERS) {
+extern "C" void EXPORTED(unsigned blocks, unsigned block, PARAMETERS) {
     blockDim.x = block;
     for (unsigned b = 0; b < blocks; ++b) {
-        auto one = [=](unsigned t) { blockIdx.x = b; threadIdx.x = t; ::NAME(ARGUMENTS); };
+        auto one = [=](unsigned t) { blockIdx.x = b; threadIdx.x = t; NAME(ARGUMENTS); };
         THREADS
     }
 }
 """
+UNDEFINE = "".join(f"#undef {name}\n" for name in kernels.FUNCTIONS)
+
+Version = tuple[kernels.Kernel, str, kernels.Constants]
+"""A kernel, the character of its dtype, its constants: what CuPy would compile once."""
 
 
-def launch(kernel: kernels.Kernel, inputs: Any, outputs: Any, options: dict[str, Any]) -> None:
+def launch(library: Library, kernel: kernels.Kernel, inputs: Any, outputs: Any, options: dict[str, Any]) -> None:
     """As CuPy would: the same code, threads and arguments; for arrays of NumPy in C order."""
     size = kernel.size(inputs, outputs)
     if not size:
         return
-    constants = kernels.constants(**{name: int(x) for name, x in options.items() if not isinstance(x, float)})
     doubles = [ctypes.c_double(value) for value in options.values() if isinstance(value, float)]
-    run = library(kernel, inputs[0].dtype.char, constants).run
+    run = library.run(version(kernel, inputs, options))
     pointers = [np.ctypeslib.as_ctypes(x.reshape(-1)) for x in (*inputs, *outputs)]
     run(-(-kernel.threads(size, options) // kernel.block), kernel.block, *pointers, ctypes.c_int(size), *doubles)
 
 
-@cache
-def library(kernel: kernels.Kernel, dtype: str, constants: Any) -> Any:
-    code = kernels.code(kernel, constants, dtype, False)
+def version(kernel: kernels.Kernel, inputs: Any, options: dict[str, Any]) -> Version:
+    """What a launch with these needs to have compiled."""
+    constants = kernels.constants(**{name: int(x) for name, x in options.items() if not isinstance(x, float)})
+    return kernel, inputs[0].dtype.char, constants
+
+
+class Library:
+    """Versions of kernels, compiled together: most of the compiler's time goes to the headers of C++."""
+
+    def __init__(self, versions: Iterable[Version]) -> None:
+        self._names = {one: f"run_{number}" for number, one in enumerate(dict.fromkeys(versions))}
+        folder = Path(mkdtemp())
+        source = folder / "kernels.cpp"
+        source.write_text(STAND_INS + MEETING + "".join(_source(one, name) for one, name in self._names.items()))
+        assert COMPILER
+        options = ("-std=c++20", "-w", "-shared", "-fPIC", "-pthread")
+        subprocess.run([COMPILER, *options, source, "-o", folder / "kernels.so"], check=True)
+        self._loaded = ctypes.CDLL(str(folder / "kernels.so"))
+        shutil.rmtree(folder)
+
+    def run(self, wanted: Version) -> Any:
+        return getattr(self._loaded, self._names[wanted])
+
+
+def _source(one: Version, exported: str) -> str:
+    """A version in a namespace of its own, and the function that runs its blocks."""
+    kernel, dtype, constants = one
+    code = kernels.code(kernel, constants, dtype, False).replace('extern "C" ', "")
     found = re.search(rf"void {kernel.name}\(\s*(.*?)\) {{", code, re.DOTALL)
     assert found, "the source has no function of the kernel's name"
     parameters = " ".join(found[1].split())
     names = ", ".join(parameter.split()[-1].lstrip("*") for parameter in parameters.split(","))
-    run = RUN.replace("PARAMETERS", parameters).replace("NAME", kernel.name).replace("ARGUMENTS", names)
-    folder = Path(mkdtemp())
-    source = folder / "kernel.cpp"
-    meet = "_sync" in code or "__syncthreads" in code
-    run = run.replace("THREADS", TOGETHER if meet else ALONE)
-    source.write_text(STAND_INS + (MEETING if meet else "") + code + run)
-    assert COMPILER
-    options = ("-std=c++20", "-w", "-shared", "-fPIC", "-pthread")
-    subprocess.run([COMPILER, *options, source, "-o", folder / "kernel.so"], check=True)
-    loaded = ctypes.CDLL(str(folder / "kernel.so"))
-    shutil.rmtree(folder)
-    return loaded
+    run = RUN.replace("PARAMETERS", parameters).replace("NAME", f"{exported}_code::{kernel.name}")
+    run = run.replace("ARGUMENTS", names).replace("EXPORTED", exported)
+    run = run.replace("THREADS", TOGETHER if "_sync" in code or "__syncthreads" in code else ALONE)
+    return f"namespace {exported}_code {{\n{code}\n{run}\n}}\n{UNDEFINE}"

@@ -301,9 +301,20 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
     return {name: list(found.values()) for name, found in seen.items()}
 
 
+@pytest.fixture(scope="module")
+def cuda() -> cuda_on_cpu.Library:
+    """All of them, compiled."""
+    return cuda_on_cpu.Library(
+        cuda_on_cpu.version(kernels.by_name(name), inputs, options)
+        for name, found in calls().items()
+        if name != "product"
+        for inputs, _, options in found
+    )
+
+
 @pytest.mark.skipif(cuda_on_cpu.COMPILER is None, reason="g++ compiles the CUDA sources for the CPU; it is not here")
 @pytest.mark.parametrize("name", sorted(set(kernels.KERNELS) - {"product"}))
-def test_the_cuda_source_computes_what_the_numpy_function_computes(name: str) -> None:
+def test_the_cuda_source_computes_what_the_numpy_function_computes(cuda: cuda_on_cpu.Library, name: str) -> None:
     kernel = kernels.by_name(name)
     assert calls()[name]
     for inputs, outputs, options in calls()[name]:
@@ -311,6 +322,6 @@ def test_the_cuda_source_computes_what_the_numpy_function_computes(name: str) ->
         for x in [] if kernel.updates else outputs:
             x.fill(77)  # what is not written must not pass
         kernel.numpy(inputs, expected, options)
-        cuda_on_cpu.launch(kernel, [np.ascontiguousarray(x) for x in inputs], outputs, options)
+        cuda_on_cpu.launch(cuda, kernel, [np.ascontiguousarray(x) for x in inputs], outputs, options)
         for found, wanted in zip(outputs, expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7 if kernel.updates else 1e-6)
