@@ -69,18 +69,19 @@ def plain(text: str) -> str:
 
 
 def pattern(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for any of these texts where it is a word of its own, in small or capital letters."""
-    longest_first = sorted(texts, key=lambda text: (-len(text), text))
-    return re.compile("|".join(map(_word, longest_first)) or r"(?!)", re.IGNORECASE)
+    """Return a pattern for any of these texts where it is a word of its own, in small or capital letters.
 
-
-def _word(text: str) -> str:
-    """A text that is not part of a longer word. Japanese and the like part no words, so nothing is asked there."""
-    before = _edge(text[0], "<!")
-    return f"{before}{re.escape(text)}{_edge(text[-1], '!')}"
+    What must not stand before them is asked once for all texts that ask it: within words, the rest is then not tried.
+    """
+    groups: dict[str, list[str]] = {}
+    for text in sorted(texts, key=lambda text: (-len(text), text)):
+        groups.setdefault(_edge(text[0], "<!"), []).append(f"{re.escape(text)}{_edge(text[-1], '!')}")
+    words = [f"{before}(?:{'|'.join(group)})" for before, group in groups.items()]
+    return re.compile("|".join(words) or r"(?!)", re.IGNORECASE)
 
 
 def _edge(letter: str, look: str) -> str:
+    """That a text is not part of a longer word. Japanese and the like part no words, so nothing is asked there."""
     return rf"(?{look}[0-9A-Za-z\u00c0-\u024f])" if letter.isdigit() or letter.upper() != letter.lower() else ""
 
 
