@@ -1,12 +1,15 @@
-"""Random shapes for the operations, and gradients by finite differences."""
+"""Random shapes for the operations, calls of them, and gradients by finite differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
+
+from unrolled import device
 
 Array = Any
 
@@ -29,6 +32,25 @@ class Geometry(NamedTuple):
         shapes = ((self.n, self.c, *self.size), (self.o, self.c, *self.kernel_size), (self.o,))
         x, weight, bias = (rng.normal(size=shape).astype(dtype) for shape in shapes)
         return x, weight, bias
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation with arguments that exercise it."""
+
+    function: Callable[..., Any]
+    arrays: tuple[Any, ...]
+    options: tuple[Any, ...] = ()
+    computes: bool = True  # False: only moves or selects values, so that integers stay integers
+    integers: tuple[Any, ...] = ()  # labels or indices, which follow the arrays and keep their dtype
+    gives: str | None = None  # a dtype of results that is the same whatever comes in: that of indices
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        arrays = arrays or self.arrays
+        module = device.array_module(*arrays)
+        integers = self.integers if module is np else tuple(map(module.asarray, self.integers))
+        result = self.function(*arrays, *integers, *self.options)
+        return result if isinstance(result, tuple) else (result,)
 
 
 def pairs(least: int, most: int) -> st.SearchStrategy[tuple[int, int]]:

@@ -9,8 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from ops_cases import Call
 
-from unrolled import ops
+from unrolled import device, ops
+
+
+def drop(x: Any) -> Any:
+    """`ops.dropout` with a generator of x's module, as it demands."""
+    return ops.dropout(x, 0.4, device.array_module(x).random.default_rng(1))
+
+
+drop.__name__ = "dropout"
+
+SAMPLES = np.random.default_rng(7).normal(size=(5, 7)).astype(np.float32)
+CALLS = {
+    "dropout": Call(drop, (SAMPLES,)),
+    "dropout_backward": Call(ops.dropout_backward, (SAMPLES, SAMPLES)),
+}
+"""For `test_ops_contract.py`."""
 
 
 def generator(seed: int = 0) -> np.random.Generator:
