@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution import exercises
+from unrolled.checks.exercises.l02_convolution import windows
+from unrolled.checks.exercises.l02_convolution.windows import Size
 from unrolled.checks.mistakes import Function, Mistake, converted, given, result
 from unrolled.device import Array
 
-Size = tuple[int, int]
 Sizes = tuple[int, ...]
 
 
@@ -127,7 +127,7 @@ SIZE_MISTAKES = (
     _reaching("one is missing in the reach: the first pixel counts, too", lambda k, d: d * (k - 1)),
     _reaching(FROM_PIXEL_TO_PIXEL, lambda k, d: k + (k - 1) * d),
     _reaching("there is a gap between any two numbers of the kernel, not one in all", lambda k, d: k + d - 1),
-    *(converted(mistake, ops.conv2d_output_size, kernel_size=reach) for mistake in exercises.SIZE_MISTAKES),
+    *(converted(mistake, ops.conv2d_output_size, kernel_size=reach) for mistake in windows.SIZE_MISTAKES),
 )
 
 CONVOLUTION_MISTAKES = (
@@ -141,5 +141,5 @@ CONVOLUTION_MISTAKES = (
     result("the gaps count for rows, too: i * dilation", _windows(lambda d: 1, lambda d: d)),
     result("the last places are missing: the window reaches over dilation * (k - 1) + 1 pixels", _too_few),
     given(FROM_PIXEL_TO_PIXEL, dilation=lambda dilation: dilation + 1),
-    *exercises.CONVOLUTION_MISTAKES,
+    *windows.CONVOLUTION_MISTAKES,
 )

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.exercises import CONVOLUTION_MISTAKES, STRIDE, TURNED, padded
+from unrolled.checks.exercises.l02_convolution.windows import CONVOLUTION_MISTAKES, STRIDE, TURNED, Size, padded
 from unrolled.checks.mistakes import Function, Mistake, converted, first_of, given, only, result
 from unrolled.device import Array
-
-Size = tuple[int, int]
 
 
 def pad(x: Array, padding: int) -> Array:

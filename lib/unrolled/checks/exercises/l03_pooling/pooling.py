@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l02_convolution.exercises import ONE_IMAGE, ONE_ROW, ONE_SHORT, as_many
+from unrolled.checks.exercises.l02_convolution.windows import ONE_IMAGE, ONE_ROW, ONE_SHORT, as_many
 from unrolled.checks.mistakes import Mistake, first_of, given, only, result
 from unrolled.device import Array
 

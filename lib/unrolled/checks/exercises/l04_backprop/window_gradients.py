@@ -10,8 +10,8 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l02_convolution.dilation import Sizes, col2im_dilated, column_axes, output_size, reach
-from unrolled.checks.exercises.l02_convolution.exercises import STRIDE
 from unrolled.checks.exercises.l02_convolution.nhwc import pad, to_nchw, to_nhwc, to_oihw
+from unrolled.checks.exercises.l02_convolution.windows import STRIDE
 from unrolled.checks.exercises.l04_backprop.dense_gradients import MEAN_TWICE, WEIGHT_FIRST
 from unrolled.checks.exercises.l04_backprop.gradients import in_bias, in_weight, in_x, random_arrays
 from unrolled.checks.mistakes import Mistake, given, result

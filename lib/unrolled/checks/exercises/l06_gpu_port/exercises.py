@@ -331,14 +331,8 @@ break_even = Spec(
             "each use is a launch: uses * launch",
             lambda y, latency, launch, uses: y * (2 * latency + launch) / (2 * latency + uses * launch),
         ),
-        Mistake(
-            "you move the array in each use: it is moved once, used there, and fetched once",
-            lambda uses=1, **figures: fewest_bytes(**figures),
-        ),
-        Mistake(
-            "the launches are missing: each use costs the host one, whatever the size",
-            lambda launch, **figures: fewest_bytes(launch=0, **figures),
-        ),
+        given("you move the array in each use: it is moved once, used there, and fetched once", uses=1),
+        given("the launches are missing: each use costs the host one, whatever the size", launch=0),
         Mistake(
             "a negative number of bytes: if a byte costs the GPU more, ways included, it never pays, which is "
             'float("inf")',

@@ -115,12 +115,7 @@ def on_toy(queued: bool, seconds: Sequence[tuple[float, float]] = (), waiting: f
     return draw
 
 
-def timed(layers: Sequence[Any], x: Array, grad: Array, clock: Function, synchronize: Function) -> Times:
-    """Return seconds (forward, backward) of each layer: what `time_layers` must give."""
-    return timed_with(layers, x, grad, clock, synchronize)
-
-
-def timed_with(
+def timed(
     layers: Sequence[Any],
     x: Array,
     grad: Array,
@@ -132,7 +127,7 @@ def timed_with(
     each: bool = True,
     before: bool = False,
 ) -> Times:
-    """Return what `timed` does, with parts left out or changed.
+    """Return seconds (forward, backward) of each layer: what `time_layers` must give. Options are for mistakes.
 
     Waits: `first` before all, `after` each call, or `before` it with the clock running. `each`: the start is read anew.
     """
@@ -159,23 +154,20 @@ TIMING_MISTAKES = (
     given(
         "the clock was read without a wait: this is how long the host took to give the orders, not how long the GPU "
         "took. Call synchronize() after each layer's work, before the clock is read again",
-        timed_with,
         after=False,
     ),
     given(
         "each layer pays for the one before it: you wait when the clock runs already, before the layer works. Call "
         "synchronize() after its work, before the clock is read again",
-        timed_with,
         after=False,
         before=True,
     ),
     given(
         "the first layer pays for work that was still going on before: call synchronize() before the first reading, "
         "too",
-        timed_with,
         first=False,
     ),
-    given("each time counts from the very beginning: read the clock anew before each layer", timed_with, each=False),
+    given("each time counts from the very beginning: read the clock anew before each layer", each=False),
     result(
         "the backward times are in the order in which they were measured: the last layer came first, so turn them "
         "round",

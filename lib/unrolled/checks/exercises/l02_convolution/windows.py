@@ -1,0 +1,267 @@
+"""Usual mistakes with sliding windows: their sizes, a convolution in loops or as a product, columns of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.mistakes import Function, Mistake, first_of, given, only, result
+from unrolled.device import Array
+
+Size = tuple[int, int]
+Stride = int | tuple[int, int]
+
+
+def sizes(formula: Callable[..., int]) -> Function:
+    """A mistake in the formula, applied along each axis: formula(size, kernel, stride, padding)."""
+
+    def wrong(size: Size, kernel_size: Size, stride: int = 1, padding: int = 0) -> Size:
+        height, width = (formula(s, k, stride, padding) for s, k in zip(size, kernel_size, strict=True))
+        return height, width
+
+    return wrong
+
+
+SIZE_MISTAKES = (
+    Mistake("divide by the stride before you add 1", sizes(lambda s, k, t, p: (s + 2 * p - k + 1) // t)),
+    Mistake("the padding seems to be missing", sizes(lambda s, k, t, p: (s - k) // t + 1)),
+    Mistake("padding counts twice: it is added at both ends", sizes(lambda s, k, t, p: (s + p - k) // t + 1)),
+    Mistake("you rounded: part of a step does not count", sizes(lambda s, k, t, p: round((s + 2 * p - k) / t) + 1)),
+    Mistake("the stride seems to be missing", sizes(lambda s, k, t, p: s + 2 * p - k + 1)),
+    Mistake("you rounded up: part of a step does not count", sizes(lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1)),
+    Mistake("one is missing: count the positions, not the steps", sizes(lambda s, k, t, p: (s + 2 * p - k) // t)),
+)
+
+
+def _first_number(y: Array) -> Array:
+    first = np.zeros_like(y)
+    first.flat[0] = y.flat[0]
+    return first
+
+
+def _each(bias: Array | None) -> Any:
+    """The bias as it joins an output (N, O, OH, OW)."""
+    return 0 if bias is None else bias[:, None, None]
+
+
+def _mixed(weight: Array) -> Array:
+    return np.ascontiguousarray(weight.reshape(weight[0].size, len(weight)).T).reshape(weight.shape)
+
+
+def padded(x: Array, padding: int, mode: Literal["constant", "edge"] = "constant") -> Array:
+    """x with zeros, or its edge repeated, on all four sides."""
+    return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), mode)
+
+
+ONE_OUTPUT = "only the first output is written: is `return` inside a loop?"
+ONE_IMAGE = "only the first image is computed: is `return` inside a loop?"
+STRIDE = "the stride is missing: window (row, column) begins at (row * stride, column * stride)"
+TURNED = "your windows are turned by 180 degrees: read them as they lie in the image"
+O_FIRST = "yours has O before N: "
+
+
+def as_many(y: Array, stride: Stride) -> Array:
+    """What y (…, OH, OW), made with stride 1, has in as many places as there should be with this stride."""
+    rows, columns = stride if isinstance(stride, tuple) else (stride, stride)
+    return y[..., : -(-y.shape[-2] // rows), : -(-y.shape[-1] // columns)]
+
+
+def _last_product(weight: Array) -> Array:
+    """weight with zeros everywhere but at its last place: what `=` leaves of a sum."""
+    last = np.zeros_like(weight)
+    last[:, -1, -1, -1] = weight[:, -1, -1, -1]
+    return last
+
+
+OVERWRITTEN = "only the last product is left: = overwrites the sum, += adds to it"
+ONE_ROW = (
+    "only the first row is right: is `return` inside a loop? What np.empty made stays as it was until you write it"
+)
+ONE_SHORT = (
+    "the last {} is never written: does a loop end one too early, or is `return` inside it? np.empty leaves there what "
+    "was in memory"
+)
+
+CONVOLUTION_MISTAKES = (
+    result(ONE_OUTPUT, _first_number),
+    result(ONE_IMAGE, lambda y: first_of(y, 0)),
+    result("only the first filter is used: each makes a channel of y", lambda y: first_of(y, 1)),
+    given(
+        "your kernel is turned by 180 degrees: this course, like deep learning, does not flip it",
+        weight=lambda weight: weight[:, :, ::-1, ::-1],
+    ),
+    given("your kernel is mirrored, left to right", weight=lambda weight: weight[:, :, :, ::-1]),
+    given("your kernel is mirrored, top to bottom", weight=lambda weight: weight[:, :, ::-1]),
+    given("your kernel is transposed: did i and j swap?", weight=lambda weight: weight.swapaxes(2, 3)),
+    given("the bias is missing: each filter adds its own number", bias=None),
+    result("the bias is subtracted: add it", lambda y, bias: y - 2 * _each(bias)),
+    result(
+        "the bias is added once a channel: add it once an output",
+        lambda y, weight, bias: y + (weight.shape[1] - 1) * _each(bias),
+    ),
+    result(
+        "the bias is added with each product: add it once an output",
+        lambda y, weight, bias: y + (weight[0].size - 1) * _each(bias),
+    ),
+    given(STRIDE, stride=1),
+    given("the stride counts for columns, too", stride=lambda stride: (stride, 1)),
+    given("the stride counts for rows, too", stride=lambda stride: (1, stride)),
+    Mistake(STRIDE, given={"stride": 1}, result=as_many),
+    Mistake(
+        "the stride counts for columns, too: column * stride",
+        given={"stride": lambda stride: (stride, 1)},
+        result=lambda y, stride: as_many(y, (1, stride)),
+    ),
+    Mistake(
+        "the stride counts for rows, too: row * stride",
+        given={"stride": lambda stride: (1, stride)},
+        result=lambda y, stride: as_many(y, (stride, 1)),
+    ),
+    given(OVERWRITTEN, weight=_last_product, bias=None),
+    given(OVERWRITTEN, weight=_last_product),
+    given("the padding is missing: put zeros on all four sides of each image first", padding=0),
+    given("the padding repeats the edge: pad with zeros", x=partial(padded, mode="edge"), padding=0),
+    given("only the first channel counts: add up over all", x=lambda x: x[:, :1], weight=lambda weight: weight[:, :1]),
+    given(
+        "only the last channel counts: do not start again at 0",
+        x=lambda x: x[:, -1:],
+        weight=lambda weight: weight[:, -1:],
+    ),
+    result(
+        O_FIRST + "reshape to (O, N, OH, OW) first, then swap the first two axes",
+        lambda y: y.swapaxes(0, 1).reshape(y.shape),
+    ),
+    result(O_FIRST + "swap the first two axes at the end", lambda y: y.swapaxes(0, 1)),
+    given(
+        "your filters are mixed up: weight.reshape(C*KH*KW, O) tears them apart; reshape to (O, C*KH*KW), then turn it",
+        weight=_mixed,
+    ),
+    result(ONE_SHORT.format("row"), lambda y: only(y, ..., slice(-1), slice(None))),
+    result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
+    result(ONE_IMAGE, lambda y: only(y, 0)),
+    result("only the first filter is used: each makes a channel of y", lambda y: only(y, 0, 0)),
+    result(ONE_ROW, lambda y: only(y, 0, 0, 0)),
+)
+
+
+def _columns(change: Callable[[Array], Array]) -> Function:
+    """Columns made of the windows with every axis apart, (C, KH, KW, N, OH, OW), as `change` leaves them."""
+
+    def changed(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+        size = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+        six = y.reshape(x.shape[1], *kernel_size, len(x), *size)
+        return change(six).reshape(y.shape)
+
+    return changed
+
+
+def _one_apart(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+    """As many windows as there should be, which begin one pixel apart; y are all of these."""
+    size = ops.conv2d_output_size(x.shape[2:], kernel_size, 1, padding)
+    return as_many(y.reshape(len(y), len(x), *size), stride).reshape(len(y), -1)
+
+
+def _alike(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
+    """What column by column makes, inside a window or from window to window. ValueError where these differ."""
+    inside, between = (change(y, x, kernel_size, stride, padding) for change in (WINDOWS_BY_COLUMN, PLACES_BY_COLUMN))
+    if not np.array_equal(inside, between):
+        raise ValueError("the mistakes differ")
+    return inside
+
+
+WINDOWS_BY_COLUMN = _columns(lambda six: six.swapaxes(1, 2))
+PLACES_BY_COLUMN = _columns(lambda six: six.swapaxes(4, 5))
+IN_A_LOOP = "is `return` inside a loop?"
+
+COLUMN_MISTAKES = (
+    result(f"only the first column is written: {IN_A_LOOP}", lambda y: first_of(y, 1)),
+    result(f"only the first row is written: {IN_A_LOOP}", lambda y: first_of(y, 0)),
+    result("out of order: go row by row, inside a window and from window to window", _alike),
+    result("each of your rows is a window: windows stand in columns, so transpose", lambda y: y.T),
+    result("one window a row, reshaped, is not one window a column: transpose", lambda y: y.T.reshape(y.shape)),
+    result(
+        "rows out of order: they go (C, KH, KW); yours go (KH, KW, C)",
+        _columns(lambda six: six.transpose(1, 2, 0, 3, 4, 5)),
+    ),
+    result("rows out of order: flatten each window row by row; yours go column by column", WINDOWS_BY_COLUMN),
+    result(
+        "columns out of order: they go (N, OH, OW); yours go (OH, OW, N)",
+        _columns(lambda six: six.transpose(0, 1, 2, 4, 5, 3)),
+    ),
+    result("columns out of order: the window moves row by row; yours moves column by column", PLACES_BY_COLUMN),
+    result(TURNED, _columns(lambda six: six[:, ::-1, ::-1])),
+    given(STRIDE, stride=1),
+    Mistake(STRIDE, given={"stride": 1}, result=_one_apart),
+    given("the padding is missing: put zeros on all four sides before you cut the windows", padding=0),
+    result(
+        "every window is written into the first column: the counter of columns never advances",
+        lambda y: only(np.repeat(y[:, -1:], y.shape[1], axis=1), slice(None), 0),
+    ),
+    result(ONE_SHORT.format("column"), lambda y: only(y, slice(None), slice(-1))),
+    result(
+        "only the first image is unrolled: is `return` inside a loop?",
+        lambda y, x: only(y, slice(None), slice(y.shape[1] // len(x))),
+    ),
+    result(
+        "only the first row of windows is unrolled: is `return` inside a loop?",
+        lambda y, x, kernel_size, stride, padding: only(
+            y, slice(None), slice(ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)[1])
+        ),
+    ),
+    result(
+        "only the first column is right: is `return` inside a loop? np.empty leaves in the others what was in memory",
+        lambda y: only(y, slice(None), 0),
+    ),
+)
+
+
+def im2col_loops(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+    """Unroll as `ops.im2col` does, window by window: the solution of `im2col`, and the baseline of the fast one."""
+    (n, c), (kh, kw) = x.shape[:2], kernel_size
+    oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+    x = padded(x, padding)
+    columns = np.empty((c * kh * kw, n * oh * ow), dtype=x.dtype)
+    for at, (image, row, column) in enumerate(np.ndindex(n, oh, ow)):
+        top, left = row * stride, column * stride
+        columns[:, at] = x[image, :, top : top + kh, left : left + kw].reshape(-1)
+    return columns
+
+
+def _places(cut: Callable[..., Array]) -> Function:
+    """A loop over places whose pixels of all images, (N, C, OH, OW), are cut(padded x, i, j, stride, oh, ow)."""
+
+    def wrong(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Array:
+        oh, ow = ops.conv2d_output_size(x.shape[2:], kernel_size, stride, padding)
+        x = padded(x, padding)
+        pixels = np.stack([cut(x, i, j, stride, oh, ow) for i, j in np.ndindex(*kernel_size)])
+        return pixels.transpose(2, 0, 1, 3, 4).reshape(-1, len(x) * oh * ow)
+
+    return wrong
+
+
+def _torn(x: Array, i: int, j: int, stride: int, oh: int, ow: int) -> Array:
+    """(N, C, OH, OW), reshaped to (C, N, OH, OW)."""
+    pixels = x[:, :, i : i + oh * stride : stride, j : j + ow * stride : stride]
+    return pixels.reshape(x.shape[1], len(x), oh, ow).swapaxes(0, 1)
+
+
+FAST_MISTAKES = (
+    Mistake(
+        "images and channels are mixed up: a slice of x is (N, C, OH, OW); swap its first two axes, do not reshape",
+        _places(_torn),
+    ),
+    Mistake(
+        "your slices do not step: windows have place (i, j) at i, i + stride, ..., so i : i + OH * stride : stride",
+        _places(lambda x, i, j, stride, oh, ow: x[:, :, i : i + oh, j : j + ow]),
+    ),
+    Mistake(
+        "every place holds the corner of the windows: its slice begins at i and j",
+        _places(lambda x, i, j, stride, oh, ow: as_many(x, stride)[:, :, :oh, :ow]),
+    ),
+    *COLUMN_MISTAKES,
+    result("only the first place is written: is `return` inside a loop?", lambda y: only(y, 0)),
+)
