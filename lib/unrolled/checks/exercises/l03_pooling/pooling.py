@@ -1,4 +1,4 @@
-"""Usual mistakes in pooling: of maxima, with and without overlap, and of means that count the edge, a variant."""
+"""Usual mistakes in pooling: of maxima, with and without overlap, with indices, and of means that count the edge."""
 
 from __future__ import annotations
 
@@ -131,4 +131,56 @@ AVERAGE_MISTAKES = (
     given(BY_ONE_PIXEL, ops.avg_pool2d, stride=1),
     *_in_axes("means", "the mean over", np.mean),
     *UNWRITTEN,
+)
+
+
+# With indices: where the maxima lie
+
+
+def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
+    """Return as `ops.max_pool2d_with_indices` does, but of equal maxima the last one."""
+    h, w = x.shape[2:]
+    k, oh, ow = kernel_size, h // kernel_size, w // kernel_size
+    cut = x[:, :, : oh * k, : ow * k]
+    y, indices = ops.max_pool2d_with_indices(cut[:, :, ::-1, ::-1], k)
+    turned = cut.shape[2] * cut.shape[3] - 1 - indices[:, :, ::-1, ::-1]
+    return y[:, :, ::-1, ::-1], turned // (ow * k) * w + turned % (ow * k)
+
+
+def _index(says: str, index: Callable[[Array, Array, int, int, int], Array]) -> Mistake:
+    """Return the mistake of `index(row, column, height, width, kernel_size)` in place of row * width + column."""
+
+    def changed(y: tuple[Array, Array], x: Array, kernel_size: int) -> tuple[Array, Array]:
+        height, width = x.shape[2:]
+        return y[0], index(y[1] // width, y[1] % width, height, width, kernel_size)
+
+    return result(says, changed)
+
+
+INDEXED_MISTAKES = (
+    Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", _last_maximum),
+    _index(
+        "your index is the place inside the window: in the image it is row * W + column",
+        lambda row, column, height, width, k: row % k * k + column % k,
+    ),
+    _index(
+        "your index is row * OW + column: a row of the image holds W pixels, and OW is the width of the result",
+        lambda row, column, height, width, k: row * (width // k) + column,
+    ),
+    _index(
+        "the corners of your windows are counted in rows of OW pixels: a row of the image holds W of them",
+        lambda row, column, height, width, k: row * width + column - row // k * k * (width - width // k),
+    ),
+    _index(
+        "your index counts windows: it is the pixel's place in the image, row * W + column",
+        lambda row, column, height, width, k: row // k * (width // k) + column // k,
+    ),
+    _index(
+        "your index is column * H + row: it is row * W + column",
+        lambda row, column, height, width, k: column * height + row,
+    ),
+    _index(
+        "your index says where the window begins: add the place of the winner inside it",
+        lambda row, column, height, width, k: row // k * k * width + column // k * k,
+    ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,11 @@ from unrolled import ops, timing
 from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
+from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
 from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
 from unrolled.checks.exercises.l06_gpu_port import gpu_work
-from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import (
-    Budget,
-    Inputs,
-    Spec,
-    Speed,
-    case,
-    gpu_case,
-    images,
-    normal,
-    random_case,
-    random_gpu_case,
-)
+from unrolled.checks.mistakes import given, result
+from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
 from unrolled.ops import blocks
 
@@ -46,13 +35,11 @@ def _activated(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     found = mismatch(got, expected, activation.tolerance)
     if found is None or inputs["kind"] != "step" or not found.lines[0].startswith("the values are right, but dtype"):
         return found
-    return Mismatch(
-        (
-            found.lines[0],
-            "where(x > 0, 1.0, 0.0) has no array to take a dtype from, so it makes float64, and whole numbers make "
-            "int64: (x > 0).astype(x.dtype) stays in x's",
-        )
+    advice = (
+        "where(x > 0, 1.0, 0.0) has no array to take a dtype from, so it makes float64, and whole numbers make int64: "
+        "(x > 0).astype(x.dtype) stays in x's"
     )
+    return Mismatch((found.lines[0], advice))
 
 
 activation = Spec(
@@ -60,7 +47,7 @@ activation = Spec(
     answers=tuple(KINDS.values()),
     cases=[
         *(case(f"{kind}, NumPy", kind=kind, x=NEAR_ZERO) for kind in KINDS),
-        *(gpu_case(f"{kind}, GPU", Budget(6, float64=0), kind=kind, x=images(4, 3, 5, 5)) for kind in KINDS),
+        *(gpu_case(f"{kind}, GPU", Budget(6, float64=0), kind=kind, x=normal(4, 3, 5, 5)) for kind in KINDS),
         gpu_case("sigmoid, GPU, float64", Budget(launches=6), kind="sigmoid", x=normal(7, dtype=float)),
     ],
     points=2,
@@ -126,7 +113,7 @@ def _any_convolution(rng: np.random.Generator) -> Inputs:
     """Draw eight to twelve images: a loop over them shows in the launches."""
     n, c, o = int(rng.integers(8, FEW + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
     h, w = (int(value) for value in rng.integers(5, 9, 2))
-    drawn = {name: draw.make(rng) for name, draw in _layer(images(n, c, h, w), o, c, 3, 3).items()}
+    drawn = {name: draw.make(rng) for name, draw in _layer(normal(n, c, h, w), o, c, 3, 3).items()}
     return {**drawn, "padding": int(rng.integers(0, 3))}
 
 
@@ -139,10 +126,10 @@ conv2d_port = Spec(
     answers=(ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.im2col, blocks.forward),
     cases=[
         case("the seminar's image, NumPy", **_layer(SEMINAR_X, 1, 1, 3, 3)),
-        case("padding 1, NumPy", **_layer(images(2, 3, 5, 7), 4, 3, 3, 2), padding=1),
+        case("padding 1, NumPy", **_layer(normal(2, 3, 5, 7), 4, 3, 3, 2), padding=1),
         gpu_case("the seminar's image, GPU", NINE_PLACES, **_layer(SEMINAR_X, 1, 1, 3, 3)),
-        gpu_case("three channels, four filters, GPU", SIX_PLACES, **_layer(images(2, 3, 5, 7), 4, 3, 3, 2)),
-        gpu_case("twelve images, padding 1, GPU", NINE_PLACES, **_layer(images(FEW, 1, 8, 8), 2, 1, 3, 3), padding=1),
+        gpu_case("three channels, four filters, GPU", SIX_PLACES, **_layer(normal(2, 3, 5, 7), 4, 3, 3, 2)),
+        gpu_case("twelve images, padding 1, GPU", NINE_PLACES, **_layer(normal(FEW, 1, 8, 8), 2, 1, 3, 3), padding=1),
         random_gpu_case("sizes as they come, GPU", _any_convolution, NINE_PLACES),
     ],
     points=3,
@@ -167,7 +154,7 @@ conv2d_port = Spec(
     # Many small images: much to launch and little to copy, since the judge's blocks hold the way there and back.
     speed=Speed(
         baseline=image_by_image,
-        inputs=_layer(images(1024, 1, 8, 8), 10, 1, 3, 3),
+        inputs=_layer(normal(1024, 1, 8, 8), 10, 1, 3, 3),
         at_least=6,
         points=1,
         against="a convolution image by image, on the GPU",
@@ -196,26 +183,6 @@ def _any_pooling(rng: np.random.Generator) -> Inputs:
 WINDOWS_OF_2, WINDOWS_OF_3 = Budget(8 * 4 + 12, float64=0), Budget(8 * 9 + 12, float64=0)
 
 
-def _last_maximum(x: Array, kernel_size: int) -> tuple[Array, Array]:
-    """Return as `pooling` does, but of equal maxima the last one."""
-    h, w = x.shape[2:]
-    k, oh, ow = kernel_size, h // kernel_size, w // kernel_size
-    cut = x[:, :, : oh * k, : ow * k]
-    y, indices = pooling(cut[:, :, ::-1, ::-1], k)
-    turned = cut.shape[2] * cut.shape[3] - 1 - indices[:, :, ::-1, ::-1]
-    return y[:, :, ::-1, ::-1], turned // (ow * k) * w + turned % (ow * k)
-
-
-def _index(says: str, index: Callable[[Array, Array, int, int, int], Array]) -> Mistake:
-    """Return the mistake of `index(row, column, height, width, kernel_size)` in place of row * width + column."""
-
-    def changed(y: tuple[Array, Array], x: Array, kernel_size: int) -> tuple[Array, Array]:
-        height, width = x.shape[2:]
-        return y[0], index(y[1] // width, y[1] % width, height, width, kernel_size)
-
-    return result(says, changed)
-
-
 max_pool2d_port = Spec(
     reference=pooling,
     answers=POOLINGS,
@@ -223,9 +190,9 @@ max_pool2d_port = Spec(
         case("the seminar's image, NumPy", x=SEMINAR_X, kernel_size=2),
         case("ties, NumPy", x=small_integers(2, 3, 6, 4), kernel_size=2),
         gpu_case("the seminar's image, GPU", WINDOWS_OF_2, x=SEMINAR_X, kernel_size=2),
-        gpu_case("14 x 14 windows of 2, GPU", WINDOWS_OF_2, x=images(2, 3, 28, 28), kernel_size=2),
+        gpu_case("14 x 14 windows of 2, GPU", WINDOWS_OF_2, x=normal(2, 3, 28, 28), kernel_size=2),
         gpu_case("ties, GPU", WINDOWS_OF_2, x=small_integers(2, 3, 20, 24), kernel_size=2),
-        gpu_case("windows of 3, an edge is left over, GPU", WINDOWS_OF_3, x=images(2, 1, 26, 31), kernel_size=3),
+        gpu_case("windows of 3, an edge is left over, GPU", WINDOWS_OF_3, x=normal(2, 1, 26, 31), kernel_size=3),
         random_gpu_case("sizes as they come, GPU", _any_pooling, WINDOWS_OF_2),
     ],
     points=3,
@@ -241,33 +208,7 @@ max_pool2d_port = Spec(
         "    indices = xp.where(leads, corner + (i * w + j), indices)\n"
         "    largest = xp.where(leads, pixel, largest)",
     ),
-    mistakes=(
-        Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", _last_maximum),
-        _index(
-            "your index is the place inside the window: in the image it is row * W + column",
-            lambda row, column, height, width, k: row % k * k + column % k,
-        ),
-        _index(
-            "your index is row * OW + column: a row of the image holds W pixels, and OW is the width of the result",
-            lambda row, column, height, width, k: row * (width // k) + column,
-        ),
-        _index(
-            "the corners of your windows are counted in rows of OW pixels: a row of the image holds W of them",
-            lambda row, column, height, width, k: row * width + column - row // k * k * (width - width // k),
-        ),
-        _index(
-            "your index counts windows: it is the pixel's place in the image, row * W + column",
-            lambda row, column, height, width, k: row // k * (width // k) + column // k,
-        ),
-        _index(
-            "your index is column * H + row: it is row * W + column",
-            lambda row, column, height, width, k: column * height + row,
-        ),
-        _index(
-            "your index says where the window begins: add the place of the winner inside it",
-            lambda row, column, height, width, k: row // k * k * width + column // k * k,
-        ),
-    ),
+    mistakes=INDEXED_MISTAKES,
 )
 
 
@@ -275,11 +216,25 @@ max_pool2d_port = Spec(
 
 
 def fewest_bytes(
-    cpu: float, gpu: float, launch: float, latency: float, bandwidth: float, uses: int = 1, ways: int = 2
+    cpu: float,
+    gpu: float,
+    launch: float,
+    latency: float,
+    bandwidth: float,
+    uses: int = 1,
+    *,
+    latencies: int = 2,
+    ways: int = 2,
+    launches: int | None = None,
+    never: bool = True,
 ) -> float:
-    """Return from how many bytes on the way to the GPU, so many uses there and the way back take less than the CPU."""
+    """Return from how many bytes on the way to the GPU, so many uses there and the way back take less than the CPU.
+
+    Mistakes have fewer latencies, ways and launches than there are, or take no notice of work that never pays.
+    """
     saved = uses * (cpu - gpu) - ways / bandwidth
-    return (ways * latency + uses * launch) / saved if saved > 0 else math.inf
+    fixed = latencies * latency + (launches or uses) * launch
+    return fixed / saved if saved > 0 or not never else math.inf
 
 
 A_LINK = {"launch": 1e-5, "latency": 2e-5, "bandwidth": 1e10}
@@ -290,10 +245,6 @@ def _any_link(rng: np.random.Generator) -> Inputs:
     cpu, bandwidth = float(rng.uniform(4e-10, 2e-9)), float(rng.uniform(8e9, 5e10))
     figures = {"gpu": cpu / int(rng.integers(10, 100)), "launch": float(rng.uniform(5e-6, 3e-5))}
     return {"cpu": cpu, **figures, "latency": float(rng.uniform(5e-6, 3e-5)), "bandwidth": bandwidth, "uses": 3}
-
-
-def _without_never(cpu: float, gpu: float, launch: float, latency: float, bandwidth: float, uses: int = 1) -> float:
-    return (2 * latency + uses * launch) / (uses * (cpu - gpu) - 2 / bandwidth)
 
 
 break_even = Spec(
@@ -316,27 +267,16 @@ break_even = Spec(
         "if saved is not above 0, it never pays; else n = fixed / saved",
     ),
     mistakes=(
-        given("the way back is missing: the result has to come home, so there are two transfers", ways=1),
-        result(
-            "each transfer has its latency: there are two",
-            lambda y, latency, launch, uses: y * (latency + uses * launch) / (2 * latency + uses * launch),
-        ),
-        result(
-            "each byte goes there and back: 2 / bandwidth seconds for it",
-            lambda y, cpu, gpu, bandwidth, uses: (
-                y * max(0, uses * (cpu - gpu) - 2 / bandwidth) / (uses * (cpu - gpu) - 1 / bandwidth)
-            ),
-        ),
-        result(
-            "each use is a launch: uses * launch",
-            lambda y, latency, launch, uses: y * (2 * latency + launch) / (2 * latency + uses * launch),
-        ),
+        given("the way back is missing: the result has to come home, so there are two transfers", latencies=1, ways=1),
+        given("each transfer has its latency: there are two", latencies=1),
+        given("each byte goes there and back: 2 / bandwidth seconds for it", ways=1),
+        given("each use is a launch: uses * launch", launches=1),
         given("you move the array in each use: it is moved once, used there, and fetched once", uses=1),
         given("the launches are missing: each use costs the host one, whatever the size", launch=0),
-        Mistake(
+        given(
             "a negative number of bytes: if a byte costs the GPU more, ways included, it never pays, which is "
             'float("inf")',
-            _without_never,
+            never=False,
         ),
     ),
 )
