@@ -5,18 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled.checks.mistakes import result
-from unrolled.checks.spec import Draw, Inputs, Mistake, Spec, Speed, case, random_case
+from unrolled.checks.spec import Draw, Mistake, Spec, Speed, case, random_case
 from unrolled.device import Array
 
 
 def _pixels(n: int, h: int, w: int) -> Draw:
     """Draw images (n, 1, h, w) with pixels from 0 to 1, as the digits have."""
     return Draw(lambda rng: rng.random((n, 1, h, w), dtype=np.float32))
-
-
-def _any_size(rng: np.random.Generator) -> Inputs:
-    n, h, w = (int(size) for size in rng.integers(2, 12, 3))
-    return {"images": _pixels(n, h, w).make(rng)}
 
 
 def ink_in_one_expression(images: Array) -> Array:
@@ -45,7 +40,7 @@ ink = Spec(
         case("five images, 4 rows of 7", images=_pixels(5, 4, 7)),
         case("as many images as rows and columns", images=_pixels(6, 6, 6)),
         case("float64 in, float64 out", images=np.array([[[[0.25, 1, 1]]], [[[0, 0, 0.1]]]])),
-        random_case("sizes as they come", _any_size),
+        random_case("sizes as they come", lambda rng: {"images": _pixels(*rng.integers(2, 12, 3)).make(rng)}),
     ],
     points=1,
     hints=(
@@ -59,9 +54,7 @@ ink = Spec(
         Mistake("this is a sum: the mean divides by the number of pixels", lambda images: images.sum(axis=(1, 2, 3))),
         Mistake("one axis is left over: average over axes 1, 2 and 3 at once", lambda images: images.mean(axis=(2, 3))),
         Mistake("the columns are left over: average over the last axis too", lambda images: images.mean(axis=(1, 2))),
-        Mistake(
-            "this averages over the images (axis 0): the images are what must stay", lambda images: images.mean(axis=0)
-        ),
+        Mistake("this averages over the images (axis 0): the images are what must stay", lambda images: images.mean(0)),
         result("every image keeps empty axes behind it: leave out keepdims", lambda y: y[:, None, None, None]),
     ],
     # No points: the ratio is there to be looked at.

@@ -64,10 +64,6 @@ def _a_view(rng: np.random.Generator) -> Inputs:
     return {"shape": (rows, columns), "strides": (row, row // columns), "axis": int(rng.integers(0, 2))}
 
 
-def _a_part(rng: np.random.Generator) -> Inputs:
-    return {"fraction": float(rng.uniform(0.1, 0.95)), "factor": float(rng.uniform(1.5, 50))}
-
-
 def _a_until_b_ends(a: list[float], b: list[float]) -> list[float]:
     """Return what a merge takes of a before b runs out; of equal items it takes that of a first."""
     return [item for item in a if b and item <= b[-1]]
@@ -273,7 +269,9 @@ amdahl_speedup = Spec(
         case("none of it", fraction=0, factor=100),
         case("all of it", fraction=1, factor=8),
         case("half of the time, and it got slower", fraction=0.5, factor=0.5),
-        random_case("numbers drawn at random", _a_part),
+        random_case(
+            "numbers drawn at random", lambda rng: {"fraction": rng.uniform(0.1, 0.95), "factor": rng.uniform(1.5, 50)}
+        ),
     ],
     mistakes=[
         result(

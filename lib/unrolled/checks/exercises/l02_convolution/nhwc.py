@@ -29,13 +29,14 @@ def rows(x: Array, kernel_size: Size, stride: int = 1, padding: int = 0) -> Arra
     return np.ascontiguousarray(cut).reshape(-1, cut[0, 0, 0].size)
 
 
-def _order(change: Function) -> Function:
-    """Rows made of the windows with every axis apart, (N, OH, OW, KH, KW, C), as `change` leaves them."""
+def _order(says: str, *axes: int, step: int = 1) -> Mistake:
+    """The mistake of rows whose axes, (N, OH, OW, KH, KW, C), go in this order; step -1: with turned windows."""
 
     def changed(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
-        return np.reshape(change(windows(x, kernel_size, stride, padding)), y.shape)
+        six = windows(x, kernel_size, stride, padding)[:, :, :, ::step, ::step]
+        return six.transpose(axes).reshape(y.shape)
 
-    return changed
+    return result(says, changed)
 
 
 def _one_apart(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
@@ -48,24 +49,15 @@ ROW_MISTAKES = (
     result("only the first row is written: is `return` inside a loop?", lambda y: first_of(y, 0)),
     result("each of your columns is a window: here windows stand in rows, so transpose", lambda y: y.T),
     result("one window a column, reshaped, is not one window a row: transpose", lambda y: y.T.reshape(y.shape)),
-    result(
+    _order(
         "a row is out of order: it goes (KH, KW, C), since in NHWC the channels of a pixel are neighbours; yours goes "
         "(C, KH, KW)",
-        _order(lambda six: six.transpose(0, 1, 2, 5, 3, 4)),
+        *(0, 1, 2, 5, 3, 4),
     ),
-    result(
-        "a row is out of order: flatten each window row by row; yours go column by column",
-        _order(lambda six: six.swapaxes(3, 4)),
-    ),
-    result(
-        "rows out of order: they go (N, OH, OW); yours go (OH, OW, N)",
-        _order(lambda six: six.transpose(1, 2, 0, 3, 4, 5)),
-    ),
-    result(
-        "rows out of order: the window moves row by row; yours moves column by column",
-        _order(lambda six: six.swapaxes(1, 2)),
-    ),
-    result(TURNED, _order(lambda six: six[:, :, :, ::-1, ::-1])),
+    _order("a row is out of order: flatten each window row by row; yours go column by column", 0, 1, 2, 4, 3, 5),
+    _order("rows out of order: they go (N, OH, OW); yours go (OH, OW, N)", 1, 2, 0, 3, 4, 5),
+    _order("rows out of order: the window moves row by row; yours moves column by column", 0, 2, 1, 3, 4, 5),
+    _order(TURNED, *range(6), step=-1),
     given("only the first channel is in your rows: a window has all of them", x=lambda x: x[..., :1]),
     given(STRIDE, stride=1),
     result(STRIDE, _one_apart),

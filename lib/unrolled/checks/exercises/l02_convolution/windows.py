@@ -48,10 +48,6 @@ def _each(bias: Array | None) -> Any:
     return 0 if bias is None else bias[:, None, None]
 
 
-def _mixed(weight: Array) -> Array:
-    return np.ascontiguousarray(weight.reshape(weight[0].size, len(weight)).T).reshape(weight.shape)
-
-
 def padded(x: Array, padding: int, mode: Literal["constant", "edge"] = "constant") -> Array:
     """x with zeros, or its edge repeated, on all four sides."""
     return np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), mode)
@@ -138,7 +134,7 @@ CONVOLUTION_MISTAKES = (
     result(O_FIRST + "swap the first two axes at the end", lambda y: y.swapaxes(0, 1)),
     given(
         "your filters are mixed up: weight.reshape(C*KH*KW, O) tears them apart; reshape to (O, C*KH*KW), then turn it",
-        weight=_mixed,
+        weight=lambda weight: weight.reshape(weight[0].size, len(weight)).T.reshape(weight.shape),
     ),
     result(ONE_SHORT.format("row"), lambda y: only(y, ..., slice(-1), slice(None))),
     result(ONE_SHORT.format("column"), lambda y: only(y, ..., slice(-1))),
@@ -157,6 +153,11 @@ def _columns(change: Callable[[Array], Array]) -> Function:
         return change(six).reshape(y.shape)
 
     return changed
+
+
+def _order(says: str, *axes: int) -> Mistake:
+    """The mistake of columns whose axes, (C, KH, KW, N, OH, OW), go in this order."""
+    return result(says, _columns(lambda six: six.transpose(axes)))
 
 
 def _one_apart(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> Array:
@@ -183,15 +184,9 @@ COLUMN_MISTAKES = (
     result("out of order: go row by row, inside a window and from window to window", _alike),
     result("each of your rows is a window: windows stand in columns, so transpose", lambda y: y.T),
     result("one window a row, reshaped, is not one window a column: transpose", lambda y: y.T.reshape(y.shape)),
-    result(
-        "rows out of order: they go (C, KH, KW); yours go (KH, KW, C)",
-        _columns(lambda six: six.transpose(1, 2, 0, 3, 4, 5)),
-    ),
+    _order("rows out of order: they go (C, KH, KW); yours go (KH, KW, C)", 1, 2, 0, 3, 4, 5),
     result("rows out of order: flatten each window row by row; yours go column by column", WINDOWS_BY_COLUMN),
-    result(
-        "columns out of order: they go (N, OH, OW); yours go (OH, OW, N)",
-        _columns(lambda six: six.transpose(0, 1, 2, 4, 5, 3)),
-    ),
+    _order("columns out of order: they go (N, OH, OW); yours go (OH, OW, N)", 0, 1, 2, 4, 5, 3),
     result("columns out of order: the window moves row by row; yours moves column by column", PLACES_BY_COLUMN),
     result(TURNED, _columns(lambda six: six[:, ::-1, ::-1])),
     given(STRIDE, stride=1),

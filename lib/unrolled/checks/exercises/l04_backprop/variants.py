@@ -11,32 +11,21 @@ from unrolled.checks.exercises.l02_convolution import dilation
 from unrolled.checks.exercises.l04_backprop import dense_gradients, exercises, gradients, window_gradients
 from unrolled.checks.exercises.l04_backprop.exercises import BATCH, WORK, columns_case, gradients_case, numbered_columns
 from unrolled.checks.exercises.l04_backprop.gradients import GROWING, KINKED, SQUARES, directed
-from unrolled.checks.spec import Rung, case, normal, random_case, variant
+from unrolled.checks.spec import Case, Rung, case, normal, random_case, variant
+
+
+def _slope_case(name: str, function: gradients.Known, x: list[float], direction: list[float], **step: float) -> Case:
+    return case(name, function=function, x=np.array(x), direction=np.array(direction), **step)
+
 
 numeric_gradient_directional = variant(
     exercises.numeric_gradient,
     reference=gradients.slope_along,
     cases=[
-        case(
-            "a² + b² + c² at (1, -2, 3), along (1, 0, 2)",
-            function=SQUARES,
-            x=np.array([1.0, -2.0, 3.0]),
-            direction=np.array([1.0, 0.0, 2.0]),
-        ),
-        case(
-            "a direction twice as long: twice the slope",
-            function=SQUARES,
-            x=np.array([1.0, -2.0, 3.0]),
-            direction=np.array([2.0, 0.0, 4.0]),
-        ),
+        _slope_case("a² + b² + c² at (1, -2, 3), along (1, 0, 2)", SQUARES, [1.0, -2.0, 3.0], [1.0, 0.0, 2.0]),
+        _slope_case("a direction twice as long: twice the slope", SQUARES, [1.0, -2.0, 3.0], [2.0, 0.0, 4.0]),
         case("a matrix", function=GROWING, x=normal(2, 3, dtype=float), direction=normal(2, 3, dtype=float)),
-        case(
-            "the step that is given: 0.01",
-            function=KINKED,
-            x=np.array([0.003, -0.002]),
-            direction=np.array([1.0, 0.5]),
-            step=0.01,
-        ),
+        _slope_case("the step that is given: 0.01", KINKED, [0.003, -0.002], [1.0, 0.5], step=0.01),
         case("x and direction in float32", function=GROWING, x=normal(3, 2), direction=normal(3, 2)),
         *(random_case(f"catches: {error}", directed(draw)) for error, draw in gradients.ERRORS.items()),
         random_case("shapes as they come", directed(gradients.any_function)),

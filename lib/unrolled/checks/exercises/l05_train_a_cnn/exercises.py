@@ -201,6 +201,12 @@ momentum_step = Spec(
 
 # adam_step
 
+
+def adam_case(name: str, t: int, parameters: Any, gradient: Any, m: Any, v: Any, **options: float) -> Case:
+    """Make a case of step t, in which lists stand for float32 arrays."""
+    return by_hand(name, parameters=parameters, gradient=gradient, m=m, v=v, t=t, **options)
+
+
 NEW_MEANS = (
     "m = beta1 * m + (1 - beta1) * gradient\n"
     "v = (the same with beta2 and the square)\n"
@@ -211,32 +217,11 @@ adam_step = Spec(
     reference=optimizer_steps.adam_update,
     answers=(nn.Adam.step, nn.Adam._move),
     cases=[
-        by_hand(
-            "the first step: t = 1, m and v are 0",
-            parameters=[1, 2, 3],
-            gradient=[2, -0.5, 100],
-            m=[0, 0, 0],
-            v=[0, 0, 0],
-            t=1,
-            learning_rate=0.1,
+        adam_case(
+            "the first step: t = 1, m and v are 0", 1, [1, 2, 3], [2, -0.5, 100], [0] * 3, [0] * 3, learning_rate=0.1
         ),
-        by_hand(
-            "the second step",
-            parameters=[0.9, 2.1],
-            gradient=[1, 1],
-            m=[0.2, -0.05],
-            v=[0.004, 0.00025],
-            t=2,
-            learning_rate=0.1,
-        ),
-        by_hand(
-            "step 1000, the default rate",
-            parameters=normal(5),
-            gradient=normal(5),
-            m=normal(5),
-            v=[0.5, 1, 2, 3, 4],
-            t=1000,
-        ),
+        adam_case("the second step", 2, [0.9, 2.1], [1, 1], [0.2, -0.05], [0.004, 0.00025], learning_rate=0.1),
+        adam_case("step 1000, the default rate", 1000, normal(5), normal(5), normal(5), [0.5, 1, 2, 3, 4]),
         random_case("as it comes", optimizer_steps.any_adam),
     ],
     points=2,

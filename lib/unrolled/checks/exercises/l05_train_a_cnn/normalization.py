@@ -10,9 +10,23 @@ from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
 
-def normalized(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5) -> Array:
-    """Return gamma * (x - mean) / sqrt(variance + epsilon) + beta, by the mean and variance of each channel of x."""
-    return ops.batch_norm2d(x, gamma, beta, epsilon=epsilon)
+def normalized(
+    x: Array,
+    gamma: Array,
+    beta: Array,
+    epsilon: float = 1e-5,
+    *,
+    over: tuple[int, ...] = (0, 2, 3),
+    fewer: int = 0,
+    outside: float = 0.0,
+    power: float = 0.5,
+) -> Array:
+    """Return gamma * (x - mean) / sqrt(variance + epsilon) + beta, by the mean and variance of each channel of x.
+
+    Mistakes are `over` other axes, by `fewer` values, with an epsilon `outside` of the root, or with another power.
+    """
+    mean, variance = x.mean(axis=over, keepdims=True), x.var(axis=over, ddof=fewer, keepdims=True)
+    return gamma[:, None, None] * (x - mean) / ((variance + epsilon) ** power + outside) + beta[:, None, None]
 
 
 def any_batch(rng: np.random.Generator) -> Inputs:
@@ -20,21 +34,6 @@ def any_batch(rng: np.random.Generator) -> Inputs:
     n, c, h, w = (int(size) for size in rng.integers(2, 6, 4))
     x, scales = rng.normal(1, 2, (n, c, h, w)).astype(np.float32), rng.normal(0, 1, (2, c)).astype(np.float32)
     return {"x": x, "gamma": scales[0], "beta": scales[1], "epsilon": float(rng.uniform(0.1, 1))}
-
-
-def _changed(
-    x: Array,
-    gamma: Array,
-    beta: Array,
-    epsilon: float = 1e-5,
-    over: tuple[int, ...] = (0, 2, 3),
-    fewer: int = 0,
-    outside: float = 0.0,
-    power: float = 0.5,
-) -> Array:
-    """Normalize over other axes, by `fewer` values, with an epsilon `outside` of the root, or with another power."""
-    mean, variance = x.mean(axis=over, keepdims=True), x.var(axis=over, ddof=fewer, keepdims=True)
-    return gamma[:, None, None] * (x - mean) / ((variance + epsilon) ** power + outside) + beta[:, None, None]
 
 
 def _along_columns(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5, means: bool = False) -> Array:
@@ -49,29 +48,14 @@ def _along_columns(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5, m
 
 MISTAKES = (
     given(
-        "the mean and the variance are over images only: a channel has one of each, over positions as well",
-        _changed,
-        over=(0,),
+        "the mean and the variance are over images only: a channel has one of each, over positions as well", over=(0,)
     ),
-    given(
-        "each image is normalized by itself: the mean is over all images of the batch, axes (0, 2, 3)",
-        _changed,
-        over=(2, 3),
-    ),
-    given(
-        "the mean is over the channels, too: each channel has its own, over the axes (0, 2, 3)",
-        _changed,
-        over=(0, 1, 2, 3),
-    ),
-    given("you divide by the variance: take its square root", _changed, power=1.0),
-    given(
-        "epsilon is outside of the root: it is added to the variance",
-        _changed,
-        epsilon=0.0,
-        outside=lambda epsilon: epsilon,
-    ),
+    given("each image is normalized by itself: the mean is over all images of the batch, axes (0, 2, 3)", over=(2, 3)),
+    given("the mean is over the channels, too: each channel has its own, over the axes (0, 2, 3)", over=(0, 1, 2, 3)),
+    given("you divide by the variance: take its square root", power=1.0),
+    given("epsilon is outside of the root: it is added to the variance", epsilon=0.0, outside=lambda epsilon: epsilon),
     given("epsilon is missing: add it to the variance, before the root", epsilon=0.0),
-    given("the variance divides by one value fewer: here it is the plain mean of the squares", _changed, fewer=1),
+    given("the variance divides by one value fewer: here it is the plain mean of the squares", fewer=1),
     given(
         "gamma and beta are exchanged: gamma multiplies, beta is added",
         gamma=lambda beta: beta,

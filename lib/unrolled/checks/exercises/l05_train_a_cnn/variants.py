@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unrolled.checks.exercises.l05_train_a_cnn import batches, exercises, optimizer_steps, training_variants
-from unrolled.checks.exercises.l05_train_a_cnn.exercises import by_hand
+from unrolled.checks.exercises.l05_train_a_cnn.exercises import adam_case, by_hand
 from unrolled.checks.exercises.l05_train_a_cnn.training import Matrix, median_accuracy
 from unrolled.checks.spec import Draw, Spec, case, normal, random_case, variant
 
@@ -120,15 +120,8 @@ adam_step_decoupled = variant(
     cases=[
         case(_first.name, **_first.arguments, weight_decay=0.5),
         by_hand(_second.name, **{**_second.arguments, "parameters": [0.85, 2.0], "weight_decay": 0.5}),
-        by_hand(
-            "no gradient, only decay",
-            parameters=[4, -2, 1],
-            gradient=[0, 0, 0],
-            m=[0, 0, 0],
-            v=[1, 1, 1],
-            t=3,
-            learning_rate=0.5,
-            weight_decay=0.1,
+        adam_case(
+            "no gradient, only decay", 3, [4, -2, 1], [0] * 3, [0] * 3, [1] * 3, learning_rate=0.5, weight_decay=0.1
         ),
         case("step 1000, the default rate and decay", **_late.arguments),
         random_case(
