@@ -14,8 +14,7 @@ from unrolled.device import Array
 
 DENSE = "a dense layer 784 to 10, forward only"
 SQUARES = {"a": normal(64, 64), "b": normal(64, 64)}
-LINE = 64
-"""Bytes of a cache line."""
+LINE = 64  # bytes of a cache line
 
 
 def array(*rows: Any) -> Array:

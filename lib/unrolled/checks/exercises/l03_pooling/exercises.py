@@ -108,9 +108,8 @@ def _by_index(draw: DrawInputs, rng: np.random.Generator) -> Inputs:
 
 def _after_pooling(name: str, *shape: int, kernel_size: int) -> Case:
     """Return a case of what is known after a pooling of images of this shape."""
-    return random_case(
-        name, partial(_by_index, lambda rng: {"x": normal(*shape).make(rng), "kernel_size": kernel_size})
-    )
+    x = normal(*shape)
+    return random_case(name, partial(_by_index, lambda rng: {"x": x.make(rng), "kernel_size": kernel_size}))
 
 
 max_unpool2d = Spec(

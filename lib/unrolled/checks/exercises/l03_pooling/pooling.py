@@ -39,9 +39,9 @@ def _filled_up(x: Array, kernel_size: int, mode: Literal["constant", "edge"] = "
 _with_more_edge = partial(_filled_up, mode="edge")
 
 
-def _corner_of(y: Array, size: tuple[int, ...]) -> Array:
-    """Return the upper left part of y, of this many rows and columns."""
-    return y[:, :, : size[0], : size[1]]
+def _corner_of(y: Array, like: Array) -> Array:
+    """Return the upper left part of y, as large as `like`."""
+    return y[:, :, : like.shape[2], : like.shape[3]]
 
 
 def _in_axes(own: str, taken: str, over: Callable[..., Any]) -> tuple[Mistake, ...]:
@@ -78,17 +78,13 @@ UNWRITTEN = (
 )
 
 
-def _last_place(y: Array, x: Array, kernel_size: int, stride: int) -> Array:
-    return _corner_of(x[:, :, kernel_size - 1 :: stride, kernel_size - 1 :: stride], y.shape[2:])
-
-
 POOLING_MISTAKES = (
     result(FROM_0 + "pixel of the window", lambda y: np.maximum(y, 0)),
     *OTHER_THAN_MAXIMA,
     given(BY_ONE_PIXEL, stride=1),
     result(
         "your windows start one pixel apart: window (row, column) begins at (row * kernel_size, column * kernel_size)",
-        lambda y, x, kernel_size: _corner_of(ops.max_pool2d(x, kernel_size, 1), y.shape[2:]),
+        lambda y, x, kernel_size: _corner_of(ops.max_pool2d(x, kernel_size, 1), y),
     ),
     *_in_axes("maxima", "the largest of", np.max),
     given("what is left over at the edge is no window: leave it out", x=_with_more_edge),
@@ -104,7 +100,7 @@ OVERLAPPING_MISTAKES = (
     given("your windows do not overlap: they move by stride, not by their own size", stride=None),
     result(
         "your windows are as small as the stride: they see kernel_size pixels each way",
-        lambda y, x, stride: _corner_of(ops.max_pool2d(x, stride), y.shape[2:]),
+        lambda y, x, stride: _corner_of(ops.max_pool2d(x, stride), y),
     ),
     given("your windows move one pixel at a time: they move by stride", stride=1),
     Mistake(
@@ -112,7 +108,10 @@ OVERLAPPING_MISTAKES = (
         given={"stride": 1},
         result=as_many,
     ),
-    result("only the last place counts: = overwrites y; compare it with what is there, np.maximum(y, …)", _last_place),
+    result(
+        "only the last place counts: = overwrites y; compare it with what is there, np.maximum(y, …)",
+        lambda y, x, kernel_size, stride: _corner_of(x[:, :, kernel_size - 1 :: stride, kernel_size - 1 :: stride], y),
+    ),
     result(
         "the last row and column of windows are missing: OH = (H - kernel_size) // stride + 1",
         lambda y: y[:, :, :-1, :-1],

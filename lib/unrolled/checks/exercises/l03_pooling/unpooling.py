@@ -1,13 +1,114 @@
-"""Usual mistakes when values are put back where maxima came from: by index, by mask, with and without overlap."""
+"""Putting values back where maxima came from: who of equal ones gets the value, and usual mistakes.
+
+That is each, all in equal parts, or the last: such a function puts values (N, C, OH, OW) where the maxima of x
+(N, C, H, W) are, and adds up what meets: (N, C, H, W). Mistakes are by index, by mask, with and without overlap.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l03_pooling.ties import added, last, place_by_place, places, shared, ties, to_each
 from unrolled.checks.mistakes import Function, Mistake, first_of, given, result
 from unrolled.device import Array
+
+
+def places(shape: tuple[int, ...], kernel_size: int, stride: int | None = None) -> list[tuple[Any, slice, slice]]:
+    """Return, for each place inside the window, the slice of x that holds this pixel of all windows (N, C, OH, OW)."""
+    step = stride or kernel_size
+    rows, columns = ([slice(i, i + (size - 1) * step + 1, step) for i in range(kernel_size)] for size in shape[2:])
+    return [(..., row, column) for row in rows for column in columns]
+
+
+def ties(x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """Return how many equal maxima each window of x (N, C, H, W) has: (N, C, OH, OW), dtype as x."""
+    largest = ops.max_pool2d(x, kernel_size, stride)
+    masks = (x[at] == largest for at in places(largest.shape, kernel_size, stride))
+    return sum(masks, np.zeros_like(largest))
+
+
+def to_each(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """Put all of a value on each of equal maxima."""
+    largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
+    for at in places(values.shape, kernel_size, stride):
+        result[at] += (x[at] == largest) * values
+    return result
+
+
+def shared(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """Put an equal part of a value on each of equal maxima."""
+    return to_each(values / ties(x, kernel_size, stride), x, kernel_size, stride)
+
+
+def shared_loops(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """Do what `shared` does with a loop over every axis: the definition, and the baseline."""
+    stride = stride or kernel_size
+    result = np.zeros(x.shape, values.dtype)
+    for image, channel, row, column in np.ndindex(values.shape):
+        largest, places = None, []
+        for i in range(row * stride, row * stride + kernel_size):
+            for j in range(column * stride, column * stride + kernel_size):
+                pixel = x[image, channel, i, j]
+                if largest is None or pixel > largest:
+                    largest, places = pixel, [(i, j)]
+                elif pixel == largest:
+                    places.append((i, j))
+        for i, j in places:
+            result[image, channel, i, j] += values[image, channel, row, column] / len(places)
+    return result
+
+
+def place_by_place(
+    put: Callable[[Array, Array, Array], Array], backwards: bool = False, forget: bool = False
+) -> Function:
+    """Return the function that gives each window's value away once, at the place inside it that comes first.
+
+    put(before, here, values) is what the pixels at a place become, where `here` are the windows that give theirs away
+    there. With `backwards` the last place comes first. With `forget` a window knows only whether it did so just before.
+    """
+
+    def unpool(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+        largest, result = ops.max_pool2d(x, kernel_size, stride), np.zeros(x.shape, values.dtype)
+        waiting = np.ones(values.shape, bool)
+        for at in places(values.shape, kernel_size, stride)[:: -1 if backwards else 1]:
+            here = waiting & (x[at] == largest)
+            waiting = ~here if forget else waiting & ~here
+            result[at] = put(result[at], here, values)
+        return result
+
+    return unpool
+
+
+def added(before: Array, here: Array, values: Array) -> Array:
+    """Return the pixels at a place with the values that arrive there."""
+    return before + here * values
+
+
+def last(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """Put a value on the last, row by row, of equal maxima."""
+    unpooled: Array = place_by_place(added, backwards=True)(values, x, kernel_size, stride)
+    return unpooled
+
+
+def last_loops(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
+    """Do what `last` does with a loop over every axis: the definition, and the baseline."""
+    stride = stride or kernel_size
+    result = np.zeros(x.shape, values.dtype)
+    for image, channel, row, column in np.ndindex(values.shape):
+        largest, place = None, (0, 0)
+        for i in range(row * stride, row * stride + kernel_size):
+            for j in range(column * stride, column * stride + kernel_size):
+                pixel = x[image, channel, i, j]
+                if largest is None or pixel >= largest:
+                    largest, place = pixel, (i, j)
+        result[image, channel, place[0], place[1]] += values[image, channel, row, column]
+    return result
+
+
+# Usual mistakes
 
 FIRST_IMAGE = "only the first image is filled: is `return` inside a loop?"
 NOT_0 = result(
@@ -62,11 +163,6 @@ BY_INDEX_MISTAKES = (
 # By mask
 
 
-def _falling(x: Array) -> Array:
-    """Return an image like x whose numbers fall from pixel to pixel: the upper left of each window is its largest."""
-    return -np.arange(x.size, dtype=x.dtype).reshape(x.shape)
-
-
 def _share_of_all_pixels(values: Array, x: Array, kernel_size: int, stride: int | None = None) -> Array:
     return ops.avg_pool2d_backward(values, x.shape, kernel_size, stride)
 
@@ -86,7 +182,10 @@ def _by_columns(says: str) -> Mistake:
 BESIDE_TIES = (
     result("nothing arrived: the result is all zeros", lambda y: 0 * y),
     given("you put the values where the smallest pixels are", ops.max_unpool2d_mask, x=lambda x: -x),
-    given("you put the values into the upper left corners of the windows: find the maxima", x=_falling),
+    given(
+        "you put the values into the upper left corners of the windows: find the maxima",
+        x=lambda x: -np.arange(x.size, dtype=x.dtype).reshape(x.shape),  # falling from pixel to pixel
+    ),
     given(
         "every pixel of a window got its value: only the maximum does",
         _share_of_all_pixels,

@@ -12,7 +12,7 @@ from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution import nhwc
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
-from unrolled.checks.exercises.l03_pooling import exercises, pooling, ties, unpooling
+from unrolled.checks.exercises.l03_pooling import exercises, pooling, unpooling
 from unrolled.checks.spec import Case, Inputs, case, images, normal, random_case, variant
 
 ODD = array([1, 3, 5], [5, 7, 9], [2, 4, 6])[None, None]
@@ -89,7 +89,7 @@ parted = case(tied.name, **{**tied.arguments, "values": 12 * exercises.FOUR_VALU
 
 max_unpool2d_mask_shared = variant(
     exercises.max_unpool2d_mask,
-    reference=ties.shared,
+    reference=unpooling.shared,
     cases=[untied, parted, *others],
     hints=(
         "A place inside the window, such as the upper left, is a slice of x with steps: it holds that pixel of all "
@@ -107,13 +107,13 @@ max_unpool2d_mask_shared = variant(
         "    result[at] = (x[at] == largest) * part",
     ),
     mistakes=unpooling.SHARED_MISTAKES,
-    speed=replace(exercises.UNPOOLING_SPEED, baseline=ties.shared_loops, at_least=8),
+    speed=replace(exercises.UNPOOLING_SPEED, baseline=unpooling.shared_loops, at_least=8),
     rung=replace(exercises.UNPOOLING_RUNG, label="by masks, ties shared"),
 )
 
 max_unpool2d_overlapping_last = variant(
     exercises.max_unpool2d_overlapping,
-    reference=ties.last,
+    reference=unpooling.last,
     hints=(
         "It is the mask again, with three changes: slices that step by the stride, a plus where values are put down, "
         "because another window may have left one on the same pixel, and another end from which you begin.",
@@ -129,5 +129,5 @@ max_unpool2d_overlapping_last = variant(
         "    waiting = waiting & ~here",
     ),
     mistakes=unpooling.LAST_MISTAKES,
-    speed=replace(exercises.OVERLAPPING_SPEED, baseline=ties.last_loops, at_least=6),
+    speed=replace(exercises.OVERLAPPING_SPEED, baseline=unpooling.last_loops, at_least=6),
 )

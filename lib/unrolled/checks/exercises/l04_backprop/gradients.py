@@ -19,8 +19,7 @@ from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 
-CLOSE = 1e-6
-"""Of the largest value: what a numeric gradient in float64 keeps, and what no planted error hides under."""
+CLOSE = 1e-6  # of the largest value: what a numeric gradient in float64 keeps, and what no planted error hides under
 
 
 @dataclass(frozen=True)
@@ -236,19 +235,19 @@ def is_a_judge_along(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None
     """Judge whether a slope is the expected one, from two calls, and tells a planted error from the right gradient."""
     known, x, direction = inputs["function"], np.asarray(inputs["x"], np.float64), np.asarray(inputs["direction"])
     found = mismatch(got, expected, CLOSE)
+    if isinstance(got, (list, tuple)) or np.ndim(got):
+        return found
     try:
-        slope = None if isinstance(got, (list, tuple)) or np.ndim(got) else float(got)
+        slope = float(got)
     except (TypeError, ValueError):
-        slope = None
-    if slope is None:
         return found
     gradient = known.gradient(x)
     scale = np.abs(gradient * direction).sum()
     if found is not None and abs(slope - expected) <= CLOSE * scale:
         found = None  # shares of both signs may nearly cancel: what counts is how large they are
     if found is None and len(known.calls) != 2:
-        line = f"right, but you asked the function {len(known.calls)} times: two are enough, however large x is"
-        return Mismatch((line,))
+        times = f"you asked the function {len(known.calls)} times"
+        return Mismatch((f"right, but {times}: two are enough, however large x is",))
     if known.planted is None:
         return found
     right, wrong = (abs((g * direction).sum() - slope) / scale for g in (gradient, known.planted(x)))

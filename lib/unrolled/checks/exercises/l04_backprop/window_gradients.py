@@ -75,8 +75,7 @@ def _mean(
 
 
 OVERWRITES = "values are overwritten where windows overlap: add with += what lies there already"
-UNCUT: dict[str, Any] = {"x_shape": _with_border, "padding": 0}
-"""What col2im is given where the padding stays."""
+UNCUT: dict[str, Any] = {"x_shape": _with_border, "padding": 0}  # what col2im is given where the padding stays
 
 COL2IM_MISTAKES = (
     given(OVERWRITES, col2im_dilated, overwrite=True, backwards=True),

@@ -158,8 +158,7 @@ balanced_and_shuffled = batches.judge_of_epochs(_balance, batches.strangers, bat
 
 # train_noisy
 
-WRONG = 0.3
-"""Share of the labels that are wrong."""
+WRONG = 0.3  # share of the labels that are wrong
 
 
 def noisy_digits(rng: np.random.Generator, train: int, test: int) -> Inputs:

@@ -81,8 +81,7 @@ activation = Spec(
 
 # conv2d_port
 
-FEW = 12
-"""Images in the largest case of a convolution."""
+FEW = 12  # images in the largest case of a convolution
 
 
 def convolution(x: Array, weight: Array, bias: Array, padding: int = 0) -> Array:

@@ -17,8 +17,7 @@ from unrolled.checks.exercises.l07_profiling.planted import FACTORS, factor_of, 
 from unrolled.checks.spec import Budget, Draw, Function, Inputs
 from unrolled.device import Array
 
-AT_LEAST = 5
-"""How many times as fast as the planted step the repaired one must be."""
+AT_LEAST = 5  # how many times as fast as the planted step the repaired one must be
 BUDGET = Budget(transfers=0, synchronizations=0)
 STAGES = {
     "fade": "the middle of each map should count more than its edge",

@@ -17,8 +17,7 @@ from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 
-ISSUE = 20e-6
-"""Seconds that the host takes to give a layer's order to a GPU."""
+ISSUE = 20e-6  # seconds that the host takes to give a layer's order to a GPU
 Times = list[tuple[float, float]]
 
 
