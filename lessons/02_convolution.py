@@ -371,8 +371,8 @@ check.im2col_fast(im2col_fast)
 # Flatten each filter into a row, and the whole convolution is one product: (O, C·KH·KW) times (C·KH·KW, N·OH·OW). The
 # loops are not gone. They moved into BLAS, which knows the caches better than we do.
 #
-# The loop over positions is already decent. How many times faster than that is one large product, for 4 images of
-# 56 x 56 and 8 filters?
+# The loop over positions is already decent. How many times faster than that is one large product, for 100 images of
+# 32 x 32 and 2 filters of 2 x 2?
 
 # %%
 journal.predict("conv2d_gemm", ...)  # your guess
@@ -385,7 +385,7 @@ journal.predict("conv2d_gemm", ...)  # your guess
 # Convolve with `ops.im2col` and a single `@`. Note the order of the axes: the product has the filters first, and the
 # result wants the images first. Three tools: `a.reshape(o, -1)` lets NumPy work out the last size, `a.swapaxes(0, 1)`
 # exchanges two axes, and `bias[:, None]` turns (O,) into (O, 1), which is added to every column. The check asks for at
-# least 7 times the speed of the loop over positions, which a product for each row of outputs does not reach.
+# least 4.5 times the speed of the loop over positions, which columns and a product for each image do not reach.
 
 
 # %% nbgrader={"grade": false, "grade_id": "conv2d_gemm", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -409,7 +409,7 @@ def conv2d_gemm(x, weight, bias=None, stride=1, padding=0):
 check.conv2d_gemm(conv2d_gemm)
 
 # %% [markdown]
-# None of this is done by more cores: a check times both sides on one. One call replaced 3,136 trips through the
+# None of this is done by more cores: a check times both sides on one. One call replaced 961 trips through the
 # interpreter, and BLAS has enough work to keep its tiles in the cache and its wide registers full.
 #
 # Now the whole way, from plain loops to one product, on the layer from above: the two functions whose rungs stand on your
@@ -424,8 +424,8 @@ print(f"and {positions / product:.0f} times that of the loop over positions, on 
 # %% [markdown]
 # Be fair to the loops, though. Much of the large factor is not the loops but Python: in a compiled language the same
 # seven loops would run far faster. The smaller factor, between two programs that both let compiled code multiply, is
-# the better measure of the idea. (It is not your check's ratio: that was measured on larger images, with more trips to
-# save in each.)
+# the better measure of the idea. (It is not your check's ratio: that was measured on more images, which are larger, and
+# with a smaller kernel.)
 
 # %% [markdown]
 # ## In your own words
@@ -440,8 +440,8 @@ print(f"and {positions / product:.0f} times that of the loop over positions, on 
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_gemm", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# **A model answer.** The check of `conv2d_gemm` printed my ratio: N times faster. The loop over positions goes through the interpreter 3,136 times,
-# once for each position of a 56 x 56 image, and each time it cuts out windows and calls a product so small that the
+# **A model answer.** The check of `conv2d_gemm` printed my ratio: N times faster. The loop over positions goes through the interpreter 961 times,
+# once for each of the 31 x 31 positions in a 32 x 32 image, and each time it cuts out windows and calls a product so small that the
 # fixed cost of the calls outweighs the arithmetic. One product makes a handful of calls, and BLAS can work through a
 # large matrix in tiles that stay in the cache. It pays in memory: each pixel is copied into up to KH·KW columns, 9
 # times the input for 3 x 3 and about 25 times for 5 x 5, and the copying takes time as well. I would hesitate for large

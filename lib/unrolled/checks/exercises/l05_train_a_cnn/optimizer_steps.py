@@ -207,17 +207,22 @@ def any_adam(rng: np.random.Generator) -> Inputs:
     return {"parameters": parameters, "gradient": gradient, **means, **options}
 
 
-def _along(says: str, direction: Function) -> Mistake:
-    """Return the mistake of a step along `direction(…)`: of m_hat, v_hat, epsilon, v and gradient, by their names."""
+def _divided(says: str, by: Function, share: str = "m_hat") -> Mistake:
+    """Return the mistake of a step along `share` over `by(…)`, of m_hat, v_hat, epsilon, v and gradient by name."""
 
     def stepped(
         y: State, gradient: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
     ) -> State:
         parameters, m, v = y
-        known = {"m_hat": m / (1 - beta1**t), "v_hat": v / (1 - beta2**t)}
+        known = {
+            "m_hat": m / (1 - beta1**t),
+            "v_hat": v / (1 - beta2**t),
+            "epsilon": epsilon,
+            "v": v,
+            "gradient": gradient,
+        }
         right = known["m_hat"] / (np.sqrt(known["v_hat"]) + epsilon)
-        wrong = called_by_name(direction, {**known, "epsilon": epsilon, "v": v, "gradient": gradient})
-        return parameters + learning_rate * (right - wrong), m, v
+        return parameters + learning_rate * (right - known[share] / called_by_name(by, known)), m, v
 
     return result(says, stepped)
 
@@ -242,12 +247,9 @@ MEANS_MISTAKES = (
 
 ADAM_MISTAKES = (
     *MEANS_MISTAKES,
-    _along("only m is corrected; v begins at 0, too", lambda m_hat, v, epsilon: m_hat / (np.sqrt(v) + epsilon)),
-    _along("the square root is missing", lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon)),
-    _along(
-        "epsilon is inside the square root: add it after",
-        lambda m_hat, v_hat, epsilon: m_hat / np.sqrt(v_hat + epsilon),
-    ),
+    _divided("only m is corrected; v begins at 0, too", lambda v, epsilon: np.sqrt(v) + epsilon),
+    _divided("the square root is missing", lambda v_hat, epsilon: v_hat + epsilon),
+    _divided("epsilon is inside the square root: add it after", lambda v_hat, epsilon: np.sqrt(v_hat + epsilon)),
     UPHILL,
     given(
         "beta1 belongs to m and beta2 to v: yours are exchanged", beta1=lambda beta2: beta2, beta2=lambda beta1: beta1
@@ -256,9 +258,10 @@ ADAM_MISTAKES = (
         "v is the mean of the gradient's square",
         v=lambda v, gradient, beta2: v + (1 - beta2) / beta2 * (gradient - gradient**2),
     ),
-    _along(
+    _divided(
         "the step takes the gradient itself: m, its mean, belongs there",
-        lambda gradient, v_hat, epsilon: gradient / (np.sqrt(v_hat) + epsilon),
+        lambda v_hat, epsilon: np.sqrt(v_hat) + epsilon,
+        "gradient",
     ),
 )
 
@@ -282,13 +285,7 @@ DECOUPLED_MISTAKES = (
     result("m and v have the weight decay in them: they are means of the gradient alone", _decay_in_means),
     GROWTH,
     *MEANS_MISTAKES,
-    _along(
-        "the square root is missing: the step is along m / sqrt(v)",
-        lambda m_hat, v_hat, epsilon: m_hat / (v_hat + epsilon),
-    ),
-    _along(
-        "epsilon is under the root: it is added to sqrt(v)",
-        lambda m_hat, v_hat, epsilon: m_hat / np.sqrt(v_hat + epsilon),
-    ),
+    _divided("the square root is missing: the step is along m / sqrt(v)", lambda v_hat, epsilon: v_hat + epsilon),
+    _divided("epsilon is under the root: it is added to sqrt(v)", lambda v_hat, epsilon: np.sqrt(v_hat + epsilon)),
     given(UPHILL.says, **UPHILL.given, **GROWTH.given),
 )

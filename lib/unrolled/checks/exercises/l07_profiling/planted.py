@@ -177,11 +177,7 @@ def made(source: str, name: str) -> Function:
     return step
 
 
-def drawn(
-    rng: np.random.Generator, images: tuple[int, ...], weight: tuple[int, ...]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def drawn(rng: np.random.Generator, images: tuple[int, ...], weight: tuple[int, ...]) -> tuple[Array, Array]:
     """Draw feature maps and a weight of these shapes, float32."""
-    return (
-        (0.5 + rng.standard_normal(images)).astype(np.float32),
-        (rng.standard_normal(weight) / weight[0] ** 0.5).astype(np.float32),
-    )
+    maps, rows = 0.5 + rng.standard_normal(images), rng.standard_normal(weight) / weight[0] ** 0.5
+    return maps.astype(np.float32), rows.astype(np.float32)

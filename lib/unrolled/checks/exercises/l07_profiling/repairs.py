@@ -56,18 +56,15 @@ def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Judge the result of a learner's step, and on the simulated GPU that nothing left it and it took a fifth."""
     result, trace, function = got
     clean = expected[0] / np.float32(factor_of(0))
-    number = step_number(result, clean)
-    if number is None:
+    if (number := step_number(result, clean)) is None:
         if found := mismatch(result, clean, 1e-3):
             return Mismatch((*found.lines, *_advice(result, inputs)))
         return Mismatch(("the factor in the last line of your step is missing",))
     if found := mismatch(result, (factor_of(number) * clean).astype(clean.dtype), 1e-3):
         return found
-    if trace is None:
-        return None
-    if lines := gpu.overspent(trace, BUDGET, function):
+    if trace is not None and (lines := gpu.overspent(trace, BUDGET, function)):
         return Mismatch(("the values are right, but not how they came about:", *lines))
-    return _too_slow(trace, number)
+    return None if trace is None else _too_slow(trace, number)
 
 
 def step_number(result: Any, clean: Array) -> int | None:
@@ -77,8 +74,7 @@ def step_number(result: Any, clean: Array) -> int | None:
     large_enough = np.abs(clean) > 0.1 * np.abs(clean).max()
     factor = float(np.median(result[large_enough] / clean[large_enough]))
     number = round((factor - 1) * FACTORS) - 1 if np.isfinite(factor) and abs(factor) < 10 else -1
-    near = 0 <= number < FACTORS and agree(result, factor_of(number) * clean, 1e-3)
-    return number if near else None
+    return number if 0 <= number < FACTORS and agree(result, factor_of(number) * clean, 1e-3) else None
 
 
 def _advice(result: Any, inputs: Inputs) -> tuple[str, ...]:

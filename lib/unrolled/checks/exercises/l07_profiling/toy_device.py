@@ -134,13 +134,13 @@ def timed(
         synchronize()
     start = clock()
     times: list[float] = []
-    for way in (*(layer.forward for layer in layers), *(layer.backward for layer in reversed(layers))):
+    for layer in (*layers, *reversed(layers)):
         if before:
             synchronize()
         if len(times) < len(layers):
-            x = way(x, True)
+            x = layer.forward(x, True)
         else:
-            grad = way(grad)
+            grad = layer.backward(grad)
         if after:
             synchronize()
         now = clock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,11 +66,10 @@ def _shares(
 
 def _largest(shares: Sequence[tuple[int, float]]) -> Answer:
     """Return the line with most seconds, and these."""
-    seconds: dict[int, float] = {}
+    seconds: dict[int, float] = defaultdict(float)
     for line, share in shares:
-        seconds[line] = seconds.get(line, 0.0) + share
-    line = max(seconds, key=lambda line: seconds[line])
-    return line, seconds[line]
+        seconds[line] += share
+    return max(seconds.items(), key=lambda item: item[1])
 
 
 def _line_of_what(trace: Sequence[Event]) -> list[Event]:
@@ -173,7 +173,5 @@ def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
     takes = f"{expected[1] * 1e3:.3f} ms"
     if not same:
         return Mismatch((f"got line {int(line)}; expected line {expected[0]}, which takes {takes}",))
-    if not near:
-        told = f"{float(seconds) * 1e3:.3f} ms"
-        return Mismatch((f"line {expected[0]} is right, but you give it {told}: it takes {takes}",))
-    return None
+    told = f"{float(seconds) * 1e3:.3f} ms"
+    return None if near else Mismatch((f"line {expected[0]} is right, but you give it {told}: it takes {takes}",))
