@@ -33,10 +33,6 @@ def triple_loops(a: Array, b: Array) -> Array:
     return np.array(y, dtype)
 
 
-def _two_sorted_lists(rng: np.random.Generator) -> Inputs:
-    return {name: sorted_integers(int(rng.integers(1, 30)), top=40).make(rng) for name in ("a", "b")}
-
-
 def _two_matrices(rng: np.random.Generator) -> Inputs:
     n, k, m = rng.integers(2, 12, 3)
     return {"a": normal(n, k).make(rng), "b": normal(k, m).make(rng)}
@@ -83,7 +79,10 @@ merge = Spec(
         case("b is empty", a=[4], b=[]),
         case("both are empty", a=[], b=[]),
         case("negative, zero, fractions, huge", a=[-3.5, 0.0, 0.25, 1e12], b=[-7.0, -0.5, 0.0, 0.5]),
-        random_case("two lists drawn at random", _two_sorted_lists),
+        random_case(
+            "two lists drawn at random",
+            lambda rng: {name: sorted_integers(int(rng.integers(1, 30)), top=40).make(rng) for name in ("a", "b")},
+        ),
     ],
     mistakes=[
         given(

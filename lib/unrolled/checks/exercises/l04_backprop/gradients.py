@@ -64,8 +64,7 @@ def named(*names: str) -> Compare:
         for name, item, wanted in zip(names, got, expected, strict=True):
             if item is None:
                 return Mismatch((f"{name}: you return None for it",))
-            item_found = mismatch(item, wanted, 1e-4)
-            if item_found is not None:
+            if item_found := mismatch(item, wanted, 1e-4):
                 first, *rest = item_found.lines
                 return dataclasses.replace(item_found, lines=(f"{name}: {first}", *rest))
         return None
