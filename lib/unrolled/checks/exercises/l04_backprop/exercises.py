@@ -20,10 +20,11 @@ BATCH = 8
 ONE_OUTPUT, ALL_OUTPUTS = array([1, 0], [0, 0])[None, None], array([1, 2], [3, 4])[None, None]
 
 
-def gradients_case(name: str, grad: Sizes, x: Sizes, weight: Sizes, dtype: Any = np.float32, **options: int) -> Case:
-    """Return a case with arrays of these shapes, drawn from the normal distribution."""
-    shapes = {"grad": grad, "x": x, "weight": weight}
-    return case(name, **{each: normal(*shape, dtype=dtype) for each, shape in shapes.items()}, **options)
+def gradients_case(name: str, grad: Any, x: Any, weight: Any, dtype: Any = np.float32, **options: int) -> Case:
+    """Return a case with these arrays, or such of these shapes, drawn from the normal distribution."""
+    given = {"grad": grad, "x": x, "weight": weight}
+    arrays = {key: normal(*of, dtype=dtype) if isinstance(of, tuple) else of for key, of in given.items()}
+    return case(name, **arrays, **options)
 
 
 numeric_gradient = Spec(
@@ -59,15 +60,10 @@ numeric_gradient = Spec(
 affine_backward = Spec(
     reference=ops.affine_backward,
     cases=[
-        case(
-            "two samples of two numbers, by hand",
-            grad=array([1, 10], [2, 0]),
-            x=array([2, 3], [1, 1]),
-            weight=array([1, 4], [0, 1]),
+        gradients_case(
+            "two samples of two numbers, by hand", array([1, 10], [2, 0]), array([2, 3], [1, 1]), array([1, 4], [0, 1])
         ),
-        case(
-            "one sample of three numbers", grad=array([1, 10]), x=array([2, 3, 5]), weight=array([1, 0, 2], [0, 1, 1])
-        ),
+        gradients_case("one sample of three numbers", array([1, 10]), array([2, 3, 5]), array([1, 0, 2], [0, 1, 1])),
         gradients_case("all sizes 4, where no shape can warn you", (4, 4), (4, 4), (4, 4)),
         gradients_case("float64", (3, 2), (3, 5), (2, 5), float),
         random_case("sizes as they come", dense_gradients.any_affine),

@@ -47,15 +47,10 @@ affine_backward_in_out = variant(
     exercises.affine_backward,
     reference=dense_gradients.in_out_backward,
     cases=[
-        case(
-            "two samples of two numbers, by hand",
-            grad=array([1, 10], [2, 0]),
-            x=array([2, 3], [1, 1]),
-            weight=array([1, 0], [4, 1]),
+        gradients_case(
+            "two samples of two numbers, by hand", array([1, 10], [2, 0]), array([2, 3], [1, 1]), array([1, 0], [4, 1])
         ),
-        case(
-            "one sample of three numbers", grad=array([1, 10]), x=array([2, 3, 5]), weight=array([1, 0], [0, 1], [2, 1])
-        ),
+        gradients_case("one sample of three numbers", array([1, 10]), array([2, 3, 5]), array([1, 0], [0, 1], [2, 1])),
         gradients_case("all sizes 4, where no shape can warn you", (4, 4), (4, 4), (4, 4)),
         gradients_case("float64", (3, 2), (3, 5), (5, 2), float),
         random_case("sizes as they come", dense_gradients.any_affine_in_out),
