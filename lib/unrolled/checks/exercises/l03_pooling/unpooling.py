@@ -6,7 +6,6 @@ That is each, all in equal parts, or the last: such a function puts values (N, C
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,9 +60,7 @@ def shared_loops(values: Array, x: Array, kernel_size: int, stride: int | None =
     return result
 
 
-def place_by_place(
-    put: Callable[[Array, Array, Array], Array], backwards: bool = False, forget: bool = False
-) -> Function:
+def place_by_place(put: Function, backwards: bool = False, forget: bool = False) -> Function:
     """Return the function that gives each window's value away once, at the place inside it that comes first.
 
     put(before, here, values) is what the pixels at a place become, where `here` are the windows that give theirs away

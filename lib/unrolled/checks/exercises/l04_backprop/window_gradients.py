@@ -61,11 +61,6 @@ def _turned(columns: Array, x_shape: Sizes, kernel_size: Sizes) -> Array:
     return windows[:, ::-1, ::-1].reshape(columns.shape)
 
 
-def _with_border(x_shape: Sizes, padding: int) -> Sizes:
-    n, c, h, w = x_shape
-    return n, c, h + 2 * padding, w + 2 * padding
-
-
 def _mean(
     y: Array, columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
 ) -> Array:
@@ -75,7 +70,10 @@ def _mean(
 
 
 OVERWRITES = "values are overwritten where windows overlap: add with += what lies there already"
-UNCUT: dict[str, Any] = {"x_shape": _with_border, "padding": 0}  # what col2im is given where the padding stays
+UNCUT: dict[str, Any] = {  # what col2im is given where the padding stays
+    "x_shape": lambda x_shape, padding: (*x_shape[:2], x_shape[2] + 2 * padding, x_shape[3] + 2 * padding),
+    "padding": 0,
+}
 
 COL2IM_MISTAKES = (
     given(OVERWRITES, col2im_dilated, overwrite=True, backwards=True),

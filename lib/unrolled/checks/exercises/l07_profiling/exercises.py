@@ -15,7 +15,7 @@ from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Function, Inputs, Spec, case, gpu_case, random_case
 
 Bound = tuple[float, str]
-Kernels = Sequence[tuple[float, float]]
+Kernels = Sequence[tuple[float, ...]]  # (flops, bytes) of each
 
 TWO_LAYERS = [(0.001, 0.002), (0.003, 0.006)]
 
@@ -119,29 +119,21 @@ def _bound(
     return float(together(work, host)), limit
 
 
-def _totals(kernels: Kernels) -> Kernels:
-    """Return all kernels as if they were one."""
-    return [(sum(flops for flops, _ in kernels), sum(nbytes for _, nbytes in kernels))]
-
-
-def _in_turn(kernels: Kernels) -> Kernels:
-    """Return kernels that first move and then compute."""
-    return [part for flops, nbytes in kernels for part in ((flops, 0.0), (0.0, nbytes))]
-
-
 BOUND_MISTAKES = (
     Mistake(
         "the totals of all kernels went into one roofline: while one kernel waits for memory, the arithmetic that "
         "another will need lies idle. Bound each kernel, then add up",
         lambda kernels, peak, bandwidth, launch: (
-            max(_bound(_totals(kernels), peak, bandwidth, 0)[0], len(kernels) * launch),
+            max(_bound([tuple(map(sum, zip(*kernels, strict=True)))], peak, bandwidth, 0)[0], len(kernels) * launch),
             "",
         ),
     ),
     Mistake("of the two times of a kernel the longer one holds, not the shorter", partial(_bound, slower=min)),
     Mistake(
         "a kernel moves and computes at the same time: the longer of the two holds, not the sum",
-        lambda kernels, peak, bandwidth, launch: _bound(_in_turn(kernels), peak, bandwidth, launch / 2),
+        lambda kernels, peak, bandwidth, launch: _bound(
+            [part for flops, nbytes in kernels for part in ((flops, 0.0), (0.0, nbytes))], peak, bandwidth, launch / 2
+        ),
     ),
     Mistake(
         "launches and work are added up: the host goes ahead while the GPU works, so the longer of the two holds",
