@@ -15,7 +15,8 @@
 #
 # The columns come from `ops.im2col`, which wants NCHW; `x.transpose(0, 3, 1, 2)` reads x so. Turned round, `.T`, the
 # columns are rows, and rows times filters give (N·OH·OW, O): the order of NHWC already. Only the weight must be put into
-# the order of the columns. The check asks for at least 7 times the speed of the loop over positions.
+# the order of the columns. The check asks for at least 7 times the speed of the loop over positions, here for 4 images
+# of 56 x 56 and 8 filters of 3 x 3: 3,136 positions.
 
 
 # %% nbgrader={"grade": false, "grade_id": "conv2d_gemm_nhwc", "locked": false, "schema_version": 3, "solution": true, "task": false}
