@@ -259,8 +259,8 @@ journal.predict("momentum", ...)  # your guess: how many times fewer steps?
 def steps_until(loss, make_optimizer):
     """(steps after which the loss stays below `loss`, rate), at the best of many rates."""
     found = []
-    for rate in np.geomspace(0.01, 0.45, 60):
-        losses = valley(*path(make_optimizer(rate), 400).T)
+    for rate in np.geomspace(0.01, 0.45, 30):
+        losses = valley(*path(make_optimizer(rate), 200).T)
         found.append((int(np.flatnonzero(losses >= loss)[-1]) + 1, float(rate)))
     return min(found)
 
@@ -437,7 +437,7 @@ def train(images, labels, test_images, seed):
     ### BEGIN SOLUTION
     network, optimizer = new_network(seed), nn.Adam(0.002)
     network.build(images.shape[1:])
-    for epoch in range(12):
+    for epoch in range(8):
         for x, y in data.minibatches((images, labels), 32, (seed, epoch)):
             scores = network.forward(x, training=True)
             _, grad = ops.softmax_cross_entropy(scores, y)
@@ -462,7 +462,7 @@ check.train(train)
 network = new_network()
 history = network.fit(
     train_set,
-    epochs=10,
+    epochs=8,
     batch_size=32,
     optimizer=nn.Adam(0.002),
     validation=validation,
@@ -494,7 +494,7 @@ show.images(test.images[doubtful].mean(axis=1), test.labels[doubtful], scores[do
 # ### What the filters learned
 #
 # To see what training does to the filters, begin with next to nothing: weights of width 0.05, as in the article. Above,
-# the first weights, and under each filter what it makes of one image. Below, the same filters after ten epochs.
+# the first weights, and under each filter what it makes of one image. Below, the same filters after five epochs.
 
 # %%
 small = new_network(weight_scale=0.05).build(shape)
@@ -502,8 +502,8 @@ weight = small.layers[0].parameters["weight"]
 show.filters(weight, test.images[0], padding=1, title="before")
 
 # %%
-small.fit(train_set, epochs=10, optimizer=nn.Adam(0.002), progress=False)
-show.filters(weight, test.images[0], padding=1, title="after ten epochs")
+small.fit(train_set, epochs=5, optimizer=nn.Adam(0.002), progress=False)
+show.filters(weight, test.images[0], padding=1, title="after five epochs")
 
 # %% [markdown]
 # Nobody designed these. Some became brushes, which smooth the ink; some answer to an edge on one side. A filter that
@@ -633,16 +633,16 @@ few = data.Dataset(train_set.images[:100], labels)
 
 
 def fit_few(network, weight_decay=0.0):
-    """The history of 60 epochs on the hundred images."""
+    """The history of 40 epochs on the hundred images."""
     optimizer = nn.Adam(0.002, weight_decay=weight_decay)
-    return network.fit(few, epochs=60, batch_size=20, optimizer=optimizer, validation=validation, progress=False)
+    return network.fit(few, epochs=40, batch_size=20, optimizer=optimizer, validation=validation, progress=False)
 
 
 by_heart = fit_few(new_network())
 best = int(np.argmin(by_heart.validation_loss))
 for epoch in (best, -1):
     print(
-        f"after epoch {range(1, 61)[epoch]:2}: validation loss {by_heart.validation_loss[epoch]:.2f}, "
+        f"after epoch {range(1, 41)[epoch]:2}: validation loss {by_heart.validation_loss[epoch]:.2f}, "
         f"validation accuracy {by_heart.validation_accuracy[epoch]:.1%}, training {by_heart.accuracy[epoch]:.1%}"
     )
 show.learning_curves(by_heart, title="a hundred images, ten of them with a wrong label")
@@ -713,10 +713,10 @@ journal.predict("batch_128", ...)  # your guess
 
 # %%
 digits = data.digits().split()[0]  # 1 x 28 x 28, as MNIST, whatever DATA says
-epoch = {}
+epoch, part = {}, digits.split(640)[0]
 for batch_size in (8, 128):
-    timed = new_network().fit(digits, epochs=2, batch_size=batch_size, progress=False)
-    epoch[batch_size] = timed.seconds[-1] / len(digits) * 60_000  # the first epoch warms up
+    timed = new_network().fit(part, epochs=2, batch_size=batch_size, progress=False)
+    epoch[batch_size] = timed.seconds[-1] / len(part) * 60_000  # the first epoch warms up
     label = f"whole network, NumPy, batch {batch_size}"
     journal.rung(label, "an epoch of training", epoch[batch_size], batch=batch_size)
     print(f"batch {batch_size:3}: {epoch[batch_size]:5.1f} s for an epoch of 60,000 images, projected")
@@ -834,9 +834,9 @@ for name, (images, held_images) in {
     "whitened": (white, white_held),
 }.items():
     tried = new_network()
-    tried.fit(data.Dataset(images, learn.labels), epochs=3, progress=False)
+    tried.fit(data.Dataset(images, learn.labels), epochs=1, progress=False)
     right = tried.evaluate(data.Dataset(held_images, held.labels)).accuracy
-    print(f"{right:.1%} after 3 epochs on images {name}")
+    print(f"{right:.1%} after an epoch on images {name}")
 show.images(np.concatenate([learn.images[:10], white[:10]]), title="as they are, and whitened")
 
 # %% [markdown]

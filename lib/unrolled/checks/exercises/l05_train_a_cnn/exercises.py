@@ -292,8 +292,8 @@ train = Spec(
     hints=(
         "An epoch is a loop over mini-batches, with the four lines from above inside; training is a loop over epochs.",
         "Before the loops: network and optimizer, once. Give `data.minibatches` another seed in each epoch, such as "
-        "(seed, epoch). After the loops: network.predict(test_images). Twelve epochs with nn.Adam(0.002) do.",
-        training_loop(epochs=12),
+        "(seed, epoch). After the loops: network.predict(test_images). Eight epochs with nn.Adam(0.002) do.",
+        training_loop(epochs=8),
     ),
     compare=median_accuracy(AT_LEAST),
     call=train_with_each_seed,
