@@ -25,6 +25,4 @@ def test_no_callable_of_the_library_earns_an_exercise(tmp_path, capsys):
     assert found["earns"] == {}
     assert found["exercises"] == len(checks.all_specs())
     assert found["tried"] > 50_000
-    assert (
-        "checks.exercises.l02_convolution.dilation.col2im_dilated_loops" in found["answers"]["col2im"]
-    )  # it is one, were it not withheld
+    assert "checks.exercises.l02_convolution.dilation.col2im_dilated_loops" in found["answers"], "were it not withheld"
