@@ -35,6 +35,12 @@ def test_a_name_that_is_not_there(record):
         record.row("mnist step")
 
 
+def test_a_figure_of_a_row_in_another_unit(record):
+    assert record.figure("mnist step, batch 8", "ours_s", 1e3) == pytest.approx(0.4)
+    with pytest.raises(KeyError, match=r"has no 'host_us'; it has 'name', 'ours_s'"):
+        record.figure("mnist step, batch 8", "host_us")
+
+
 def test_it_says_where_its_figures_come_from(record):
     assert str(record) == (
         "Measured on NVIDIA H200, driver 580.159, cupy 14.2.0, on 2026-11-21 by `python benchmarks/gpu.py`."

@@ -179,7 +179,8 @@ def _dtype_advice(got: Array, expected: Array, inputs: Mapping[str, Any]) -> Ite
     alike = (name for name, value in inputs.items() if getattr(value, "dtype", None) == expected.dtype)
     dtype = next((f"{name}.dtype" for name in alike), f"np.{expected.dtype}")
     if got.dtype == np.float64:
-        yield f"np.zeros, np.empty and np.ones make float64 unless you give them a dtype, as in dtype={dtype}"
+        made = "np.zeros, np.empty, np.ones, and np.array of Python numbers"
+        yield f"{made} make float64 unless you give them a dtype, as in dtype={dtype}"
     elif got.dtype.kind in "biuf":
         yield f"the result takes the dtype of what it is made of: make it with dtype={dtype}"
     elif got.dtype.kind == "c":

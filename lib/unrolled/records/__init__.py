@@ -33,6 +33,13 @@ class RecordedRun:
             raise KeyError(f"the record has no row {name!r}; it has {', '.join(map(repr, self.rows))}")
         return self.rows[name]
 
+    def figure(self, name: str, field: str, scale: float = 1.0) -> float:
+        """Return one figure of a row, times `scale`. Raises KeyError, which lists what there is, for any other."""
+        row = self.row(name)
+        if field not in row:
+            raise KeyError(f"the row {name!r} has no {field!r}; it has {', '.join(map(repr, row))}")
+        return float(row[field]) * scale
+
     def __str__(self) -> str:
         """Where the figures come from, in one sentence."""
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())

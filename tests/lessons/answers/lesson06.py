@@ -339,6 +339,14 @@ def timed_with_the_rest_of_the_first_call(function, x, calls=10):
     return (device.clock(x) - start) / calls
 
 
+def timed_cold_with_a_wait_after_every_call(function, x, calls=20):
+    start = device.clock(x)
+    for _ in range(calls):
+        function(x)
+        device.synchronize(x)
+    return (device.clock(x) - start) / calls
+
+
 def timed_once_and_cold(function, x):
     start = device.clock(x)
     function(x)
@@ -436,6 +444,11 @@ def trained_with_a_list_of_floats(**inputs):
     return trained(**inputs, keep=float)
 
 
+def trained_with_an_array_of_floats(**inputs):
+    weight, bias, losses = trained(**inputs)
+    return weight, bias, np.array([float(loss) for loss in losses])
+
+
 def trained_with_a_wait(**inputs):
     return trained(**inputs, look=lambda loss: device.synchronize(loss))
 
@@ -527,6 +540,7 @@ MUTANTS = {
         Mutant(timed_with_a_wait_at_the_start_alone, "the clock stopped before the device was done"),
         Mutant(timed_with_the_first_call, "the work of the first call is in it"),
         Mutant(timed_with_the_rest_of_the_first_call, "the work of the first call is in it"),
+        Mutant(timed_cold_with_a_wait_after_every_call, "And the host waits after every call"),
         Mutant(timed_once_and_cold, "called once: call it once before the clock starts"),
         Mutant(timed_all_together, "divide by their number"),
         Mutant(timed_in_milliseconds, "get_elapsed_time gives milliseconds"),
@@ -538,6 +552,7 @@ MUTANTS = {
         Mutant(trained_with_numpys_labels, "Implicit conversion to a NumPy array is not allowed"),
         Mutant(trained_with_an_if, "2 transfers, none allowed: 2 x to host"),
         Mutant(trained_with_a_list_of_floats, "3 transfers, none allowed: 2 x to host, 1 x to device"),
+        Mutant(trained_with_an_array_of_floats, "np.array of Python numbers make float64"),
         Mutant(trained_with_a_wait, "2 synchronizations, none allowed"),
         Mutant(trained_with_labels_from_the_host, "3 transfers, none allowed"),
         Mutant(trained_in_place, "changed its input weight"),
