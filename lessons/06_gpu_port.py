@@ -28,6 +28,7 @@ _ = threadpool_limits(1)  # one core of the CPU against one GPU, as in the lesso
 cp = device.gpu()
 MODEL = f"modelled, {simgpu.profile().name}"
 GPU = MODEL if device.is_simulated(cp) else f"measured, {device.describe()['gpu']}"
+recorded = records.gpu().figure  # a figure of the recorded run on an H200
 digits = data.digits()
 train_set = digits.split()[0]
 rng = np.random.default_rng(0)
@@ -38,11 +39,16 @@ def seconds(function, **inputs):
     return timing.measure(function, inputs, budget=0.2).seconds
 
 
-def recorded(row, field, scale=1.0):
-    """A figure of the recorded run on an H200."""
-    return records.gpu().row(row)[field] * scale
+# %% [markdown]
+# ## Why go there?
+#
+# Your ladder first. It ends in lesson 05: the whole network, in NumPy, on your processor. The hollow rungs are those of
+# the article that you know from lesson 00. Its author took the same network to a GPU.¹
+#
+# ¹ *Deep Learning Gaiden: GPU Programming*, Qiita, September 2020, in Japanese.
 
 
+# %%
 def article_network():
     """10 filters of 3 x 3, pooling, 100 hidden values, 10 scores: as in lesson 05."""
     return nn.Sequential(
@@ -56,32 +62,13 @@ def article_network():
     )
 
 
-def step_seconds(network, images, labels, steps=2):
-    """Seconds of one training step on this batch, wherever it lies: the mean of some, after a warm-up."""
-    optimizer = nn.Adam()
-    for step in range(-1, steps):
-        if step == 0:
-            device.synchronize(images)
-            start = device.clock(images)
-        network.loss_and_scores(images, labels)
-        optimizer.step(network.parameters, network.gradients)
-    device.synchronize(images)
-    return (device.clock(images) - start) / steps
-
-
-# %% [markdown]
-# ## Why go there?
-#
-# Your ladder first. It ends in lesson 05: the whole network, in NumPy, on your processor. The hollow rungs are those of
-# the article that you know from lesson 00. Its author took the same network to a GPU.¹
-#
-# ¹ *Deep Learning Gaiden: GPU Programming*, Qiita, September 2020, in Japanese.
-
-# %%
-yours = step_seconds(article_network(), train_set.images[:8], train_set.labels[:8], 30) * 60_000 / 8
-print(f"An epoch in batches of 8, on one core here: {yours:.0f} s, projected from 30 steps.")
+some = data.Dataset(train_set.images[:240], train_set.labels[:240])
+some_took = min(article_network().fit(some, epochs=2, batch_size=8, progress=False).seconds)
+yours = some_took / len(some) * 60_000
+print(f"An epoch in batches of 8, on one core here: {yours:.0f} s, projected from {len(some)} images.")
 print(f"The article's, on a GPU: 100 s, which is {100 / yours:.1f} times as long.")
-print("One training step on a computer that has both, a processor and an H200 (recorded):")
+print("One training step on a computer that has both, a processor and an H200, recorded.")
+print("(How many of its cores the processor used was not recorded.)")
 for filters in (16, 256):
     both = [recorded(f"cifar step, {filters} channels, CPU beside GPU", who, 1e3) for who in ("cpu_s", "gpu_s")]
     print(f"{filters:5} filters: CPU {both[0]:6.1f} ms, GPU {both[1]:.2f} ms: {both[0] / both[1]:.0f} times faster")
@@ -89,8 +76,10 @@ journal.ladder()
 
 # %% [markdown]
 # If the second line says more than once, your own CPU already beats the article's GPU. Then why go? The last two lines
-# say why: the larger the work, the more a GPU gains. The article's program did not lack a fast GPU. It gave it needless
-# work, the fill of lesson 03, and else such small pieces that it mostly waited. Here is what it waits for.
+# say why: with more work in a step, the GPU gains more.
+#
+# What kept the article's GPU so long? A part you know, the fill of lesson 03. Nobody measured what the rest waited for.
+# So in this lesson we count what a GPU can wait for, and what each wait costs. This is where it all happens:
 
 # %%
 show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile())
@@ -105,24 +94,22 @@ show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile())
 #
 # `device.gpu()` gives CuPy where an NVIDIA GPU works. CuPy is NumPy for GPUs: the same names, other hardware. Where
 # there is none, it gives the **simulated GPU**. That is a program of this course which behaves like CuPy. Its results
-# are exact: NumPy computes them, on your processor. Its errors are CuPy's, and it is stricter in one point, which we
-# name below.
+# are exact: NumPy computes them, on your processor. Its errors are CuPy's. In one point it is stricter; we come to it.
 #
 # Its *times* come from a model, and are called modelled wherever you meet one. How far can you trust it? The model was
 # compared with a real H200, operation by operation and for whole training steps. It models an NVIDIA T4 for you, which
-# Colab lends for free, and **no T4 was ever measured for this course**. Its speeds come from the data sheet; the rest is
-# assumed, as the picture says. Above all, its host is assumed to be slower than the H200's.
+# Colab lends for free, and **no T4 was ever measured for this course**. Its arithmetic comes from the data sheet. Its
+# bandwidths and the times of its calls are assumed, as the picture says; above all, its host is assumed to be slower than
+# the H200's.
 
 # %%
 model, t4, h200 = records.model(), simgpu.profiles.T4, simgpu.profiles.H200
 everything = model.row("all")
-steps = [row for row in model.rows.values() if "step" in row["name"] and "ratio" in row]
+tried = [row["ratio"] for row in model.rows.values() if "step" in row["name"] and "ratio" in row]
 print(f"cp is {cp.__name__}. Times on the GPU are {GPU}.\n")
 print(f"The model of an H200 beside a real one: {everything['count']} operations,")
 print(f"{everything['within_2x']:.0%} of their device times within a factor of 2;")
-print(
-    f"{len(steps)} training steps, {min(s['ratio'] for s in steps):.2f} to {max(s['ratio'] for s in steps):.2f} of the time."
-)
+print(f"{len(tried)} whole training steps, modelled at {min(tried):.2f} to {max(tried):.2f} times what they took.")
 print("The model of a T4 beside a real one: not tried.")
 print(
     f"Its host is assumed to take {t4.host['kernel'] / h200.host['kernel']:.1f} times as long for a call as the H200's."
@@ -130,8 +117,9 @@ print(
 print(f"\nThe H200: {records.gpu()}")
 
 # %% [markdown]
-# So believe the modelled T4 where it says *what* a program waits for, and roughly how much. Do not believe its second
-# digit, and do not compare it with a GPU of your own. Beside its times stand those recorded on the H200.
+# So believe its **counts**: launches, bytes, transfers and waits are those of your program, on any GPU. Its **times** rest
+# on assumptions, and so does the answer to who waits for whom, host or GPU. Believe that where the H200, recorded beside
+# it, says the same. Do not believe a second digit, and do not compare it with a GPU of your own.
 
 # %% [markdown]
 # ## np becomes cp
@@ -183,11 +171,11 @@ for what, attempt in {
 
 # %%
 with simgpu.trace() as trace:  # the simulated GPU, with or without a real one
-    on_gpu = simgpu.asarray(on_host)
-    total = (on_gpu * 2).sum()
+    moved_ones = simgpu.asarray(on_host)
+    total = (moved_ones * 2).sum()
     if total > 10:
         print("more than ten")
-    on_gpu[on_gpu > 1]
+    moved_ones[moved_ones > 1]
 print(f"{len(trace.launches)} launches, {len(trace.transfers)} transfers:")
 for transfer in trace.transfers:
     print(f"    {transfer.nbytes} bytes {transfer.direction}, by {transfer.cause}")
@@ -220,19 +208,24 @@ journal.measured("transfer_4000_times", took[16_000_000] / took[4_000], where=GP
 
 large = cp.ones(4_000_000, cp.float32)
 copied = seconds(lambda a: a.copy(), a=large)
-print(f"{large.nbytes:,} bytes from one place on the GPU to another: {copied * 1e6:,.0f} microseconds")
+print(f"{large.nbytes:,} bytes from one place on the GPU to another: {copied * 1e6:,.0f} microseconds ({GPU})")
+inside = recorded("copy on the device, 64,000,000 bytes", "gb_per_s")  # read and written, both counted
+ways = [recorded(f"transfer to device, {kind}, 16,000,000 bytes", "gb_per_s") for kind in ("pageable", "pinned")]
+by_bus = f"by the bus {ways[0]:.0f} (pageable) or {ways[1]:.0f} (pinned)"
+print(f"recorded on the H200, GB in a second: {by_bus}, on the GPU {inside:,.0f}")
 
 # %% [markdown]
-# Two things cost time. Each transfer has a **latency**, however small it is: the upper lines hardly differ. And each
-# byte has a price: the lower lines grow with the bytes.
+# Two things cost time. Each transfer has a **latency**, however small it is: the second line moves 16 times the bytes of
+# the first, and does not take even twice as long. And each byte has a price: from the third line to the last, again 16
+# times the bytes, the time grows many times over.
 #
 # The price is higher than it need be. An operating system may move ordinary memory about, page by page: it is
 # **pageable**. The bus cannot read what may move. So the driver first copies each piece into memory that stays where it
-# is, which is called **page-locked** or pinned. A program can ask for such memory itself; in the picture above, compare
-# the two lines of the bus.
+# is, which is called **page-locked** or pinned. A program can ask for such memory itself; the last
+# line above shows what that gains.
 #
-# The last line is the GPU's own memory. It is many times as fast as the bus. So the rule is short: **move everything
-# once, before you begin, and leave it there.** All of MNIST in float32 is 188 MB. It fits on any GPU.
+# The GPU's own memory is many times as fast as either. So the rule is short: **move everything once, before you begin, and
+# leave it there.** All of MNIST in float32 is 188 MB, little for the memory of a GPU.
 #
 # ### Exercise: break_even
 #
@@ -240,8 +233,9 @@ print(f"{large.nbytes:,} bytes from one place on the GPU to another: {copied * 1
 #
 # An array lies on the host. Its result is wanted there, and is as large. Does it pay to go to the GPU and back? That
 # takes two transfers. Each use of the array there is one launch, which costs the host `launch` seconds and the GPU `gpu`
-# seconds a byte. From how many bytes on is that no slower than the CPU, which takes `cpu` seconds a byte for each use?
-# That size is the break-even. If it never pays, the answer is `float("inf")`.
+# seconds a byte. Add all of these up, as if one thing came after the other and nothing overlapped. From how many bytes on
+# is the sum no more than what the CPU takes, `cpu` seconds a byte for each use? That size is the break-even. If it never
+# pays, the answer is `float("inf")`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "break_even", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -286,13 +280,15 @@ for uses in (1, 2, 5, 10, 100):
         + (f" from {digits_needed:,.0f} digits on" if digits_needed < 1e9 else " never")
     )
 needed = fewest_bytes(**figures, uses=10) / 3136
+by_cpu = 8 * 3136 * figures["cpu"]
+print(f"One ReLU of 8 digits: {by_cpu * 1e6:.0f} µs on your CPU; the launch alone {figures['launch'] * 1e6:.0f} µs")
 if needed < 1e9:
     journal.measured("digits_to_break_even", needed, where="your CPU beside a recorded H200")
 
 # %% [markdown]
-# A fast GPU does not shorten the way. What helps is to stay there, and to bring much at a time. Compare the last line with
-# a batch of 8 digits: for so little, a launch alone can cost more than the CPU needs for the work. A whole training epoch
-# uses the images in thousands of launches, and moves them once.
+# A fast GPU does not shorten the way. What helps is to stay there, and to bring much at a time. For a batch of 8 digits
+# compare the two times of the last line: the launch, before the GPU has done anything, and the whole work on your CPU. A
+# training epoch uses the images in thousands of launches, and moves them once.
 #
 # ## float64 by accident
 #
@@ -311,10 +307,15 @@ for name, module in {"CPU": np, "GPU": cp}.items():
     print(f"{name}: a product in float64 takes {ratio:.1f} times as long as in float32")
 journal.measured("float64", ratio, where=GPU)
 print(f"(GPU: {GPU})")
+print("Tflop/s of matrix products, recorded on the H200, by the number of rows:")
+for dtype, rows in (("float32", 2048), ("float32", 8192), ("float64", 4096)):
+    print(f"    {dtype}, {rows}: {recorded(f'matmul {dtype} {rows}', 'tflops'):.0f}")
 
 # %% [markdown]
-# A T4, like most cards that were made for graphics, has one unit for float64 to every 32 for float32. Cards for
-# scientific computing, such as the H200, have one to two. Neural networks need float64 nowhere. But it creeps in:
+# By its data sheet a T4 has one unit for float64 to every 32 for float32. The H200 was made for scientific computing, too,
+# and has one to two. For matrix products it even has units of another kind, **tensor cores**, which take float64: there
+# its float64 is no slower than its float32. (A teraflop a second, Tflop/s, is 10¹² operations a second.) So what an
+# accident with float64 costs depends on the card. Neural networks need float64 nowhere. But it creeps in:
 
 # %%
 x = cp.ones(4, cp.float32)
@@ -332,8 +333,8 @@ for what, result in {
 # %% [markdown]
 # A Python number takes over the array's dtype. But `np.sqrt(2)` is no Python number. It is an `np.float64`, and under
 # the rules of NumPy 2 it makes everything float64. `zeros`, `ones` and `empty` make float64 unless you name a dtype. So
-# does `where` between two numbers, since neither has a dtype to take over. And one float64 array is enough: whatever it
-# touches becomes float64, all the way through the network.
+# does `where` between two numbers, and `array` of a list of numbers, since they have no dtype to take over. And one
+# float64 array is enough: whatever it touches becomes float64, all the way through the network.
 #
 # (CuPy follows these rules from version 14 on. Version 13 has older ones: `np.sqrt(2)` passes there, and `x / 123456`, a
 # large whole number, makes float64. Count on neither. `float(...)` around the number is always right.)
@@ -467,24 +468,24 @@ def max_pool2d_loop(x, kernel_size):
     return y
 
 
-features = rng.standard_normal((8, 10, 28, 28), dtype=np.float32)
-on_cpu = seconds(max_pool2d_loop, x=features, kernel_size=2)
-on_gpu = seconds(max_pool2d_loop, x=cp.asarray(features), kernel_size=2)
-journal.measured("pooling_loop_on_gpu", on_cpu / on_gpu, where=GPU)
-ratio = f"{on_cpu / on_gpu:.2f} times as fast, or {on_gpu / on_cpu:.1f} times as long"
-print(f"CPU: {on_cpu * 1e3:.2f} ms; GPU: {on_gpu * 1e3:.2f} ms ({GPU}): {ratio}")
+feature_maps = rng.standard_normal((8, 10, 28, 28), dtype=np.float32)
+loop_on_cpu = seconds(max_pool2d_loop, x=feature_maps, kernel_size=2)
+loop_on_gpu = seconds(max_pool2d_loop, x=cp.asarray(feature_maps), kernel_size=2)
+journal.measured("pooling_loop_on_gpu", loop_on_cpu / loop_on_gpu, where=GPU)
+print(f"CPU: {loop_on_cpu * 1e3:.2f} ms; GPU: {loop_on_gpu * 1e3:.2f} ms ({GPU})")
+print(f"{loop_on_cpu / loop_on_gpu:.2f} times as fast, or {loop_on_gpu / loop_on_cpu:.1f} times as long")
 
 with simgpu.trace() as trace:
-    max_pool2d_loop(simgpu.asarray(features), 2)
+    max_pool2d_loop(simgpu.asarray(feature_maps), 2)
 busy, each = trace.device_seconds / trace.seconds, trace.seconds / len(trace.launches)
 print(f"{len(trace.launches)} launches, {each * 1e6:.0f} µs each; the GPU is busy for {busy:.0%} of the time ({MODEL})")
 host, kernel = (recorded("call: max over axis 1", side) for side in ("host_us", "device_us"))
 print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host, {kernel:.1f} µs of the GPU")
 
 # %% [markdown]
-# The model says slower, or hardly faster, and the recorded maximum says why. For each position there is a maximum and
-# a copy into its place: two launches, for 80 windows of four pixels. Handing over a launch costs the host the same,
-# whatever its size, and the GPU is done with such a small one before the next arrives. It spends its time waiting.
+# Slower, or hardly faster? The recorded maximum says why. For each position there is a maximum and a copy into its
+# place: two launches, for 80 windows of four pixels. Handing over a launch costs the host about the same, whatever its
+# size, and the GPU is done with such a small one before the next arrives. It spends its time waiting.
 #
 # A GPU wants **few, large** launches. That is why the checks of this lesson count them.
 #
@@ -535,7 +536,7 @@ journal.predict("large_product", ...)  # your guess
 # %%
 size = 2048
 host_matrix = np.ones((size, size), np.float32)
-on_cpu = seconds(lambda a: a @ a, a=host_matrix)
+product_on_cpu = seconds(lambda a: a @ a, a=host_matrix)
 
 gpu_matrix = cp.asarray(host_matrix)
 gpu_matrix @ gpu_matrix  # the first call of anything is slow: memory, and compiling
@@ -543,16 +544,17 @@ device.synchronize(cp)
 start = device.clock(cp)  # time.perf_counter(); for the simulated GPU, the clock of its modelled host
 gpu_matrix @ gpu_matrix
 stopped = device.clock(cp) - start
-rate, possible = 2 * size**3 / stopped / 1e12, simgpu.profile().float32 / 1e12
-print(f"CPU {on_cpu * 1e3:.0f} ms, GPU {stopped * 1e6:.0f} µs ({GPU})")
-print(f"{on_cpu / stopped:,.0f} times faster!")
-print(f"2 x {size}³ operations in this time: {rate:,.0f} Tflop/s")
-print(f"By its data sheet a {simgpu.profile().name} can do {possible:.0f} Tflop/s")
+print(f"CPU {product_on_cpu * 1e3:.0f} ms, GPU {stopped * 1e6:.0f} µs ({GPU})")
+print(f"{product_on_cpu / stopped:,.0f} times faster!")
+print(f"2 x {size}³ operations in this time: {2 * size**3 / stopped / 1e12:,.0f} Tflop/s")
+for name, card in simgpu.profiles.PROFILES.items():
+    yours_too = "  <- yours" if name in GPU.replace("-", " ").split() else ""
+    print(f"By its data sheet {name:4} can do {card.float32 / 1e12:3.0f}, in float32{yours_too}")
 
 # %% [markdown]
-# That cannot be. (A teraflop a second, Tflop/s, is 10¹² operations a second.) The last two lines are a habit worth
-# keeping: count the work, and ask whether the machine could have done it. A good course on GPU programming stages the
-# same moment: 98 µs for a convolution on a T4, 24,439 times faster than its CPU.² Done right, it is 116.
+# That cannot be. (If your card is not in the list, look into its data sheet.) The last lines are a habit worth keeping:
+# count the work, and ask whether the machine could have done it. A good course on GPU programming stages the same moment:
+# 98 µs for a convolution on a T4, 24,439 times faster than its CPU.² Timed right, it was 116 times faster.
 #
 # What happened? **A call only hands the work over.** The host writes it onto a list, the GPU's *stream*, and goes on at
 # once. The GPU works through its list in order. So our clock was stopped when the order had been placed, not when the
@@ -616,8 +618,8 @@ check.gpu_time(gpu_time)
 
 # %%
 honest = seconds(lambda a: a @ a, a=gpu_matrix)
-journal.measured("large_product", on_cpu / honest, where=GPU)
-print(f"GPU {honest * 1e3:.2f} ms ({GPU}): {on_cpu / honest:.0f} times faster than the CPU")
+journal.measured("large_product", product_on_cpu / honest, where=GPU)
+print(f"GPU {honest * 1e3:.2f} ms ({GPU}): {product_on_cpu / honest:.0f} times faster than the CPU")
 print(f"the first clock showed 1/{honest / stopped:.0f} of the truth")
 print(f"recorded on the H200: {recorded('matmul float32 2048', 'us', 1e-3):.2f} ms")
 
@@ -661,20 +663,28 @@ journal.predict("no_look_at_the_loss", ...)  # your guess
 
 # %%
 batch = simgpu.asarray(digits.images[:64].reshape(64, -1))
-truth = simgpu.asarray(digits.labels[:64])
+batch_labels = simgpu.asarray(digits.labels[:64])
 first = simgpu.zeros((10, batch.shape[1]), dtype=simgpu.float32), simgpu.zeros(10, dtype=simgpu.float32)
-by_look = {}
-for looks in (True, False):
+
+
+def twenty_steps(looks):
+    """The trace of 20 steps on the same batch."""
     with simgpu.trace() as trace:
         for _ in range(20):
-            loss, grad = ops.softmax_cross_entropy(ops.affine(batch, *first), truth)
+            loss, grad = ops.softmax_cross_entropy(ops.affine(batch, *first), batch_labels)
             if looks:
                 float(loss)
             grad.T @ batch
-    what, by_look[looks] = "a look at the loss" if looks else "no look at all", trace.seconds
-    print(
-        f"{what:20} {trace.seconds / 20 * 1e6:6.0f} µs a step, transfers in each: {len(trace.transfers) // 20} ({MODEL})"
-    )
+    return trace
+
+
+twenty_steps(looks=True)  # once to warm up
+by_look = {}
+for looks, what in ((True, "a look at the loss"), (False, "no look at all")):
+    trace = twenty_steps(looks)
+    by_look[looks] = trace.seconds
+    each = f"{trace.seconds / 20 * 1e6:6.0f} µs a step, transfers in each: {len(trace.transfers) // 20}"
+    print(f"{what:20} {each} ({MODEL})")
 journal.measured("no_look_at_the_loss", by_look[True] / by_look[False], where=MODEL)
 print(
     f"recorded on the H200: fetching one value keeps the host {waits[0]:.0f} µs, even when nothing else is to be done"
@@ -724,7 +734,7 @@ activate, convolve, pool, train = journal.mine("activation", "conv2d_port", "max
 test_set = digits.split()[1]
 
 
-def features(x, filters, bias):
+def features_of(x, filters, bias):
     """x (N, 1, 28, 28) to (N, 10, 14, 14), wherever it lies."""
     return pool(activate("relu", convolve(x, filters, bias, 1)), 2)[0]
 
@@ -736,10 +746,10 @@ def own_port(module, batch_size=8):
     dense = module.zeros((10, 1960), dtype=module.float32), module.zeros(10, dtype=module.float32)
     device.synchronize(x)
     start = device.clock(x)
-    *dense, _ = train(features(x, filters, its_bias), labels, *dense, batch_size, 0.1)
+    *dense, _ = train(features_of(x, filters, its_bias), labels, *dense, batch_size, 0.1)
     device.synchronize(x)
     took = device.clock(x) - start
-    scores = ops.affine(features(unseen, filters, its_bias).reshape(len(unseen), -1), *dense)
+    scores = ops.affine(features_of(unseen, filters, its_bias).reshape(len(unseen), -1), *dense)
     return float((scores.argmax(axis=1) == truth).mean()), took
 
 
@@ -751,9 +761,8 @@ for name, module in {"CPU, measured": np, f"GPU, {GPU}": cp}.items():
 with simgpu.trace() as trace:
     own_port(simgpu)
 by_op = {op: sums.launches for op, sums in trace.by_op().items()}
-print(
-    f"{len(trace.launches)} launches, {len(trace.transfers)} transfers, {trace.device_seconds / trace.seconds:.0%} busy ({MODEL})"
-)
+print(f"{-(-len(train_set) // 8)} steps, {len(trace.launches)} launches, {len(trace.transfers)} transfers")
+print(f"the GPU is busy for {trace.device_seconds / trace.seconds:.0%} of the time ({MODEL})")
 print(f"the most frequent: {dict(sorted(by_op.items(), key=lambda item: -item[1])[:5])}")
 epoch = own_seconds * 60_000 / len(train_set)
 what = "random filters, a dense layer trained: an epoch"
@@ -761,8 +770,9 @@ journal.rung("your port, GPU", what, epoch, 8, hardware=GPU, made_of=[activate, 
 
 # %% [markdown]
 # Six transfers there, one back: that is what "move everything once" looks like in a trace. The filters are random, and
-# most digits are right all the same. The features are made in few large launches; training makes small ones, again for
-# each batch of 8. That is where the next gain lies.
+# most digits are right all the same. The features are made in few large launches. Training makes small ones, and again
+# in each step: divide the launches by the steps, and you see that nearly all of them are there. That is where the next
+# gain lies.
 #
 # ## The whole network moves
 #
@@ -778,7 +788,21 @@ journal.predict("network_batch_8", ...)  # your guess
 # %%
 journal.predict("network_batch_128", ...)  # and with batches of 128?
 
+
 # %%
+def step_seconds(network, images, labels, steps=2):
+    """Seconds of one training step on this batch, wherever it lies: the mean of some, after a warm-up."""
+    optimizer = nn.Adam()
+    for step in range(-1, steps):
+        if step == 0:
+            device.synchronize(images)
+            start = device.clock(images)
+        network.loss_and_scores(images, labels)
+        optimizer.step(network.parameters, network.gradients)
+    device.synchronize(images)
+    return (device.clock(images) - start) / steps
+
+
 epochs = {}
 print(f"Milliseconds for a step: CPU, measured; GPU, {GPU}; recorded on the H200, ours and PyTorch")
 print("               CPU     GPU   H200   PyTorch     GPU against CPU     an epoch of 60,000 on the GPU")
@@ -787,19 +811,27 @@ for batch_size in (8, 128, 1024):
     repeats = max(2, 800 // batch_size)
     cpu = step_seconds(article_network(), images, labels, repeats)
     gpu = step_seconds(article_network(), cp.asarray(images), cp.asarray(labels), min(repeats, 20))
-    epochs[batch_size] = cpu * 60_000 / batch_size, gpu * 60_000 / batch_size
+    epochs[batch_size] = gpu * 60_000 / batch_size
     theirs = [recorded(f"mnist step, batch {batch_size}", field, 1e3) for field in ("ours_s", "peer_s")]
     print(
         f"batch {batch_size:4} {cpu * 1e3:8.2f} {gpu * 1e3:7.2f} {theirs[0]:6.2f} {theirs[1]:9.2f} "
-        f"{cpu / gpu:9.1f} times faster {epochs[batch_size][1]:17.2f} s"
+        f"{cpu / gpu:9.1f} times faster {epochs[batch_size]:17.2f} s"
     )
     journal.measured(f"network_batch_{batch_size}", cpu / gpu, where=GPU)
+print("Kernels in a step, as PyTorch's profiler counted them on the H200:")
+for batch_size in (8, 128, 1024):
+    ours, theirs = (recorded(f"mnist step, batch {batch_size}", f"launches{who}") for who in ("", "_peer"))
+    print(f"batch {batch_size:4}: ours {ours:.0f}, PyTorch {theirs:.0f}")
 
 # %% [markdown]
 # At 8 images a step, the GPU disappoints: the large product had another factor. From 8 to 128 a step has 16 times the
-# work, and on a GPU it takes nowhere near 16 times as long, modelled or recorded. Where was the time, then, at 8? Count
-# launches, and look at the timeline. It shows forward and backward at batch 8. White on the host's row is Python again:
-# layers, shapes and checks between two calls.
+# work, and on a GPU it takes nowhere near 16 times as long, modelled or recorded.
+#
+# (Do not read too much into PyTorch's column. This is plain PyTorch, and it launches a few kernels more than we do. That
+# explains a small part of the difference. Where the rest of its time went, the record does not say.)
+#
+# Where was the time, then, at 8? Count launches, and look at the timeline. It shows forward and backward at batch 8.
+# White on the host's row is Python again: layers, shapes and checks between two calls.
 
 # %%
 for batch_size in (128, 8):
@@ -815,13 +847,21 @@ for batch_size in (128, 8):
     row = f"mnist step, batch {batch_size}"
     theirs = recorded(row, "device_us"), recorded(row, "ours_s", 1e6)
     print(f"    a whole step, recorded on the H200: the GPU computes for {theirs[0]:.0f} µs of {theirs[1]:.0f}")
+    lowest, highest = (records.model().figure(f"host of a {row}", f"{which}_us") for which in ("lowest", "highest"))
+    print(f"    its host, from run to run: {lowest:.0f} to {highest:.0f} µs")
 show.timeline(trace)
 
 # %% [markdown]
-# The number of launches does not depend on the batch. At batch 8 the kernels are so short that the GPU is done before
-# the host has handed over the next one. The step takes as long as the host needs to hand it over: it is **launch-bound**.
-# A GPU that computes faster would change nothing. Larger batches would, or fewer launches. A larger batch is not the
-# same training, though: 469 updates an epoch in place of 7,500 (lesson 05).
+# The number of calls does not depend on the batch, and the simulated GPU counts one launch for each. (A real library may
+# answer a call with more than one kernel. On the H200 the larger batches had two or three kernels more, as the table
+# above says.) At batch 8 the kernels are so short that the GPU is done before the host has handed over the next one. The
+# step takes as long as the host needs to hand it over: it is **launch-bound**. A GPU that computes faster would change
+# nothing. Larger batches would, or fewer launches. A larger batch is not the same training, though: 469 updates an epoch
+# in place of 7,500 (lesson 05).
+#
+# And yet the recorded step took longer with 128 images than with 8. The GPU explains little of that: compare its two
+# times. It is the host that differs. It makes the same calls, but it wavers: from run to run, its time for a step with
+# 128 differed by a factor of two. So do not compare two launch-bound steps more closely than that.
 #
 # The article's program needed 100 seconds for its epoch with batches of 8, on a GPU. Where were they, if a step can be
 # as short as this? That is lesson 07.
@@ -837,15 +877,15 @@ network.fit(train_set, epochs=2, progress=False)
 guesses = network.predict(digits.images[-40:])
 moved = article_network().build(train_set.images.shape[1:], cp)
 moved.parameters = cp.asarray(network.parameters)
-on_gpu = cp.asarray(digits.images[-40:])
-same = cp.asnumpy(moved.predict(on_gpu))
+forty_on_gpu = cp.asarray(digits.images[-40:])
+same = cp.asnumpy(moved.predict(forty_on_gpu))
 print(f"The same answers: {np.array_equal(guesses, same)}")
 show.race(
     digits.images[-40:],
     digits.labels[-40:],
     {
         "NumPy (measured)": (seconds(network.predict, images=digits.images[-40:]) / 40, guesses),
-        f"GPU ({GPU})": (seconds(moved.predict, images=on_gpu) / 40, same),
+        f"GPU ({GPU})": (seconds(moved.predict, images=forty_on_gpu) / 40, same),
     },
 )
 
@@ -878,8 +918,8 @@ def blog_network(filters=16, window=4, stride=None, dense=1):
 
 count = 20 if device.is_simulated(cp) else 100  # a fifth of the blog's batch, where NumPy must compute what we model
 colour, its_labels = rng.standard_normal((count, 3, 32, 32), dtype=np.float32), rng.integers(0, 10, count)
-on_gpu = cp.asarray(colour), cp.asarray(its_labels)
-steps = 1 if device.is_simulated(cp) else 20
+colour_on_gpu = cp.asarray(colour), cp.asarray(its_labels)
+gpu_steps = 1 if device.is_simulated(cp) else 20
 minutes = {16: "10:19", 64: "13:01", 256: "20:53"}
 by_filters = {}
 print(f"Milliseconds for a step of {count} images: CPU, measured; GPU, {GPU}.")
@@ -887,17 +927,19 @@ print("Recorded for 100 images: a step on the H200, and how long the GPU compute
 print("             CPU      GPU      H200    GPU computing   the blog's 50 epochs on a K20c")
 for filters in minutes:
     cpu = step_seconds(blog_network(filters), colour, its_labels)
-    gpu = step_seconds(blog_network(filters), *on_gpu, steps=steps)
+    gpu = step_seconds(blog_network(filters), *colour_on_gpu, steps=gpu_steps)
     by_filters[filters] = cpu, gpu
     row = f"cifar step, {filters} channels"
     theirs = f"{recorded(row, 'ours_s', 1e3):9.3f} {recorded(row, 'device_us', 1e-3):17.3f}"
     print(f"{filters:3} filters {cpu * 1e3:6.1f} {gpu * 1e3:8.2f} {theirs} {minutes[filters]:>20} minutes")
 more = [after / before for before, after in zip(by_filters[16], by_filters[256], strict=True)]
 journal.measured("channels_on_gpu", more[1], where=GPU)
-print(f"16 to 256 filters: the CPU takes {more[0]:.1f} times as long, the GPU {more[1]:.1f} times")
-
 published = {16: 619, 64: 781, 256: 1253}  # seconds
 on_h200 = [recorded(f"cifar step, {filters} channels", "ours_s", 1 / 100) for filters in minutes]
+print("16 to 256 filters, times as long:")
+print(f"    here: CPU {more[0]:.1f}, GPU {more[1]:.1f}")
+print(f"    the blog's K20c {published[256] / published[16]:.1f}, the H200 {on_h200[-1] / on_h200[0]:.1f}")
+
 lines = {
     f"CPU, batch {count}": (list(by_filters), [cpu / count for cpu, _ in by_filters.values()], "measured, one core"),
     f"GPU, batch {count}": (list(by_filters), [gpu / count for _, gpu in by_filters.values()], GPU),
@@ -907,8 +949,8 @@ lines = {
 show.scaling(lines, what="filters", title="training, time for each image of a batch")
 
 # %% [markdown]
-# The blog found the same, only more so: on its CPU time grew with the channels, on its GPU it doubled. (Its batches and
-# its kernels make another balance than ours.) More channels make larger products, not more launches.
+# About 16 times the work, and the K20c took only twice as long, the recorded H200 even less. (Of its CPU the blog says
+# that the time grew with the channels.) More channels make larger products, not more calls.
 #
 # The H200's line is nearly flat, and the table says why. With 16 filters its GPU computes for a part of the step only: the
 # rest is waiting for launches, and more filters fill it. With 256 the GPU computes nearly all the time. From there on the
@@ -924,21 +966,24 @@ variations = {
     "windows of 4, stride 2": (", window 4 stride 2", {"stride": 2}, "30 minutes an epoch"),
 }
 print(f"Milliseconds for a step of {count} images: CPU, measured; GPU, {GPU}.")
-print("Recorded for 100 images: how long the H200 computes in a step.")
-print("                            CPU      GPU      H200, device   the blog's 50 epochs on a K20c")
+print("Recorded for 100 images: how long the H200 computes in a step. Counted: multiply-adds for an image, forward.")
+print("                      multiply-adds      CPU      GPU      H200, device   the blog's 50 epochs on a K20c")
+usual = recorded("cifar step, 64 channels", "device_us")
 for name, (row, options, took) in variations.items():
     cpu, gpu = by_filters[64]
     if options:
         cpu = step_seconds(blog_network(64, **options), colour, its_labels)
-        gpu = step_seconds(blog_network(64, **options), *on_gpu, steps=steps)
-    theirs = recorded(f"cifar step, 64 channels{row}", "device_us", 1e-3)
-    print(f"{name:24} {cpu * 1e3:6.1f} {gpu * 1e3:8.2f} {theirs:17.3f} {took:>28}")
+        gpu = step_seconds(blog_network(64, **options), *colour_on_gpu, steps=gpu_steps)
+    work = blog_network(64, **options).summary((3, 32, 32)).multiply_adds
+    theirs = recorded(f"cifar step, 64 channels{row}", "device_us")
+    there = f"{theirs / 1e3:.3f}, {theirs / usual - 1:+4.0%}"
+    print(f"{name:24} {work:10,} {cpu * 1e3:8.1f} {gpu * 1e3:8.2f} {there:>17} {took:>32}")
 
 # %% [markdown]
 # The H200's column is the time that its GPU computes. That of a whole step holds its host as well, which wavers from run
-# to run by more than these rows differ. A second dense layer costs little: convolution and pooling have most of the work.
-# Windows of 2 leave four times as many values for the layers behind them. Overlapping windows leave nearly as many, and
-# on the H200 they cost nearly as much. (The CPU must also look at each pixel four times.)
+# to run by more than these rows differ. A second dense layer adds the least work, and costs the least; but it is not
+# free. Windows of 2 leave four times as many values for the layers behind them, and more than double the multiply-adds.
+# Overlapping windows leave nearly as many, and on the H200 they cost nearly as much.
 #
 # For the author that last line was a mystery: half an hour an epoch, with the GPU idle. Lesson 03 found the likely
 # reason. That version of Theano did it in a Python loop, window by window, on the host. Would it have helped to run the
@@ -956,7 +1001,7 @@ def window_by_window(x):
 
 feature_map = rng.standard_normal((28, 28), dtype=np.float32)
 loop = seconds(window_by_window, x=cp.asarray(feature_map)) * count * 64
-whole_step = step_seconds(blog_network(64, stride=2), *on_gpu, steps=steps)
+whole_step = step_seconds(blog_network(64, stride=2), *colour_on_gpu, steps=gpu_steps)
 journal.measured("overlapping_loop_on_gpu", loop / whole_step, where=GPU)
 print(f"{count} images and 64 channels: {count * 64 * 13 * 13:,} launches, {loop:.1f} s ({GPU})")
 print(f"{loop / whole_step:,.0f} times as long as the whole step with whole arrays")
@@ -983,8 +1028,8 @@ print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host,
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_launch_bound", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# **A model answer.** A better GPU would not help. Each array operation is a launch, which costs the host the same
-# whatever its size, and a step has as many launches for 8 images as for 128. With 8 the GPU is done with each kernel
+# **A model answer.** A better GPU would not help. Each array operation is a launch, which costs the host about the same
+# whatever its size, and a step makes as many calls for 8 images as for 128. With 8 the GPU is done with each kernel
 # before the next one comes, so a step takes as long as the host needs to hand it over: in my table under *The whole
 # network moves* (modelled T4) a step takes nearly as long with 8 images as with 128, so against my CPU the factor with
 # 128 is several times that with 8; nor does the recorded H200 need 16 times as long. She should try larger batches,
@@ -995,7 +1040,7 @@ print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host,
 # layer's output, since one np.zeros without a dtype makes everything after it float64, which a T4's data sheet gives a
 # 32nd of the units.
 #
-# **Rubric** (3 points). One point: launch-bound, with own numbers for both batch sizes; the count of launches does not
+# **Rubric** (3 points). One point: launch-bound, with own numbers for both batch sizes; the number of calls does not
 # depend on the batch. One point: the clock was stopped before the device was done (a synchronization is missing). One
 # point: two of hidden transfer or synchronization, float64, loops of small launches, data copied in each step; each with
 # a way to find it. Half a point off if no measured number is named.
@@ -1004,13 +1049,13 @@ print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host,
 # %% [markdown]
 # ## What you have
 #
-# Your network has new rungs. A modelled one says so: it is no measurement.
+# Your network has new rungs, on the GPU. Those in NumPy stay as lesson 05 measured them. A modelled rung says so: it is no
+# measurement.
 
 # %%
-for batch in (8, 128):
-    cpu, gpu = epochs[batch]
-    journal.rung(f"whole network, NumPy, batch {batch}", "an epoch of training", cpu, batch)
-    journal.rung(f"whole network, GPU, batch {batch}", "an epoch of training", gpu, batch, hardware=GPU)
+for batch_size in (8, 128):
+    label = f"whole network, GPU, batch {batch_size}"
+    journal.rung(label, "an epoch of training", epochs[batch_size], batch_size, hardware=GPU)
 journal.ladder()
 
 # %%
@@ -1019,8 +1064,8 @@ journal.guesses()
 # %% [markdown]
 # In three sentences: An array lives on the host or on the GPU, nothing moves by itself, and what you move you should move
 # once; one function can serve both if it asks the array. A call only hands work over, so an honest clock waits for the
-# device before it starts and before it stops. Each launch costs the same, large or small: few large operations make a
-# GPU fast, and loops, looks at a value and small batches keep it waiting.
+# device before it starts and before it stops. Each launch costs the host about the same, large or small: few large
+# operations make a GPU fast, and loops, looks at a value and small batches keep it waiting.
 #
 # ### Stretch: your own network on the GPU
 #

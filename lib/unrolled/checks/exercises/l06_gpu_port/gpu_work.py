@@ -126,10 +126,8 @@ def _why(got: float, true: float, alone: float, calls: int) -> str:
             "so long takes a call that the host waits for: the GPU has nothing to do while the next one is handed "
             "over. Make many calls, wait once, and divide"
         )
-    first = (
-        "the work of the first call is in it: make that call before the clock starts, and wait for the device before "
-    )
-    first += "you start it"
+    first = "the work of the first call is in it: make that call before the clock starts, and wait for the device "
+    first += "before you start it"
     counts, waiting = (calls, calls - 1), alone / true
     reasons = {
         "this is the time of all calls together: divide by their number": counts,
