@@ -75,11 +75,11 @@ for filters in (16, 256):
 journal.ladder()
 
 # %% [markdown]
-# If the second line says more than once, your own CPU already beats the article's GPU. Then why go? The last two lines
-# say why: with more work in a step, the GPU gains more.
+# If the second line says more than 1, your own CPU already beats the article's GPU. Then why go? The last two lines say
+# why: with more work in a step, the GPU gains more.
 #
-# What kept the article's GPU so long? A part you know, the fill of lesson 03. Nobody measured what the rest waited for.
-# So in this lesson we count what a GPU can wait for, and what each wait costs. This is where it all happens:
+# What kept the article's GPU so long? One half you know, the fill of lesson 03. What the other half waited for, nobody
+# measured. So in this lesson we count what a GPU can wait for, and what each wait costs. Here is where it happens:
 
 # %%
 show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile())
@@ -117,9 +117,9 @@ print(
 print(f"\nThe H200: {records.gpu()}")
 
 # %% [markdown]
-# So believe its **counts**: launches, bytes, transfers and waits are those of your program, on any GPU. Its **times** rest
-# on assumptions, and so does the answer to who waits for whom, host or GPU. Believe that where the H200, recorded beside
-# it, says the same. Do not believe a second digit, and do not compare it with a GPU of your own.
+# So believe its **counts**: calls, bytes, transfers and waits are those of your program, on any GPU. Its **times** rest on
+# assumptions, and so does the answer to who waits for whom, host or GPU. Believe that where the H200, recorded beside it,
+# says the same. Do not believe a second digit, and do not compare it with a GPU of your own.
 
 # %% [markdown]
 # ## np becomes cp
@@ -221,11 +221,11 @@ print(f"recorded on the H200, GB in a second: {by_bus}, on the GPU {inside:,.0f}
 #
 # The price is higher than it need be. An operating system may move ordinary memory about, page by page: it is
 # **pageable**. The bus cannot read what may move. So the driver first copies each piece into memory that stays where it
-# is, which is called **page-locked** or pinned. A program can ask for such memory itself; the last
-# line above shows what that gains.
+# is, which is called **page-locked** or pinned. A program can ask for such memory itself. The last line above shows what
+# that gains.
 #
-# The GPU's own memory is many times as fast as either. So the rule is short: **move everything once, before you begin, and
-# leave it there.** All of MNIST in float32 is 188 MB, little for the memory of a GPU.
+# It shows, too, that the GPU's own memory is many times as fast as the bus. So the rule is short: **move everything once,
+# before you begin, and leave it there.** All of MNIST in float32 is 188 MB, little for the memory of a GPU.
 #
 # ### Exercise: break_even
 #
@@ -691,6 +691,8 @@ print(
 )
 
 # %% [markdown]
+# That was a single look in each step. The program above looks twice.
+#
 # ### Exercise: train_epoch
 #
 # **Core**, about 12 minutes.
@@ -791,9 +793,9 @@ journal.predict("network_batch_128", ...)  # and with batches of 128?
 
 # %%
 def step_seconds(network, images, labels, steps=2):
-    """Seconds of one training step on this batch, wherever it lies: the mean of some, after a warm-up."""
+    """Seconds of one training step on this batch, wherever it lies: the mean of some, after two that warm up."""
     optimizer = nn.Adam()
-    for step in range(-1, steps):
+    for step in range(-2, steps):
         if step == 0:
             device.synchronize(images)
             start = device.clock(images)
@@ -828,7 +830,7 @@ for batch_size in (8, 128, 1024):
 # work, and on a GPU it takes nowhere near 16 times as long, modelled or recorded.
 #
 # (Do not read too much into PyTorch's column. This is plain PyTorch, and it launches a few kernels more than we do. That
-# explains a small part of the difference. Where the rest of its time went, the record does not say.)
+# explains a part of the difference. Where the rest of its time went, the record does not say.)
 #
 # Where was the time, then, at 8? Count launches, and look at the timeline. It shows forward and backward at batch 8.
 # White on the host's row is Python again: layers, shapes and checks between two calls.
@@ -1010,7 +1012,8 @@ with simgpu.trace() as trace:
     window_by_window(simgpu.asarray(feature_map))
 print(f"the GPU would be busy for {trace.device_seconds / trace.seconds:.0%} of that time ({MODEL})")
 host, kernel = (recorded("call: max over axis 1", side) for side in ("host_us", "device_us"))
-print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host, {kernel:.1f} µs of the GPU")
+print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host, {kernel:.1f} µs of the GPU;")
+print(f"an epoch at this pace: {host * 1e-6 * 40_000 * 64 * 13 * 13 / 60:.0f} minutes")
 
 # %% [markdown]
 # It would have been slower still, and the GPU just as idle. A GPU does not make a loop fast. It makes large array
