@@ -14,7 +14,8 @@
 # The check trains your network three times, on 1,300 digits in disguise: all of them shifted, perhaps with every pixel
 # negative, and with the names of the ten classes exchanged. On top of that, 390 of the 1,300 have a wrong name. Of the
 # other 497, whose names are right, it must know 88 %, in the median of the three. A network that was trained elsewhere
-# will not do. This takes some seconds.
+# will not do. This takes some seconds. The check sees only what your network names right: whether each epoch has an
+# order of its own is up to you.
 #
 # The accuracy goes up and down by several points from epoch to epoch. Leave some room.
 
