@@ -100,8 +100,18 @@ def predict(name: str, times: Any) -> None:
         print(f"Noted: your guess for {name} is {times:g} times. {beside}.")
 
 
+def _beside_the_guess(name: str, record: Record) -> None:
+    """Print the measurement of this name, where a guess waits for it."""
+    if guess := record["predictions"].get(name):
+        from unrolled.show.words import times
+
+        seen = record["measurements"][name]
+        how = seen.get("where") or "measured"
+        print(f"{name}: you guessed {times(guess['guess'])}; it is {times(seen['times'])} ({how}).")
+
+
 def measured(name: str, times: float, where: str = "") -> None:
-    """Note a lesson's measurement, a number of `times`, beside the prediction of this name. ValueError unless positive.
+    """Note a lesson's measurement, a number of `times`, and print it beside the guess. ValueError unless positive.
 
     `where`: what it was made on if not this machine's processor; for a modelled time as in "modelled, T4".
     """
@@ -109,6 +119,7 @@ def measured(name: str, times: float, where: str = "") -> None:
         raise ValueError(f"times must be a positive number, got {times!r}")
     with changing() as record:
         record["measurements"][name] = {"times": float(times), "date": _now()} | ({"where": where} if where else {})
+    _beside_the_guess(name, record)
 
 
 def note(report: Report, function: Any = None) -> None:
@@ -127,6 +138,8 @@ def note(report: Report, function: Any = None) -> None:
             record["measurements"][report.check] = {"times": report.timing.ratio, "date": _now()}
         if report.rung:
             _add_rung(record, report.rung | {"code": "your code"})
+    if report.timing:
+        _beside_the_guess(report.check, record)
 
 
 def mine(*names: str) -> Any:
