@@ -27,6 +27,13 @@ def double(x):
     return 2 * x
 
 
+def looping(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = 2 * x[i]
+    return y
+
+
 def twice(x):
     """The library's answer."""
     return x + x
@@ -378,6 +385,31 @@ def test_the_speed_is_a_part_of_its_own(outcome, noisy, points, monkeypatch):
     assert found.passed == (outcome != "fail")
     assert "against a loop" in str(found)
     assert ("make it a little faster" in str(found)) == (outcome == "inconclusive" and not noisy)
+
+
+@pytest.mark.parametrize(
+    ("function", "loop"),
+    [
+        (double, None),
+        (lambda x: np.concatenate([2 * x[i : i + 1] for i in range(len(x))]), "np.concatenate([2 * x[i : i + 1] for i"),
+        (looping, "for i in range(len(x))"),
+        (functools.partial(double), None),
+    ],
+)
+def test_who_is_too_slow_reads_why_and_where_it_loops(function, loop, monkeypatch):
+    spec = timed_spec("fail", monkeypatch)
+    speed = dataclasses.replace(spec.speed, advice="one call is enough")
+    told = str(report(function, dataclasses.replace(spec, speed=dataclasses.replace(speed, loops=False))))
+    assert told.endswith("one call is enough")
+    assert ("loops: " in told) == (loop is not None)
+    assert (loop or "") in told
+    assert "loops: " not in str(report(function, dataclasses.replace(spec, speed=speed)))
+
+
+def test_who_is_fast_enough_reads_no_advice(monkeypatch):
+    spec = timed_spec("pass", monkeypatch)
+    speed = dataclasses.replace(spec.speed, at_least=0.001, advice="one call is enough", loops=False)
+    assert "one call" not in str(report(looping, dataclasses.replace(spec, speed=speed)))
 
 
 def test_a_wrong_function_is_never_timed(monkeypatch):

@@ -258,6 +258,8 @@ class _Check:
         except (Exception, SystemExit) as error:
             return Finding("speed", "crashed", tuple(crash_lines(error, self.function))), None
         lines = [f"against {speed.against}:", *str(verdict).splitlines()]
+        if verdict.outcome != "pass" and not verdict.ratio >= speed.at_least:
+            lines += [*(() if speed.loops else words.loop_in(self.function)), *filter(None, [speed.advice])]
         if verdict.outcome == "inconclusive" and not verdict.excused:
             lines.append("the machine was not the cause, so this earns nothing yet: make it a little faster")
         return Finding("speed", verdict.outcome, tuple(lines)), verdict

@@ -116,6 +116,8 @@ class Speed:
     """The learner's function must be `at_least` times as fast as `baseline` on `inputs` (which may hold `Draw`s).
 
     With them one call of the baseline takes 10-50 ms on two cores. With `gpu`, both run on a real GPU, or are deferred.
+    Whoever is too slow reads the `advice`, and before it, where an answer needs none of its own (`loops`), which line
+    loops.
     """
 
     baseline: Function
@@ -124,6 +126,8 @@ class Speed:
     points: int
     against: str  # the baseline in words, as in "times as fast as a loop over output positions"
     gpu: bool = False
+    advice: str = ""
+    loops: bool = True
 
     def draw_inputs(self, seed: int, count: int = 16) -> list[Inputs]:
         """Return `count` fresh sets of keyword arguments."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dis
+import linecache
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -56,6 +59,24 @@ MEANINGS = {  # a sentence by what an error says
 def advice(lines: Sequence[str]) -> tuple[str, ...]:
     """Return what the error in these lines means, if it is a usual one."""
     return next(((means,) for says, means in MEANINGS.items() if re.search(says, lines[0])), ())
+
+
+def loop_in(function: Any) -> tuple[str, ...]:
+    """Return where a function's own code loops, as in "line 7 loops: for image in x:"; nothing if it does not."""
+    code = getattr(function, "__code__", None)
+    for part, offset in _loops(code) if isinstance(code, CodeType) else ():
+        number = next(line for start, end, line in part.co_lines() if start <= offset < end)
+        if number:
+            return (f"line {number} loops: {linecache.getline(part.co_filename, number).strip()}".rstrip(": "),)
+    return ()
+
+
+def _loops(code: CodeType) -> Iterator[tuple[CodeType, int]]:
+    """Where each loop stands, those of comprehensions after the others."""
+    yield from ((code, step.offset) for step in dis.get_instructions(code) if step.opname == "FOR_ITER")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _loops(constant)
 
 
 def call(inputs: Inputs) -> str:

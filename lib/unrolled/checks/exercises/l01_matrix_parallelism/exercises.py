@@ -137,7 +137,15 @@ matmul_rows = Spec(
         result("rows and columns of the result are exchanged: its row i is made of row i of a", lambda y: y.T),
     ],
     points=2,
-    speed=Speed(triple_loops, SQUARES, at_least=50, points=1, against="three plain loops over lists"),
+    speed=Speed(
+        triple_loops,
+        SQUARES,
+        at_least=50,
+        points=1,
+        against="three plain loops over lists",
+        advice="a call of NumPy has its price before it computes anything: a[i] @ b makes one call for each row, a dot "
+        "product for each entry makes 64 times as many",
+    ),
     rung=Rung("dense layer, row by row", DENSE, {"a": normal(1000, 784), "b": normal(784, 10)}, images=1000),
     hints=(
         "Row i of the result needs only row i of a, and all of b. NumPy multiplies a vector by a matrix in one call: "
@@ -246,7 +254,15 @@ batch_affine = Spec(
         result("this is only the last sample", lambda y: y[-1]),
     ],
     points=2,
-    speed=Speed(ops.affine_one_by_one, _layer(6000, 64, 10), at_least=10, points=1, against="one sample at a time"),
+    speed=Speed(
+        ops.affine_one_by_one,
+        _layer(6000, 64, 10),
+        at_least=10,
+        points=1,
+        against="one sample at a time",
+        advice="a call of NumPy has its price before it computes anything: one product takes all samples at once",
+        loops=False,
+    ),
     rung=Rung("dense layer, one product", DENSE, _layer(1000, 784, 10), images=1000),
     hints=(
         "A row of x is a sample, a row of weight belongs to an output. Every entry of the result is one dot product of "

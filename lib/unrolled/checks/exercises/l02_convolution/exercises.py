@@ -31,6 +31,11 @@ SEMINAR_W3 = array(
 # Its example of the matrix conversion. The patch matrix is symmetric, so it cannot tell a transposed one.
 SEMINAR_PATCHES = array([2, 0, 1], [0, 2, 3], [1, 3, 1])[None, None]
 
+BY_PLACES = (
+    "each trip of a loop has its price, however little it does: a trip for each place (i, j) inside the window is "
+    "enough, with all windows and images in it"
+)
+
 WORK = "convolution forward only, x 60,000 images"
 BATCH = 8
 
@@ -196,6 +201,7 @@ im2col_fast = Spec(
         at_least=20,
         points=1,
         against="a loop over windows, on 4 images of 56 x 56",
+        advice=BY_PLACES,
     ),
 )
 
@@ -205,6 +211,9 @@ GEMM_SPEED = Speed(
     at_least=4.5,
     points=1,
     against="a loop over output positions, on 100 images of 32 x 32 with 2 filters of 2 x 2",
+    advice="each trip of a loop, over rows or images, calls NumPy again, and a call has its price before it computes "
+    "anything: one call of ops.im2col and one @ take all images at once",
+    loops=False,
 )
 
 conv2d_gemm = Spec(

@@ -9,7 +9,7 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
-from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X, SEMINAR_X3
+from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_X, SEMINAR_X3
 from unrolled.checks.exercises.l03_pooling import pooling, unpooling
 from unrolled.checks.spec import Case, Draw, Inputs, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
@@ -145,6 +145,7 @@ UNPOOLING_SPEED = Speed(
     at_least=20,
     points=1,
     against="plain loops over all windows, on 4 images of 28 x 28 with 10 channels",
+    advice=BY_PLACES,
 )
 UNPOOLING_RUNG = Rung(
     "by masks", WORK, {"values": normal(BATCH, 10, 14, 14), "x": images(BATCH, 10, 28, 28), "kernel_size": 2}, BATCH
@@ -216,6 +217,7 @@ max_pool2d_overlapping = Spec(
         at_least=30,
         points=1,
         against="plain loops over all windows, on 2 channels of 80 x 80, window 4, stride 2",
+        advice=BY_PLACES,
     ),
 )
 
@@ -225,6 +227,7 @@ OVERLAPPING_SPEED = Speed(
     at_least=15,
     points=1,
     against="plain loops over all windows, on 2 channels of 80 x 80, window 4, stride 2",
+    advice=BY_PLACES,
 )
 
 

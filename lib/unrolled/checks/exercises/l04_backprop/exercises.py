@@ -9,7 +9,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution.dilation import Sizes
-from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_W, SEMINAR_X
+from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMINAR_W, SEMINAR_X
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
 from unrolled.checks.spec import Case, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
@@ -137,6 +137,7 @@ COL2IM_SPEED = Speed(
     at_least=10,
     points=1,
     against="a loop over windows, on the columns of 16 images of 28 x 28 with 2 channels",
+    advice=BY_PLACES,
 )
 
 col2im = Spec(
