@@ -37,7 +37,7 @@ shuffled = [np.random.default_rng(n).permutation(n).tolist() for n in sizes]  # 
 
 
 def seconds(function, **inputs):
-    """Median seconds of one call, on one thread."""
+    """Median seconds of one call, on one thread: one line of work, for one core of the processor."""
     return timing.measure(function, inputs, budget=0.15).seconds
 
 
@@ -138,8 +138,9 @@ print(f"    bubble sort {bubble[-1] * 1000**2 / 3600:.0f} hours, merge sort {mer
 show.growth(sizes, times)
 
 # %% [markdown]
-# Read the slopes, not the heights. By the count of comparisons, twice as many numbers take bubble sort four times as
-# long, and merge sort little more than twice. So the gap has no fixed size: it widens with every doubling. That is what
+# Read the slopes, not the heights. On both axes equal distances are equal factors (they are *logarithmic*), so what
+# grows as n² climbs twice as steeply as what grows as n. By the count of comparisons, twice as many numbers take bubble
+# sort four times as long, and merge sort little more than twice. So the gap has no fixed size: it widens with every doubling. That is what
 # an **algorithm** buys.
 #
 # (The million is an estimate. Compared with 1,000 numbers, bubble sort has 1,000² times as many comparisons. Merge sort
@@ -227,8 +228,8 @@ def matmul_rows(a, b):
 check.matmul_rows(matmul_rows)
 
 # %% [markdown]
-# Not one multiplication was saved: 262,144 before, 262,144 after. You did not use a second core either. What changed is
-# who runs the two inner loops. There were 262,144 trips through the interpreter, and now there are 64. Each of them calls
+# Not one multiplication was saved: 262,144 before, 262,144 after. You did not use a second **core** either, another of
+# the processor's parts that each can run a program. What changed is who runs the two inner loops. There were 262,144 trips through the interpreter, and now there are 64. Each of them calls
 # compiled code, which multiplies 4, 8 or 16 pairs of numbers with a single instruction, because a core has wide
 # **registers** that hold several numbers at once. That, too, is parallelism, inside one core.
 
@@ -277,7 +278,7 @@ show.bars(took, "s", log=True, title="one product of 64 x 64 matrices")
 #
 # *From lists to single dot products* is a small step; the step after it is a far larger one. Look at the line above the
 # picture. Before a NumPy call computes anything, it has to look at its arguments, and 64 multiplications hardly pay for
-# that. So it is not enough that code is "vectorized". What counts is how much work each call gets.
+# that. So it is not enough that code is "vectorized", written without a loop over single numbers. What counts is how much work each call gets.
 #
 # *From rows to one product* is a large step too, though both are compiled. Here it is the calls again: one instead of 64.
 # But then larger matrices, which give each call more work, should close the gap. Do they?
@@ -289,8 +290,8 @@ print(f"row by row {rows * 1e3:.0f} ms, one product {whole * 1e3:.0f} ms: {rows 
 
 # %% [markdown]
 # Only in part. The cost of the calls hardly counts any more, and a large factor stays. Row by row reads all of `b` again
-# for each row, and uses each number once on the way. GEMM cuts both matrices into tiles, brings a tile close to the
-# arithmetic units, and uses each number many times while it is there. To see why that matters so much, we look at
+# for each row, and uses each number once on the way. GEMM cuts both matrices into **tiles**, small blocks of rows and
+# columns, brings a tile close to the arithmetic units, and uses each number many times while it is there. To see why that matters so much, we look at
 # memory.
 
 # %% [markdown]
@@ -308,7 +309,7 @@ print("the same memory, read in another order:", np.shares_memory(x, x.T))
 
 # %% [markdown]
 # `x.T`, the transpose, is `x` with rows and columns exchanged. No number has moved: only the shape and the strides have
-# been turned round.
+# been turned round. Another look at the same memory is called a **view**.
 #
 # The processor never fetches a single number. It fetches a **cache line**, on most processors 64 bytes, and keeps it in
 # a small fast memory, the **cache**, until the room is needed for another line. A line holds 16 float32 that lie side
@@ -395,7 +396,10 @@ show.bars(slower, "times", title="how much longer the columns take")
 # %% [markdown]
 # Count the work first, then believe the times. A row of the largest matrix touches one line for 16 numbers, a column one
 # line for each number. If no line stayed in a cache until it was needed again, the columns would have to fetch 16 times
-# as much.
+# much.
+#
+# Compare the two walks of one size, and not one size with another. Each row is a call of `sum`, and short rows pay
+# mostly for the calls: that is why a number in a row of 500 seems to cost more than one in a row of 4,000.
 #
 # The last matrix is narrow: 4,000 rows of 16 numbers, one line each. Its rows are so short that the calls cost more than
 # the sums, so look at its columns only. Each touches as many lines as a column of the largest matrix, but here these
@@ -426,7 +430,9 @@ show.bars(slower, "times", title="how much longer the columns take")
 #    them until the next column comes; besides, its lines are so short that the fixed cost of each call to `sum` hides
 #    much of the rest. The columns of the narrow matrix touch neighbouring lines on few pages, so prefetching and TLB
 #    work, and the whole matrix fits in most L2 caches.
-# 3. No. The rows would become slower: twice as many bytes have to come through the same memory.
+# 3. No. A float64 takes 8 bytes, so a line holds 8 of them, and a row touches 500 lines in place of 250, for the same
+#    additions. More has to come through the same memory, and nothing is saved in return. (I have counted this, not
+#    measured it.)
 #
 # **Rubric** (3 points).
 #
@@ -653,7 +659,8 @@ for name, product, whole in zip(("row by row", "one product"), products, (new, n
 print(f"an infinitely fast product would give {1 / (1 - fraction):.1f} times")
 
 # %% [markdown]
-# On a quiet machine the law and the measurement agree closely. Now compare the two lines. One product is many times
+# On a quiet machine the law and the measurement agree closely. On a busy one the measured factor may even lie above the
+# limit: law and limit are calculated from parts that were timed alone, at other moments than the whole. Now compare the two lines. One product is many times
 # faster than the rows, and the whole program hardly notices. Even an infinitely fast product would not bring much more.
 # Sorting, which you left alone, now takes nearly all of the time. So the next thing to make faster is the sorting: measure
 # again after each step.
@@ -664,8 +671,8 @@ print(f"an infinitely fast product would give {1 / (1 - fraction):.1f} times")
 # %% [markdown]
 # ## What you have
 #
-# The ladder shows the seconds for one epoch of MNIST. Here that is only a single dense layer, 784 numbers to 10 scores,
-# forward, for all 60,000 images. The checks have put your `matmul_rows` and your `batch_affine` on it. The next cell adds
+# The ladder shows the seconds for one **epoch** of MNIST, one pass over all its 60,000 images. Here that is only a single dense layer, 784 numbers to 10 scores,
+# and forward only. The checks have put your `matmul_rows` and your `batch_affine` on it. The next cell adds
 # the three loops, measured on four images, and `batch_affine` with a batch of one. More rungs come with each lesson.
 
 # %%

@@ -287,13 +287,18 @@ on_device = [row["device_us"] for row in fills.values()]
 less_work, by_mask = on_device[0] / on_device[1], on_device[1] / on_device[2]
 print(f"on the device, n writes instead of n² gain {less_work:.0f} times, the mask {by_mask:.1f} times more")
 print(records.gpu())
+few, *_, many = (op["device_us"] for op in records.model().row("indexed fill")["operations"])
+print(f"the indexed fill in another run, on such a device: 980 windows {few:.1f} µs, 15,680 windows {many:.1f} µs")
 
 # %% [markdown]
-# So the mask does suit a GPU better: it is one product, with no places to look up. But by far the larger gain comes from
-# no longer doing n² work. Look at the host's times, too. They do not follow the work at all. Where the host takes longer
-# than the device, as for the indexed fill and the mask, the GPU waits for Python, and what counts is how many calls a
-# way needs. And your own two lowest lines say whether a CPU cares for the mask at all. (None of these times includes
-# finding the winners.)
+# So the mask does suit a GPU better. But by far the larger gain comes from no longer doing n² work. And what the mask
+# saves is hardly the scattered writes: in the last line, 16 times as many of them take hardly longer. The indexed fill
+# pays a fixed price, because the library makes several small operations of this one statement, as its host time shows,
+# too. The mask is a single one.
+#
+# Look at the host's times, too. They do not follow the work at all. Where the host takes longer than the device, as for
+# the indexed fill and the mask, the GPU waits for Python, and what counts is how many calls a way needs. And your own
+# two lowest lines say whether a CPU cares for the mask at all. (None of these times includes finding the winners.)
 #
 # ## Pairs in two dimensions
 #
@@ -609,8 +614,9 @@ for name, there, back in [
 print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core and without a graphics card")
 
 # %% [markdown]
-# Compare the first line with the 30 minutes of the riddle: the same kind of loop, with other parts around it, on another
-# machine. The overlap itself is cheap. It takes more than three times as many windows, and a plus sign.
+# Compare the first line with the 30 minutes of the riddle. Yours may be several times as long: it is the same kind of
+# loop, but on another machine and with other parts around it. So it makes the answer likely and proves nothing. The
+# overlap itself is cheap. It takes more than three times as many windows, and a plus sign.
 #
 # Look at the last two lines as well. With 16 places the masks walk through all windows 16 times. The way by index is the
 # library's `ops.max_pool2d_backward`, which finds the indices and then adds once. Which is faster depends on the size of
@@ -635,16 +641,18 @@ print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core 
 # overtook it and won by the factor that the cell of the four ways prints (N times here). With the pairs named, the
 # indexed fill needs n writes and grows in proportion. Between it and the mask the chart shows hardly any difference on
 # my CPU. On the H200's device, less work gained by far the most, and the mask gained a few times more (both factors
-# stand below the record), so scattered writes do cost a GPU something, but the author's gain came mostly from doing less.
-# The host's times are what it takes to hand the work over. They do not grow with it, and for the indexed fill and the
-# mask they are longer than the device's. A test on one small window, by hand, would have shown more numbers coming back
-# than went out; so would comparing the sums.
+# stand below the record). But with 16 times the windows the indexed fill hardly takes longer, so that is a fixed price
+# of the statement and not one of each scattered write. The author's gain came from doing less. The host's times are
+# what it takes to hand the work over. They do not grow with it, and for the indexed fill and the mask they are longer
+# than the device's. A test on one small window, by hand, would have shown more numbers coming back than went out; so
+# would comparing the sums.
 #
 # **Rubric** (3 points). One point: n × n writes, seen as about four times the time for twice the windows. One point:
-# separates the two gains, less work and a form that suits the GPU, by the two factors that the cell of the record
-# prints, from device times (host times taken for the GPU's work: half a point), with an own observation for the CPU. One
-# point: a check of values: a small example by hand, the sum, a loop or another implementation to compare with. Half a
-# point off if no measured number is named.
+# separates the two gains, less work and fewer operations, by the two factors that the cell of the record prints, from
+# device times (host times taken for the GPU's work: half a point), with an own observation for the CPU. ("Scattered
+# writes cost a GPU something" is true of arrays beyond its cache, but this record does not show it.) One point: a check
+# of values: a small example by hand, the sum, a loop or another implementation to compare with. Half a point off if no
+# measured number is named.
 # ### END SOLUTION
 
 # %% [markdown]

@@ -614,8 +614,9 @@ check.max_pool2d_backward(max_pool2d_backward)
 #
 # These are all the parts of a convolutional network: convolution, ReLU, pooling, dense layer, loss. The lines of the
 # way back mirror those of the way forward. Every part that you have written, here or in lessons 01 to 03, is your own
-# code, if its check passed; the printed lines say whose each is. First the judge looks at the whole, in float64 and on
-# two images; then it trains.
+# code, if its check passed; the printed lines say whose each is. ReLU is the library's, and so is what the parts call
+# inside: `im2col`, `col2im`, unpooling. First the judge looks at the whole, in float64 and on two images; then it
+# trains.
 
 # %%
 conv2d, max_pool2d, affine = journal.mine("conv2d_gemm", "max_pool2d", "batch_affine")
