@@ -140,8 +140,8 @@ show.growth(sizes, times)
 # %% [markdown]
 # Read the slopes, not the heights. On both axes equal distances are equal factors (they are *logarithmic*), so what
 # grows as n² climbs twice as steeply as what grows as n. By the count of comparisons, twice as many numbers take bubble
-# sort four times as long, and merge sort little more than twice. So the gap has no fixed size: it widens with every doubling. That is what
-# an **algorithm** buys.
+# sort four times as long, and merge sort little more than twice. So the gap has no fixed size: it widens with every
+# doubling. That is what an **algorithm** buys.
 #
 # (The million is an estimate. Compared with 1,000 numbers, bubble sort has 1,000² times as many comparisons. Merge sort
 # has 1,000 times as many in each pass, and 20 passes instead of 10.)
@@ -229,9 +229,10 @@ check.matmul_rows(matmul_rows)
 
 # %% [markdown]
 # Not one multiplication was saved: 262,144 before, 262,144 after. You did not use a second **core** either, another of
-# the processor's parts that each can run a program. What changed is who runs the two inner loops. There were 262,144 trips through the interpreter, and now there are 64. Each of them calls
-# compiled code, which multiplies 4, 8 or 16 pairs of numbers with a single instruction, because a core has wide
-# **registers** that hold several numbers at once. That, too, is parallelism, inside one core.
+# the processor's parts that each can run a program. What changed is who runs the two inner loops. There were 262,144
+# trips through the interpreter, and now there are 64. Each of them calls compiled code, which multiplies 4, 8 or 16
+# pairs of numbers with a single instruction, because a core has wide **registers** that hold several numbers at once.
+# That, too, is parallelism, inside one core.
 
 # %% [markdown]
 # ## The library: one call
@@ -278,7 +279,8 @@ show.bars(took, "s", log=True, title="one product of 64 x 64 matrices")
 #
 # *From lists to single dot products* is a small step; the step after it is a far larger one. Look at the line above the
 # picture. Before a NumPy call computes anything, it has to look at its arguments, and 64 multiplications hardly pay for
-# that. So it is not enough that code is "vectorized", written without a loop over single numbers. What counts is how much work each call gets.
+# that. So it is not enough that code is "vectorized", written without a loop over single numbers. What counts is how
+# much work each call gets.
 #
 # *From rows to one product* is a large step too, though both are compiled. Here it is the calls again: one instead of 64.
 # But then larger matrices, which give each call more work, should close the gap. Do they?
@@ -289,10 +291,10 @@ print("1024 x 1024:")
 print(f"row by row {rows * 1e3:.0f} ms, one product {whole * 1e3:.0f} ms: {rows / whole:.0f} times faster")
 
 # %% [markdown]
-# Only in part. The cost of the calls hardly counts any more, and a large factor stays. Row by row reads all of `b` again
-# for each row, and uses each number once on the way. GEMM cuts both matrices into **tiles**, small blocks of rows and
-# columns, brings a tile close to the arithmetic units, and uses each number many times while it is there. To see why that matters so much, we look at
-# memory.
+# Only in part. The cost of the calls hardly counts any more, and a large factor stays. Row by row reads all of `b`
+# again for each row, and uses each number once on the way. GEMM cuts both matrices into **tiles**, small blocks of rows
+# and columns, brings a tile close to the arithmetic units, and uses each number many times while it is there. To see
+# why that matters so much, we look at memory.
 
 # %% [markdown]
 # ## Memory is a strip
@@ -394,9 +396,9 @@ walk(4000, 16)
 show.bars(slower, "times", title="how much longer the columns take")
 
 # %% [markdown]
-# Count the work first, then believe the times. A row of the largest matrix touches one line for 16 numbers, a column one
-# line for each number. If no line stayed in a cache until it was needed again, the columns would have to fetch 16 times
-# much.
+# Count the work first, then believe the times. A row of the largest matrix touches one line for 16 numbers, a column
+# one line for each number. If no line stayed in a cache until it was needed again, the columns would have to fetch 16
+# times much.
 #
 # Compare the two walks of one size, and not one size with another. Each row is a call of `sum`, and short rows pay
 # mostly for the calls: that is why a number in a row of 500 seems to cost more than one in a row of 4,000.

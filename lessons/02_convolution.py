@@ -498,18 +498,18 @@ show.bars(per_image, "s", title="time for one digit")
 # %% [markdown]
 # At first the bars shrink, as expected: more images share the fixed cost of the calls. Then, on many machines, they
 # grow again, and two reasons are likely. Large arrays come fresh from the operating system in each call, and it hands
-# them over page by page. And what no longer fits into the cache goes out to memory and comes back, only to be multiplied
-# once. The chart says how large the columns are.
+# them over page by page. And what no longer fits into the cache goes out to memory and comes back, only to be
+# multiplied once. The chart says how large the columns are.
 #
 # So the library never builds all the columns. `ops.conv2d` takes a few images at a time, writes their columns into a
 # small piece of memory that stays in the cache, multiplies, and goes on with the same piece. The batch can be as
 # large as you like, and the price of memory is paid for one block only.
 #
 # Write that yourself: `conv2d_blocks`, which calls your `conv2d_gemm` for 8 images at a time. Look at the chart before
-# you measure. If its last bars are taller than the one for 8, blocks can win the difference back. If they are not, blocks
-# save memory and add calls, and may well be slower. Which of the two is your machine? If you like, go one step further: write an `im2col_fast` that fills a given array, and use one array of columns for all
-# blocks. The columns of 8 digits are small, so this saves little: measure how little. `ops.blocks??` in a cell shows how
-# the library does it.
+# you measure. If its last bars are taller than the one for 8, blocks can win the difference back. If they are not,
+# blocks save memory and add calls, and may well be slower. Which of the two is your machine? If you like, go one step
+# further: write an `im2col_fast` that fills a given array, and use one array of columns for all blocks. The columns of
+# 8 digits are small, so this saves little: measure how little. `ops.blocks??` in a cell shows how the library does it.
 
 # %%
 # Your stretch. When conv2d_blocks is written, take away the # of the lines below and run.

@@ -47,9 +47,9 @@ def batch_of(size, module):
 # %% [markdown]
 # ## Whose times are these?
 #
-# Without a GPU you will read modelled times. The model counts launches, bytes and operations exactly. Then it turns
-# them into seconds, with the figures of a card and of a host. How good are these? Before any conclusion, look at what
-# was checked, and what was not.
+# Without a GPU you will read modelled times. The model counts what a program asks for: its launches, its transfers, and
+# their bytes and operations. Then it turns these into seconds, with the figures of a card and of a host. How good are
+# they? Before any conclusion, look at what was checked, and what was not.
 
 # %%
 honesty = records.model()
@@ -386,9 +386,9 @@ show.growth(sizes, times, what="windows")
 # Twice the windows, and the quadratic fill takes four times as long; the others hardly notice. They are so small that
 # their time is the cost of the calls.
 #
-# Two columns, two stories. For the GPU the indexed fill is a trifle, and so is the mask. But the host needs longer to
-# ask for the indexed fill than the GPU needs to do it, because indexing with two arrays is several calls. In a program
-# that waits for its host, the gain is the smaller of the two.
+# Now the record. Two columns, two stories. For the GPU the indexed fill is a trifle, and so is the mask. But the host
+# needs longer to ask for the indexed fill than the GPU needs to do it, because indexing with two arrays is several
+# calls. In a program that waits for its host, the gain is the smaller of the two.
 #
 # ### Count the work, then believe
 #
@@ -416,16 +416,18 @@ for op in honesty.row("quadratic fill")["operations"]:
 # lies in the L2 cache, the fast store that all of the GPU's units share. And 32 neighbouring threads write into the
 # same row, so their writes fall into one sector.
 #
-# What sets the pace, then? Finding the places. For each of the n² numbers, CuPy's kernel works out row and column from
-# a running number, with divisions of whole numbers; it looks up the winner; it computes an address. Multiply the time
-# by the card's rate of whole-number operations, and each place costs about the same number of them, once n is so large
-# that starting the kernel no longer counts. This is a fit, not a proof: we did not count instructions. But it holds at
-# each n, and the other explanation breaks at the first count. (The table is from another run than the time above. See
-# how far the two are apart, for the same line on the same kind of card.)
+# What sets the pace, then? The table tells one thing: once n is so large that starting the kernel no longer counts,
+# each of the n² places costs about the same. That would fit the search for the places. For each of them, CuPy's kernel
+# works out row and column from a running number, with divisions of whole numbers; it looks up the winner; it computes
+# an address. But it would fit anything else that is paid place by place, such as the writes into the cache. A constant
+# price does not tell what it pays for; for that, one would have to count instructions. What is certain is n². (The
+# table is from another run than the time above. See how far the two are apart, for the same line on the same kind of
+# card.)
 #
-# Our model has been told this number, so its agreement with the H200 proves nothing. For the T4 it takes the same
-# number and that card's rate, which nobody has checked. The article's own time for the line is from a third card, and
-# we do not know which. So believe no time without its GPU, and no factor either. What holds on all three is n².
+# Our model has been told this price, so its agreement with the H200 proves nothing. For the T4 it takes the same number
+# of operations and that card's rate, which nobody has checked. The article's own time for the line is from a third
+# card, and we do not know which. So believe no time without its GPU, and no factor either. What holds on all three is
+# n².
 #
 # The author was half right, then. Nearly all of the gain on the GPU came from writing n numbers in place of n². The
 # mask gains a few times more, there and on the host, because it is one plain kernel where indexing takes several. And it
@@ -470,9 +472,9 @@ print(repaired.table(depth=1))
 show.waterfall(repaired, path=("backward",))
 
 # %% [markdown]
-# The bound is Amdahl's, from lesson 01: what a repair can gain depends on how much of the whole it touches. That is
-# why the same line gains so much more here than in the article. The other parts of the article's step were slower, and
-# they are still there.
+# The bound is Amdahl's, from lesson 01: what a repair can gain depends on how much of the whole it touches. In the
+# article that was less. But without a GPU the share *here* is a modelled one, so do not compare the two cards by it.
+# The record has the last word, below.
 #
 # And where is the time now? Nowhere in particular. Each layer takes its share, and none is worth a hunt of its own.
 # But compare the columns `ms` and `host`: they are nearly equal in every row. The GPU does not set the pace any more.
@@ -492,11 +494,22 @@ for layer in layers[: layers.index("loss")]:
 spans, bare = RECORD[f"{STEP}: whole step"], RECORD[STEP]
 print(f"the whole step, with spans: host {spans['host_us']:,.0f} µs, GPU {spans['device_us']:,.0f} µs")
 print(f"the same without spans, in another part of the run: host {bare['host_us']:,.0f} µs")
+library, added = RECORD[f"{STEP}: 2 MaxPool2d backward"], {}
+for kind in ("quadratic", "indexed"):  # in place of the library's way back
+    fill = RECORD[f"pooling fill, batch 8, {kind}"]
+    added[kind] = max(bare[side] - library[side] + fill[side] for side in ("host_us", "device_us"))
+    print(f"added up, with the {kind} fill: {added[kind]:,.0f} µs, by the slower of host and GPU")
+print(f"so the repair would gain {added['quadratic'] / added['indexed']:.1f} times on the H200")
 
 # %% [markdown]
-# The same picture: nearly every layer costs the host many times what it costs the GPU. (Both figures for the host are
-# right. Spans cost something, and the host of that machine was quicker in one minute than in the next. Keep that in
-# mind when somebody shows you a single measurement.)
+# The same picture: nearly every layer that computes costs the host two to eight times what it costs the GPU. (One
+# *Linear* is the exception; we come back to it. And both figures for the host are right. Spans cost something, and the
+# host of that machine was quicker in one minute than in the next. Keep that in mind when somebody shows you a single
+# measurement.)
+#
+# The last line puts the two fills into that step. The gain is near the article's, and far from what the modelled T4
+# makes of the same repair: on the H200 the line takes little, and the host sets the pace of all that is left. Same
+# line, same repair, another card, another factor.
 #
 # To see what the host and the GPU do at each moment, we need more than sums.
 
@@ -530,13 +543,15 @@ show.timeline(small, title="a training step, 8 digits")
 # %% [markdown]
 # With 8 digits most of the GPU's row is white: there is nothing to do. Most kernels are done before the host has
 # managed to ask for the next one. The white in the host's row is Python, between the calls. Such a program is
-# **launch-bound**: a faster GPU would hardly help, fewer launches would. Compare the 1,024:
+# **launch-bound**: a faster GPU would hardly help, fewer launches would. So far that is the modelled T4; for the H200
+# the table of layers above has told the same, as recorded. Compare the 1,024:
 
 # %%
 show.timeline(large, title="a training step, 1,024 digits")
 
 # %% [markdown]
-# Now the host runs ahead, and the GPU's row is full. The time is that of the kernels.
+# Now the host runs ahead, and the GPU's row is full. The time is that of the kernels, on the modelled T4. (The recorded
+# H200 does even this step faster than its host can ask for it: Part 2 has both times.)
 #
 # ### Exercise: find_bottleneck
 #
@@ -790,9 +805,9 @@ def roofline_bound(kernels, peak, bandwidth, launch):
 check.roofline_bound(roofline_bound)
 
 # %% [markdown]
-# Your bound for the training step, beside what was recorded on the H200. Peak and copying speed are that card's, the
-# counts come from the simulated GPU, where they are exact, and `launch` is the recorded time of the host for one call
-# of a kernel.
+# Your bound for the training step, beside what was recorded on the H200. Peak and copying speed are that card's. The
+# counts are of our calls, from the simulated GPU: the host pays for calls, however many kernels the library makes of
+# one. `launch` is the recorded time of the host for one call of a kernel.
 
 # %%
 bound = journal.mine("roofline_bound")
@@ -838,14 +853,23 @@ for row in honesty.rows.values():
                 seconds + count * op["device_us"] * 1e-6,
             )
             modelled[row["name"]] = modelled.get(row["name"], 0) + count * op["modelled_us"] * 1e-6
+for name, (flops, nbytes, seconds) in recorded.items():
+    share = max(flops / card.float32, nbytes / copying) / seconds
+    if share > 1:
+        print(
+            f"beyond the roof: {name}, {share:.0%} of it. It moves {nbytes / 1e6:.0f} MB; L2 holds {card.l2 / 1e6:.0f}"
+        )
 show.roofline(card.float32, copying, kernels=recorded, modelled=modelled, where="recorded, H200; 128 digits")
 
 # %% [markdown]
-# The roof is real: the large element-wise kernels reach more than half of it, as measured, and none goes beyond. Better
-# arithmetic would not help these kernels, only fewer bytes, for instance by doing two of them in one pass. That is
-# called fusion, and it is in lesson 08. Products stand further right, because each number that is fetched is used many
-# times. Where they stay below the roof there is something left to gain: some of their matrices are too thin to keep
-# thousands of units busy.
+# The picture shows the six that take longest. Of these `relu`, `relu_backward` and `col2im` reach more than half of the
+# roof, as measured. Better arithmetic would hardly help these, but fewer bytes would, for instance by doing two of them
+# in one pass. That is called fusion, and it is in lesson 08. Products stand further right, because each number that is
+# fetched is used many times. Where they stay below the roof there may be something left to gain; perhaps some of their
+# matrices are too thin to keep thousands of units busy.
+#
+# And one kernel lies *beyond* the roof: AdaDelta's, which is too short to be drawn. The roof is that of memory. What
+# fits into L2 need not come from there, and its arrays do fit. A bound is as good as what it assumes.
 #
 # And your own step, as it came and repaired?
 
@@ -864,8 +888,9 @@ for name, step in (("as it came", received.step), ("repaired", repaired_one)):
 show.roofline(gpu.float32, gpu.bandwidth, kernels=trace, where=f"modelled, {gpu.name}; your step, repaired")
 
 # %% [markdown]
-# What lies on the roof cannot be made quicker as it is, only be left out or done together with something else. What
-# lies far below it and takes long is worth a second look.
+# Both bounds and this roof are the model's, so take them for a list of what to look at, and not for a finding. On a
+# measured roofline, what lies on the roof cannot be made quicker as it is, only be left out or done together with
+# something else. What lies far below it and takes long is worth a second look.
 
 # %% [markdown]
 # ## From 8 to 128
@@ -891,7 +916,14 @@ for size in (8, 32, 128, 1024):
 print(f"{step.where + ': a step':>25}{'an epoch':>11}{'recorded, H200: a step':>25}{'an epoch':>11}")
 print(*table, sep="\n")
 journal.measured("gpu_batch_128", epoch[8] / epoch[128], where=step.where)
-print(f"{epoch[8] / epoch[128]:.1f} times faster with 128")
+print(f"{epoch[8] / epoch[128]:.1f} times faster with 128 ({step.where})")
+few, many = (RECORD[f"mnist step, batch {size}"]["ours_s"] * np.ceil(60_000 / size) for size in (8, 128))
+print(f"{few / many:.1f} times by the H200's recorded steps")
+for size in (8, 128):
+    moods = honesty.row(f"host of a mnist step, batch {size}")
+    print(
+        f"batch {size}, the host's part of a step on the H200: {moods['lowest_us']:,.0f} to {moods['highest_us']:,.0f} µs"
+    )
 for size in (8, 128):
     row = RECORD[f"mnist epoch, batch {size}"]
     print(
@@ -901,13 +933,14 @@ for size in (8, 128):
 
 # %% [markdown]
 # Compare the rows of a column, not the columns. The model's T4 is driven by a host that is assumed to be slower than
-# the recorded one, so what the two columns say about the two cards at small batches is our assumption, handed back.
-# In the model, a step on 128 hardly takes longer than one on 8. In the record it does, but look at the bounds above: it
-# is the host that took longer, not the GPU.
+# the recorded one, so what the two columns say about the two cards at small batches is our assumption, handed back. In
+# the model, a step on 128 hardly takes longer than one on 8. In the record it does, and by the bounds above it is the
+# host that took longer, not the GPU. Was it the batch, or the mood of the host? Look at its range: one and the same
+# step on 128 took it, at another time, no longer than one on 8. The record does not separate the two.
 #
-# And the trained epochs are not the steps times their number. Batches have to be put together, too. But mostly it is
-# the host, which was quicker at one time than at another. Two figures for one thing may differ that much for no other
-# reason.
+# And the trained epochs are not the steps times their number. Batches have to be put together, too, and the host was
+# quicker at one time than at another. How much is due to which, this record does not tell either. Two figures for one
+# thing may differ that much.
 
 # %% [markdown]
 # Nearly for nothing? Ask what the network has learned meanwhile. The next cell trains it on 1,400 digits: with the
@@ -948,19 +981,26 @@ far = sorted((pair, name) for group in groups.values() for name, pair in group.i
 far.sort(key=lambda found: -abs(np.log(found[0][1] / found[0][0])))
 for (measured, modelled), name in far[:4]:
     print(f"    measured {measured * 1e6:5.1f} µs, modelled {modelled * 1e6:5.1f} µs: {name}")
-low, high = (honesty.row("host of a mnist step, batch 8")[key] for key in ("lowest_us", "highest_us"))
-print(f"the host's part of one and the same step was measured between {low:,.0f} and {high:,.0f} µs")
+for size in (8, 128, 1024):
+    name = f"mnist step, batch {size}"
+    seen = RECORD[name]["launches"]
+    print(
+        f"{name}: the model counts {honesty.row(name)['launches']} launches, a profiler on the H200 saw {seen} kernels"
+    )
 show.agreement(groups, title="simulated H200 beside a real one")
 
 # %% [markdown]
 # It is off where a product is thin. For some shapes NVIDIA's library takes several times as long as for similar ones,
 # and no simple formula knows which. (One of them is in the table of layers above: look for the layer whose GPU time
-# stands out.) And a whole step is no better than its host: the model's is always the same, the real one had moods.
+# stands out.) And a whole step is no better than its host: the model's is always the same, the real one had moods, as
+# you have seen.
 #
 # One more thing you should ask: who set the model's constants, and on what? Ours for the H200 were partly fitted to
 # these very operations, so the picture shows it at its best. For the T4 they come from its data sheet and from what we
-# saw on the H200, and nobody has checked them. So trust a modelled time to its order of magnitude. Trust the counts:
-# launches, transfers and bytes are exact. And trust what follows from them: which line, and how it grows.
+# saw on the H200, and nobody has checked them. So trust a modelled time to its order of magnitude. Trust the counts of
+# what a program asks for: its launches and transfers, and what these must move. (Behind one call the library may start
+# several kernels, and how many depends on the batch: see the lines above.) And trust what follows from the counts:
+# which line, and how it grows.
 
 # %% [markdown]
 # ## In your own words
@@ -992,16 +1032,16 @@ show.agreement(groups, title="simulated H200 beside a real one")
 # ### BEGIN SOLUTION
 # **A model answer.** From 30 minutes to 100 seconds hardware and library change together, CPU and NumPy against GPU and
 # CuPy, so 18 is the factor of both together. From 100 to about 50 only the fill changes, and there the parts before the
-# repair add up to the whole (99.5 of 100 s), so this factor I trust. (In my profile, below "The repair, profiled
-# again", the same repair gained more, because there the line had a larger share of the step.) From 50 to 4 both the
-# library and the batch change: 128 in place of 8 makes 469 updates of 7,500, and in my measurement, below "From 8 to
-# 128", an epoch was faster by more than that by the batch alone. So nearly all of it can be the batch, and it is not
-# the same training. Of 29, 45 and 57 I believe 57 for what an epoch costs, because it is a whole, measured to its end;
-# 29 is a sum of parts that were timed alone and without waiting, 45 has a step but not what lies between steps, and
-# perhaps the GPU was another one. I would time one epoch and its parts in the same run, and look at the remainder. For
-# `zeros` the clock measures how long the host takes to hand out the work. But `%%timeit` repeats its line many times;
-# once the queue is full the host has to wait, so for a long kernel such as the fill the mean comes close to the true
-# 9.5 ms.
+# repair add up to the whole (99.5 of 100 s), so this factor I trust. (Below "The repair, profiled again", the modelled
+# T4 gains far more, because there the line has a larger share of the step; by the H200's record it would be a few
+# times.) From 50 to 4 both the library and the batch change: 128 in place of 8 makes 469 updates of 7,500. Below "From
+# 8 to 128", the H200's recorded steps gain nearly as much by the batch alone, and my modelled ones more. So nearly all
+# of it can be the batch, and it is not the same training. Of 29, 45 and 57 I believe 57 for what an epoch costs,
+# because it is a whole, measured to its end; 29 is a sum of parts that were timed alone and without waiting, 45 has a
+# step but not what lies between steps, and perhaps the GPU was another one. I would time one epoch and its parts in the
+# same run, and look at the remainder. For `zeros` the clock measures how long the host takes to hand out the work. But
+# `%%timeit` repeats its line many times; once the queue is full the host has to wait, so for a long kernel such as the
+# fill the mean comes close to the true 9.5 ms.
 #
 # **Rubric** (3 points). One point: names at least three of the causes (hardware, library, code, batch) and says where
 # two change at once; batch 128 is not the same training. One point: chooses among 29, 45 and 57 with a reason (the
