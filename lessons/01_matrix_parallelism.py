@@ -228,11 +228,11 @@ def matmul_rows(a, b):
 check.matmul_rows(matmul_rows)
 
 # %% [markdown]
-# Not one multiplication was saved: 262,144 before, 262,144 after. You did not use a second **core** either, another of
-# the processor's parts that each can run a program. What changed is who runs the two inner loops. There were 262,144
-# trips through the interpreter, and now there are 64. Each of them calls compiled code, which multiplies 4, 8 or 16
-# pairs of numbers with a single instruction, because a core has wide **registers** that hold several numbers at once.
-# That, too, is parallelism, inside one core.
+# Not one multiplication was saved: 262,144 before, 262,144 after. You did not use a second **core** either (a processor
+# has several, and each can run a program of its own). What changed is who runs the two inner loops. There were 262,144
+# trips through the interpreter, and now there are 64. Each of them calls compiled code, which multiplies 4, 8 or 16 pairs
+# of numbers with a single instruction, because a core has wide **registers** that hold several numbers at once. That,
+# too, is parallelism, inside one core.
 
 # %% [markdown]
 # ## The library: one call

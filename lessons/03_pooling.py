@@ -291,9 +291,9 @@ few, *_, many = (op["device_us"] for op in records.model().row("indexed fill")["
 print(f"the indexed fill in another run, on such a device: 980 windows {few:.1f} µs, 15,680 windows {many:.1f} µs")
 
 # %% [markdown]
-# So the mask does suit a GPU better. But by far the larger gain comes from no longer doing n² work. And what the mask
-# saves is hardly the scattered writes: in the last line, 16 times as many of them take hardly longer. The indexed fill
-# pays a fixed price, because the library makes several small operations of this one statement, as its host time shows,
+# So the mask does suit a GPU better. But by far the larger gain comes from no longer doing n² work. And it is not
+# scattered writes that the mask saves: in the last line, 16 times as many of them take little longer. The indexed fill
+# has a fixed price, since the library makes several small operations of this one statement; its host time shows them,
 # too. The mask is a single one.
 #
 # Look at the host's times, too. They do not follow the work at all. Where the host takes longer than the device, as for

@@ -383,8 +383,8 @@ print(f"with its host, whichever takes longer: {quadratic / indexed:.0f} times, 
 show.growth(sizes, times, what="windows")
 
 # %% [markdown]
-# Twice the windows, and the quadratic fill takes four times as long; the others hardly notice. They are so small that
-# their time is the cost of the calls.
+# Twice the windows, and the quadratic fill takes four times as long, here and in the H200's record (the next table). The
+# others hardly notice: they are so small that their time is that of the calls.
 #
 # Now the record. Two columns, two stories. For the GPU the indexed fill is a trifle, and so is the mask. But the host
 # needs longer to ask for the indexed fill than the GPU needs to do it, because indexing with two arrays is several
@@ -473,8 +473,8 @@ show.waterfall(repaired, path=("backward",))
 
 # %% [markdown]
 # The bound is Amdahl's, from lesson 01: what a repair can gain depends on how much of the whole it touches. In the
-# article that was less. But without a GPU the share *here* is a modelled one, so do not compare the two cards by it.
-# The record has the last word, below.
+# article the line was a smaller part of the step. But without a GPU the share *here* is a modelled one, so do not compare
+# the two cards by it. The record has the last word, below.
 #
 # And where is the time now? Nowhere in particular. Each layer takes its share, and none is worth a hunt of its own.
 # But compare the columns `ms` and `host`: they are nearly equal in every row. The GPU does not set the pace any more.
@@ -507,9 +507,9 @@ print(f"so the repair would gain {added['quadratic'] / added['indexed']:.1f} tim
 # host of that machine was quicker in one minute than in the next. Keep that in mind when somebody shows you a single
 # measurement.)
 #
-# The last line puts the two fills into that step. The gain is near the article's, and far from what the modelled T4
-# makes of the same repair: on the H200 the line takes little, and the host sets the pace of all that is left. Same
-# line, same repair, another card, another factor.
+# The last line puts the two fills into that step. The gain is near the article's, and far from what the modelled T4 makes
+# of the same repair. On the H200, too, the line is most of the GPU's work. But once it is gone the host sets the pace,
+# and the host was there all along. Same line, same repair, another card, another factor.
 #
 # To see what the host and the GPU do at each moment, we need more than sums.
 
@@ -541,10 +541,10 @@ for name, trace in (("8 digits", small), ("1,024 digits", large)):
 show.timeline(small, title="a training step, 8 digits")
 
 # %% [markdown]
-# With 8 digits most of the GPU's row is white: there is nothing to do. Most kernels are done before the host has
-# managed to ask for the next one. The white in the host's row is Python, between the calls. Such a program is
-# **launch-bound**: a faster GPU would hardly help, fewer launches would. So far that is the modelled T4; for the H200
-# the table of layers above has told the same, as recorded. Compare the 1,024:
+# With 8 digits most of the GPU's row is white: there is nothing to do. Most kernels are done before the host has managed
+# to ask for the next one. The white in the host's row is Python, between the calls. Such a program is **launch-bound**: a
+# faster GPU would hardly help, fewer launches would. So says the model of a T4; the table of layers above says it of the
+# recorded H200. Compare the 1,024:
 
 # %%
 show.timeline(large, title="a training step, 1,024 digits")
@@ -857,7 +857,7 @@ for name, (flops, nbytes, seconds) in recorded.items():
     share = max(flops / card.float32, nbytes / copying) / seconds
     if share > 1:
         print(
-            f"beyond the roof: {name}, {share:.0%} of it. It moves {nbytes / 1e6:.0f} MB; L2 holds {card.l2 / 1e6:.0f}"
+            f"beyond the roof: {name}, {share:.0%} of it. It moves {nbytes / 1e6:.0f} MB; L2 holds {card.l2 / 1e6:.0f} MB"
         )
 show.roofline(card.float32, copying, kernels=recorded, modelled=modelled, where="recorded, H200; 128 digits")
 
@@ -943,8 +943,8 @@ for size in (8, 128):
 # thing may differ that much.
 
 # %% [markdown]
-# Nearly for nothing? Ask what the network has learned meanwhile. The next cell trains it on 1,400 digits: with the
-# same number of epochs, so that each has seen every image equally often.
+# Is a batch of 128 nearly free, then? Ask what the network has learned meanwhile. The next cell trains it on 1,400
+# digits: with the same number of epochs, so that each has seen every image equally often.
 
 # %%
 train_set, held = digits.split(1400)
@@ -1032,16 +1032,16 @@ show.agreement(groups, title="simulated H200 beside a real one")
 # ### BEGIN SOLUTION
 # **A model answer.** From 30 minutes to 100 seconds hardware and library change together, CPU and NumPy against GPU and
 # CuPy, so 18 is the factor of both together. From 100 to about 50 only the fill changes, and there the parts before the
-# repair add up to the whole (99.5 of 100 s), so this factor I trust. (Below "The repair, profiled again", the modelled
-# T4 gains far more, because there the line has a larger share of the step; by the H200's record it would be a few
-# times.) From 50 to 4 both the library and the batch change: 128 in place of 8 makes 469 updates of 7,500. Below "From
-# 8 to 128", the H200's recorded steps gain nearly as much by the batch alone, and my modelled ones more. So nearly all
-# of it can be the batch, and it is not the same training. Of 29, 45 and 57 I believe 57 for what an epoch costs,
-# because it is a whole, measured to its end; 29 is a sum of parts that were timed alone and without waiting, 45 has a
-# step but not what lies between steps, and perhaps the GPU was another one. I would time one epoch and its parts in the
-# same run, and look at the remainder. For `zeros` the clock measures how long the host takes to hand out the work. But
-# `%%timeit` repeats its line many times; once the queue is full the host has to wait, so for a long kernel such as the
-# fill the mean comes close to the true 9.5 ms.
+# repair add up to the whole (99.5 of 100 s), so this factor I trust. (Below "The repair, profiled again", the modelled T4
+# gains far more, because there the line has a larger share of the step; by the H200's record it would be a few times,
+# since there the host soon sets the pace.) From 50 to 4 both the library and the batch change: 128 in place of 8 makes
+# 469 updates of 7,500. Below "From 8 to 128", the H200's recorded steps gain nearly as much by the batch alone, and my
+# modelled ones more. So nearly all of it can be the batch, and it is not the same training. Of 29, 45 and 57 I believe 57
+# for what an epoch costs, because it is a whole, measured to its end; 29 is a sum of parts that were timed alone and
+# without waiting, 45 has a step but not what lies between steps, and perhaps the GPU was another one. I would time one
+# epoch and its parts in the same run, and look at the remainder. For `zeros` the clock measures how long the host takes
+# to hand out the work. But `%%timeit` repeats its line many times; once the queue is full the host has to wait, so for a
+# long kernel such as the fill the mean comes close to the true 9.5 ms.
 #
 # **Rubric** (3 points). One point: names at least three of the causes (hardware, library, code, batch) and says where
 # two change at once; batch 128 is not the same training. One point: chooses among 29, 45 and 57 with a reason (the
