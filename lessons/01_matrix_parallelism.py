@@ -527,9 +527,9 @@ print(f"          {peak_two / 1e9:6.1f} Gflop/s  float32, two threads: {peak_two
 print(f"peak / bandwidth: {peak / bandwidth:.1f} operations for each byte")
 
 # %% [markdown]
-# float64 reaches about half of the peak. Its numbers are twice as wide, so half as many fit into a register, into a cache
-# line and into a second of bandwidth. Neural networks do not need the extra digits, which is why everything here is
-# float32.
+# On a quiet machine float64 reaches about half of the peak. Its numbers are twice as wide, so half as many fit into a
+# register, into a cache line and into a second of bandwidth. Neural networks do not need the extra digits, which is why
+# everything here is float32.
 #
 # Two threads come close to twice the speed of one if a second core is there and idle. Often it is not: other programs
 # run, or the "second core" is half of the first one (hyper-threading). Then two threads may even be slower than one,
@@ -585,9 +585,10 @@ show.roofline(peak, bandwidth, points)
 # to it, which our count leaves out and a large copy avoids.) The single sample stays well below its roof. Its limit is
 # neither memory nor arithmetic, it is the cost of the calls.
 #
-# The rows stand far to the left of the one product, though both do the same operations. By the count a byte is worth
-# only half an operation, because all of `b` passes by for each row. A point can lie above the memory roof if its numbers
-# wait in a cache, and `b` may well do so here. Lesson 07 puts more of your own code on this picture.
+# The rows stand far to the left of the one product, though both do the same operations. By the count a byte is worth only
+# half an operation, because all of `b` passes by for each row. A point can lie above the memory roof if its numbers wait
+# in a cache, and `b` may well do so here; or if the machine was busier when the roof was measured. Lesson 07 puts more of
+# your own code on this picture.
 
 # %% [markdown]
 # ## Amdahl's law: what is it worth?
