@@ -74,7 +74,7 @@ show.images(digits.images[:20], digits.labels[:20])
 # %%
 known, unknown = digits.split(train=1500)
 network = nn.Sequential(nn.Conv2d(4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10))
-network.fit(known, epochs=6)
+network.fit(known, epochs=5)
 print(f"{network.evaluate(unknown).accuracy:.1%} of {len(unknown)} digits named correctly")
 
 # %% [markdown]
