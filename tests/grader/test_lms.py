@@ -152,3 +152,11 @@ def test_names_as_long_as_a_zip_can_hold_are_no_platforms(text: str) -> None:
     name = (text * 65_000)[:65_000]
     for _ in range(100):
         assert lms.upload([f"{name}_1_2_x.ipynb"], []).platform == ""
+
+
+def test_a_number_out_of_moodles_own_lists_names_nobody_where_marking_is_blind() -> None:
+    path = "Participant_4001_assignsubmission_file/x.ipynb"
+    assert whose(path, roster.read(b"id,lms_id\nada,4001\n")) == "ada"
+    exported = roster.read(b"First name,Surname,ID number\nAda,Lovelace,4001\n")
+    with pytest.raises(lms.UnmatchedError, match="nobody"):
+        whose(path, exported)

@@ -58,7 +58,7 @@ def test_columns_come_in_any_order_and_case_and_others_are_passed_over() -> None
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "it has no header, so nobody can be matched: it is empty"),
+        (b"", "it has no header that says who is who, so nobody can be matched: it is empty"),
         (b"ada,Ada Lovelace,a@x.org,77\n", "its first line is 'ada,Ada Lovelace,a@x.org,77'"),
         (b"id,name,id\na,b,c\n", "its header names id twice"),
         (b"\0\1\2\xff\xfe", "no header"),
@@ -122,4 +122,106 @@ def test_any_turn_case_and_form_of_a_name_finds_its_owner_alone(name: str, turn:
 @given(st.binary(max_size=200) | st.text('id,;\n"namé=', max_size=60).map(str.encode))
 def test_whatever_the_file_holds_nothing_raises(data: bytes) -> None:
     read = roster.read(data)
-    assert read.people or read.problems or b"id" in data.lower() or data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    assert read.people or read.problems
+
+
+CANVAS = """\
+Student,ID,SIS User ID,SIS Login ID,Section,Notes,"00 start; here (4711)",Current Score
+,,,,,,Manual Posting,
+    Points Possible,,,,,(read only),2,(read only)
+"Lovelace, Ada",70037,U1,ada,Spring,,1.5,75
+"Müller, Jürgen",70074,U2,jmue,Spring and Autumn,,,
+"Student, Test",70999,,0f3c7a9be1d24c58a6b7f0e1d2c3b4a5968778a9,Spring,,,
+"""
+CANVAS_SEMICOLONS = """\
+\ufeffLastName;FirstName;ID;SIS Login ID;Section;00, start (4711);02, convolution (4712)
+    Points Possible;;;;;2,00;15,00
+Lovelace;Ada;70037;ada;Spring;1,50;
+Müller;Jürgen;70074;jmue;Spring;2,00;13,50
+Teilnehmer;Test;70999;0f3c7a9be1d24c58a6b7f0e1d2c3b4a5968778a9;Spring;;
+"""
+QUIZ = """\
+name,id,sis_id,section,section_id,submitted,attempt
+Ada Lovelace,70037,U1,Spring,9,2027-01-14 09:20:00 UTC,1
+Jürgen Müller,70074,U2,Spring,9,2027-01-14 09:25:00 UTC,1
+"""
+MOODLE_GRADES = """\
+\ufeffFirst name,Surname,ID number,Institution,Email address,"Assignment: 00, start (Real)",Last downloaded
+Ada,Lovelace,4001,,ada@example.org,1.50,1768901400
+Jürgen,Müller,4002,,jm@example.org,-,1768901400
+"""
+MOODLE_PEOPLE = """\
+"First name","Last name","Email address",Groups
+Ada,Lovelace,ada@example.org,
+Jürgen,Müller,jm@example.org,"Team 1"
+"""
+MOODLE_GERMAN = """\
+Vorname;Nachname;ID-Nummer;E-Mail-Adresse;Anmeldename
+Ada;Lovelace;4001;ada@example.org;ada
+Jürgen;Müller;4002;jm@example.org;jmue
+"""
+MOODLE_WORKSHEET = """\
+Identifier,Full name,Email address,Status,Grade
+Participant 17,Ada Lovelace,ada@example.org,Submitted for grading,
+Participant 18,Jürgen Müller,jm@example.org,No submission,
+"""
+NBGRADER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,,70037\njmue,Jürgen,Müller,,\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "said"),
+    [
+        (CANVAS, "ada jmue", 'id from "SIS Login ID", name from "Student", no email, lms_id from "ID"'),
+        (CANVAS, "ada jmue", 'passed over: "Manual Posting", "Points Possible", "Student, Test"'),
+        (CANVAS.replace(",ada,", ",,").replace(",jmue,", ",,"), "U1 U2", 'id from "SIS User ID"'),
+        (CANVAS.replace(",U1,ada,", ",,,").replace(",U2,jmue,", ",,,"), "70037 70074", 'id from "ID"'),
+        (CANVAS_SEMICOLONS, "ada jmue", 'gradebook export, 2 people: id from "SIS Login ID", name from "LastName" and'),
+        (QUIZ, "U1 U2", 'id from "sis_id", name from "name", no email, lms_id from "id"'),
+        (MOODLE_GRADES, "4001 4002", 'id from "ID number", name from "Surname" and "First name", email from "Email'),
+        (
+            MOODLE_PEOPLE,
+            "ada@example.org jm@example.org",
+            'Moodle\'s list of people, 2 people: id from "Email address"',
+        ),
+        (MOODLE_GERMAN, "ada jmue", 'id from "Anmeldename", name from "Nachname" and "Vorname", email from "E-Mail-'),
+        (MOODLE_WORKSHEET, "ada@example.org jm@example.org", 'name from "Full name"'),
+        (NBGRADER, "ada jmue", 'id from "id", name from "last_name" and "first_name", email from "email"'),
+    ],
+)
+def test_an_export_is_taken_as_it_comes_and_says_which_columns(text: str, expected: str, said: str) -> None:
+    read = roster.read(text.encode())
+    assert read.problems == ()
+    assert [person.id for person in read.people] == expected.split()
+    assert {person.id for name in ("adalovelace", "Müller, Jürgen") for person in read.with_name([name])} == {
+        *expected.split()
+    }
+    assert said in read.told()
+    for saved in (text.replace("\n", "\r\n").encode(), text.encode("utf-16"), text.replace(";", "\t").encode()):
+        assert roster.read(saved).people == read.people
+
+
+def test_what_an_export_says_of_a_person_is_kept() -> None:
+    ada, jmue = roster.read(CANVAS.encode()).people
+    assert (ada, jmue.lms_id) == (roster.Person("ada", "Lovelace, Ada", "", "70037"), "70074")
+    ada, _ = roster.read(MOODLE_GERMAN.encode()).people
+    assert ada == roster.Person("ada", "Lovelace, Ada", "ada@example.org", "4001")
+
+
+def test_who_has_nothing_in_the_column_of_ids_is_named_and_left_out() -> None:
+    read = roster.read(MOODLE_GRADES.replace(",4002,", ",,").encode())
+    assert [person.id for person in read.people] == ["4001"]
+    assert read.problems == ('line 3: Müller, Jürgen has nothing in "ID number"',)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "Student Name,Student ID,Email\nAda,70037,a@x.org\n",  # another of Canvas's lists
+        "Prénom,Nom,Adresse de courriel\nAda,Lovelace,ada@example.org\n",
+        "Identifier;Status;Grade\nParticipant 17;Submitted;\n",
+    ],
+)
+def test_a_list_that_is_not_known_gives_nobody(data: str) -> None:
+    read = roster.read(data.encode())
+    assert read.people == ()
+    assert "expected id,name,email,lms_id, Canvas's gradebook export" in read.problems[0]

@@ -1,7 +1,7 @@
 """The roster: who takes the course. A CSV with a header and the columns id, name, email, lms_id, in any order.
 
-Only `id` must be there. What is wrong with a line is said; the other lines count. No person is ever guessed: a lookup
-gives everyone who fits.
+Only `id` must be there. What Canvas and Moodle export is taken as it comes (columns). What is wrong with a line is
+said; the other lines count. No person is ever guessed: a lookup gives everyone who fits.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrolled.notebook import handin
+from unrolled_grader.classroom import columns
+from unrolled_grader.classroom.columns import FIELDS, MOODLE_EXPORT, Columns
 
-COLUMNS = ("id", "name", "email", "lms_id")
 DELIMITERS = ",;\t|"
+EXPECTED = "expected id,name,email,lms_id, Canvas's gradebook export, or Moodle's participants or grades"
 MIXED = re.compile(r"[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][A-Za-z]")
 """Latin letters and others in one word: Shift-JIS was the wrong guess for accented letters."""
 
@@ -40,6 +42,9 @@ class Roster:
     people: tuple[Person, ...] = ()
     problems: tuple[str, ...] = ()
     doubtful: frozenset[str] = frozenset()  # ids, folded, that more than one person has
+    form: str = ""  # what kind of export it is, in words; empty for a roster of our own
+    taken: tuple[tuple[str, str], ...] = ()  # each field with the head of its column, as it stands there
+    passed: tuple[str, ...] = ()  # the beginnings of an export's rows that are nobody's
 
     def with_id(self, text: str) -> set[Person]:
         """Return everyone with this id or email."""
@@ -55,6 +60,18 @@ class Roster:
         wanted = {key for name in names if (key := squeezed(name))}
         return {one for one in self.people if wanted & turned(one.name)}
 
+    @property
+    def has_blind_numbers(self) -> bool:
+        """Whether a number may be what Moodle calls a participant of a blind assignment; its exports hold others."""
+        return self.form != MOODLE_EXPORT
+
+    def told(self) -> str:
+        """Return in words which columns were taken."""
+        heads = dict(self.taken)
+        said = (f'{field} from "{heads[field]}"' if field in heads else f"no {field}" for field in FIELDS)
+        passed = "; passed over: " + ", ".join(f'"{one}"' for one in self.passed) if self.passed else ""
+        return f"{self.form or 'a roster'}, {len(self.people)} people: {', '.join(said)}{passed}"
+
     def is_sure(self, person: Person) -> bool:
         """Return whether nobody else has this person's id."""
         return folded(person.id) not in self.doubtful
@@ -67,22 +84,28 @@ def read(data: bytes) -> Roster:
     if lines and (told := re.fullmatch(r'"?sep=(.)"?\s*', lines[0])):  # a line for Excel
         delimiter, lines = told[1], ["\n", *lines[1:]]
     else:
-        delimiter = _delimiter(text)
+        delimiter = columns.delimiter(next(filter(str.strip, lines), ""), DELIMITERS, squeezed)
     reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
     try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+        rows = [(reader.line_num, [_cell(cell) for cell in row]) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
         return Roster((), (*notes, f"line {reader.line_num}: {error}"))
-    header = [cell.lower().replace(" ", "_") for cell in rows[0][1]] if rows else []
-    if "id" not in header:
-        said = f"its first line is {delimiter.join(rows[0][1])[:80]!r}" if rows else "it is empty"
+    header = rows[0][1] if rows else []
+    keys = [squeezed(cell) for cell in header]
+    found = columns.find(keys, [row for _, row in rows[1:]])
+    if found is None:
+        said = f"its first line is {delimiter.join(header)[:80]!r}" if rows else "it is empty"
         return Roster(
-            (), (*notes, f"it has no header, so nobody can be matched: {said}, expected id,name,email,lms_id")
+            (), (*notes, f"it has no header that says who is who, so nobody can be matched: {said}, {EXPECTED}")
         )
-    if double := [name for name in COLUMNS if header.count(name) > 1]:
+    if double := [field for field in FIELDS if not found.form and keys.count(squeezed(field)) > 1]:
         return Roster((), (*notes, f"its header names {double[0]} twice, so nobody can be matched"))
-    people, problems = _people(header, rows[1:])
-    return _settled(people, (*notes, *problems))
+    people, problems = _people(found, header, [one for one in rows[1:] if found.is_person(one[1])])
+    taken = tuple((field, '" and "'.join(header[at] for at in places)) for field, places in found.taken.items())
+    passed = tuple(next(filter(None, row)) for _, row in rows[1:] if not found.is_person(row))
+    if not people and not problems:
+        problems = ["it names nobody"]
+    return replace(_settled(people, (*notes, *problems)), form=found.form, taken=taken, passed=passed)
 
 
 def folded(text: str) -> str:
@@ -101,17 +124,24 @@ def turned(name: str) -> set[str]:
     return {"".join(words[at:] + words[:at]) for at in range(len(words))}
 
 
-def _people(header: list[str], rows: list[tuple[int, list[str]]]) -> tuple[list[tuple[int, Person]], list[str]]:
+def _cell(text: str) -> str:
+    return unicodedata.normalize("NFC", text.strip())
+
+
+def _people(
+    found: Columns, header: list[str], rows: list[tuple[int, list[str]]]
+) -> tuple[list[tuple[int, Person]], list[str]]:
     """Each usable line with its number, and what is wrong with the others."""
     people, problems = [], []
     for line, row in rows:
-        cells = {name: unicodedata.normalize("NFC", cell) for name, cell in zip(header, row, strict=False)}
+        texts = {field: found.text(row, field) for field in FIELDS}
         try:
-            cells["id"] = handin.student_id(cells.get("id", ""))
+            person = Person(**texts | {"id": handin.student_id(texts["id"])})
         except ValueError as error:
-            problems.append(f"line {line}: {error}")
+            empty = f'{texts["name"] or texts["email"]} has nothing in "{header[found.taken["id"][0]]}"'
+            problems.append(f"line {line}: {empty if found.form and not texts['id'] else error}")
         else:
-            people.append((line, Person(**{name: cells.get(name, "") for name in COLUMNS})))
+            people.append((line, person))
     return people, problems
 
 
@@ -141,12 +171,3 @@ def _text(data: bytes) -> tuple[str, tuple[str, ...]]:
             if encoding == "cp1252" or not MIXED.search(text):
                 return text, (f"it is not UTF-8 and was read as {name}: look at the names, or save it as UTF-8",)
     return data.decode("utf-8", "replace"), ("it is not UTF-8: names in it may not match; save it as UTF-8",)
-
-
-def _delimiter(text: str) -> str:
-    """What separates the columns. Only that is taken of the sniffer's guess, as it reads quotes less surely."""
-    header = next((line for line in text.splitlines() if line.strip()), "")
-    try:
-        return csv.Sniffer().sniff(header, DELIMITERS).delimiter
-    except csv.Error:
-        return ","

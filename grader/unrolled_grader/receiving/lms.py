@@ -77,7 +77,7 @@ def uploader(found: Upload, roster: Roster) -> Person:
     if found.platform == "canvas":
         fitting = _by_canvas(found, roster)
     elif found.platform == "moodle":
-        people = roster.with_lms_id(found.number) if found.anonymous else roster.with_name(found.who)
+        people = _by_moodle(found, roster)
         fitting = people & roster.with_lms_id(found.number) or people
     else:
         fitting = named(found, roster)
@@ -99,6 +99,13 @@ def certain(fitting: set[Person], roster: Roster, called: str) -> Person:
     if len(fitting) > 1:
         raise UnmatchedError(f"{called} could be {ids}: give them their lms_id in the roster")
     return next(iter(fitting))
+
+
+def _by_moodle(found: Upload, roster: Roster) -> set[Person]:
+    """By name; where marking is blind by the number, which no export of Moodle's holds."""
+    if found.anonymous:
+        return roster.with_lms_id(found.number) if roster.has_blind_numbers else set()
+    return roster.with_name(found.who)
 
 
 def _by_canvas(found: Upload, roster: Roster) -> set[Person]:
