@@ -356,6 +356,24 @@ def test_a_mended_roster_finds_a_place_for_what_was_set_aside(desk: Desk) -> Non
     assert not any((collect.home(desk.submitted) / "set_aside").iterdir())  # moved, not copied
 
 
+def test_what_a_mended_roster_gives_to_another_leaves_its_old_place(desk: Desk) -> None:
+    file = desk.file("export.zip", moodle_zip(uploads([ADA, ALAN])))
+    right, swapped = desk.people, [ADA._replace(name=ALAN.name), ALAN._replace(name=GRACE.name)]
+    desk.people = roster.read(roster_csv(swapped).encode())
+    desk.take(file)
+    assert [path.name for path in desk.submitted.iterdir()] == [ADA.id]
+    assert desk.placed(ADA) == notebook(ALAN.id)
+    desk.people = right
+    report = desk.take(file)
+    assert report.problems == (f"{ADA.id}, {LESSON}: what lay there is {ALAN.id}'s: out of {desk.submitted}",)
+    assert [desk.placed(one) for one in (ADA, ALAN)] == [notebook(ADA.id), notebook(ALAN.id)]
+    desk.people = roster.read(roster_csv([ALAN._replace(name=ADA.name)]).encode())
+    assert len(desk.take(file).problems) == 1
+    assert [path.name for path in desk.submitted.iterdir()] == [ALAN.id]
+    assert desk.placed(ALAN) == notebook(ADA.id)
+    assert desk.take(file).problems == ()
+
+
 def test_what_two_students_share_is_said(desk: Desk) -> None:
     same = [(f"{student.id}/{LESSON}.ipynb", notebook("same")) for student in (ADA, ALAN)]
     assert [row.entry.note for row in desk.take_zip(zipped(same)).rows] == ["", f"the same notebook as {ADA.id}"]

@@ -12,6 +12,7 @@ from small_course import GOOD, LESSON, answered
 
 from unrolled.cli import main
 from unrolled_grader.classroom import gradebook
+from unrolled_grader.classroom.roster import Roster
 from unrolled_grader.grading import Grading
 from unrolled_grader.receiving import collecting
 from unrolled_grader.receiving.received import Received
@@ -86,7 +87,7 @@ def test_a_full_disk_is_said_and_due_dates_are_known(
     root: Path, export: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (root / "course.toml").write_text(f"[due]\n{LESSON} = 2027-01-15T23:59:00+09:00\n")
-    room = collecting.classroom(Grading.at(root), root / "roster.csv")
+    room = collecting.classroom(Grading.at(root), Roster())
     assert str(room.due(ADA.id, LESSON)) == "2027-01-15 23:59:00+09:00"
 
     def full(self: Received) -> str:

@@ -61,8 +61,8 @@ class Roster:
         return {one for one in self.people if wanted & turned(one.name)}
 
     @property
-    def has_blind_numbers(self) -> bool:
-        """Whether a number may be what Moodle calls a participant of a blind assignment; its exports hold others."""
+    def has_participants(self) -> bool:
+        """Whether a number may be that of a participant, as Moodle's downloads have it; its exports hold others."""
         return self.form != MOODLE_EXPORT
 
     def told(self) -> str:

@@ -25,12 +25,14 @@ from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.opening import RefusedError
 from unrolled_grader.receiving import lms, uploads
 from unrolled_grader.receiving.lms import UnmatchedError, Upload
-from unrolled_grader.receiving.received import Received, ReceivedEntry, put
+from unrolled_grader.receiving.received import Received, ReceivedEntry, put, without_empty
 from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 
 JOURNAL = "journal.json"
 NOISE = "it was left by the system or by Jupyter, not by a person"
 """Why a file is set aside that is no hand-in anyway: that comes before whose it is."""
+
+TAKEN_BACK = "the roster that named its student was taken back: collect it again"
 
 Looked = tuple[ReceivedEntry, UploadedNotebook]
 
@@ -71,6 +73,7 @@ class Classroom:
 def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
     """Take in these files and folders for the course with submissions in `submitted`; return what came of each."""
     received = Received(home(submitted))
+    former = {entry.id: (entry.student, entry.lesson) for entry in received.entries.values() if not entry.problem}
     problems = [f"roster: {problem}" for problem in room.roster.problems]
     seen: dict[str, bool] = {}
     for file in files:
@@ -79,7 +82,13 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
         except OSError as error:
             problems.append(f"{file}: it cannot be read: {error.strerror or error}")
     found = [received.entries[one] for one in seen]
-    for student, lesson in sorted({(entry.student, entry.lesson) for entry in found if not entry.problem}):
+    theirs = {(entry.student, entry.lesson) for entry in found if not entry.problem}
+    for entry, (student, lesson) in [(entry, former[entry.id]) for entry in found if entry.id in former]:
+        moved = student != entry.student and not entry.problem  # a mended roster says that it is somebody else's
+        if moved and displace(received, submitted, student, lesson, [entry.notebook]):
+            problems.append(f"{student}, {lesson}: what lay there is {entry.student}'s: out of {submitted}")
+            theirs |= {(student, lesson)} if received.attempts(student, lesson) else set()
+    for student, lesson in sorted(theirs):
         try:
             place(received, submitted, student, lesson)
         except OSError as error:
@@ -105,7 +114,8 @@ def place(received: Received, submitted: Path, student: str, lesson: str) -> Non
         earlier = {_stamp(entry) for entry in again} - {_stamp(newest)}
         if digest == newest.notebook and intake.time_stamp(folder) not in earlier:
             return  # it lies there; if a person corrected its time, that stays
-        before = [entry for entry in received.entries.values() if entry.student == student and entry.notebook == digest]
+        before = [entry for entry in received.entries.values() if entry.notebook == digest and entry.kept]
+        before.sort(key=lambda entry: entry.student != student)  # theirs, or what a roster no longer says is theirs
         if not before:
             raise OSError(f"{target} was put there or changed by hand; move it away first")
         for name in (intake.TIME_STAMP, JOURNAL):
@@ -117,6 +127,36 @@ def place(received: Received, submitted: Path, student: str, lesson: str) -> Non
     if newest.when:
         put(folder / intake.TIME_STAMP, _stamp(newest).encode())
     put(target, _notebook(kept, newest.notebook), replacing=True)
+
+
+def displace(received: Received, submitted: Path, student: str, lesson: str, notebooks: Collection[str]) -> bool:
+    """Take a notebook with one of these digests out of `submitted`; return whether it lay there."""
+    folder = submitted / student / lesson
+    target = folder / f"{lesson}.ipynb"
+    if any(path.is_symlink() for path in (folder.parent, folder, target)) or not target.is_file():
+        return False
+    digest = hashlib.sha256(target.read_bytes()).hexdigest()
+    kept = [received.folder(entry) for entry in received.entries.values() if entry.notebook == digest and entry.kept]
+    if digest not in notebooks or not kept:
+        return False
+    for name in (intake.TIME_STAMP, JOURNAL):
+        _retire(folder / name, kept[0])
+    target.unlink()
+    without_empty(folder, submitted)
+    return True
+
+
+def take_back(submitted: Path, student: str) -> Iterator[str]:
+    """Set aside all that was received as a student's, whom no roster names any more; yield it in words."""
+    received = Received(home(submitted))
+    mine = [entry for entry in received.entries.values() if entry.student == student and entry.kept]
+    for lesson in sorted({entry.lesson for entry in mine if not entry.problem}):
+        if displace(received, submitted, student, lesson, {entry.notebook for entry in mine}):
+            yield f"{student}, {lesson}: out of {submitted}; collect it again"
+        elif (submitted / student / lesson).exists():
+            yield f"{student}, {lesson}: stays, as somebody put or changed it by hand"
+    for entry in mine:
+        received.set_aside(entry, entry.problem or TAKEN_BACK)
 
 
 def _stamp(entry: ReceivedEntry) -> str:

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, present, present_file
 from unrolled_grader.classroom.folders import Folders
+from unrolled_grader.receiving import enrolling
 
 if TYPE_CHECKING:
     from unrolled_grader.classroom.course import Course
+    from unrolled_grader.classroom.roster import Roster
     from unrolled_grader.receiving import collect
     from unrolled_grader.receiving.collect import Collected, CollectedRow
 
-ROSTER, TABLE = "roster.csv", "collected.csv"
-NEEDED = "it is a CSV file with the header id,name,email,lms_id, named by --roster"
+TABLE = "collected.csv"
 
 
 def add(subparsers: Subparsers) -> None:
-    """Add the `unrolled collect` command: the entry point through which `unrolled` finds it."""
+    """Add the `unrolled collect` and `unrolled roster` commands: the entry point through which they are found."""
+    enrolling.add(subparsers)
     parser = subparsers.add_parser("collect", help="take in what students handed in: Canvas, Moodle, folders, files")
     parser.add_argument("files", nargs="+", type=present, metavar="FILE", help="a zip, a folder, a notebook, a hand-in")
-    who = "who takes the course: id,name,email,lms_id (default: roster.csv)"
+    who = "who takes the course: id,name,email,lms_id, or an export of Canvas or Moodle (default: roster.csv)"
     parser.add_argument("--roster", type=present_file, metavar="CSV", help=who)
     parser.add_argument("--lesson", metavar="LESSON", help="take only this lesson, such as 02_convolution or 02")
     parser.set_defaults(run=_collect)
@@ -32,41 +34,39 @@ def add(subparsers: Subparsers) -> None:
 def _collect(arguments: argparse.Namespace) -> int:
     root = checkout.find()
     Folders.at(root).choose([] if arguments.lesson is None else [arguments.lesson])
-    if not (arguments.roster or root / ROSTER).is_file():
-        raise CommandError(f"there is no roster {root / ROSTER}: {NEEDED}")
-    from unrolled_grader.classroom import gradebook
+    roster = arguments.roster or root / enrolling.ROSTER
+    people = enrolling.read(roster)
     from unrolled_grader.classroom.course import Course
     from unrolled_grader.jobs import record
-    from unrolled_grader.receiving import collect
+    from unrolled_grader.receiving import collect, enrolment
     from unrolled_grader.receiving.received import Received
 
     try:
         course = Course.at(root)
-        room = classroom(course, arguments.roster or root / ROSTER, arguments.lesson)
+        room = classroom(course, people, arguments.lesson)
+        enrolling.refuse_doubles(course, people)
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
-            gradebook.enrol(course.directory, filter(room.roster.is_sure, room.roster.people))
+            enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
             table = course.grades / TABLE
             record.replace_file(table, Received(collect.home(course.submitted)).table())
     except record.RecordError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
-    print("\n".join(record.one_line(line) for line in [*lines(report), *missing(report, course.submitted, room)]))
+    taken = [f"{roster.name}: {people.told()}"] if people.form else []
+    said = [*taken, *lines(report), *missing(report, course.submitted, room)]
+    print("\n".join(map(record.one_line, said)))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
     return 1 if report.problems or any(aside(report)) else 0
 
 
-def classroom(course: Course, roster_file: Path, lesson: str | None = None) -> collect.Classroom:
-    """Return what uploads are compared with. Raises CommandError without a roster, CourseError for a strange lesson."""
+def classroom(course: Course, people: Roster, lesson: str | None = None) -> collect.Classroom:
+    """Return what uploads are compared with. Raises CourseError for a strange lesson."""
     from unrolled import checks
-    from unrolled_grader.classroom import roster, settings
+    from unrolled_grader.classroom import settings
     from unrolled_grader.receiving import collect
 
-    try:
-        people = roster.read(roster_file.read_bytes())
-    except OSError as error:
-        raise CommandError(f"the roster {roster_file} cannot be read ({error.strerror}): {NEEDED}") from error
     lessons = {name: tuple(checks.lessons()[name]) for name in course.choose([])}
     versions = Path(course.directory.root, "grader", "versions")
     known = [folder.name for folder in versions.iterdir()] if versions.is_dir() else []

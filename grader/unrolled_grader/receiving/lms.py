@@ -77,8 +77,7 @@ def uploader(found: Upload, roster: Roster) -> Person:
     if found.platform == "canvas":
         fitting = _by_canvas(found, roster)
     elif found.platform == "moodle":
-        people = _by_moodle(found, roster)
-        fitting = people & roster.with_lms_id(found.number) or people
+        fitting = _by_moodle(found, roster)
     else:
         fitting = named(found, roster)
     return certain(fitting, roster, str(found))
@@ -102,10 +101,10 @@ def certain(fitting: set[Person], roster: Roster, called: str) -> Person:
 
 
 def _by_moodle(found: Upload, roster: Roster) -> set[Person]:
-    """By name; where marking is blind by the number, which no export of Moodle's holds."""
-    if found.anonymous:
-        return roster.with_lms_id(found.number) if roster.has_blind_numbers else set()
-    return roster.with_name(found.who)
+    """By name, and by the number between people of one name; where marking is blind, by the number alone."""
+    numbered = roster.with_lms_id(found.number) if roster.has_participants else set()
+    people = roster.with_name(found.who)
+    return numbered if found.anonymous else people & numbered or people
 
 
 def _by_canvas(found: Upload, roster: Roster) -> set[Person]:

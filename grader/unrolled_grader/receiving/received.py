@@ -91,6 +91,20 @@ class Received:
 
     def keep(self, entry: ReceivedEntry, item: UploadedFile, more: dict[str, bytes]) -> None:
         """Keep an upload under a safe form of its name, and files made from it beside it; note it in the index."""
+        entry = self._moved(entry)
+        folder = self.folder(entry)
+        folder.mkdir(parents=True, exist_ok=True)
+        put(folder / safe_name(item.outer.name if item.outer else item.name), item.outer or item.data)
+        for extra, data in more.items():
+            put(folder / extra, data)
+        self.note(entry)
+
+    def set_aside(self, entry: ReceivedEntry, problem: str) -> None:
+        """Set aside what had a place."""
+        self.note(self._moved(replace(entry, student="", lesson="", problem=problem)))
+
+    def _moved(self, entry: ReceivedEntry) -> ReceivedEntry:
+        """The entry with the folder that it belongs in; what is kept of it elsewhere moves there."""
         place = f"{STUDENTS}/{entry.student}/{entry.lesson}" if not entry.problem else SET_ASIDE
         kept = f"{place}/{(entry.whole or entry.id)[:16]}"
         folder, before = self.root / kept, self.entries.get(entry.id)
@@ -99,11 +113,8 @@ class Received:
         if before is not None and before.kept != kept and self.folder(before).is_dir() and not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
             self.folder(before).rename(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        put(folder / safe_name(item.outer.name if item.outer else item.name), item.outer or item.data)
-        for extra, data in more.items():
-            put(folder / extra, data)
-        self.note(replace(entry, kept=kept))
+            without_empty(self.folder(before).parent, self.root / before.kept.partition("/")[0])
+        return replace(entry, kept=kept)
 
     def note(self, entry: ReceivedEntry) -> None:
         """Append an entry to the index."""
@@ -155,6 +166,13 @@ def take_away(folder: Path) -> bool:
     else:
         return False
     return True
+
+
+def without_empty(folder: Path, root: Path) -> None:
+    """Remove a folder and those around it as far as they are empty and lie in `root`."""
+    while folder != root and folder.is_relative_to(root) and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
 
 
 def safe_name(name: str) -> str:

@@ -25,7 +25,7 @@ __all__ += ["present_folder"]
 GROUP = "unrolled.commands"
 HELP = {
     "to learn": ("doctor", "data", "lab", "check", "submit", "progress", "gallery", "upgrade"),
-    "to teach": ("class", "collect", "grade", "demo", "similar", "pseudonymous", "forget", "version"),
+    "to teach": ("class", "roster", "collect", "grade", "demo", "similar", "pseudonymous", "forget", "version"),
     "to make the course": ("build", "site", "wheel", "wheelhouse"),
 }
 """In which order `unrolled --help` lists the commands, as far as they are there; others come last."""
