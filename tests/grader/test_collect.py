@@ -218,7 +218,7 @@ def test_a_students_own_zip_is_opened_once(desk: Desk) -> None:
         said = desk.take_zip(canvas_zip([Upload(ALAN, data, f"{name}.zip", file=len(name))]), f"{name}.zip")
         expected = {
             "deep": ["x.zip: a zip in a zip in a zip is not opened"],
-            "two": [f"the upload holds several notebooks of {LESSON}"] * 2,
+            "two": [f"2 different notebooks of {LESSON}, and nothing tells which is meant: a.ipynb, b.ipynb"] * 2,
             "bomb": ["big.ipynb: it unpacks to 60 MB, at most 50 MB are taken"],
             "many": ["the zip holds 1,001 files or more, at most 1,000 are taken"],
             "no": ["it is a zip without a notebook"],

@@ -12,7 +12,7 @@ from lms_exports import CLASS, Upload, canvas_zip, zipped
 from test_collect import LESSON, Desk, notebook
 
 from unrolled.notebook import handin
-from unrolled_grader.receiving import collect, lms, received, uploads
+from unrolled_grader.receiving import collect, lms, placing, received, uploads
 
 ADA, ALAN = CLASS[:2]
 BOTH = canvas_zip([Upload(ADA, notebook("a"), f"{LESSON}.ipynb"), Upload(ALAN, notebook("b"), f"{LESSON}.ipynb")])
@@ -80,7 +80,7 @@ def test_a_full_disk_is_named_and_the_next_run_mends_it(desk: Desk, monkeypatch:
         put(file, content, replacing=replacing)
 
     put = received.put
-    for module in (received, collect):
+    for module in (received, placing):
         monkeypatch.setattr(module, "put", full)
         report = desk.take_zip(BOTH)
         assert "No space left" in " ".join(report.problems)

@@ -1,40 +1,36 @@
 """Taking in what students handed in: whose it is, which lesson, when; kept as it came; the newest placed for grading.
 
 `take` reads what was given (uploads), finds out whose each upload is (lms, roster), keeps it (received), and places
-the newest notebook of each student and lesson where nbgrader looks for it. What is not certain is set aside with the
-reason.
-Nothing is deleted, and nothing that a person put or changed in grader/submitted is overwritten.
+the newest notebook of each student and lesson where nbgrader looks for it (placing). What is not certain is set aside
+with the reason. Nothing is deleted.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import os
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import unrolled
+from unrolled_grader.classroom import late
 from unrolled_grader.classroom.roster import Person, Roster
 from unrolled_grader.judge import intake, opening
 from unrolled_grader.judge.opening import RefusedError
-from unrolled_grader.receiving import lms, uploads
+from unrolled_grader.receiving import lms, rivals, uploads
 from unrolled_grader.receiving.lms import UnmatchedError, Upload
-from unrolled_grader.receiving.received import Received, ReceivedEntry, put, without_empty
+from unrolled_grader.receiving.placing import displace, place
+from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry
+from unrolled_grader.receiving.rivals import Looked
 from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 
-JOURNAL = "journal.json"
 NOISE = "it was left by the system or by Jupyter, not by a person"
 """Why a file is set aside that is no hand-in anyway: that comes before whose it is."""
-
-TAKEN_BACK = "the roster that named its student was taken back: collect it again"
-
-Looked = tuple[ReceivedEntry, UploadedNotebook]
+CLOCKS = {"file": "the file's own time", "hand-in": "the hand-in's time"}
+"""Whose word it is that something came after it was due; the platform says LATE."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,7 @@ class Collected:
 
     rows: tuple[CollectedRow, ...]
     problems: tuple[str, ...]
+    before: frozenset[tuple[str, str]] = frozenset()  # the students and lessons of which there was a notebook already
 
     @property
     def new(self) -> int:
@@ -75,12 +72,15 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
     received = Received(home(submitted))
     former = {entry.id: (entry.student, entry.lesson) for entry in received.entries.values() if not entry.problem}
     problems = [f"roster: {problem}" for problem in room.roster.problems]
-    seen: dict[str, bool] = {}
+    looked: list[Looked] = []
     for file in files:
         try:
-            seen.update(_take_one(received, file, room, problems))
+            looked += _found_in(file, room)
         except OSError as error:
             problems.append(f"{file}: it cannot be read: {error.strerror or error}")
+    seen: dict[str, bool] = {}
+    for one, news in _kept(received, rivals.settled(looked, received.entries), problems):
+        seen[one] = seen.get(one, False) or news
     found = [received.entries[one] for one in seen]
     theirs = {(entry.student, entry.lesson) for entry in found if not entry.problem}
     for entry, (student, lesson) in [(entry, former[entry.id]) for entry in found if entry.id in former]:
@@ -94,7 +94,7 @@ def take(submitted: Path, files: Sequence[Path], room: Classroom) -> Collected:
         except OSError as error:
             problems.append(f"{student}, {lesson}: not placed: {error}")
     rows = [CollectedRow(entry, received.outcome(entry), seen[entry.id]) for entry in found]
-    return Collected(tuple(rows), tuple(problems))
+    return Collected(tuple(rows), tuple(problems), frozenset(former.values()))
 
 
 def home(submitted: Path) -> Path:
@@ -102,87 +102,8 @@ def home(submitted: Path) -> Path:
     return submitted.parent / "received"
 
 
-def place(received: Received, submitted: Path, student: str, lesson: str) -> None:
-    """Place a student's newest notebook in `submitted`; what lay there stays in `received`. Raises OSError if not."""
-    attempts, folder = received.attempts(student, lesson), submitted / student / lesson
-    newest, target = attempts[-1], folder / f"{lesson}.ipynb"
-    if any(path.is_symlink() for path in (folder.parent, folder, target)):
-        raise OSError(f"a link lies in the way in {folder}")
-    if target.exists():
-        digest = hashlib.sha256(target.read_bytes()).hexdigest()
-        again = [entry for entry in attempts if entry.notebook == newest.notebook]  # with another in between
-        earlier = {_stamp(entry) for entry in again} - {_stamp(newest)}
-        if digest == newest.notebook and intake.time_stamp(folder) not in earlier:
-            return  # it lies there; if a person corrected its time, that stays
-        before = [entry for entry in received.entries.values() if entry.notebook == digest and entry.kept]
-        before.sort(key=lambda entry: entry.student != student)  # theirs, or what a roster no longer says is theirs
-        if not before:
-            raise OSError(f"{target} was put there or changed by hand; move it away first")
-        for name in (intake.TIME_STAMP, JOURNAL):
-            _retire(folder / name, received.folder(before[0]))
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = received.folder(newest)
-    if (kept / JOURNAL).is_file():
-        put(folder / JOURNAL, (kept / JOURNAL).read_bytes())
-    if newest.when:
-        put(folder / intake.TIME_STAMP, _stamp(newest).encode())
-    put(target, _notebook(kept, newest.notebook), replacing=True)
-
-
-def displace(received: Received, submitted: Path, student: str, lesson: str, notebooks: Collection[str]) -> bool:
-    """Take a notebook with one of these digests out of `submitted`; return whether it lay there."""
-    folder = submitted / student / lesson
-    target = folder / f"{lesson}.ipynb"
-    if any(path.is_symlink() for path in (folder.parent, folder, target)) or not target.is_file():
-        return False
-    digest = hashlib.sha256(target.read_bytes()).hexdigest()
-    kept = [received.folder(entry) for entry in received.entries.values() if entry.notebook == digest and entry.kept]
-    if digest not in notebooks or not kept:
-        return False
-    for name in (intake.TIME_STAMP, JOURNAL):
-        _retire(folder / name, kept[0])
-    target.unlink()
-    without_empty(folder, submitted)
-    return True
-
-
-def take_back(submitted: Path, student: str) -> Iterator[str]:
-    """Set aside all that was received as a student's, whom no roster names any more; yield it in words."""
-    received = Received(home(submitted))
-    mine = [entry for entry in received.entries.values() if entry.student == student and entry.kept]
-    for lesson in sorted({entry.lesson for entry in mine if not entry.problem}):
-        if displace(received, submitted, student, lesson, {entry.notebook for entry in mine}):
-            yield f"{student}, {lesson}: out of {submitted}; collect it again"
-        elif (submitted / student / lesson).exists():
-            yield f"{student}, {lesson}: stays, as somebody put or changed it by hand"
-    for entry in mine:
-        received.set_aside(entry, entry.problem or TAKEN_BACK)
-
-
-def _stamp(entry: ReceivedEntry) -> str:
-    """What timestamp.txt says of it, as nbgrader reads it; empty if its time is not known."""
-    return datetime.fromisoformat(entry.when).strftime("%Y-%m-%d %H:%M:%S UTC") if entry.when else ""
-
-
-def _retire(file: Path, folder: Path) -> None:
-    """Move what goes with an earlier notebook to where that is kept; a person may have changed it."""
-    if file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        kept = (folder / f"placed{number or ''}-{file.name}" for number in itertools.count())
-        os.replace(file, next(place for place in kept if not place.exists()))
-
-
-def _notebook(folder: Path, digest: str) -> bytes:
-    """The notebook with this digest in a folder of `received`. Raises OSError if somebody took it away."""
-    for file in sorted(folder.iterdir()):
-        data = file.read_bytes() if file.is_file() else b""
-        if hashlib.sha256(data).hexdigest() == digest:
-            return data
-    raise FileNotFoundError(2, "the notebook that the index names is gone", str(folder))
-
-
-def _take_one(received: Received, file: Path, room: Classroom, problems: list[str]) -> Iterator[tuple[str, bool]]:
-    """Take in one file or folder. Gives each upload's id, and whether it brought anything new; adds to `problems`."""
+def _found_in(file: Path, room: Classroom) -> Iterator[Looked]:
+    """What one file or folder holds. Only a file that cannot be read at all raises (OSError)."""
     found = [(item, lms.upload(item.names, room.lessons)) for item in uploads.items(file)]
     downloaded = max((item.when for item, upload in found if upload.platform and item.when), default=None)
     for position, (item, upload) in enumerate(found):
@@ -190,16 +111,22 @@ def _take_one(received: Received, file: Path, room: Classroom, problems: list[st
             moment = downloaded if upload.platform else piece.handed.made if piece.handed else item.when
             made = piece.handed.made.timestamp() if piece.handed else 0.0
             order = (moment.timestamp() if moment else 0.0, upload.file, made, position)
-            entry = _compared(received, replace(entry, source=file.name, order=order))
-            known = received.entries.get(entry.id)
-            news = known is None or _fact(known) != _fact(entry)
-            try:
-                if news:
-                    received.keep(entry, item, _extras(entry, item, piece))
-            except OSError as error:
-                problems.append(f"{item.name}: not taken in, as it cannot be kept: {error}")
-            else:
-                yield entry.id, news
+            yield Looked(replace(entry, source=file.name, order=order), piece, item, upload)
+
+
+def _kept(received: Received, found: Sequence[Looked], problems: list[str]) -> Iterator[tuple[str, bool]]:
+    """Keep what was found. Gives each upload's id, and whether it brought anything new; adds to `problems`."""
+    for one in found:
+        entry = _compared(received, one.entry)
+        known = received.entries.get(entry.id)
+        news = known is None or _fact(known) != _fact(entry)
+        try:
+            if news:
+                received.keep(entry, one.item, _extras(entry, one.item, one.piece))
+        except OSError as error:
+            problems.append(f"{one.item.name}: not taken in, as it cannot be kept: {error}")
+        else:
+            yield entry.id, news
 
 
 def _fact(entry: ReceivedEntry) -> tuple[str, ...]:
@@ -217,7 +144,7 @@ def _extras(entry: ReceivedEntry, item: UploadedFile, piece: UploadedNotebook) -
     return more
 
 
-def _looked_at(item: UploadedFile, upload: Upload, room: Classroom) -> list[Looked]:
+def _looked_at(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
     """What is known of an upload. One that is damaged in a way that nobody thought of stops no other."""
     try:
         return _entries(item, upload, room)
@@ -227,7 +154,7 @@ def _looked_at(item: UploadedFile, upload: Upload, room: Classroom) -> list[Look
         return [(entry, piece)]
 
 
-def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[Looked]:
+def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[tuple[ReceivedEntry, UploadedNotebook]]:
     """What is known of an upload from itself and the roster: an entry for each notebook in it."""
     found = []
     for piece in uploads.pieces(item):
@@ -242,16 +169,6 @@ def _entries(item: UploadedFile, upload: Upload, room: Classroom) -> list[Looked
         except (UnmatchedError, RefusedError) as reason:
             entry = replace(entry, problem=problem or str(reason))
         found.append((_timed(entry, item, upload, piece, room), piece))
-    return _without_rivals(found)
-
-
-def _without_rivals(found: list[Looked]) -> list[Looked]:
-    """Set aside what one upload holds two different notebooks of: nobody knows which is meant."""
-    notebooks = {(entry.lesson, entry.notebook) for entry, _ in found if not entry.problem}
-    counts = Counter(lesson for lesson, _ in notebooks)
-    for at, (entry, piece) in enumerate(found):
-        if not entry.problem and counts[entry.lesson] > 1:
-            found[at] = (replace(entry, problem=f"the upload holds several notebooks of {entry.lesson}"), piece)
     return found
 
 
@@ -321,6 +238,10 @@ def _timed(
     if upload.platform and not entry.problem:
         notes.append("it was handed in before that download" if clock == "download" else "")
         notes.append("Moodle tells no time" if not clock and upload.platform == "moodle" else "")
+    if when and due and when > due and clock in CLOCKS and not entry.problem:
+        how_late = late.in_words((when - due).total_seconds())
+        way_out = " (if it came in time, correct its timestamp.txt)" if clock == "file" else ""
+        notes.append(f"{CLOCKS[clock]}, {when.astimezone(due.tzinfo):%Y-%m-%d %H:%M}, is {how_late}{way_out}")
     if not entry.problem and entry.version not in ("", unrolled.__version__):
         notes.append(f"made with version {entry.version}")
     return replace(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from unrolled_grader.receiving.collect import Collected, CollectedRow
 
 TABLE = "collected.csv"
+SHARED = 4
+"""A remark that so many have is one line for all of them."""
 
 
 def add(subparsers: Subparsers) -> None:
@@ -58,7 +60,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     said = [*taken, *lines(report), *missing(report, course.submitted, room)]
     print("\n".join(map(record.one_line, said)))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")
-    return 1 if report.problems or any(aside(report)) else 0
+    return 1 if report.problems or unsettled(report) else 0
 
 
 def classroom(course: Course, people: Roster, lesson: str | None = None) -> collect.Classroom:
@@ -76,10 +78,14 @@ def classroom(course: Course, people: Roster, lesson: str | None = None) -> coll
 
 def lines(report: Collected) -> list[str]:
     """Return a report in words: what needs a person first, then what to know, then the sum."""
-    kept = [(row.entry, f" ({row.entry.student})" if row.entry.student else "") for row in aside(report)]
+    kept = [(row.entry, f" ({row.entry.student})" if row.entry.student else "") for row in unsettled(report)]
     said = [*report.problems, *(f"set aside: {entry.path}: {entry.problem}{whose}" for entry, whose in kept)]
-    placed = [row for row in report.rows if not row.entry.problem and (row.new or row.outcome == "newest")]
-    said += [f"{row.entry.student}, {row.entry.lesson}: {row.entry.note}" for row in placed if row.entry.note]
+    said += remarks([row for row in report.rows if row.new and not row.entry.problem])
+    old = sum(bool(row.entry.note) for row in report.rows if row.outcome == "newest" and not row.new)
+    if old:
+        said.append(f"remarks of an earlier run stand in {TABLE}: {old} notebooks")
+    if done := len(aside(report)) - len(kept):
+        said.append(f"set aside in an earlier run, of students who have a notebook by now: {done}")
     if noise := sum(row.outcome == "set aside" for row in report.rows) - len(aside(report)):
         said.append(f"set aside: {noise} files that the system or Jupyter left")
     counts = Counter(row.outcome for row in report.rows)
@@ -87,6 +93,36 @@ def lines(report: Collected) -> list[str]:
     said.append(f"{len(report.rows)} received: {total}" if report.rows else "There is nothing in it.")
     if report.rows and not report.new:
         said.append("Nothing new: all of this was received before, and nothing was changed.")
+    return [*said, *newcomers(report)]
+
+
+def remarks(rows: list[CollectedRow]) -> list[str]:
+    """Return what to know of these notebooks: a line a student, and one for a remark that several have."""
+    whose: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for remark in filter(None, row.entry.note.split("; ")):
+            whose.setdefault((row.entry.lesson, remark), []).append(row.entry.student)
+    shared = {key: people for key, people in whose.items() if len(people) >= SHARED}
+    own: dict[tuple[str, str], list[str]] = {}
+    for (lesson, remark), people in whose.items():
+        for student in people if (lesson, remark) not in shared else ():
+            own.setdefault((student, lesson), []).append(remark)
+    said = [f"{lesson}: {remark}: {len(people)} ({', '.join(people)})" for (lesson, remark), people in shared.items()]
+    return [*(f"{student}, {lesson}: {'; '.join(found)}" for (student, lesson), found in own.items()), *said]
+
+
+def newcomers(report: Collected) -> list[str]:
+    """Return a line for each lesson of which some had a notebook before: who is new, and who handed in again."""
+    fresh = {(row.entry.lesson, row.entry.student) for row in report.rows if row.new and row.outcome == "newest"}
+    said = []
+    for lesson in sorted({lesson for lesson, _ in fresh} & {lesson for _, lesson in report.before}):
+        people = sorted(student for one, student in fresh if one == lesson)
+        again = [student for student in people if (student, lesson) in report.before]
+        new = [student for student in people if student not in again]
+        parts = [
+            f"{what}: {', '.join(found)}" for what, found in (("new", new), ("in place of an earlier", again)) if found
+        ]
+        said.append(f"{lesson}: {'; '.join(parts)}")
     return said
 
 
@@ -106,6 +142,14 @@ def aside(report: Collected) -> list[CollectedRow]:
     from unrolled_grader.receiving import lms
 
     return [row for row in report.rows if row.entry.problem and not lms.NOISE.search(row.entry.path)]
+
+
+def unsettled(report: Collected) -> list[CollectedRow]:
+    """Return what was set aside and needs a person: all but what was known, of students who lack no notebook now."""
+    placed = {(row.entry.student, row.entry.lesson) for row in report.rows if row.outcome == "newest"}
+    lessons = {lesson for _, lesson in placed}
+    done = {student for student, _ in placed if all((student, lesson) in placed for lesson in lessons)}
+    return [row for row in aside(report) if row.new or row.entry.student not in done]
 
 
 def waiting(course: Course) -> str:

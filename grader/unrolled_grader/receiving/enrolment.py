@@ -18,7 +18,8 @@ from unrolled_grader.classroom import gradebook
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person, Roster, folded
 from unrolled_grader.jobs import record
-from unrolled_grader.receiving import collect
+from unrolled_grader.receiving import collect, placing
+from unrolled_grader.receiving.received import Received
 
 TABLE = "rosters.csv"
 TOLD = ("first_name", "last_name", "email", "lms_user_id")
@@ -76,9 +77,10 @@ def take_back(course: Course) -> Iterator[str]:
     with gradebook.opened(course.directory) as book:
         for row in last:
             yield from _restored(book, row)
+    uploads = Received(collect.home(course.submitted))
     for row in last:
         if row["change"] == NEW:
-            yield from collect.take_back(course.submitted, row["id"])
+            yield from placing.take_back(uploads, course.submitted, row["id"])
     if last:
         _write(course.grades / TABLE, rows[: -len(last)])
 

@@ -25,6 +25,7 @@ from unrolled_grader.jobs.record import one_line
 from unrolled_grader.receiving.uploads import UploadedFile
 
 INDEX, STUDENTS, SET_ASIDE = "index.jsonl", "students", "set_aside"
+JOURNAL = "journal.json"  # of a hand-in, beside its notebook
 COLUMNS = (
     *("outcome", "student", "lesson", "when", "clock", "late", "version"),
     *("note", "problem", "source", "path", "kept"),
