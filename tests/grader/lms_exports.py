@@ -114,13 +114,19 @@ def moodle_name(upload: Upload, *, folders: bool = True, old: bool = False, blin
 
 
 def moodle_zip(
-    uploads: Sequence[Upload], *, folders: bool = True, old: bool = False, more: Mapping[str, bytes] | None = None
+    uploads: Sequence[Upload],
+    *,
+    folders: bool = True,
+    old: bool = False,
+    more: Mapping[str, bytes] | None = None,
+    texts: bool = True,
+    when: tuple[int, ...] = DOWNLOADED,
 ) -> bytes:
     """Moodle's download, in folders or flat, with the text that the first wrote online."""
     named = [(moodle_name(upload, folders=folders, old=old), upload.data) for upload in uploads]
     first = named[0][0].replace("assignsubmission_file", "assignsubmission_onlinetext").removesuffix(uploads[0].name)
-    texts = [(f"{first}onlinetext.html", b"<p>Hello</p>")]
-    return zipped([*named, *texts, *(more or {}).items()], flag=True)
+    online = [(f"{first}onlinetext.html", b"<p>Hello</p>")] if texts else []
+    return zipped([*named, *online, *(more or {}).items()], flag=True, when=when)
 
 
 def zipped(

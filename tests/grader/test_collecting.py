@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
-from lms_exports import CLASS, Upload, canvas_zip, roster_csv
+from lms_exports import CLASS, Upload, canvas_zip, moodle_zip, roster_csv
 from small_course import GOOD, LESSON, answered
 
 from unrolled.cli import main
@@ -81,6 +82,41 @@ def test_a_wrong_argument_is_an_error_in_words(
 ) -> None:
     assert main(["collect", *words]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_second_download_says_who_is_new_and_counts_what_was_said(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_others = shutil.ignore_patterns("received", "submitted", "grades", "gradebook.db")
+    home = shutil.copytree(root, tmp_path / "course", ignore=of_others)
+    monkeypatch.chdir(home)
+    (home / "roster.csv").write_text(roster_csv(CLASS[:7]), encoding="utf-8")
+    books = [nbformat.writes(answered(home, GOOD)).encode() + b" " * at for at in range(9)]
+    name = f"{LESSON}.ipynb"
+    first = [Upload(one, data, name) for one, data in zip(CLASS[:5], books, strict=False)]
+    cut = Upload(CLASS[5], b"{", name)
+    (home / "first.zip").write_bytes(moodle_zip([*first, cut], texts=False))
+    assert main(["collect", "first.zip"]) == 1
+    said = capsys.readouterr().out
+    assert f"\n{LESSON}: Moodle tells no time: 5 (s001, s002, s003, s004, s005)\n" in said
+    assert said.count("Moodle tells no time") == 1
+    assert "new: " not in said  # all are
+    assert f"{cut.student.id}_assign" not in said
+    assert main(["collect", "first.zip"]) == 1
+    said = capsys.readouterr().out
+    assert "remarks of an earlier run stand in collected.csv: 5 notebooks\n" in said
+    assert "Moodle tells no time" not in said
+    assert "set aside: first.zip/Juan" in said  # still nothing of theirs
+    again, mended, new = (Upload(CLASS[at], books[at + 2], name) for at in (0, 5, 6))
+    (home / "second.zip").write_bytes(
+        moodle_zip([again, *first[1:], mended, new], texts=False, when=(2027, 1, 27, 9, 0, 0))
+    )
+    assert main(["collect", "first.zip", "second.zip"]) == 0
+    said = capsys.readouterr().out
+    assert f"\n{LESSON}: new: s006, s007; in place of an earlier: s001\n" in said
+    assert "remarks of an earlier run stand in collected.csv: 4 notebooks\n" in said
+    assert "set aside in an earlier run, of students who have a notebook by now: 1\n" in said
+    assert f"s006, {LESSON}: Moodle tells no time\n" in said
 
 
 def test_a_full_disk_is_said_and_due_dates_are_known(
