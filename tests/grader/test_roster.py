@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -225,3 +228,12 @@ def test_a_list_that_is_not_known_gives_nobody(data: str) -> None:
     read = roster.read(data.encode())
     assert read.people == ()
     assert "expected id,name,email,lms_id, Canvas's gradebook export" in read.problems[0]
+
+
+def test_the_page_shows_what_is_taken_of_its_examples() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "collecting.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown = [(text, said) for text, said in itertools.pairwise(blocks) if " people: id from " in said]
+    assert len(shown) == 2
+    for text, said in shown:
+        assert roster.read(text.encode()).told() == said.strip()

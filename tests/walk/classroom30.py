@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import zipfile
@@ -148,13 +149,19 @@ def roster(walk: Walk) -> None:
     (walk.folder / "roster.csv").write_text(roster_csv(people), encoding="utf-8")
 
 
-def roster_mended(walk: Walk) -> None:
-    (walk.folder / "roster.csv").write_text(roster_csv(), encoding="utf-8")
+def canvas_gradebook(walk: Walk) -> None:
+    """Canvas's gradebook as *Export* gives it, with its own rows and the teacher's test student."""
+    head = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", f"{START} (4711)")
+    rows = [[one.sortable, one.lms_id, "", one.id, "Spring 2027", ""] for one in CLASS]
+    test = ["Student, Test", "79999", "", "0f3c7a9be1d24c58a6b7f0e1d2c3b4a5968778a9", "Spring 2027", ""]
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows([head, ["    Points Possible", "", "", "", "", "2"], *rows, test])
+    downloads(walk, "grades.csv", buffer.getvalue().encode("utf-8-sig"))
 
 
 MEANWHILE = {
     "roster": roster,
-    "roster_mended": roster_mended,
+    "canvas_gradebook": canvas_gradebook,
     "first_download": lambda walk: downloads(walk, "submissions.zip", first_download(walk.folder)),
     "second_download": lambda walk: downloads(walk, "submissions-2.zip", second_download(walk.folder)),
     "convolution": lambda walk: downloads(walk, "convolution.zip", convolution(walk.folder)),
