@@ -49,14 +49,14 @@ def _collect(arguments: argparse.Namespace) -> int:
         enrolling.refuse_doubles(course, people)
         with record.alone(course.grades):
             report = collect.take(course.submitted, arguments.files, room)
-            enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
+            changed = enrolment.enter(course, filter(people.is_sure, people.people), roster.name)
             table = course.grades / TABLE
             record.replace_file(table, Received(collect.home(course.submitted)).table())
     except record.RecordError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"it stopped on the way, nothing is lost; mend this and run it again: {error}") from error
-    taken = [f"{roster.name}: {people.told()}"] if people.form else []
+    taken = [f"{roster.name}: {people.told()}"] if people.form and changed else []
     said = [*taken, *lines(report), *missing(report, course.submitted, room)]
     print("\n".join(map(record.one_line, said)))
     print(f"received: {collect.home(course.submitted)}\nsubmitted: {course.submitted}\ntable: {table}")

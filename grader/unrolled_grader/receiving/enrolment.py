@@ -52,8 +52,8 @@ def _tokens(*texts: str) -> set[str]:
     return {folded(text) for text in texts if len(text) >= SHORTEST or not text.isdigit()} - {""}
 
 
-def enter(course: Course, people: Iterable[Person], name: str) -> None:
-    """Enter these people in the gradebook, out of a roster of this name, and note what that changes."""
+def enter(course: Course, people: Iterable[Person], name: str) -> int:
+    """Enter these people, of a roster of this name, in the gradebook; note whom that changes, and return how many."""
     before = known(course)
     gradebook.enrol(course.directory, people)
     changed = {one: told for one, told in known(course).items() if before.get(one) != told}
@@ -64,6 +64,7 @@ def enter(course: Course, people: Iterable[Person], name: str) -> None:
     ]
     if rows:
         _write(course.grades / TABLE, [*_rows(course.grades / TABLE), *rows])
+    return len(rows)
 
 
 def take_back(course: Course) -> Iterator[str]:
