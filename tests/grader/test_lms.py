@@ -160,3 +160,12 @@ def test_a_number_out_of_moodles_own_lists_names_nobody_where_marking_is_blind()
     exported = roster.read(b"First name,Surname,ID number\nAda,Lovelace,4001\n")
     with pytest.raises(lms.UnmatchedError, match="nobody"):
         whose(path, exported)
+
+
+@pytest.mark.parametrize("path", ["Ada@Example.org/x.ipynb", "02_convolution_ada@example.org.ipynb"])
+@pytest.mark.parametrize("number", ["4001", ""])
+def test_an_address_names_a_person_where_moodles_list_has_no_username(path: str, number: str) -> None:
+    people = roster.read(
+        f"First name,Surname,ID number,Email address\nAda,Lovelace,{number},ada@example.org\n".encode()
+    )
+    assert whose(path, people) == (number or "ada@example.org")

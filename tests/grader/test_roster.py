@@ -233,7 +233,7 @@ def test_a_list_that_is_not_known_gives_nobody(data: str) -> None:
 def test_the_page_shows_what_is_taken_of_its_examples() -> None:
     page = (Path(__file__).parents[2] / "docs" / "collecting.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    shown = [(text, said) for text, said in itertools.pairwise(blocks) if " people: id from " in said]
+    shown = [(text, said) for text, said in itertools.pairwise(blocks) if ": id from " in said]
     assert len(shown) == 2
     for text, said in shown:
         assert roster.read(text.encode()).told() == said.strip()

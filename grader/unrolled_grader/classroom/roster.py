@@ -70,7 +70,8 @@ class Roster:
         heads = dict(self.taken)
         said = (f'{field} from "{heads[field]}"' if field in heads else f"no {field}" for field in FIELDS)
         passed = "; passed over: " + ", ".join(f'"{one}"' for one in self.passed) if self.passed else ""
-        return f"{self.form or 'a roster'}, {len(self.people)} people: {', '.join(said)}{passed}"
+        count = "1 person" if len(self.people) == 1 else f"{len(self.people)} people"
+        return f"{self.form or 'a roster'}, {count}: {', '.join(said)}{passed}"
 
     def is_sure(self, person: Person) -> bool:
         """Return whether nobody else has this person's id."""

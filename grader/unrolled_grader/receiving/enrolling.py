@@ -93,12 +93,14 @@ def preview(people: Roster, students: Known) -> list[str]:
         f"new to the gradebook: {len(new)}; there already: {len(people.people) - len(new)}",
         *([f"only in the gradebook: {', '.join(gone)}"] if gone else []),
         *([f"under another id in the gradebook: {_some(doubles)}"] if doubles else []),
-        "Nothing was written. `unrolled collect` takes it.",
+        f"Nothing was written. `unrolled collect` {'refuses' if doubles else 'takes'} it.",
     ]
 
 
 def _some(faults: Iterable[str]) -> str:
     """The first faults, and how many more there are."""
-    found = list(faults)
+    from unrolled_grader.jobs.record import one_line
+
+    found = list(map(one_line, faults))
     more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     return "; ".join([*found[:SHOWN], *more])
