@@ -104,8 +104,8 @@ def test_a_machine_that_is_killed_once_costs_nothing(monkeypatch: pytest.MonkeyP
     started: list[gpu.SimulatedGPU] = []
 
     class Mortal(gpu.SimulatedGPU):
-        def fresh(self) -> gpu.Guarded:
-            guarded = super().fresh()
+        def fresh(self, seed: int = 0) -> gpu.Guarded:
+            guarded = super().fresh(seed)
             if len(started) == 1:
                 os.kill(self.pid, signal.SIGKILL)
             return guarded
@@ -121,8 +121,8 @@ def test_a_machine_that_is_killed_once_costs_nothing(monkeypatch: pytest.MonkeyP
 
 def test_a_machine_that_always_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     class Mortal(gpu.SimulatedGPU):
-        def fresh(self) -> gpu.Guarded:
-            guarded = super().fresh()
+        def fresh(self, seed: int = 0) -> gpu.Guarded:
+            guarded = super().fresh(seed)
             os.kill(self.pid, signal.SIGKILL)
             return guarded
 

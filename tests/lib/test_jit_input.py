@@ -196,11 +196,3 @@ def test_a_hungry_loop_ends() -> None:
     source = "def k(y, x):\n    i = cp.int32(jit.threadIdx.x)\n    for a in range(2000000000):\n        i += 1\n"
     with pytest.raises(KernelFault, match="endless loop"):
         kernel(source, jit, cp)[4096, 1024](*arrays())
-
-
-def test_a_machine_elsewhere_has_no_door_for_kernels_yet() -> None:
-    from unrolled.simgpu.command import Machine
-
-    assert "run_kernel" not in vars(__import__("unrolled.simgpu.process", fromlist=["Link"]).Link)
-    with pytest.raises(NotImplementedError, match="this process only"):
-        Machine.run_kernel(object(), None)  # type: ignore[arg-type]

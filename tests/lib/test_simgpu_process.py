@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from simgpu_commands import empty, get, put
 
 from unrolled.simgpu import process
-from unrolled.simgpu.command import InvalidCommandError, Machine, OutOfMemoryError, View
+from unrolled.simgpu.command import RAISED, InvalidCommandError, Machine, OutOfMemoryError, View
 from unrolled.simgpu.machine import LocalMachine, MachineLimits
 from unrolled.simgpu.process import Link, LinkError, serve, start
 
@@ -130,7 +130,7 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
 
 
 def test_an_error_that_the_other_side_does_not_know_is_an_invalid_command() -> None:
-    assert issubclass(process._ERRORS[process._kind(KeyError("x"))], InvalidCommandError)
+    assert issubclass(RAISED[process._kind(KeyError("x"))], InvalidCommandError)
 
 
 def test_freed_arrays_are_told_with_the_next_call() -> None:

@@ -7,6 +7,7 @@ by the machine, and read by the judge.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -22,7 +23,8 @@ from unrolled.checks.gpu import PROFILE
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
 from unrolled.simgpu import ndarray
-from unrolled.simgpu.command import InvalidCommandError, OutOfMemoryError, View
+from unrolled.simgpu.command import InvalidCommandError, KernelOrder, OutOfMemoryError, View, told
+from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.memory import array_of
 from unrolled.simgpu.process import Link
 from unrolled.simgpu.profiles import GPUProfile
@@ -35,6 +37,8 @@ FAILURES = 100  # commands of one call that may fail. Whether one fails may tell
 MEMORY = 2**30  # bytes that a worker's arrays may take at a time
 ELEMENTS = 2**28  # elements of one array that a worker names
 LAUNCH = 1_000_000  # characters of one launch with all that it names
+KERNEL = 200_000  # characters of a kernel of the worker's own, with all that its names stand for
+LINES = 50_000  # lines of such kernels that are reported in one call: the judge reads the reports of all launches
 DOWNLOAD = 2**25  # bytes of one download
 RESULT, ARRAYS = 2**28, 1_000
 """Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
@@ -59,10 +63,10 @@ class SimulatedGPU(Process):
             self.close()
             raise ZygoteError(f"no simulated GPU could be started: {error}") from None
 
-    def fresh(self) -> Guarded:
-        """Return a new machine for one case: no arrays, its clock at 0."""
+    def fresh(self, seed: int = 0) -> Guarded:
+        """Return a new machine for one case: no arrays, its clock at 0, the order of blocks drawn from this seed."""
         guarded = Guarded(self)
-        guarded.use(PROFILE)
+        guarded.use(PROFILE, seed)
         return guarded
 
 
@@ -116,7 +120,7 @@ class Facade:
     ASK_BYTES = 2**26
     COMMANDS = frozenset(
         {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
-        | {"start_trace", "stop_trace", "memory"}
+        | {"start_trace", "stop_trace", "memory", "run_kernel"}
     )
 
     def __init__(self, machine: Guarded) -> None:
@@ -129,7 +133,7 @@ class Facade:
         self._events: set[int] = set()
         self._traces: set[int] = set()
         self._kept: list[Any] = []
-        self._commands = self._failures = 0
+        self._commands = self._failures = self._lines = 0
         self._named = self._arrays = 0
 
     def give(self, array: Any) -> View:
@@ -196,6 +200,27 @@ class Facade:
             if isinstance(operand, View):
                 self._check(operand)
         self.machine.launch(op, [_number(x) if isinstance(x, list) else x for x in inputs], outputs, options, stream)
+
+    def _run_kernel(self, program: Any, given: Any, grid: Any, block: Any, shared: Any, stream: int) -> str:
+        """The report, or the fault, as JSON. The machine checks the order once more, and keeps a report of its own."""
+        if not all(isinstance(part, list) for part in (given, grid, block)):
+            raise InvalidCommandError("a kernel has lists of arguments, and of sizes of grid and block")
+        if len(repr((program, given, grid, block, shared))) > KERNEL:
+            raise InvalidCommandError(f"a kernel of more than {KERNEL:,} characters")
+        if self._lines > LINES:
+            raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
+        for argument in given:
+            if isinstance(argument, View):
+                self._check(argument)
+        order = KernelOrder(program, given, tuple(grid), tuple(block), shared)
+        outcome = told(lambda: self._reported(order, stream))
+        self._failures += "fault" in outcome
+        return json.dumps(outcome)
+
+    def _reported(self, order: KernelOrder, stream: int) -> KernelReport:
+        report: KernelReport = self.machine.run_kernel(order, stream)
+        self._lines += len(report.lines)
+        return report
 
     def _upload(self, view: View, data: Any, stream: int, blocking: bool) -> None:
         self._check(view)

@@ -34,6 +34,8 @@ ASK_BYTES = 2**20
 METHODS = ("__call__", "forward", "backward")
 """What student code may call of an object that the judge keeps, unless the `METHODS` of its class say otherwise.
 Everything else of it stays out of reach."""
+REFUSED = 2_000
+"""Characters of an error that a worker is told. The compiler of kernels shows the source with the line."""
 Event = Callable[[Mapping[str, Any]], None]
 Print = Callable[[str, str], None]
 
@@ -269,7 +271,7 @@ class Worker(Process):
             value = copy.deepcopy(value) if self._facade is None else value
             return {"value": wire.encode(value, self._put_reply, self._view)}
         except (Exception, TimeLimitError) as error:
-            return {"refused": f"{type(error).__name__}: {error}"[:300]}
+            return {"refused": f"{type(error).__name__}: {error}"[:REFUSED]}
 
     # values and arrays
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import json
 import mmap
 import os
 import socket
@@ -30,18 +31,14 @@ from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import answers_of, checks_functions, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
-from unrolled.simgpu.command import Inputs, InvalidCommandError, Machine, Options, OutOfMemoryError, View, Views
+from unrolled.simgpu.command import RAISED, Inputs, KernelOrder, Machine, Options, View, Views, heard
+from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.profiles import PROFILES
 from unrolled.simgpu.trace import Trace
 from unrolled_grader.box import wire
 from unrolled_grader.box.shell import Printed, flush, new_shell, run_cell
 from unrolled_grader.box.wire import Array, Channel
 
-ERRORS: Mapping[str, type[Exception]] = {
-    error.__name__: error
-    for error in (InvalidCommandError, OutOfMemoryError, ValueError, TypeError, IndexError, ZeroDivisionError)
-}
-"""What a machine of the judge's raises. Anything else becomes a RuntimeError."""
 ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
 """What each check's function must not call, found before student code can change where to look."""
 OF_CHECKS = withheld(checks_functions())
@@ -288,6 +285,10 @@ class RemoteMachine(Machine):
         operands = [[x.real, x.imag] if isinstance(x, complex) else x for x in inputs]
         self._call("launch", op, operands, list(outputs), dict(options or {}), stream)
 
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+        sizes = list(order.grid), list(order.block), order.shared
+        return heard(json.loads(self._call("run_kernel", order.program, list(order.arguments), *sizes, stream)))
+
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._call("upload", view, np.frombuffer(data, np.uint8), stream, blocking)
 
@@ -302,7 +303,7 @@ class RemoteMachine(Machine):
         answer = self._ask(self._number, "do", [name, *arguments], {"freed": freed})
         if "refused" in answer:
             kind, _, text = str(answer["refused"]).partition(": ")
-            raise ERRORS.get(kind, RuntimeError)(text)
+            raise RAISED.get(kind, RuntimeError)(text)
         return answer["value"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 import statistics
 import time
@@ -43,6 +44,7 @@ class Checking:
         self._boxed = boxed
         self._timed = timed
         self._machine: SimulatedGPU | None = None
+        self._cases = itertools.count()  # on the simulated GPU
 
     def close(self) -> None:
         """End the simulated GPU."""
@@ -55,15 +57,15 @@ class Checking:
         asked = any(spec.speed is not None and spec.speed.gpu for spec in self._specs.values())
         return self._timed and asked and device.describe()["gpu"] is not None
 
-    def _simulated(self) -> SimulatedGPU:
-        """A machine for the checks on the GPU: in a new process, where there is none or the last one ended."""
+    def _simulated(self) -> Guarded:
+        """A fresh machine for a case on the GPU: in a new process, where there is none or the last one ended."""
         if self._machine is not None and self._machine.ended:
             self._machine.close()
             self._machine = None
         if self._machine is None:
             self._machine = SimulatedGPU(boxed=self._boxed)
             self._machine.pin(lease.ours.cores())
-        return self._machine
+        return self._machine.fresh(derived(self._seed, "the order of blocks", next(self._cases)))
 
     def report(self, worker: Worker, name: str, found: Mapping[str, Any]) -> Report:
         """Run a check and return its report; run it once more if the simulated GPU ended, and not by its time limit."""
@@ -119,7 +121,7 @@ class Checking:
 class StandIn:
     """Stands for a function in the worker: it is called with the same parameters, and raises what that raises."""
 
-    def __init__(self, worker: Worker, found: Mapping[str, Any], simulated: Callable[[], SimulatedGPU]) -> None:
+    def __init__(self, worker: Worker, found: Mapping[str, Any], simulated: Callable[[], Guarded]) -> None:
         self._worker = worker
         self._deadline = 0.0
         self._simulated = simulated
@@ -146,7 +148,7 @@ class StandIn:
     @contextmanager
     def simulated(self) -> Iterator[device.Module]:
         """Give the simulated GPU for one case: the worker's function and this process work on the same machine."""
-        self._machine = self._simulated().fresh()
+        self._machine = self._simulated()
         try:
             with self._worker.using(self._machine), connected(self._machine) as module:  # type: ignore[arg-type]
                 yield module

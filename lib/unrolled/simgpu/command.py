@@ -8,13 +8,15 @@ in one of its own (`process.Link`), and it checks everything that a command says
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, KernelFault, OperatorError, UnsupportedError
+
 if TYPE_CHECKING:
-    from unrolled.simgpu.kernel_report import KernelReport
     from unrolled.simgpu.profiles import GPUProfile
     from unrolled.simgpu.trace import Trace
 
@@ -28,6 +30,17 @@ class InvalidCommandError(ValueError):
 
 class OutOfMemoryError(MemoryError):
     """The simulated GPU has no room; the message names what was asked for, and what is in use."""
+
+
+RAISED: Mapping[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in (
+        *(InvalidCommandError, OutOfMemoryError, UnsupportedError, OperatorError),
+        *(TypeError, ValueError, MemoryError, RuntimeError, NameError, AttributeError, IndexError),
+        *(OverflowError, ZeroDivisionError, SyntaxError, AssertionError, NotImplementedError),
+    )
+}
+"""What a machine elsewhere may raise, by name: it comes as a name and a text, from which the error is made here."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +102,12 @@ class Machine(ABC):
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         """Launch one kernel on a stream. For the ops, their inputs, outputs and options see `operations.py`."""
 
+    @abstractmethod
     def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
         """Compile a kernel of the program's own from its source, run it, and return what was counted.
 
         Raises what the compiler refuses, with CuPy's kind of error, and KernelFault for what the kernel does wrong.
         """
-        raise NotImplementedError("kernels of a program's own run on a machine of this process only")
 
     @abstractmethod
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
@@ -146,3 +159,23 @@ class Machine(ABC):
     def free_all(self) -> None:
         """Give the pool's free blocks back."""
         self._call("free_all")
+
+
+def told(run: Callable[[], KernelReport]) -> dict[str, Plain]:
+    """Return as plain data what running a kernel gives, its report, or the KernelFault that it raises."""
+    try:
+        return {"report": run().to_plain()}
+    except KernelFault as error:
+        return {"fault": asdict(error.fault), "refused": isinstance(error, CUDADriverError)}
+
+
+def heard(outcome: Plain) -> KernelReport:
+    """Return the report, or raise the KernelFault, that `told` made plain data of. Raises ValueError for other data."""
+    try:
+        if "report" in outcome:
+            return KernelReport.from_plain(outcome["report"])
+        kind = CUDADriverError if outcome["refused"] else KernelFault
+        fault = Fault.from_plain(outcome["fault"])
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"no report of a kernel: {error!r:.80}") from None
+    raise kind(fault)

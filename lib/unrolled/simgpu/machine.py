@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep import launch as lockstep
 from unrolled.simgpu.lockstep import price
+from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
 from unrolled.simgpu.lockstep.memory import GlobalArray
+from unrolled.simgpu.lockstep.state import RunLimits
 from unrolled.simgpu.memory import Pool, array_of, real_memory
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.timeline import Timeline
@@ -36,13 +39,23 @@ class MachineLimits:
     """CUDA events, and events of one trace."""
     traces: int = 64
     """Traces open at a time."""
+    kernels: RunLimits = field(default_factory=RunLimits)
+    """Of each launch of a program's own kernel; what its source may hold, `lockstep.source` says."""
 
 
 class LocalMachine(Machine):
-    """A machine in this process. memory_limit caps what the profile's GPU has, in bytes."""
+    """A machine in this process. memory_limit caps what the profile's GPU has, in bytes.
+
+    From the seed comes the order of a kernel's blocks, another one for each launch. A report tells the launch's own
+    seed, which tells nothing of the next.
+    """
 
     def __init__(
-        self, profile: str | GPUProfile = "T4", memory_limit: int | None = None, limits: MachineLimits | None = None
+        self,
+        profile: str | GPUProfile = "T4",
+        memory_limit: int | None = None,
+        limits: MachineLimits | None = None,
+        seed: int = 0,
     ) -> None:
         self.profile = named(profile) if isinstance(profile, str) else profile
         self.limits = limits or MachineLimits()
@@ -51,8 +64,8 @@ class LocalMachine(Machine):
         self._events: list[float] = []
         self._traces: dict[int, Trace] = {}
         self._next_trace = 0
-        self.seed = 0
-        """From which, and from how many kernels ran before, the order of a kernel's blocks is drawn."""
+        self._seed = seed
+        self._kernels = 0
 
     # memory, launches and transfers
 
@@ -96,11 +109,21 @@ class LocalMachine(Machine):
 
     def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
         self._check_stream(stream)
+        if len(order.arguments) > self.limits.operands:
+            text = f"a kernel with {len(order.arguments):,} arguments, at most {self.limits.operands:,} are taken"
+            raise InvalidCommandError(text)
         arguments = [self._global(x) if isinstance(x, View) else _number(*x) for x in order.arguments]
-        self.seed += 1
-        report = lockstep.launch(
-            lockstep.Order(order.program, arguments, order.grid, order.block, order.shared, self.seed), self.profile
-        )
+        self._kernels += 1
+        drawn = hashlib.blake2b(f"{self._seed} {self._kernels}".encode(), digest_size=7)
+        seed = int.from_bytes(drawn.digest(), "big")
+        planned = lockstep.Order(order.program, arguments, order.grid, order.block, order.shared, seed)
+        try:
+            report = lockstep.launch(planned, self.profile, self.limits.kernels)
+        except CUDADriverError:  # the kernel never ran
+            raise
+        except KernelFault as error:
+            self._note(error.fault)
+            raise
         total = report.total
         seconds, work = price.seconds(total, report.blocks, self.profile)
         issued = self._timeline.call(call := self.profile.host["kernel"])

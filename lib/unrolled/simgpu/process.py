@@ -20,8 +20,21 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unrolled.simgpu.command import Inputs, InvalidCommandError, Machine, Options, OutOfMemoryError, View, Views
-from unrolled.simgpu.machine import LocalMachine
+from unrolled.simgpu.command import (
+    RAISED,
+    Inputs,
+    InvalidCommandError,
+    KernelOrder,
+    Machine,
+    Options,
+    View,
+    Views,
+    heard,
+    told,
+)
+from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.lockstep.state import RunLimits
+from unrolled.simgpu.machine import LocalMachine, MachineLimits
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.trace import Trace
 
@@ -35,9 +48,9 @@ CPU_SECONDS = 600
 """CPU time of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
 _CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
-_CALLS |= {"start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
-_RAISED = (InvalidCommandError, OutOfMemoryError, TypeError, ValueError, MemoryError, RuntimeError)
-_ERRORS = {kind.__name__: kind for kind in _RAISED}
+_CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
+_LIMITS = MachineLimits(kernels=RunLimits(cells=2**24))
+"""Of a machine that serves: what it keeps of the arrays that a kernel writes takes less than 1 GB."""
 
 
 class LinkError(ConnectionError):
@@ -58,9 +71,9 @@ class Link(Machine):
         self._dead = False
         self.profile = named(self._call("use", None))
 
-    def use(self, name: str) -> GPUProfile:
-        """Replace the machine by a new one of this profile, and return the profile: no arrays, clock at 0."""
-        self.profile = named(self._call("use", name))
+    def use(self, name: str, seed: int = 0) -> GPUProfile:
+        """Replace the machine by a new one of this profile and seed; return the profile. No arrays, clock at 0."""
+        self.profile = named(self._call("use", name, seed))
         return self.profile
 
     def free(self, buffer: int) -> None:
@@ -70,6 +83,10 @@ class Link(Machine):
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         operands = [_encode(x) for x in inputs]
         self._call("launch", op, operands, [_encode(x) for x in outputs], dict(options or {}), stream)
+
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+        arguments = [_encode(x) for x in order.arguments]
+        return heard(self._call("run_kernel", order.program, arguments, order.grid, order.block, order.shared, stream))
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._call("upload", _encode(view), stream, blocking, data=data)
@@ -97,7 +114,7 @@ class Link(Machine):
                 raise InvalidCommandError(f"{name}: {error}") from None
             answer, content = self._exchange(packed, data)
         if "error" in answer:
-            raise _ERRORS.get(str(answer["error"]), ValueError)(str(answer.get("message")))
+            raise RAISED.get(str(answer["error"]), ValueError)(str(answer.get("message")))
         return answer.get("value"), content
 
     def _exchange(self, packed: bytes, data: bytes) -> tuple[dict[str, Any], bytearray]:
@@ -122,7 +139,7 @@ class MachineWireError(Exception):
 
 def serve(connection: socket.socket, profile: str | GPUProfile = "T4", memory_limit: int | None = None) -> None:
     """Answer a Link until it closes the connection, or says what is no message. Needs nothing but the socket."""
-    machine = LocalMachine(profile, memory_limit)
+    machine = LocalMachine(profile, memory_limit, _LIMITS)
     with contextlib.suppress(EOFError, OSError, MachineWireError):
         while True:
             message, data = _receive(connection, min(DATA_LIMIT, machine.memory()["capacity"]))
@@ -141,12 +158,13 @@ def serve(connection: socket.socket, profile: str | GPUProfile = "T4", memory_li
 
 
 def _use(machine: LocalMachine, arguments: Any, memory_limit: int | None) -> tuple[LocalMachine, str]:
-    """The machine in use, or with a name a new one; and the name of its profile."""
-    if not (isinstance(arguments, list) and len(arguments) == 1 and isinstance(arguments[0], (str, type(None)))):
-        raise InvalidCommandError("use takes the name of a profile")
-    if arguments[0] is not None:
-        machine = LocalMachine(arguments[0], memory_limit)
-    return machine, machine.profile.name
+    """The machine in use, or with a name and a seed a new one; and the name of its profile."""
+    match arguments:
+        case [None]:
+            return machine, machine.profile.name
+        case [str(name), int(seed)]:
+            return LocalMachine(name, memory_limit, _LIMITS, seed), name
+    raise InvalidCommandError("use takes the name of a profile, and a seed")
 
 
 def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> tuple[Any, bytes]:
@@ -164,6 +182,9 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
         if not isinstance(op, str) or not isinstance(options, dict):
             raise InvalidCommandError("a launch's op is a text, its options are named")
         arguments = [op, list(map(_decode, inputs)), list(map(_decode, outputs)), options, stream]
+    if name == "run_kernel":
+        order, stream = _order(arguments)
+        return told(lambda: machine.run_kernel(order, stream)), b""
     if name in ("upload", "download"):
         arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
     if name == "upload":
@@ -174,9 +195,29 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
     return (None, found) if isinstance(found, bytes) else (found, b"")
 
 
+def _order(arguments: list[Any]) -> tuple[KernelOrder, Any]:
+    """A kernel's order and its stream. Raises InvalidCommandError for what is none; its program may be anything."""
+    match arguments:
+        case [program, list(given), list(grid), list(block), int(shared), stream] if len(grid) == len(block) == 3:
+            if all(type(n) is int and abs(n) < 2**62 for n in (*grid, *block, shared)):
+                decoded = [_argument(x) for x in given]
+                return KernelOrder(program, decoded, tuple(grid), tuple(block), shared), stream
+    raise InvalidCommandError("a kernel has a program, arguments, a grid and a block of three whole numbers each")
+
+
+def _argument(coded: Any) -> Any:
+    """An argument of a kernel: an array, or a number with its dtype."""
+    match coded:
+        case {"view": _}:
+            return _decode(coded)
+        case [str(dtype), bool() | int() | float() as number]:
+            return dtype, number
+    raise InvalidCommandError(f"an argument {coded!r:.80} that is no array and no number with a dtype")
+
+
 def _kind(error: Exception) -> str:
     """The nearest kind of error that the other side knows."""
-    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "InvalidCommandError")
+    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in RAISED), "InvalidCommandError")
 
 
 def _encode(x: Any) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.lockstep.faults import Fault
 
 
 class Lasting:
@@ -83,10 +84,10 @@ class Synchronization(Lasting):
     where: str | None = None
 
 
-Event = Launch | Transfer | Allocation | Synchronization | KernelReport
+Event = Launch | Transfer | Allocation | Synchronization | KernelReport | Fault
 
 _LISTS = {"launches": Launch, "transfers": Transfer, "allocations": Allocation, "synchronizations": Synchronization}
-_LISTS |= {"kernels": KernelReport}
+_LISTS |= {"kernels": KernelReport, "faults": Fault}
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ class Trace:
     synchronizations: list[Synchronization] = field(default_factory=list)
     kernels: list[KernelReport] = field(default_factory=list)
     """What was counted in the program's own kernels (`simgpu.jit`), which are among the launches, too."""
+    faults: list[Fault] = field(default_factory=list)
+    """What those kernels did wrong that failed while they ran; they are in no other list."""
 
     def add(self, event: Event) -> None:
         """Append an event to the list of its kind."""
@@ -232,8 +235,8 @@ def _sums(events: list[Launch]) -> Sums:
 def _event(kind: Any, item: dict[str, Any]) -> Any:
     if set(item) != {f.name for f in fields(kind)}:
         raise ValueError(f"{kind.__name__} with {', '.join(map(str, item))}")
-    if kind is KernelReport:
-        return KernelReport.from_plain(item)
+    if kind in (KernelReport, Fault):
+        return kind.from_plain(item)
     if "shape" in item:
         item["shape"] = tuple(item["shape"])
     return kind(**item)

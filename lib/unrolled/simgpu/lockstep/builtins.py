@@ -51,6 +51,9 @@ class Needs:
     """Those of the kernel and of what it calls."""
     calls: int = 0
     """Calls of other kernels, each compiled by itself."""
+    nodes: int = 0
+    variables: int = 0
+    """Values that variables hold, in all that was compiled."""
     one_by_one: bool = False
     """Blocks must not run side by side: one may wait for another, or take turns with it."""
 

@@ -51,8 +51,9 @@ def compile_kernel(program: Any, arguments: Sequence[Type]) -> Program:
 
 
 def _compiled(source: Source, arguments: Sequence[Type]) -> Program:
-    function = parse(source)
-    names, needs = parameters(function), Needs()
+    needs = Needs()
+    function, needs.nodes = parse(source)
+    names = parameters(function)
     if len(names) != len(arguments):
         text = f"{function.name}() takes {len(names)} positional arguments but {len(arguments)} were given."
         raise RefusedError(TypeError, text, function)
@@ -68,7 +69,7 @@ def _call(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) 
     source = Source.of(called.program)
     inner = Scope(source, scope.needs, (*scope.callers, called.name))
     try:
-        function = parse(source)
+        function, scope.needs.nodes = parse(source, scope.needs.nodes)
         names = parameters(function)
         if len(names) != len(arguments):
             raise RefusedError(TypeError, f"it takes {len(names)} arguments, got {len(arguments)}", function)

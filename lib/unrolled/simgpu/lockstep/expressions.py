@@ -88,7 +88,7 @@ def size(x: Operand) -> int:
 
     if isinstance(x, Constant):
         return counted(x.value)
-    return sum(size(Expr(part, x.run)) for part in x.type.types) if isinstance(x.type, Tuple) else 1
+    return types.size(x.type)
 
 
 def scalar_of(x: Operand) -> Scalar:

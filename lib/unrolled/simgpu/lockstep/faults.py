@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 OUT_OF_BOUNDS = "out of bounds"
 RACE = "race"
@@ -36,9 +38,23 @@ class Fault:
     block: Place | None = None
     index: tuple[int, ...] | None = None
 
-    def __str__(self) -> str:
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Fault:
+        """Return the fault of which `dataclasses.asdict` made plain data. Raises TypeError, KeyError, ValueError."""
+        places = {name: None if data[name] is None else tuple(map(int, data[name])) for name in _PLACES}
+        return cls(**{**data, **places})
+
+    @property
+    def finding(self) -> str:
+        """All but the line's text, in one line."""
         where = "" if self.thread is None else f"thread {self.thread} of block {self.block} "
-        return f"line {self.line}: {self.kind}: {where}{self.text}\n\n> {self.code.strip()}"
+        return f"line {self.line}: {self.kind}: {where}{self.text}"
+
+    def __str__(self) -> str:
+        return f"{self.finding}\n\n> {self.code.strip()}"
+
+
+_PLACES = ("thread", "block", "index")
 
 
 class KernelFault(RuntimeError):  # noqa: N818 (it holds a Fault)
@@ -59,6 +75,10 @@ class CUDADriverError(KernelFault):
         return f"CUDA_ERROR_INVALID_VALUE: invalid argument: {self.fault}"
 
 
+class UnsupportedError(NotImplementedError):
+    """What CuPy refuses by NotImplementedError. A check takes that itself for a function that nobody has written."""
+
+
 class OperatorError(KeyError):
     """An operator that has no meaning in a kernel. CuPy raises KeyError, whose text nobody can read."""
 
@@ -71,7 +91,8 @@ class RefusedError(Exception):
 
     def __init__(self, kind: type[Exception], text: str, node: ast.AST | None = None) -> None:
         super().__init__(text)
-        self.kind, self.text, self.node = kind, text, node
+        self.kind = UnsupportedError if kind is NotImplementedError else kind
+        self.text, self.node = text, node
 
     def at(self, node: ast.AST) -> RefusedError:
         """Return this error at the node, unless it has one that is nearer."""

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unrolled.simgpu.lockstep import constants, expressions
+from unrolled.simgpu.lockstep import constants, expressions, types
 from unrolled.simgpu.lockstep.arithmetic import FUNCTIONS, OPERATORS
 from unrolled.simgpu.lockstep.builtins import BUILTINS, INDICES, KNOWN, Call, Needs
 from unrolled.simgpu.lockstep.constants import Constant, Function, Name, TypeName
@@ -41,8 +41,9 @@ class Scope:
 
     def declare(self, name: str, kind: Type) -> None:
         """Let a name stand for a variable of this type, from here on."""
-        if len(self.variables) >= LIMITS.variables:
-            raise RefusedError(ValueError, f"more than {LIMITS.variables} variables")
+        self.needs.variables += types.size(kind)
+        if self.needs.variables > LIMITS.variables:
+            raise RefusedError(ValueError, f"more than {LIMITS.variables} variables, counting each value of a tuple")
         self.variables[name] = kind
 
     # expressions

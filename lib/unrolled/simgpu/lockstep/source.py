@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from unrolled.simgpu.lockstep.faults import RefusedError
@@ -20,11 +21,14 @@ class SourceLimits:
     """Nodes of the syntax tree within each other."""
     constants: int = 200
     variables: int = 200
-    """Of one function; each takes memory for all threads."""
+    """Values that variables hold; each takes memory for all threads."""
     parts: int = 64
     """Values in a tuple, those of tuples in it included."""
     functions: int = 50
-    """Calls of other kernels, those in these included."""
+    """Calls of other kernels, those in these included. What is called counts at each call, in nodes and variables."""
+    first_line: int = 10**6
+    shown: int = 200
+    """Characters of a line that a finding or a report shows."""
 
 
 LIMITS = SourceLimits()
@@ -42,7 +46,9 @@ class Source:
     def of(cls, program: Any) -> Source:
         """Return the source that a program's plain data describes. Raises RefusedError (ValueError) for other data."""
         match program:
-            case {"source": str(text), "first_line": int(line), "constants": dict(constants)}:
+            case {"source": str(text), "first_line": int(line), "constants": dict(constants)} if (
+                0 < line <= LIMITS.first_line
+            ):
                 if len(text) > LIMITS.characters or len(constants) > LIMITS.constants:
                     raise RefusedError(
                         ValueError,
@@ -57,16 +63,19 @@ class Source:
         return self.first_line + getattr(node, "lineno", 1) - 1
 
     def code(self, line: int) -> str:
-        """Return the text of a line, given as `line` counts."""
-        lines = self.text.splitlines()
+        """Return the text of a line, given as `line` counts; cut if it is long."""
         place = line - self.first_line
-        return lines[place] if 0 <= place < len(lines) else ""
+        return self._lines[place][: LIMITS.shown] if 0 <= place < len(self._lines) else ""
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.splitlines()
 
     def marked(self, node: ast.AST | None) -> str:
         """Return the text with `>` before the node's lines."""
         first = getattr(node, "lineno", 0)
         last = getattr(node, "end_lineno", None) or first
-        lines = enumerate(self.text.splitlines(), 1)
+        lines = enumerate(self._lines, 1)
         return "\n".join(f"{'>' if first <= number <= last else ' '} {line}".rstrip() for number, line in lines)
 
     def error(self, error: RefusedError) -> Exception:
@@ -75,18 +84,21 @@ class Source:
         return error.kind(f"{text}\n\n{self.marked(error.node)}")
 
 
-def parse(source: Source) -> ast.FunctionDef:
-    """Return the function that the text defines. Raises RefusedError for anything else, and beyond the limits."""
+def parse(source: Source, nodes: int = 0) -> tuple[ast.FunctionDef, int]:
+    """Return the function that the text defines, and its nodes, with those that were there before added.
+
+    Raises RefusedError for anything else, and beyond the limits.
+    """
     try:
         tree = ast.parse(source.text)
     except SyntaxError as error:
         raise RefusedError(SyntaxError, f"line {source.first_line + (error.lineno or 1) - 1}: {error.msg}") from None
     except (RecursionError, MemoryError, ValueError) as error:
         raise RefusedError(ValueError, f"a kernel that Python cannot parse: {error}") from None
-    _check_size(tree)
+    nodes = _counted(tree, nodes)
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
         raise RefusedError(NotImplementedError, "a kernel is one function, made by def")
-    return tree.body[0]
+    return tree.body[0], nodes
 
 
 def parameters(function: ast.FunctionDef) -> list[str]:
@@ -105,12 +117,12 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     return [argument.arg for argument in arguments.args]
 
 
-def _check_size(tree: ast.AST) -> None:
-    """Raise RefusedError for a tree of too many nodes, or too deep; without recursion, which could be too deep itself.
+def _counted(tree: ast.AST, count: int) -> int:
+    """Return the count with the tree's nodes added. Raises RefusedError for too many, or too deep a tree.
 
-    A chain of additions is as deep as it is long.
+    Without recursion, which could be too deep itself: a chain of additions is as deep as it is long.
     """
-    level, count, depth = [tree], 0, 0
+    level, depth = [tree], 0
     while level:
         count, depth = count + len(level), depth + 1
         if count > LIMITS.nodes or depth > LIMITS.depth:
@@ -120,3 +132,4 @@ def _check_size(tree: ast.AST) -> None:
                 next((node for node in level if hasattr(node, "lineno")), None),
             )
         level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return count

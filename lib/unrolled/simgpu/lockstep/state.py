@@ -30,9 +30,11 @@ class RunLimits:
     lanes: int = 2**16
     """Threads that run side by side."""
     cells: int = 2**27
-    """Values of arrays that a kernel writes: of each is kept who touched it."""
+    """Values of arrays that a kernel writes: of each is kept who touched it, in up to 48 bytes."""
     shared: int = 2**22
     """Bytes of shared memory of the blocks that run side by side."""
+    text: int = 500
+    """Characters of a finding, which may hold long names."""
 
 
 @dataclass(eq=False)
@@ -77,7 +79,7 @@ class Run:
         thread = None if lane is None else self.batch.thread_at(lane[1])
         block = None if lane is None else self.batch.block_at(lane[0])
         code = next(filter(None, (source.code(line) for source in self.sources)), "")
-        return KernelFault(Fault(kind, line, code, text, thread, block, index))
+        return KernelFault(Fault(kind, line, code, text[: self.limits.text], thread, block, index))
 
     def step(self, line: int, statements: int, mask: Mask) -> None:
         """Count one turn of a loop. Raises KernelFault where there are too many."""

@@ -108,6 +108,11 @@ def roots(kind: Type) -> tuple[str, ...]:
     return (kind.root,) if isinstance(kind, Array) else ()
 
 
+def size(kind: Type) -> int:
+    """Return how many values a variable of this type holds."""
+    return sum(map(size, kind.types)) if isinstance(kind, Tuple) else 1
+
+
 BOOL, INT32, UINT32, INT64, UINT64 = map(Scalar, "?iIqQ")
 FLOAT32, FLOAT64 = map(Scalar, "fd")
 
