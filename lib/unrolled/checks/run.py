@@ -12,20 +12,23 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import unrolled
 from unrolled import device, timing
 
-from . import foreign, gpu, words
+from . import foreign, gpu, kernels, words
 from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, withheld_from
 from .compare import Mismatch, agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Function, Inputs, Mistake, Rung, Spec, Speed
+
+if TYPE_CHECKING:
+    from unrolled.simgpu.trace import Trace
 
 VISIBLE_SEED = 0  # the seed a learner's check uses: the same inputs every time, so that a mistake can be looked into
 
@@ -166,6 +169,7 @@ class _Check:
         """Call the function with arrays of this module, and compare."""
         inputs = case.inputs(self.seed)
         pristine = copy.deepcopy(inputs)
+        trace = None
         try:
             given = inputs if module is np else gpu.placed(inputs, module)
             # Withheld outermost: the alarm of a time limit cannot strike while codes are given back.
@@ -176,15 +180,10 @@ class _Check:
                 gpu.traced(module) as trace,
             ):
                 got = _called(self.spec, self.function, given)
-        except TimeLimitError:
-            return Finding(case.name, "timeout", (f"stopped after {self.limit:g} s: does a loop never end?",))
-        except AnswerUsedError as error:
-            return Finding(case.name, "fail", (str(error),))
         except BaseException as error:  # SystemExit and its like, too
-            if type(error) is NotImplementedError:  # what a kernel raises at input() is a kind of it
-                return Finding(case.name, "missing", (UNWRITTEN,))
-            said = crash_lines(error, self.function)
-            return Finding(case.name, "crashed", (*said, *words.advice(said)))
+            return self._crashed(case, error, trace)
+        if failed := kernels.faults(trace):
+            return Finding(case.name, "fail", failed)
         try:
             found = self._mismatch(case, got, given, pristine, earlier, module)
         except Exception as error:  # what was returned is an object with ideas of its own
@@ -192,9 +191,29 @@ class _Check:
             return Finding(case.name, "fail", (line,))
         if found is not None:
             return Finding(case.name, "fail", found.lines, found)
-        if trace is not None and case.budget and (lines := gpu.overspent(trace, case.budget, self.function)):
+        lines = () if trace is None else self._beyond(trace, case, pristine)
+        if lines:
             return Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines))
         return Finding(case.name, "pass")
+
+    def _crashed(self, case: Case, error: BaseException, trace: Trace | None) -> Finding:
+        """What is wrong with a call that raised this."""
+        if isinstance(error, TimeLimitError):
+            return Finding(case.name, "timeout", (f"stopped after {self.limit:g} s: does a loop never end?",))
+        if isinstance(error, AnswerUsedError):
+            return Finding(case.name, "fail", (str(error),))
+        if failed := kernels.faults(trace):
+            return Finding(case.name, "fail", failed)
+        if type(error) is NotImplementedError:  # what a kernel raises at input() is a kind of it
+            return Finding(case.name, "missing", (UNWRITTEN,))
+        said = crash_lines(error, self.function)
+        return Finding(case.name, "crashed", (*said, *words.advice(said)))
+
+    def _beyond(self, trace: Trace, case: Case, inputs: Inputs) -> tuple[str, ...]:
+        """What was done on the GPU beyond the case's budget."""
+        if case.budget is None:
+            return ()
+        return gpu.overspent(trace, case.budget, self.function) + kernels.beyond(trace, case.budget, inputs)
 
     def _mismatch(
         self, case: Case, got: Any, given: Inputs, pristine: Inputs, earlier: Sequence[Case], module: device.Module
@@ -301,7 +320,7 @@ def crash_lines(error: BaseException, function: Function) -> list[str]:
     """Return the error, and the last line of the learner's own code that it came through, in words."""
     if isinstance(error, ReportedError):
         return list(error.lines)
-    says = shortened(error, TEXT_LIMIT)
+    says = shortened(_headline(error), TEXT_LIMIT)
     lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
     if lines[0].startswith(("raised EOFError: EOF when reading a line", "raised StdinNotImplementedError")):
         lines = [ASKS]
@@ -314,6 +333,14 @@ def crash_lines(error: BaseException, function: Function) -> list[str]:
         helper = f" of {name}" if name.isidentifier() and name != getattr(written, "__name__", "") else ""
         lines.append(f"in line {own[-1].lineno}{helper}: {own[-1].line}")
     return lines
+
+
+def _headline(error: BaseException) -> Any:
+    """Its text up to an empty line: below that, the compiler of kernels shows the source."""
+    try:
+        return str(error).partition("\n\n")[0]
+    except Exception:  # an error with ideas of its own
+        return error
 
 
 def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:

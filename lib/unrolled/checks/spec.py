@@ -64,12 +64,21 @@ def sorted_integers(n: int, top: int = 1000) -> Draw:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a function may do on the GPU in a case, counted on the simulated one. None: as often as it likes."""
+    """What a function may do on the GPU in a case, counted on the simulated one. None: as often as it likes.
+
+    What concerns kernels of its own (`device.jit`) is what all of them do together.
+    """
 
     launches: int | None = None  # kernels that it starts
     transfers: int | None = 0  # copies between host and GPU, either way
     synchronizations: int | None = 0  # waits for the GPU, other than those that are part of a transfer
     float64: int | None = None  # launches whose result is float64: 0 where nothing must compute in it by accident
+    own: int = 0  # launches of kernels of its own that there have to be at least
+    read_sectors: float | None = None  # sectors of 32 bytes that they read, as a multiple of the fewest for the values
+    written_sectors: float | None = None
+    bank_conflicts: int | None = None
+    bytes_read: Callable[[Inputs], float] | None = None  # of the case's inputs: bytes that they may read
+    bytes_written: Callable[[Inputs], float] | None = None
 
 
 @dataclass(frozen=True)

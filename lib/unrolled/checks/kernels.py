@@ -1,0 +1,93 @@
+"""What a function's own kernels did on the simulated GPU: their faults, and traffic beyond a budget, in words.
+
+Everything here is read from the machine's trace, so what the function says of its kernels has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from .spec import Budget, Inputs
+
+if TYPE_CHECKING:
+    from unrolled.simgpu.kernel_report import LineReport
+    from unrolled.simgpu.trace import Trace
+
+PLACES = 3  # lines of code that a finding shows
+SIDE_BY_SIDE = "a warp takes the fewest sectors where neighbouring threads touch neighbouring values"
+PADDED = "threads of one warp meet in one bank: rows of a tile that are one value longer lie in other banks"
+AGAIN = "what several threads need is read once for all of them: into shared memory, or one thread computes more"
+MEANINGS = {  # by the fault's kind
+    "out of bounds": "where the last block has threads to spare, a guard such as `if i < n:` keeps them out",
+    "race": "jit.syncthreads() between the two orders the threads of a block; nothing orders blocks",
+    "read before written": "each value of shared memory that is read needs a thread that writes it, and then a barrier",
+    "barrier": "every thread of a block has to come to its barrier: no `if`, loop or return on the way for some only",
+}
+
+Count = Callable[["LineReport"], float]
+
+
+def faults(trace: Trace | None) -> tuple[str, ...]:
+    """Return what the first kernel that failed did wrong, and where; nothing if none did, or without a trace."""
+    if trace is None or not trace.faults:
+        return ()
+    fault = trace.faults[0]
+    means = [MEANINGS[fault.kind]] if fault.kind in MEANINGS else []
+    return ("a kernel failed", fault.finding, f"> {fault.code.strip()}", *means)
+
+
+def beyond(trace: Trace, budget: Budget, inputs: Inputs) -> tuple[str, ...]:
+    """Return what the kernels did beyond the budget of a case with these inputs, and in which of their lines."""
+    return (*_missing(trace, budget), *_scattered(trace, budget), *_moved(trace, budget, inputs))
+
+
+def _missing(trace: Trace, budget: Budget) -> Iterator[str]:
+    if len(trace.kernels) < budget.own:
+        yield f"{len(trace.kernels) or 'no'} launch of a kernel of your own, at least {budget.own} expected"
+
+
+def _scattered(trace: Trace, budget: Budget) -> Iterator[str]:
+    """Sectors and passes, as multiples of the fewest that would do."""
+    for does, kind, most in (("read", "read", budget.read_sectors), ("write", "write", budget.written_sectors)):
+        sectors, fewest = (_sum(trace, attrgetter(f"{kind}_{what}")) for what in ("sectors", "ideal"))
+        if most is not None and sectors > most * fewest:
+            yield (
+                f"the kernels {does} {sectors:,} sectors, {sectors / fewest:.3g} times the {fewest:,} that would hold "
+                f"the values: at most {most:g} times allowed"
+            )
+            yield from _places(trace, attrgetter(f"{kind}_excess"), "sectors too many")
+            yield SIDE_BY_SIDE
+    conflicts = _sum(trace, attrgetter("bank_conflicts"))
+    if budget.bank_conflicts is not None and conflicts > budget.bank_conflicts:
+        yield f"{conflicts:,} bank conflicts in shared memory, at most {budget.bank_conflicts:,} allowed"
+        yield from _places(trace, attrgetter("bank_conflicts"), "bank conflicts")
+        yield PADDED
+
+
+def _moved(trace: Trace, budget: Budget, inputs: Inputs) -> Iterator[str]:
+    """Bytes between global memory and the kernels."""
+    for does, kind, most in (("read", "read", budget.bytes_read), ("write", "written", budget.bytes_written)):
+        if most is None:
+            continue
+        allowed, moved = most(inputs), sum(getattr(kernel, f"bytes_{kind}") for kernel in trace.kernels)
+        if moved > allowed:
+            yield f"the kernels {does} {moved:,} bytes of global memory, at most {allowed:,.0f} allowed"
+            yield from _places(trace, attrgetter(f"{does}_sectors"), "sectors")
+            if does == "read":
+                yield AGAIN
+
+
+def _sum(trace: Trace, count: Count) -> int:
+    return int(sum(count(line) for kernel in trace.kernels for line in kernel.lines))
+
+
+def _places(trace: Trace, count: Count, what: str) -> Iterator[str]:
+    """The lines of the kernels with the most of it."""
+    sums: dict[tuple[int, str], float] = {}
+    for line in (line for kernel in trace.kernels for line in kernel.lines):
+        sums[line.line, line.code] = sums.get((line.line, line.code), 0) + count(line)
+    for (number, code), most in sorted(sums.items(), key=lambda item: -item[1])[:PLACES]:
+        if most:
+            yield f"in line {number}: {code} ({most:,} {what})"
