@@ -18,9 +18,16 @@ from hypothesis import strategies as st
 from simgpu_commands import empty, get, put
 
 from unrolled.simgpu import process
-from unrolled.simgpu.command import RAISED, InvalidCommandError, Machine, OutOfMemoryError, View
+from unrolled.simgpu.command import RAISED, InvalidCommandError, KernelOrder, Machine, OutOfMemoryError, View
+from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault, OperatorError, UnsupportedError
 from unrolled.simgpu.machine import LocalMachine, MachineLimits
 from unrolled.simgpu.process import Link, LinkError, serve, start
+
+KERNEL = {
+    "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
+    "first_line": 3,
+    "constants": {"jit": {"name": "jit"}},
+}
 
 
 @contextlib.contextmanager
@@ -58,6 +65,9 @@ def session(machine: Machine) -> tuple[list[bytes], Any, list[Any]]:
     machine.launch("random", [], [total, state], {"method": "random", "arguments": {"dtype": "float32"}})
     waves = empty(machine, (3,), "complex64")
     machine.launch("multiply", [total, 2 - 1j], [waves])
+    report = machine.run_kernel(KernelOrder(KERNEL, [x, ("float32", 0.5)], (2, 1, 1), (32, 1, 1)))
+    with contextlib.suppress(KernelFault):
+        machine.run_kernel(KernelOrder(KERNEL, [x, ("float32", 0.5)], (2, 1, 1), (2, 2, 1)), 1)
     machine.wait(first, None)
     last = machine.record()
     machine.upload(x, bytes(48), stream=1, blocking=False)
@@ -68,7 +78,7 @@ def session(machine: Machine) -> tuple[list[bytes], Any, list[Any]]:
     downs = [machine.download(view) for view in (x, total, state, waves)]
     machine.free_all()
     machine.reset_peak()
-    numbers = [machine.elapsed(first, last), machine.clock(), machine.memory(), machine.profile.name]
+    numbers = [machine.elapsed(first, last), machine.clock(), machine.memory(), machine.profile.name, report]
     return downs, machine.stop_trace(number), numbers
 
 
@@ -77,7 +87,7 @@ def bare(trace: Any) -> Any:
     data = json.loads(trace.to_json())
     for events in data.values():
         for event in events if isinstance(events, list) else []:
-            event.pop("where")
+            event.pop("where", None)
             event.pop("cause", None)
     return data
 
@@ -131,6 +141,70 @@ def test_errors_come_back_as_they_are_and_the_next_call_is_answered() -> None:
 
 def test_an_error_that_the_other_side_does_not_know_is_an_invalid_command() -> None:
     assert issubclass(RAISED[process._kind(KeyError("x"))], InvalidCommandError)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        (UnsupportedError, "a = b = 1"),
+        (OperatorError, "x @ x"),
+        (TypeError, "a = 1.0 / x"),
+        (ValueError, "raise x"),
+        (NameError, "y"),
+        (AttributeError, "jit.nothing"),
+        (IndexError, "a = (1, 2)[5]"),
+        (OverflowError, "a = 2**999"),
+        (ZeroDivisionError, "a = 1 // 0"),
+        (SyntaxError, "a ="),
+        (AssertionError, "assert 0"),
+        (KernelFault, "x[3, 0] = 1.0"),
+    ],
+)
+def test_what_the_compiler_refuses_comes_back_as_it_was_raised(kind: type[Exception], line: str) -> None:
+    there, here = LocalMachine(), LocalMachine()
+    program = {**KERNEL, "source": f"def k(x):\n    {line}\n"}
+    with serving() as (connection, _):
+        raised = []
+        for machine in (Link(connection), there, here):
+            order = KernelOrder(program, [put(machine, np.ones((3, 4), "float32"))], (1, 1, 1), (1, 1, 1))
+            with pytest.raises(kind) as caught:
+                machine.run_kernel(order)
+            raised.append((type(caught.value), str(caught.value)[:1900], vars(caught.value)))
+    assert raised[0] == raised[1] == raised[2]
+
+
+def test_a_launch_that_cuda_refuses_is_told_as_such() -> None:
+    with serving() as (connection, _):
+        link = Link(connection)
+        order = KernelOrder(KERNEL, [put(link, np.ones((3, 4), "float32")), ("float32", 1)], (1, 1, 1), (0, 1, 1))
+        with pytest.raises(CUDADriverError, match="CUDA_ERROR_INVALID_VALUE") as caught:
+            link.run_kernel(order)
+    assert caught.value.fault.kind == "threads"
+
+
+def test_the_seed_decides_the_order_of_blocks_and_no_report_tells_the_next() -> None:
+    def seeds(seed: int) -> list[int]:
+        link.use("T4", seed)
+        x = put(link, np.ones((3, 4), "float32"))
+        order = KernelOrder(KERNEL, [x, ("float32", 0.5)], (2, 1, 1), (32, 1, 1))
+        return [link.run_kernel(order).seed for _ in range(3)]
+
+    with serving() as (connection, _):
+        link = Link(connection)
+        first, again, other = seeds(5), seeds(5), seeds(6)
+    assert first == again
+    assert len({*first, *other}) == 6
+    assert first[1] - first[0] != first[2] - first[1]
+
+
+def test_a_serving_machine_keeps_less_for_a_kernel() -> None:
+    with serving() as (connection, _):
+        link = Link(connection)
+        wide = View(link.allocate(2**24 + 1), 0, (2**24 + 1,), (1,), "int8")
+        program = {**KERNEL, "source": "def k(x):\n    x[0] = cp.int8(1)\n"}
+        program["constants"] = {"cp": {"name": "cupy"}}
+        with pytest.raises(ValueError, match="writes 16,777,217 values of arrays; at most 16,777,216"):
+            link.run_kernel(KernelOrder(program, [wide], (1, 1, 1), (1, 1, 1)))
 
 
 def test_freed_arrays_are_told_with_the_next_call() -> None:
@@ -268,6 +342,16 @@ VIEW = {"view": [1, 0, [2], [4], "float32"]}
         {"call": "download", "arguments": [{"view": [1, 0, 2, [4], "float32"]}]},
         {"call": "download", "arguments": [{"view": [1, 0, [[2]], [4], "float32"]}]},
         {"call": "upload", "arguments": [VIEW]},
+        {"call": "run_kernel", "arguments": []},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW], [1, 1, 1], [1, 1, 1], 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, VIEW, [1, 1, 1], [1, 1, 1], 0, 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, 1], [1, 1, 1], [1, 1, 1], 0, 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", [1]]], [1, 1, 1], [1, 1, 1], 0, 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1], [1, 1, 1], 0, 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, True], [1, 1, 1], 0, 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, 2**62], [1, 1, 1], 0, 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, 1], [1, 1, 1], 0.0, 0]},
+        {"call": "run_kernel", "arguments": [KERNEL, [VIEW, ["float32", 1]], [1, 1, 1], [1, 1, 1], 0, -1]},
         {"call": "stop_trace", "arguments": [{}]},
         {"call": "stop_trace", "arguments": [0]},
         {"call": "use", "arguments": [5]},

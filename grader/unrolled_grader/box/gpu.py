@@ -38,7 +38,7 @@ MEMORY = 2**30  # bytes that a worker's arrays may take at a time
 ELEMENTS = 2**28  # elements of one array that a worker names
 LAUNCH = 1_000_000  # characters of one launch with all that it names
 KERNEL = 200_000  # characters of a kernel of the worker's own, with all that its names stand for
-LINES = 50_000  # lines of such kernels that are reported in one call: the judge reads the reports of all launches
+LINES = 20_000  # lines of such kernels that are reported in one call: the judge reads the reports of all launches
 DOWNLOAD = 2**25  # bytes of one download
 RESULT, ARRAYS = 2**28, 1_000
 """Bytes and number of the arrays that a worker names at a time, as its result or in a call of an object that the judge
@@ -219,7 +219,7 @@ class Facade:
 
     def _reported(self, order: KernelOrder, stream: int) -> KernelReport:
         report: KernelReport = self.machine.run_kernel(order, stream)
-        self._lines += len(report.lines)
+        self._lines += 1 + len(report.lines)
         return report
 
     def _upload(self, view: View, data: Any, stream: int, blocking: bool) -> None:

@@ -17,7 +17,7 @@ from unrolled.simgpu.lockstep.faults import RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.scope import Scope
-from unrolled.simgpu.lockstep.source import Source, parameters, parse
+from unrolled.simgpu.lockstep.source import LIMITS, Source, parameters, parse
 from unrolled.simgpu.lockstep.statements import Step, block
 from unrolled.simgpu.lockstep.types import Array, Type, Void
 
@@ -61,7 +61,7 @@ def _compiled(source: Source, arguments: Sequence[Type]) -> Program:
     for name, kind in zip(names, arguments, strict=True):
         scope.declare(name, replace(kind, root=name) if isinstance(kind, Array) else kind)
     needs.sources.append(source)
-    return Program(function.name, source.line(function), names, block(function.body, scope, True), needs)
+    return Program(function.name[: LIMITS.shown], source.line(function), names, block(function.body, scope, True), needs)
 
 
 def _call(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) -> Expr:

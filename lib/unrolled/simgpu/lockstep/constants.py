@@ -86,7 +86,7 @@ def read(data: Any, depth: int = 0) -> Any:
     """Return the constant that plain data describes. Raises RefusedError (ValueError) for other data."""
     match data:
         case {"number": bool() | int() | float() as number}:
-            return number
+            return bounded(number)
         case {"scalar": [str(name), bool() | int() | float() as number]} if name in NAMES.values():
             return np.dtype(name).type(number)
         case {"text": str(text)}:
@@ -104,6 +104,13 @@ def read(data: Any, depth: int = 0) -> Any:
         case {"opaque": str(kind), "attributes": dict(attributes)} if depth < 4:
             return Opaque(kind, {str(name): read(value, depth + 1) for name, value in attributes.items()})
     raise RefusedError(ValueError, f"a constant {data!r:.80} that no front end of ours sends")
+
+
+def bounded(value: Any) -> Any:
+    """Return the value. Raises RefusedError (OverflowError) for a number that no kernel holds, nor computes with."""
+    if isinstance(value, complex) or (isinstance(value, int) and value.bit_length() > BITS):
+        raise RefusedError(OverflowError, f"a constant that is complex, or of more than {BITS} bits")
+    return value
 
 
 def attribute(value: Any, name: str, known: frozenset[str]) -> Any:
@@ -187,6 +194,4 @@ def _plain(compute: Callable[[], Any]) -> Any:
             found = compute()
     except (ArithmeticError, TypeError, ValueError) as error:
         raise RefusedError(type(error), str(error)) from None
-    if isinstance(found, complex) or (isinstance(found, int) and found.bit_length() > BITS):
-        raise RefusedError(OverflowError, f"a constant that is complex, or of more than {BITS} bits")
-    return found
+    return bounded(found)

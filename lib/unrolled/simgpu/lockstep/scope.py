@@ -66,7 +66,7 @@ class Scope:
     def _forms(self, node: ast.expr) -> Operand | Element:
         match node:
             case ast.Constant(value=value):
-                return Constant(value)
+                return Constant(constants.bounded(value))
             case ast.Name(id=name):
                 return self._name(name, node)
             case ast.Attribute(value=whole, attr=name):

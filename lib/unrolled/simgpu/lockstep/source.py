@@ -28,7 +28,7 @@ class SourceLimits:
     """Calls of other kernels, those in these included. What is called counts at each call, in nodes and variables."""
     first_line: int = 10**6
     shown: int = 200
-    """Characters of a line that a finding or a report shows."""
+    """Characters of a line, or of the kernel's name, that a finding or a report shows."""
 
 
 LIMITS = SourceLimits()
