@@ -7,8 +7,8 @@ from test_gpu_judge import judged, points, said, without_places
 
 import kernel_specs
 from unrolled import checks
-from unrolled_grader.box import sandbox
-from unrolled_grader.judge import checking
+from unrolled_grader.box import gpu, sandbox
+from unrolled_grader.judge import checking, verdicts
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem())
 ANSWERS = (
@@ -23,8 +23,25 @@ def test_the_judge_finds_what_the_learner_finds_in_the_same_words(
 ) -> None:
     monkeypatch.setattr(checking, "derived", lambda seed, *what: checks.VISIBLE_SEED)
     sources = {f"n{place}": source for place, (source, _) in enumerate(answers.values())}
-    verdicts = judged(spec, sources)
+    found = judged(spec, sources)
     for (name, source), (_, says) in zip(sources.items(), answers.values(), strict=True):
         report = checks.run(name, spec, kernel_specs.answer(source))
-        assert said(verdicts, name) == without_places(str(report))
-        assert points(verdicts)[name] == report.points == (0 if says else spec.points)
+        assert said(found, name) == without_places(str(report))
+        assert points(found)[name] == report.points == (0 if says else spec.points)
+
+
+def test_each_case_has_blocks_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report tells the seed of its launch, so one that were used again would be known."""
+    seeds: list[int] = []
+
+    class Noted(gpu.SimulatedGPU):
+        def fresh(self, seed: int = 0) -> gpu.Guarded:
+            seeds.append(seed)
+            return super().fresh(seed)
+
+    monkeypatch.setattr(checking, "SimulatedGPU", Noted)
+    monkeypatch.setattr(verdicts.secrets, "randbits", lambda bits: 7)
+    for _ in range(2):
+        judged(kernel_specs.ADD, {"a": kernel_specs.GUARDED})
+    assert len(set(seeds)) == len(kernel_specs.ADD.cases) == len(seeds) / 2
+    assert seeds[:2] == seeds[2:]  # a regrade meets the same

@@ -61,7 +61,9 @@ def _compiled(source: Source, arguments: Sequence[Type]) -> Program:
     for name, kind in zip(names, arguments, strict=True):
         scope.declare(name, replace(kind, root=name) if isinstance(kind, Array) else kind)
     needs.sources.append(source)
-    return Program(function.name[: LIMITS.shown], source.line(function), names, block(function.body, scope, True), needs)
+    return Program(
+        function.name[: LIMITS.shown], source.line(function), names, block(function.body, scope, True), needs
+    )
 
 
 def _call(scope: Scope, called: Function, arguments: Sequence[Expr], line: int) -> Expr:
