@@ -209,6 +209,10 @@ def test_what_fails_half_way_leaves_nothing(course: Path, tmp_path: Path, monkey
         ({"lessons": ","}, "--lessons names none"),
         ({"variant": ["im2col"]}, "--variant im2col: expected NAME=SUFFIX"),
         ({"variant": ["im2col=upside_down"]}, "'im2col' has no variant 'upside_down': it has nhwc"),
+        (
+            {"variant": ["nosuch=x"]},
+            "there is no exercise 'nosuch'; there are variants of adam_step, affine_backward, ",
+        ),
         ({"variant": ["im2col=nhwc"], "lessons": "0,1"}, "'im2col' is of lesson 02, which is not chosen"),
         ({"threshold": ["conv2d_gemm=fast"]}, "--threshold conv2d_gemm=fast: expected NAME=NUMBER"),
         ({"threshold": ["conv2d_gemm=-1"]}, "must be positive"),

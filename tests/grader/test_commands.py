@@ -30,6 +30,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / file, root / file)
     for folder in ("solutions", "notebooks"):
         shutil.copytree(ROOT / folder / LESSON, root / folder / LESSON)
+    (root / "lessons").mkdir()
+    shutil.copy(ROOT / "lessons" / f"{LESSON}.py", root / "lessons")
     right, broken = (root / "grader/submitted" / name / LESSON / f"{LESSON}.ipynb" for name in ("right", "broken"))
     right.parent.mkdir(parents=True)
     nbformat.write(sample.notebook(ROOT, "perfect", LESSON), right)
@@ -137,6 +139,7 @@ WRONG = [
     ("class new grader", "lies in the course's own folder"),
     ("class new ../new --lessons ''", "--lessons names none"),
     ("class new ../new --variant ink=nope", "'ink' has no variant 'nope': it has none"),
+    ("class new ../new --variant nosuch=x", "there is no exercise 'nosuch'; there are variants of none"),
     ("class new ../new --threshold ink=x", "expected NAME=NUMBER"),
     ("site --out grader", "holds something that is no site"),
     ("wheelhouse --into grader", "holds something that is no wheelhouse"),

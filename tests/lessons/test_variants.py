@@ -306,6 +306,7 @@ def test_course_json_chooses_lessons_variants_and_thresholds(chosen_by_the_class
     [
         ({"variants": {"im2col": "nchw"}}, "'im2col' has no variant 'nchw': it has nhwc"),
         ({"variants": {"ink": "nhwc"}}, "'ink' has no variant 'nhwc': it has none"),
+        ({"variants": {"nosuch": "nhwc"}}, "there is no exercise 'nosuch' to choose a variant of"),
         ({"lessons": ["99_more"]}, "no lesson '99_more'"),
         ({"thresholds": {"im2col": 2}}, "no speed part of 'im2col'"),
         ({"thresholds": {"conv2d_gemm": 0}}, "must be positive, got 0"),

@@ -43,13 +43,12 @@ def require(root: Path, wanted: Mapping[str, str]) -> None:
 
 
 def known(root: Path) -> dict[str, list[str]]:
-    """Return the suffixes of each exercise's variants by what their files are called: no check loads for it."""
+    """Return the suffixes of every exercise's variants by what their files are called: no check loads for it."""
     lessons = [file.read_text(encoding="utf-8") for file in (root / "lessons").glob("*.py")]
-    exercises = [f"{name}_" for text in lessons for name in EXERCISE.findall(text)]
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {name: [] for text in lessons for name in EXERCISE.findall(text)}
     for name in sorted(file.stem[3:] for file in (root / "lessons" / FOLDER).glob("*.py")):
-        exercise = max(filter(name.startswith, exercises), key=len, default="_")
-        found.setdefault(exercise[:-1], []).append(name.removeprefix(exercise))
+        exercise = max((one for one in found if name.startswith(f"{one}_")), key=len, default="")
+        found.setdefault(exercise, []).append(name.removeprefix(f"{exercise}_"))
     return found
 
 

@@ -177,8 +177,11 @@ def check(root: Path, wanted: Settings) -> None:
     """Raise CommandError if a lesson, a variant or a threshold is chosen that is not there, or would have no effect."""
     there = variants.known(root)
     for name, suffix in wanted.variants.items():
-        if suffix not in there.get(name, ()):
-            have = ", ".join(there.get(name, ["none"]))
+        if name not in there:
+            have = ", ".join(one for one, suffixes in sorted(there.items()) if suffixes) or "none"
+            raise CommandError(f"there is no exercise {name!r:.60}; there are variants of {have}")
+        if suffix not in there[name]:
+            have = ", ".join(there[name]) or "none"
             raise CommandError(f"{name!r} has no variant {suffix!r}: it has {have}")
     from unrolled import checks
     from unrolled.checks import choices

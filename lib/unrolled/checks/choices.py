@@ -68,7 +68,9 @@ def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: M
     found = [f"there is no lesson {name!r}" for name in choices.lessons or () if name not in set(lessons)]
     for exercise, suffix in choices.variants.items():
         known = variants.get(exercise, {})
-        if suffix not in known:
+        if exercise not in specs:
+            found.append(f"there is no exercise {exercise!r} to choose a variant of")
+        elif suffix not in known:
             have = f"it has {', '.join(known)}" if known else "it has none"
             found.append(f"{exercise!r} has no variant {suffix!r}: {have}")
     for name, threshold in choices.thresholds.items():
