@@ -156,6 +156,7 @@ def grade_class(
 
             if not force:
                 graded |= {item for item in set(handed) - set(waiting) if course.done(item)}
+                course.bring_times(graded)
             settled = graded.union(waiting)
             ready = [item for item in handed if item not in settled]
             if graded:

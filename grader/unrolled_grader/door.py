@@ -62,8 +62,7 @@ class Door(NotebookExporter):
                 standing.write_scores(directory, judge.grades(directory))
             raise
         student = path.parent.parent.name
-        if not _keep_time_stamp(path.parent, Path(self.parent._format_dest(path.stem, student))):
-            gradebook.forget_time(directory, student, path.stem)
+        bring_time(directory, Handed(student, path.stem, path, ""))
         converted: tuple[NotebookNode, dict[str, Any]] = super().from_notebook_node(nb, resources, **others)  # type: ignore[no-untyped-call]
         return converted
 
@@ -119,15 +118,18 @@ class _CarefulDirectory(CourseDirectory):  # type: ignore[misc]
         return _moment(intake.time_stamp(Path(dest_path)))
 
 
-def _keep_time_stamp(submission: Path, into: Path) -> bool:
-    """Keep what tells nbgrader that a later submission has come; return whether there is one that says something."""
-    text = intake.time_stamp(submission)
-    if _moment(text) is None:
-        return False
-    into.mkdir(parents=True, exist_ok=True)
+def bring_time(directory: CourseDirectory, handed: Handed) -> None:
+    """Enter in the gradebook when a submission came, and keep its time stamp, by which nbgrader knows a later one.
+
+    The gradebook must know the submission.
+    """
+    text = intake.time_stamp(handed.path.parent)
+    gradebook.set_time(directory, handed.student, handed.lesson, when := _moment(text))
+    into = Path(directory.format_path(directory.autograded_directory, handed.student, handed.lesson))
     (into / TIME_STAMP).unlink(missing_ok=True)
-    (into / TIME_STAMP).write_text(text, encoding="utf-8")
-    return True
+    if when is not None:
+        into.mkdir(parents=True, exist_ok=True)
+        (into / TIME_STAMP).write_text(text, encoding="utf-8")
 
 
 def _moment(text: str) -> datetime | None:

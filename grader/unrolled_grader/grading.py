@@ -15,9 +15,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from unrolled_grader.box import lease, sandbox
 from unrolled_grader.classroom import gradebook, seeds
 from unrolled_grader.classroom.course import Course, CourseError
-from unrolled_grader.door import refuse
+from unrolled_grader.door import bring_time, refuse
 from unrolled_grader.jobs import job, record
 from unrolled_grader.jobs.record import Key, Record
+from unrolled_grader.judge import intake
 from unrolled_grader.judge.intake import Handed
 from unrolled_grader.judge.verdicts import Options
 from unrolled_grader.plugin import STAMP, Judge
@@ -52,7 +53,7 @@ class Grading(Course):
         if kept is None or not gradebook.has_scores(self.directory, handed.student, handed.lesson):
             return None
         applied = record.is_applied(self.grades, kept) and self._stamp(handed) == kept.date
-        applied = applied and kept.digest == handed.digest  # the same notebook may have come at another time
+        applied = applied and kept.digest == handed.digest  # other bytes may hold the same answers
         return kept if kept.problem or applied else None
 
     def judged(self, handed: Handed) -> Record | None:
@@ -106,6 +107,13 @@ class Grading(Course):
         if reason.startswith(OUR_FAULT):
             raise CourseError(reason)
         return self._refuse(handed, f"nbgrader cannot open it: {reason}")
+
+    def bring_times(self, done: Collection[Handed]) -> None:
+        """Enter the times that changed of what is graded: only lateness follows from them, nothing is judged again."""
+        for handed in (item for item in done if not item.problem):
+            into = self.directory.format_path(self.directory.autograded_directory, handed.student, handed.lesson)
+            if intake.time_stamp(handed.path.parent) != intake.time_stamp(Path(into)):
+                bring_time(self.directory, handed)
 
     def write_scores(self, graded: Collection[Handed], reason: str = "", *, forced: bool = False) -> Path:
         """Write scores.csv, log what changed, renew the feedback of those not `graded` just now; return the file."""

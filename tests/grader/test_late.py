@@ -194,6 +194,26 @@ def test_a_changed_date_changes_points_and_judges_nothing_again(course: Grading,
     agree(course, "bob", 4)
 
 
+def test_a_corrected_time_changes_lateness_and_judges_nothing_again(
+    course: Grading, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands.grade_class(course)
+    before = record.load(course.grades, "ann", LESSON)
+    folder = course.submitted / "ann" / LESSON
+    for when, points in ((DUE + timedelta(days=3), 2.8), (DUE, 4)):
+        stamp(folder, when)
+        judged.clear()
+        capsys.readouterr()
+        commands.grade_class(course, reason="she wrote an e-mail")
+        said = capsys.readouterr().out
+        assert judged == []
+        assert "3 of 3 are graded already" in said
+        assert "[1/1]" not in said
+        assert record.load(course.grades, "ann", LESSON) == before
+        agree(course, "ann", points)
+    assert "ann,07_doubling,late,-1.2,0,she wrote an e-mail" in (course.grades / "regrades.csv").read_text()
+
+
 def test_lateness_takes_its_part_of_a_persons_points_too(course: Grading) -> None:
     commands.grade_class(course)
     mark(course, 2.0)

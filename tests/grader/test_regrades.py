@@ -55,7 +55,7 @@ def changed(part: str, verdict: str, points: float, **others: Any) -> Record:
             changed("total", "late", 0),
             changed("total", "late", 1),
             "",
-            "lateness: due date, extension, policy or points",
+            "lateness: due date, extension, time, policy or points",
         ),
     ],
 )

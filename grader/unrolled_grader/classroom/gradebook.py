@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -169,12 +170,12 @@ def save_zero(directory: CourseDirectory, student: str, lesson: str, reason: str
         gradebook.db.commit()
 
 
-def forget_time(directory: CourseDirectory, student: str, lesson: str) -> None:
-    """Remove the time of a submission that tells none: nbgrader would keep that of the one before, and its lateness."""
+def set_time(directory: CourseDirectory, student: str, lesson: str, when: datetime | None) -> None:
+    """Enter when a submission came, in UTC; None where nothing tells, or nbgrader would keep the time of one before."""
     with opened(directory) as gradebook:
         submission = gradebook.find_submission(lesson, student)
-        if submission.timestamp is not None:
-            submission.timestamp = None
+        if submission.timestamp != when:
+            submission.timestamp = when
             gradebook.db.commit()
 
 

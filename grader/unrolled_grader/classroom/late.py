@@ -1,8 +1,8 @@
 """What lateness costs: the policy of course.toml, through nbgrader's own plugin for late penalties.
 
 Due dates and extensions go into nbgrader's gradebook, so that formgrader shows them and nbgrader's AssignLatePenalties
-compares them with the time stamp of what was handed in. All of it is UTC there. A changed date or policy changes
-penalties without judging anything again.
+compares them with the time stamp of what was handed in. All of it is UTC there. A changed date, time
+stamp or policy changes penalties without judging anything again.
 """
 
 from __future__ import annotations

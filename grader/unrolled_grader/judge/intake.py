@@ -31,7 +31,7 @@ class Handed:
     student: str
     lesson: str
     path: Path
-    digest: str  # changes whenever the notebook or its time stamp does
+    digest: str  # changes whenever the notebook's bytes do; its time says only how late it is
     problem: str = ""
 
 
@@ -129,11 +129,8 @@ def time_stamp(folder: Path) -> str:
 
 
 def digest(path: Path) -> str:
-    """Return a hash of the notebook's content and the time stamp beside it (the start of a file that is too large)."""
-    seen = hashlib.sha256()
-    for file in (path, path.with_name(TIME_STAMP)):
-        seen.update((_read(file) or b"") + b"\0")
-    return seen.hexdigest()
+    """Return a hash of the notebook's content (of the start of a file that is too large)."""
+    return hashlib.sha256(_read(path) or b"").hexdigest()
 
 
 def _read(path: Path) -> bytes | None:

@@ -87,7 +87,7 @@ def _reason(was: Standing, now: Standing, given: str) -> str:
     if given:
         return given
     if "late" in (was.verdict, now.verdict):
-        return "lateness: due date, extension, policy or points changed"
+        return "lateness: due date, extension, time, policy or points changed"
     if "marked" in (was.verdict, now.verdict):
         return "marked by a person"
     if was.digest and now.digest and was.digest != now.digest:
