@@ -47,8 +47,9 @@ def known(root: Path) -> dict[str, list[str]]:
     lessons = [file.read_text(encoding="utf-8") for file in (root / "lessons").glob("*.py")]
     found: dict[str, list[str]] = {name: [] for text in lessons for name in EXERCISE.findall(text)}
     for name in sorted(file.stem[3:] for file in (root / "lessons" / FOLDER).glob("*.py")):
-        exercise = max((one for one in found if name.startswith(f"{one}_")), key=len, default="")
-        found.setdefault(exercise, []).append(name.removeprefix(f"{exercise}_"))
+        if exercises := [one for one in found if name.startswith(f"{one}_")]:
+            exercise = max(exercises, key=len)
+            found[exercise].append(name.removeprefix(f"{exercise}_"))
     return found
 
 
