@@ -25,9 +25,10 @@ from unrolled_grader.jobs import queue
 from unrolled_grader.judge import evidence, verdicts
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
 from unrolled_grader.results import forget, people, pseudonyms, traces
+from unrolled_grader.results.spellings import Finder
 
 ADA = Person("ada", "Ada Lovelace", "a.lovelace@example.org", "9000017")
-WANTED = people.pattern(people.whole(ADA))
+WANTED = people.Names({"ada": ADA}).finder("ada")
 ROSTER = """\
 id,name,email,lms_id
 bob,"Byron, Bob",bob@example.org,9000018
@@ -217,7 +218,7 @@ def test_what_is_left_is_said(
 )
 def test_a_name_is_found_however_it_is_packed(pack: Callable[[str], bytes], tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(pack("from: José Müller"))
-    found = traces.find(tmp_path, people.pattern(people.whole(Person("x17", "José Müller"))))
+    found = traces.find(tmp_path, people.Names({"x17": Person("x17", "José Müller")}).finder("x17"))
     assert [trace.found.casefold() for trace in found] == ["josé müller"]
 
 
@@ -247,16 +248,16 @@ def test_what_cannot_be_read_is_not_called_clean(tmp_path: Path) -> None:
 
 def test_only_whole_words_count() -> None:
     for text in ("ada_solution", "/home/ada/x", "ADA!", "by ada"):
-        assert WANTED.search(text)
+        assert [*WANTED.hits(text)]
     for text in ("adam", "canada", "19000017", "3f2ada45-0000"):  # the last is half an id of nbgrader's
-        assert not WANTED.search(text)
-    assert people.pattern(people.whole(Person("s1", "李 明"))).search("李明さん")
-    assert people.pattern(()).search("anything") is None
+        assert not [*WANTED.hits(text)]
+    assert [*Finder(["李 明"]).hits("李明さん")] == [(0, 2, "李明")]
+    assert [*Finder(()).hits("anything")] == []
 
 
 def test_the_pseudonym_is_told(
     course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (name,) = pseudonyms.names(pseudonyms.key(course.grades), ["ada"]).values()
+    (name,) = pseudonyms.of(pseudonyms.key(course.grades), ["ada"]).values()
     run(course, monkeypatch, "forget", "ada", "--yes")
     assert f"In pseudonymous exports this student is {name}." in capsys.readouterr().out

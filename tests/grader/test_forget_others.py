@@ -11,7 +11,9 @@ from unrolled.cli import CommandError
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.grading import Grading
 from unrolled_grader.receiving import received
-from unrolled_grader.results import forget, people, traces
+from unrolled_grader.results import forget, traces
+from unrolled_grader.results.people import Names
+from unrolled_grader.results.spellings import Finder
 
 REGRADES = "when,student,lesson,part,before,after,reason\n2027-01-15,bob,02,im2col,1,2,a pass: marked by a person\n"
 ROSTER = "id,name,email,lms_id\nbob,Bob Hope,bob@example.org,1\n"
@@ -20,11 +22,14 @@ MOODLE = "First name,Last name,Username,ID number,Email address,02\nBob,Hope,bob
 LISTS = (REGRADES, ROSTER, CANVAS, MOODLE)
 
 
+def alone(person: Person) -> Names:
+    return Names({person.id: person})
+
+
 @pytest.mark.parametrize("name", ["1", "2", "01", "a", "id", "student", "pass", "02", "im2col", "person", "when", "ID"])
 @pytest.mark.parametrize("text", LISTS)
 def test_a_word_that_is_somebodys_id_takes_no_row_of_others(text: str, name: str) -> None:
-    person = Person(name, "Ada Lovelace", "ada@example.org", "2")
-    left, count = forget.without_rows(text, person)
+    left, count = forget.without_rows(text, alone(Person(name, "Ada Lovelace", "ada@example.org", "2")), name)
     assert left.replace("(removed)", name).splitlines() == text.splitlines()
     assert count in (0, 1 if "(removed)" in left else 0)
 
@@ -32,21 +37,21 @@ def test_a_word_that_is_somebodys_id_takes_no_row_of_others(text: str, name: str
 @pytest.mark.parametrize(("text", "row"), [*zip(LISTS, ("2027,1,02,im2col,1,2,why\n", "1,Ada,a@x,70\n",
     '"Hope, Bob",70,,1,,2\n', "Bob,Hope,1,70,a@x,2\n"), strict=True)])  # fmt: skip
 def test_their_own_row_goes_also_where_the_id_is_a_number(text: str, row: str) -> None:
-    assert forget.without_rows(text + row, Person("1", "Bob Hope", "a@x", "70")) == (text, 1)
+    assert forget.without_rows(text + row, alone(Person("1", "Bob Hope", "a@x", "70")), "1") == (text, 1)
 
 
 def test_a_list_without_a_known_column_loses_rows_by_what_tells() -> None:
     text = "Wer,Punkte\nada,1\nbob,1\n"
-    assert forget.without_rows(text, Person("ada")) == ("Wer,Punkte\nbob,1\n", 1)
-    assert forget.without_rows(text, Person("1")) == (text, 0)
+    assert forget.without_rows(text, alone(Person("ada")), "ada") == ("Wer,Punkte\nbob,1\n", 1)
+    assert forget.without_rows(text, alone(Person("1")), "1") == (text, 0)
 
 
 def test_a_log_keeps_its_lines_where_the_id_is_a_letter() -> None:
     log = "[INFO] a line about bob\n[INFO] 01 of 30\n"
     for name in ("a", "01"):
-        assert forget.without_lines(log, Person(name)) == (log, 0)
-    assert people.telling(Person("a", "Ada Lovelace")) >= {"Ada Lovelace", "Lovelace, Ada"}
-    assert "李明" in people.telling(Person("a", "李 明"))
+        assert forget.without_lines(log, alone(Person(name)), name) == (log, 0)
+    assert alone(Person("a", "Ada Lovelace")).is_sure("Lovelace, Ada", "a")
+    assert alone(Person("a", "李 明")).is_sure("李明", "a")
 
 
 def test_an_id_that_leads_elsewhere_deletes_nothing(root: Path) -> None:
@@ -57,7 +62,7 @@ def test_an_id_that_leads_elsewhere_deletes_nothing(root: Path) -> None:
         with pytest.raises(ValueError, match="expected an id"):
             received.forget(root / "grader" / "received", name)
         with pytest.raises(CommandError, match="nothing was deleted"):
-            forget.deleted(Grading.at(root), Person(name))
+            forget.deleted(Grading.at(root), alone(Person(name)), name)
     assert kept.exists()
 
 
@@ -80,5 +85,5 @@ def test_a_link_is_named_as_it_was_not_searched(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "course" / "old").symlink_to(tmp_path / "outside")
     (tmp_path / "course" / "one").symlink_to(tmp_path / "none")
-    found = traces.find(tmp_path / "course", people.pattern({"ada"}))
-    assert [(trace.file, trace.found) for trace in found] == [("old", "unknown"), ("one", "unknown")]
+    found = traces.find(tmp_path / "course", Finder({"ada"}))
+    assert [(trace.file, trace.found) for trace in found] == [("old", traces.UNKNOWN), ("one", traces.UNKNOWN)]

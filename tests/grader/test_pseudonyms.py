@@ -35,7 +35,7 @@ NAMES = {student: f"P{number}" for number, student in enumerate(KNOWN)}
 
 
 def scrub(text: str, words: set[str] = frozenset()) -> str:  # type: ignore[assignment]
-    return pseudonyms.scrubber(KNOWN, NAMES, set(words)).text(text)
+    return pseudonyms.scrubber(people.Names(KNOWN, words), NAMES).text(text)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_names_and_times_go(text: str, clean: str) -> None:
 def test_words_of_the_course_stay_and_are_named() -> None:
     words = {"max", "total"}
     assert scrub("x.max() of Max Total", words) == "x.max() of P2"
-    assert pseudonyms.scrubber(KNOWN, NAMES, words).left == ("Max", "max", "Total")
+    assert pseudonyms.scrubber(people.Names(KNOWN, words), NAMES).left == ("Max", "max", "Total")
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_an_export_names_nobody(course: Grading, tmp_path: Path) -> None:
     known = people.known(course)
     assert pseudonyms.export(course, known, out) == (4, ("Max", "max", "Total"))
     made = files(out)
-    names = pseudonyms.names(pseudonyms.key(course.grades), KNOWN)
+    names = pseudonyms.of(pseudonyms.key(course.grades), KNOWN)
     whole = "\n".join([*made, *made.values()])
     for text in ("Lovelace", "Müller", "example.org", "9000017", "A. L.", "photoUrl", "47114711471147", "T10:00"):
         assert text not in whole

@@ -30,6 +30,7 @@ from nbgrader.utils import capture_log, compute_checksum, is_solution
 
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
+from unrolled_grader.classroom import roster
 from unrolled_grader.classroom.roster import Person
 
 
@@ -109,10 +110,8 @@ def enrol(directory: CourseDirectory, people: Iterable[Person]) -> None:
     """Enter these people for formgrader and the platform's CSV. What the roster does not say stays as it is."""
     with opened(directory) as gradebook:
         for person in people:
-            last, comma, first = person.name.partition(",")  # "Last, First", or else "First Last"
-            if not comma:
-                first, _, last = person.name.rpartition(" ")
-            told = {"first_name": first.strip(), "last_name": last.strip()}
+            given, family = roster.parted(person.name)
+            told = {"first_name": " ".join(given), "last_name": " ".join(family)}
             told |= {"email": person.email, "lms_user_id": person.lms_id}
             gradebook.update_or_create_student(person.id, **{name: text for name, text in told.items() if text})
 

@@ -121,8 +121,15 @@ def squeezed(name: str) -> str:
 
 def turned(name: str) -> set[str]:
     """Return a name squeezed, from each of its words on in turn: a surname of several words may come first or last."""
-    words = [word for part in re.split(r"[\s,]+", folded(name)) if (word := squeezed(part))]
+    given, family = parted(name)
+    words = [*filter(None, map(squeezed, (*given, *family)))]
     return {"".join(words[at:] + words[:at]) for at in range(len(words))}
+
+
+def parted(name: str) -> tuple[list[str], list[str]]:
+    """Return the words of the given names and of the family name, of "Last, First", or else of "First Last"."""
+    first, second = ([*part.replace(",", " ").split()] for part in name.partition(",")[::2])
+    return (second, first) if "," in name else (first[:-1], first[-1:])
 
 
 def _cell(text: str) -> str:

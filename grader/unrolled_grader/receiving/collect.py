@@ -23,7 +23,7 @@ from unrolled_grader.judge.opening import RefusedError
 from unrolled_grader.receiving import lms, rivals, uploads
 from unrolled_grader.receiving.lms import UnmatchedError, Upload
 from unrolled_grader.receiving.placing import displace, place
-from unrolled_grader.receiving.received import JOURNAL, Received, ReceivedEntry
+from unrolled_grader.receiving.received import JOURNAL, SAME, Received, ReceivedEntry
 from unrolled_grader.receiving.rivals import Looked
 from unrolled_grader.receiving.uploads import UploadedFile, UploadedNotebook
 
@@ -259,7 +259,7 @@ def _compared(received: Received, entry: ReceivedEntry) -> ReceivedEntry:
     same = {*filter(None, (entry.notebook, entry.nonce))} if entry.student else set()
     whose = {other.student for other in received.entries.values() if same & {other.notebook, other.nonce}}
     others = sorted(whose - {"", entry.student})
-    note = f"the same notebook as {', '.join(others)}" if others else ""
+    note = f"{SAME}{', '.join(others)}" if others else ""
     return replace(entry, note="; ".join(filter(None, (entry.note, note))))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -21,8 +22,9 @@ from unrolled_grader.classroom import gradebook, settings
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.jobs import record
-from unrolled_grader.receiving import received
-from unrolled_grader.results import people, report, standing
+from unrolled_grader.receiving import collecting, received
+from unrolled_grader.results import report, standing
+from unrolled_grader.results.people import Names
 
 TABLES = ("jobs", "earlier", "standing", "answers")
 REMADE = ("similar", "jobs")  # in grades/: made anew by a command, and may show the student beside others
@@ -37,7 +39,7 @@ REMARKS = ("reason", "note", "remark", "remarks", "comment", "comments", "proble
 """The columns in which a row of somebody else may name the student."""
 
 
-def deleted(course: Course, person: Person, roster: Path | None = None) -> list[str]:
+def deleted(course: Course, names: Names, student: str, roster: Path | None = None) -> list[str]:
     """Delete all that is known to be this student's. Return what was deleted, in words.
 
     `roster` is one that has another name than roster.csv; outside of the course's folder it stays as it is. Other
@@ -45,49 +47,49 @@ def deleted(course: Course, person: Person, roster: Path | None = None) -> list[
     while a class is being graded, CommandError for an id that can name no folder, and OSError.
     """
     root, done = Path(course.directory.root), list[str]()
-    if person.id in ("", ".", "..") or re.search(r"[\\/]", person.id):
-        raise CommandError(f"{person.id!r} can name no student's folder: nothing was deleted")
+    if student in ("", ".", "..") or re.search(r"[\\/]", student):
+        raise CommandError(f"{student!r} can name no student's folder: nothing was deleted")
     with record.alone(course.grades):
-        done += _folders(course, person.id)
-        done += [f"{_short(folder, root)}/" for folder in received.forget(root / "grader" / "received", person.id)]
-        done += _gradebook(course, person.id)
-        done += _record(course.grades, person.id)
+        done += _folders(course, student)
+        done += _received(course, names, student)
+        done += _gradebook(course, student)
+        done += _record(course.grades, student)
         done += _made_again(course)
         for file in _lists(root, course.grades, roster):
-            if count := _rewrite(file, lambda text, file=file: without_rows(text, person)):  # type: ignore[misc]
+            if count := _rewrite(file, lambda text: without_rows(text, names, student)):
                 done.append(f"{_short(file, root)}: {count} rows")
         for file in (root / ".nbgrader.log", root / "grader" / ".nbgrader.log"):
-            if file.is_file() and (count := _rewrite(file, lambda text: without_lines(text, person))):
+            if file.is_file() and (count := _rewrite(file, lambda text: without_lines(text, names, student))):
                 done.append(f"{_short(file, root)}: {count} lines")
         toml = root / settings.FILE
-        if toml.is_file() and _rewrite(toml, lambda text: without_table(text, person.id)):
-            done.append(f"{settings.FILE}: [extensions.{person.id}]")
+        if toml.is_file() and _rewrite(toml, lambda text: without_table(text, student)):
+            done.append(f"{settings.FILE}: [extensions.{student}]")
     return done
 
 
-def without_rows(text: str, person: Person) -> tuple[str, int]:
+def without_rows(text: str, names: Names, student: str) -> tuple[str, int]:
     """Return a CSV file's text without this student, and how many rows were removed or changed.
 
     Every row that does not name the student stays as it was. A row is the student's if a column that says whose it is
-    says so; in a list without such columns, if a cell is the id, the e-mail, the number or the name, and nothing else.
-    In other rows a reason or remark that names the student loses the name. A header stays, and so does a point, a part
-    or a word that happens to be somebody's id.
+    says so. Where none says anything, it is if a cell is the id, the e-mail, the number or the name, and nothing else,
+    or two cells side by side are the name. In other rows a reason or remark that names the student loses the name. A
+    header stays, and so does a point, a part or a word that happens to be somebody's id.
     """
     lines = text.splitlines(keepends=True)
     delimiter = max(",;\t|", key=(lines[0] if lines else "").count)
-    named, kept, count, start = people.pattern(people.telling(person)), list[str](), 0, 0
+    kept, count, start = list[str](), 0, 0
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     head = [_small(cell) for cell in next(csv.reader(lines[:1], delimiter=delimiter), [])]
-    columns = _columns(head, person)
+    columns = _columns(head, names.known[student])
     for row in reader:
         raw, start = "".join(lines[start : reader.line_num]), reader.line_num
         if columns and reader.line_num == 1:
             kept.append(raw)
-        elif _is_theirs(row, columns, person):
+        elif _is_theirs(row, columns, names, student):
             count += 1
         else:
             pairs = zip(row, [*head, *[""] * len(row)], strict=False)
-            changed = [named.sub(GONE, cell) if name in REMARKS else cell for cell, name in pairs]
+            changed = [names.without(cell, student, GONE) if name in REMARKS else cell for cell, name in pairs]
             kept.append(raw if changed == row else _row(changed, delimiter))
             count += changed != row
     return "".join(kept), count
@@ -105,11 +107,12 @@ def _columns(head: list[str], person: Person) -> dict[int, set[str]]:
     return found
 
 
-def _is_theirs(row: list[str], columns: dict[int, set[str]], person: Person) -> bool:
-    if columns:
-        return any(_small(row[place]) in wanted for place, wanted in columns.items() if place < len(row))
-    mine = set(map(_small, people.telling(person)))
-    return any(_small(cell) in mine for cell in row)
+def _is_theirs(row: list[str], columns: dict[int, set[str]], names: Names, student: str) -> bool:
+    told = {place: cell for place in columns if place < len(row) and (cell := _small(row[place]))}
+    if told:
+        return any(cell in columns[place] for place, cell in told.items())
+    cells = [_small(cell) for cell in row]
+    return any(names.is_sure(text, student) for text in (*cells, *map(" ".join, itertools.pairwise(cells))))
 
 
 def _row(cells: list[str], delimiter: str) -> str:
@@ -122,10 +125,10 @@ def _small(cell: str) -> str:
     return cell.lstrip("\ufeff").strip().lstrip("'").casefold()
 
 
-def without_lines(text: str, person: Person) -> tuple[str, int]:
+def without_lines(text: str, names: Names, student: str) -> tuple[str, int]:
     """Return a log without the lines that name this student, and how many were removed."""
-    lines, named = text.splitlines(keepends=True), people.pattern(people.telling(person))
-    kept = [line for line in lines if not named.search(line)]
+    lines = text.splitlines(keepends=True)
+    kept = [line for line in lines if names.without(line, student, GONE) == line]
     return "".join(kept), len(lines) - len(kept)
 
 
@@ -148,6 +151,17 @@ def _folders(course: Course, student: str) -> Iterator[str]:
     for step in (directory.submitted_directory, directory.autograded_directory, directory.feedback_directory):
         if received.take_away(Path(directory.root, step, student)):
             yield f"{step}/{student}/"
+
+
+def _received(course: Course, names: Names, student: str) -> Iterator[str]:
+    """What was handed in, and what the index and its table say of it, or of others' beside it."""
+    root = Path(course.directory.root)
+    folder, table = root / "grader" / "received", course.grades / collecting.TABLE
+    gone = received.forget(folder, student, lambda text: names.without(text, student, GONE))
+    yield from (f"{_short(one, root)}/" for one in gone)
+    if table.exists():
+        record.replace_file(table, received.Received(folder).table())
+        yield f"{table.name}: made again from the others"
 
 
 def _gradebook(course: Course, student: str) -> Iterator[str]:

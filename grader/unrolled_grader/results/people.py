@@ -1,22 +1,93 @@
-"""By what a student can be known: id, name, e-mail, number on the platform; and finding those in texts."""
+"""By what a student can be known: id, name, e-mail, number on the platform; and whom a text names."""
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import itertools
+import keyword
 import re
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unrolled.cli import CommandError
 from unrolled_grader.classroom import gradebook, roster
 from unrolled_grader.classroom.course import Course
+from unrolled_grader.classroom.gradebook import GradebookError
 from unrolled_grader.classroom.roster import Person
+from unrolled_grader.results import spellings
+from unrolled_grader.results.spellings import Finder, is_wide
 
 ROSTER = "roster.csv"
 SHORT_NUMBER = 5  # a number with fewer digits than this tells nobody, and stands in every notebook
+SHORT_NAME = 4  # with fewer letters a name may be a word; so it may with one more, if one of its words is an initial
+NOBODYS = (
+    "al and bin da de del della den der di do dos dr du el frau herr ibn ii iii jr la le mr mrs ms of prof sr ten ter "
+    "the van von zu zur"
+)
+"""Words in many names, which tell nobody by themselves."""
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The texts that name a person; each stands for all its spellings."""
+
+    sure: frozenset[str]  # this person, unless somebody else has the same name
+    loose: frozenset[str]  # perhaps others, or nobody: the words of the name, what is short, the e-mail's beginning
+    short: frozenset[str]  # an id or a number like "a", "01" or "7", which stands in every text
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.sure | self.loose | self.short
+
+
+class Names:
+    """The people of a class, as texts name them. A word that the course itself uses names nobody for sure."""
+
+    def __init__(self, known: Mapping[str, Person], words: Collection[str] = ()) -> None:
+        self.known, self.words = known, frozenset(words)
+        self.forms = {student: forms(person) for student, person in known.items()}
+        self._sure: dict[str, set[str]] = {}
+        self._loose: dict[str, set[str]] = {}
+        self._finders: dict[str, Finder] = {}
+        for student, found in self.forms.items():
+            for texts, index in ((found.sure, self._sure), (found.loose | found.short, self._loose)):
+                for text in texts:
+                    for key in (roster.squeezed(text), f"~{spellings.key(text)}"):
+                        index.setdefault(key, set()).add(student)
+
+    def finder(self, student: str) -> Finder:
+        """Return what finds all that may name this student."""
+        if student not in self._finders:
+            self._finders[student] = Finder(self.forms[student].sure | self.forms[student].loose)
+        return self._finders[student]
+
+    def meant(self, text: str) -> set[str]:
+        """Return whom a text that was found may mean."""
+        return {text} if text in self.known else self._told(self._sure, text) | self._told(self._loose, text)
+
+    def is_sure(self, text: str, student: str) -> bool:
+        """Return whether a text that was found names this student and can mean nobody else, and no word."""
+        if text in self.known:
+            return text == student and text not in self.forms[student].short
+        return self.meant(text) == self._told(self._sure, text) == {student} and not self.is_word(text)
+
+    def is_word(self, text: str) -> bool:
+        """Return whether the course uses a text as a word, or, but for an initial, all its words, as in "I will"."""
+        parts = re.findall(r"[^\W\d_]+", text.casefold())
+        long = {part for part in parts if len(part) > 1}
+        return text.casefold() in self.words or (0 < len(long) < len(parts) and long <= self.words)
+
+    def without(self, text: str, student: str, instead: str) -> str:
+        """Return a text in which something else stands for all that surely names this student."""
+        return self.finder(student).replaced(text, lambda hit: instead if self.is_sure(hit, student) else hit)
+
+    def _told(self, index: Mapping[str, set[str]], text: str) -> set[str]:
+        """Whom an index has for a text as it is written; where nobody is, for its other spellings."""
+        written = roster.squeezed(text)
+        exact = self._sure.get(written, set()) | self._loose.get(written, set())
+        return index.get(written if exact else f"~{spellings.key(text)}", set())
 
 
 def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
@@ -24,7 +95,7 @@ def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
     found = {name: Person(name) for name in course.students()}
     with gradebook.opened(course.directory) as book:
         for one in book.students:
-            name = " ".join(filter(None, (one.first_name, one.last_name)))
+            name = ", ".join(filter(None, (one.last_name, one.first_name)))
             found[one.id] = Person(one.id, name, one.email or "", one.lms_user_id or "")
     for person in _roster(course, roster_file):
         before = found.get(person.id, person)
@@ -33,56 +104,70 @@ def known(course: Course, roster_file: Path | None = None) -> dict[str, Person]:
     return found
 
 
-def whole(person: Person) -> set[str]:
-    """Return the texts that name this person and nobody else: id, e-mail, long numbers, full name as lists write it."""
-    words = person.name.split()
-    turned = {" ".join(words[at:] + words[:at]) for at in range(len(words))} if len(words) > 1 else set()
-    names = turned | {"".join(text.split()) for text in turned}
-    if turned:
-        names.add(f"{words[-1]}, {' '.join(words[:-1])}")
-    number = {person.lms_id} if len(person.lms_id) >= SHORT_NUMBER or not person.lms_id.isdigit() else set()
-    return {text for text in {person.id, person.email, *number, *names, *map(plain, names)} if text}
+def vocabulary(course: Course) -> frozenset[str]:
+    """Return the words of the lessons as they are handed out, and Python's own, in small letters."""
+    words = {*keyword.kwlist, *dir(builtins)}
+    for lesson in course.lessons():
+        with contextlib.suppress(GradebookError):  # not built
+            for cell in gradebook.released(course.directory, lesson).cells:
+                words |= set(re.findall(r"[^\W\d_]+|\w+", cell.source))
+    return frozenset(word.casefold() for word in words)
 
 
-def telling(person: Person) -> set[str]:
-    """Return those of the texts of `whole` that name a person in any text: "a", "01" or "7" stand everywhere."""
-    return {text for text in whole(person) if len(text) >= _shortest(text)}
+def forms(person: Person) -> Forms:
+    """Return the texts by which somebody may be named."""
+    name, local = spellings.composed(person.name), person.email.partition("@")[0]
+    number = person.lms_id if len(person.lms_id) >= SHORT_NUMBER or not person.lms_id.isdigit() else ""
+    own = {text for text in (person.id, person.email, number) if text}
+    short = {text for text in own if len(text) < _shortest(text)}
+    names = {text for text in _names(name) if len(spellings.key(text)) >= _shortest(text)}
+    loose = {*_names(name), *_words(name), *([local] if len(local) > 2 else [])} - names - own
+    return Forms(frozenset(own - short | names), frozenset(loose), frozenset(short))
 
 
 def _shortest(text: str) -> int:
     """How long a text of such letters must be to name somebody: of letters like the Japanese, two are a name."""
-    is_wide = all(unicodedata.east_asian_width(letter) == "W" for letter in text)
-    return SHORT_NUMBER if text.isdigit() else 2 if is_wide else 3
+    if text.isdigit():
+        return SHORT_NUMBER
+    words = text.split()
+    return 2 if is_wide(text[0]) else 3 if len(words) == 1 else SHORT_NAME + (min(map(len, words)) == 1)
 
 
-def parts(person: Person) -> set[str]:
-    """Return the texts that may name others too, or nobody: the words of the name, and the e-mail's beginning."""
-    words = {word for word in re.split(r"[\s,.]+", person.name) if len(word) > 1}
-    local = person.email.partition("@")[0]
-    return words | set(map(plain, words)) | ({local} if len(local) > 2 else set())
+def _names(name: str) -> set[str]:
+    """Surname and given names in either order, whole, without those in the middle, or with initials."""
+    given, family = roster.parted(name)
+    words = [*given, *family]
+    if len(words) < 2:  # "李明" is a whole name
+        return {name} if name and is_wide(name) else set()
+    found = {" ".join(_pieces(words[at:] + words[:at])) for at in range(len(words))}
+    either = [(words[:-1], words[-1:]), (words[:1], words[1:]), (words[1:], words[:1])]
+    for first, last in [(given, family)] if "," in name else either:
+        heads, tails = _telling(first), _telling(last)
+        pairs = {*itertools.product(heads, tails)}
+        initials = [piece[0] for piece in _pieces(first) if not is_wide(piece)]
+        for some in filter(None, (initials[:1], initials)):
+            pairs |= {(" ".join(some), tail) for tail in (*tails, " ".join(_pieces(last)))}
+        found |= {f"{one} {other}" for pair in pairs for one, other in (pair, pair[::-1])}
+    return found
 
 
-def plain(text: str) -> str:
-    """Return a text without accents, as a keyboard or a file name may write it."""
-    letters = unicodedata.normalize("NFD", text)
-    return unicodedata.normalize("NFC", "".join(one for one in letters if not unicodedata.combining(one)))
+def _words(name: str) -> set[str]:
+    """The words of a name, one by one; of one that has no blanks, what may be surname and given name."""
+    given, family = roster.parted(name)
+    words = [word for word in (*given, *family) if word.casefold() not in NOBODYS.split()]
+    found = {*_telling(words), *(" ".join(_pieces([word])) for word in words)}
+    if len(words) == 1 and is_wide(name):
+        found |= {part for at in (1, 2) for part in (name[:at], name[at:])}
+    return {text for text in found if len(text) > 1}
 
 
-def pattern(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for any of these texts where it is a word of its own, in small or capital letters.
-
-    What must not stand before them is asked once for all texts that ask it: within words, the rest is then not tried.
-    """
-    groups: dict[str, list[str]] = {}
-    for text in sorted(texts, key=lambda text: (-len(text), text)):
-        groups.setdefault(_edge(text[0], "<!"), []).append(f"{re.escape(text)}{_edge(text[-1], '!')}")
-    words = [f"{before}(?:{'|'.join(group)})" for before, group in groups.items()]
-    return re.compile("|".join(words) or r"(?!)", re.IGNORECASE)
+def _telling(words: Iterable[str]) -> list[str]:
+    return [piece for piece in _pieces(words) if len(piece) > 1 and piece.casefold() not in NOBODYS.split()]
 
 
-def _edge(letter: str, look: str) -> str:
-    """That a text is not part of a longer word. Japanese and the like part no words, so nothing is asked there."""
-    return rf"(?{look}[0-9A-Za-z\u00c0-\u024f])" if letter.isdigit() or letter.upper() != letter.lower() else ""
+def _pieces(words: Iterable[str]) -> list[str]:
+    """The parts of words like "Jean-Luc" and "O'Brien"."""
+    return [piece for word in words for piece in re.findall(r"[^\W_]+", word)]
 
 
 def _roster(course: Course, file: Path | None) -> tuple[Person, ...]:
@@ -96,9 +181,3 @@ def _roster(course: Course, file: Path | None) -> tuple[Person, ...]:
     for problem in found.problems:
         print(f"{there.name}: {problem}")
     return found.people
-
-
-def shared(people: Mapping[str, Person]) -> set[str]:
-    """Return the texts, in small letters, that stand for more than one of these people."""
-    texts = ({text.casefold() for text in whole(person) | parts(person)} for person in people.values())
-    return {text for text, count in Counter(itertools.chain.from_iterable(texts)).items() if count > 1}

@@ -7,12 +7,17 @@ import contextlib
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unrolled.cli import CommandError, Subparsers, checkout, folder, present_file
 from unrolled_grader.classroom import roster
 from unrolled_grader.classroom.folders import Folders
 
+if TYPE_CHECKING:
+    from unrolled_grader.results.traces import NameTrace
+
 ROSTER = "roster.csv"
+SHOWN = 3  # places of a text that may mean somebody else
 
 
 def add(subparsers: Subparsers) -> None:
@@ -70,17 +75,21 @@ def _forget(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not _confirmed(person.id):
         raise CommandError("nothing was deleted")
     if (course.grades / pseudonyms.KEY).exists():
-        (name,) = pseudonyms.names(pseudonyms.key(course.grades), [person.id]).values()
+        (name,) = pseudonyms.of(pseudonyms.key(course.grades), [person.id]).values()
         print(f"In pseudonymous exports this student is {name}.")
+    names = people.Names(known, people.vocabulary(course))
     try:
-        for what in forget.deleted(course, person, arguments.roster):
+        for what in forget.deleted(course, names, person.id, arguments.roster):
             print(f"deleted  {what}")
     except (record.RecordError, OSError, sqlite3.Error) as error:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error
-    searched = people.telling(person)
-    if short := people.whole(person) - searched:
+    if short := names.forms[person.id].short:
         print(f"Not searched for, as it stands in too many texts: {', '.join(sorted(short))}.")
-    return _say(traces.find(root, people.pattern(searched)), sorted(searched))
+    said = ", ".join(text for text in (person.id, person.name, person.email, person.lms_id) if text not in short)
+    print(f"Searched every file of the course's folders, zips and databases too, in every spelling, for: {said}.")
+    found = traces.find(root, names.finder(person.id))
+    left = [one for one in found if one.found == traces.UNKNOWN or names.is_sure(one.found, person.id)]
+    return _say(left, [one for one in found if one not in left])
 
 
 def _is_known(folders: Folders, student: str, roster_file: Path) -> bool:
@@ -96,15 +105,22 @@ def _confirmed(student: str) -> bool:
     return False
 
 
-def _say(left: Sequence[tuple[str, str, str]], texts: Sequence[str]) -> int:
-    """Print what a search found after all; 1 if it found something."""
+def _say(left: Sequence[NameTrace], doubtful: Sequence[NameTrace]) -> int:
+    """Print what a search found after all; 1 if it found something that is the student's, or could not look."""
     from unrolled_grader.jobs.record import one_line
+    from unrolled_grader.results import traces
 
-    print(f"Searched every file of the course's folders, zips and databases too, for: {', '.join(texts)}.")
     for file, place, found in left:
-        unsearched = found == "unknown"  # what traces says of a file that it cannot look into
+        unsearched = found == traces.UNKNOWN
         print(one_line(f"not searched: {file}, {place}" if unsearched else f"still there: {file}, {place}: {found}"))
+    texts: dict[str, list[NameTrace]] = {}
+    for one in doubtful:
+        texts.setdefault(" ".join(one.found.casefold().split()), []).append(one)
+    for places in texts.values():
+        first = "; ".join(f"{one.file}, {one.place}" for one in places[:SHOWN])
+        more = f"; and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+        print(one_line(f"may be the student, or another, or a word: {places[0].found}: {first}{more}"))
     judge = "These are other people's files, or files of your own: it is for you to judge."
-    print(judge if left else "Nothing is left.")
+    print(judge if left or doubtful else "Nothing is left.")
     print("Not searched: git's history, backups, e-mail, the learning platform, and copies that were given away.")
     return 1 if left else 0

@@ -7,16 +7,14 @@ with it two exports agree, without it nobody can go back from a pseudonym to an 
 from __future__ import annotations
 
 import base64
-import builtins
 import csv
 import hmac
+import html
 import io
 import json
-import keyword
 import re
 import shutil
 import tempfile
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,13 +25,15 @@ from nbformat import NotebookNode
 
 from unrolled.cli import CommandError
 from unrolled.notebook import cells
-from unrolled_grader.classroom import gradebook, seeds
+from unrolled_grader.classroom import seeds
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.jobs import record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
-from unrolled_grader.results import people, regrades, standing
+from unrolled_grader.results import people, regrades, spellings, standing
+from unrolled_grader.results.people import Names
+from unrolled_grader.results.spellings import Finder, Hit
 
 KEY = "pseudonyms.key"
 LETTERS = 10
@@ -59,15 +59,31 @@ before you publish.
 class Scrubber:
     """Puts pseudonyms in the place of names."""
 
-    names: re.Pattern[str]
-    pseudonyms: Mapping[str, str]  # by what is replaced, in small letters
-    left: tuple[str, ...] = ()  # words that name a student and stay, because the course uses them
+    names: Names
+    pseudonyms: Mapping[str, str]  # by id
+    finder: Finder
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The words that name a student and stay, because the course uses them."""
+        texts = {text for forms in self.names.forms.values() for text in forms.all if " " not in text}
+        return tuple(sorted(filter(self.names.is_word, texts), key=lambda text: (text.casefold(), text)))
 
     def text(self, text: str) -> str:
         """Return a text without names, and without times of day."""
         text = text.encode("utf-8", "replace").decode()  # half a character could not be written
-        text = TIME.sub(lambda found: found["day"], unicodedata.normalize("NFC", text))
-        return self.names.sub(lambda found: self.pseudonyms[found[0].casefold()], text)
+        text = TIME.sub(lambda found: found["day"], text)
+        shown = html.unescape(text)
+        hidden = shown != text and len(self._hits(shown)) > len(self._hits(text))  # as in M&uuml;ller
+        return self.finder.replaced(shown if hidden else text, self._instead)
+
+    def _hits(self, text: str) -> list[Hit]:
+        return [*self.finder.hits(spellings.composed(text))]
+
+    def _instead(self, hit: str) -> str:
+        """What stands in a name's place."""
+        whose = self.names.meant(hit)
+        return hit if self.names.is_word(hit) else self.pseudonyms[min(whose)] if len(whose) == 1 else SOMEONE
 
     def data(self, data: Any) -> Any:
         """Return plain data with names and times of day taken out of every text in it, keys too."""
@@ -88,8 +104,9 @@ def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[i
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"{folder} is there already: name a new folder")
-    pseudonyms = names(key(course.grades), known)
-    scrub = scrubber(known, pseudonyms, vocabulary(course))
+    pseudonyms = of(key(course.grades), known)
+    names = Names(known, people.vocabulary(course))
+    scrub = scrubber(names, pseudonyms)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".pseudonymous-") as made:
         into = Path(made, "class")
@@ -97,7 +114,7 @@ def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[i
         _write_tables(course, pseudonyms, scrub, into)
         _write_notebooks(course, pseudonyms, scrub, into)
         (into / "README.txt").write_text(README, encoding="utf-8")
-        if found := remaining(into, known, scrub.left):
+        if found := remaining(into, names):
             raise CommandError(f"nothing was written, because names would have been left: {'; '.join(found)}")
         if folder.exists():
             folder.rmdir()
@@ -119,43 +136,25 @@ def key(grades: Path) -> bytes:
     return secret
 
 
-def names(secret: bytes, students: Iterable[str]) -> dict[str, str]:
+def of(secret: bytes, students: Iterable[str]) -> dict[str, str]:
     """Return a pseudonym for each id."""
     digests = {one: hmac.digest(secret, one.encode("utf-8", "surrogateescape"), "sha256") for one in students}
     return {one: "s-" + base64.b32encode(digest).decode().lower()[:LETTERS] for one, digest in digests.items()}
 
 
-def scrubber(known: Mapping[str, Person], pseudonyms: Mapping[str, str], words: set[str]) -> Scrubber:
+def scrubber(names: Names, pseudonyms: Mapping[str, str]) -> Scrubber:
     """Return what takes these people out of texts, but for the words that the course uses."""
-    several, chosen, left = people.shared(known), {}, set()
-    for student, person in known.items():
-        for text in people.whole(person) | people.parts(person):
-            small = unicodedata.normalize("NFC", text).casefold()
-            if small in words:
-                left.add(text)
-            else:
-                chosen[small] = SOMEONE if small in several and text != student else pseudonyms[student]
-    return Scrubber(people.pattern(chosen), chosen, tuple(sorted(left, key=lambda text: (text.casefold(), text))))
+    return Scrubber(names, pseudonyms, Finder(text for forms in names.forms.values() for text in forms.all))
 
 
-def vocabulary(course: Course) -> set[str]:
-    """Return the words of the lessons as they are handed out, and Python's own, in small letters."""
-    words = {*keyword.kwlist, *dir(builtins)}
-    for lesson in course.lessons():
-        for cell in gradebook.released(course.directory, lesson).cells:
-            words |= set(re.findall(r"[^\W\d_]+|\w+", cell.source))
-    return {word.casefold() for word in words}
-
-
-def remaining(folder: Path, known: Mapping[str, Person], left: Iterable[str] = ()) -> list[str]:
+def remaining(folder: Path, names: Names) -> list[str]:
     """Return files that still hold an id, a full name, an e-mail or a number of somebody, in name or content."""
-    stay = {text.casefold() for text in left}
-    texts = {text for person in known.values() for text in people.telling(person) if text.casefold() not in stay}
-    finder, found = people.pattern(texts), []
+    finder = Finder(text for forms in names.forms.values() for text in forms.sure)
+    found = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        name = str(file.relative_to(folder))
-        content = file.read_text(encoding="utf-8")
-        found += [f"{name}: {hit[0]}" for text in (name, content) if (hit := finder.search(text))]
+        name, content = str(file.relative_to(folder)), file.read_text(encoding="utf-8")
+        hits = (hit.text for text in (name, content) for hit in finder.hits(spellings.composed(text)))
+        found += [f"{name}: {hit}" for hit in hits if not names.is_word(hit)][:1]
     return found
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import html
 import io
 import os
 import re
 import sqlite3
 import tempfile
-import unicodedata
+import urllib.parse
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unrolled_grader.receiving import archive
+from unrolled_grader.results import spellings
+from unrolled_grader.results.spellings import Finder
 
 COURSES_OWN = (".git", ".venv", "lessons", "solutions", "notebooks", "lib", "docs", "tests", "benchmarks", "build")
 """At a course's root: what everybody gets, and what holds no student's work."""
@@ -29,6 +32,9 @@ ALSO_OWN = (Path("grader", "unrolled_grader"), Path("grader", "sample_class"))
 LARGEST = 200_000_000  # bytes that are unpacked of one file
 DEPTH = 4
 SQLITE = b"SQLite format 3\0"
+UNKNOWN = ""  # was found where nobody could look
+ENTITY = re.compile(r"[\w ]&(?:#|\w{2,8};)|&(?:#|\w{2,8};)\w")
+QUOTED = re.compile(r"%(?:20|[C-Fc-f][0-9A-Fa-f]%)")
 ZEROS = re.compile("\0\0+")
 """What fills archives, images of disks and zips made to be large; to search 60 MB of it would take half a minute."""
 
@@ -41,8 +47,8 @@ class NameTrace(NamedTuple):
     found: str
 
 
-def find(root: Path, wanted: re.Pattern[str]) -> list[NameTrace]:
-    """Return every place under `root` where this pattern is found, in names and in contents."""
+def find(root: Path, wanted: Finder) -> list[NameTrace]:
+    """Return every place under `root` where something is found, in names and in contents."""
     return [trace for file in files(root) for trace in of_file(file, str(file.relative_to(root)), wanted)]
 
 
@@ -56,24 +62,24 @@ def files(root: Path) -> Iterator[Path]:
         yield from (here / name for name in sorted([*names, *(name for name in folders if (here / name).is_symlink())]))
 
 
-def of_file(file: Path, name: str, wanted: re.Pattern[str]) -> Iterator[NameTrace]:
+def of_file(file: Path, name: str, wanted: Finder) -> Iterator[NameTrace]:
     """Yield the traces in a file's name and content."""
-    if hit := wanted.search(_text(name)):
-        yield NameTrace(name, "its name", hit[0])
+    for hit in wanted.hits(_text(name)):
+        yield NameTrace(name, "its name", hit.text)
     try:
         if file.is_symlink():
-            yield NameTrace(name, f"is a link to {os.readlink(file)}: what is there was not searched", "unknown")
+            yield NameTrace(name, f"is a link to {os.readlink(file)}: what is there was not searched", UNKNOWN)
             return
         if not file.is_file():
             return
         data = file.read_bytes()
     except OSError as error:
-        yield NameTrace(name, f"cannot be read: {error.strerror}", "unknown")
+        yield NameTrace(name, f"cannot be read: {error.strerror}", UNKNOWN)
         return
     yield from (NameTrace(name, place, hit) for place, hit in dict.fromkeys(_in_data(data, "", wanted, DEPTH)))
 
 
-def _in_data(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Iterator[tuple[str, str]]:
+def _in_data(data: bytes, place: str, wanted: Finder, depth: int) -> Iterator[tuple[str, str]]:
     """(place, what was found) in a file's content or in a part of it."""
     if data.startswith(SQLITE):
         yield from _in_database(data, place, wanted, depth)
@@ -83,12 +89,12 @@ def _in_data(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> It
         yield from _in_data(plain, f"{place} unpacked".strip(), wanted, depth - 1)
     else:
         for text in _readings(data):
-            for hit in wanted.finditer(text):
-                yield place or f"line {text.count(chr(10), 0, hit.start()) + 1}", hit[0]
+            for hit in wanted.hits(text):
+                yield place or f"line {text.count(chr(10), 0, hit.start) + 1}", hit.text
 
 
 def _readings(data: bytes) -> Iterator[str]:
-    """The texts that bytes may be: UTF-8, with JSON's escapes resolved too, and what Windows writes."""
+    """The texts that bytes may be: UTF-8, with the escapes of JSON, HTML and addresses resolved too; Windows's."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         yield _text(data.decode("utf-16", "replace"))
         return
@@ -96,29 +102,33 @@ def _readings(data: bytes) -> Iterator[str]:
     yield text
     if "\\u" in text:
         yield _text(re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text))
+    if ENTITY.search(text):
+        yield _text(html.unescape(text))
+    if QUOTED.search(text):
+        yield _text(urllib.parse.unquote(text))
     if "\ufffd" in text and b"\0" not in data[:1000]:
         yield _text(data.decode("cp932", "replace"))
         yield _text(data.decode("cp1252", "replace"))
 
 
-def _in_zip(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Iterator[tuple[str, str]]:
+def _in_zip(data: bytes, place: str, wanted: Finder, depth: int) -> Iterator[tuple[str, str]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             for member in packed.infolist():
                 within = f"{place} {member.filename}".strip()
-                if hit := wanted.search(_text(member.filename)):
-                    yield f"the name {within}", hit[0]
+                for hit in wanted.hits(_text(member.filename)):
+                    yield f"the name {within}", hit.text
                 if member.file_size > LARGEST:
-                    yield f"{within} is too large to look into", "unknown"
+                    yield f"{within} is too large to look into", UNKNOWN
                 elif member.flag_bits & 1:
-                    yield f"{within} is encrypted", "unknown"
+                    yield f"{within} is encrypted", UNKNOWN
                 else:
                     yield from _in_data(packed.read(member), within, wanted, depth - 1)
     except archive.WHAT_READING_RAISES:
-        yield f"{place} is a damaged zip".strip(), "unknown"
+        yield f"{place} is a damaged zip".strip(), UNKNOWN
 
 
-def _in_database(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -> Iterator[tuple[str, str]]:
+def _in_database(data: bytes, place: str, wanted: Finder, depth: int) -> Iterator[tuple[str, str]]:
     """Every cell of every table, and whether there are free pages."""
     free = 0
     with tempfile.TemporaryDirectory(prefix="unrolled-traces-") as folder:
@@ -134,7 +144,7 @@ def _in_database(data: bytes, place: str, wanted: re.Pattern[str], depth: int) -
                         yield from _in_data(raw, f"{place} table {table}".strip(), wanted, max(depth - 1, 1))
             free = base.execute("PRAGMA freelist_count").fetchone()[0]
     if free:
-        yield f"{place} has {free} free pages, which may hold what was deleted".strip(), "unknown"
+        yield f"{place} has {free} free pages, which may hold what was deleted".strip(), UNKNOWN
 
 
 def _unpacked(data: bytes) -> bytes | None:
@@ -148,4 +158,4 @@ def _unpacked(data: bytes) -> bytes | None:
 
 
 def _text(text: str) -> str:
-    return unicodedata.normalize("NFC", ZEROS.sub("\0", text))
+    return spellings.composed(ZEROS.sub("\0", text))
