@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import itertools
 import keyword
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -134,35 +133,35 @@ def _shortest(text: str) -> int:
 
 
 def _names(name: str) -> set[str]:
-    """Surname and given names in either order, whole, without those in the middle, or with initials."""
+    """Given names and surname in either order: whole, some of their words, or initials for the given names."""
     given, family = roster.parted(name)
     words = [*given, *family]
     if len(words) < 2:  # "李明" is a whole name
         return {name} if name and is_wide(name) else set()
     found = {" ".join(_pieces(words[at:] + words[:at])) for at in range(len(words))}
-    either = [(words[:-1], words[-1:]), (words[:1], words[1:]), (words[1:], words[:1])]
-    for first, last in [(given, family)] if "," in name else either:
-        heads, tails = _telling(first), _telling(last)
-        pairs = {*itertools.product(heads, tails)}
+    anywhere = [(words[:at], words[at:]) for at in range(1, len(words))] + [(words[1:], words[:1])]
+    for first, last in [(given, family)] if "," in name else anywhere:
         initials = [piece[0] for piece in _pieces(first) if not is_wide(piece)]
-        for some in filter(None, (initials[:1], initials)):
-            pairs |= {(" ".join(some), tail) for tail in (*tails, " ".join(_pieces(last)))}
-        found |= {f"{one} {other}" for pair in pairs for one, other in (pair, pair[::-1])}
+        heads = {*_some(first), " ".join(initials), *initials[:1]} - {""}
+        pairs = [pair for head in heads for tail in _some(last) for pair in ((head, tail), (tail, head))]
+        found |= {f"{one} {other}" for one, other in pairs}
     return found
 
 
 def _words(name: str) -> set[str]:
     """The words of a name, one by one; of one that has no blanks, what may be surname and given name."""
-    given, family = roster.parted(name)
-    words = [word for word in (*given, *family) if word.casefold() not in NOBODYS.split()]
-    found = {*_telling(words), *(" ".join(_pieces([word])) for word in words)}
+    words = [word for part in roster.parted(name) for word in part]
+    telling = [word for word in words if word.casefold() not in NOBODYS.split()]
     if len(words) == 1 and is_wide(name):
-        found |= {part for at in (1, 2) for part in (name[:at], name[at:])}
-    return {text for text in found if len(text) > 1}
+        return {part for at in (1, 2) for part in (name[:at], name[at:]) if len(part) > 1}
+    return {text for word in telling for text in _some([word])}
 
 
-def _telling(words: Iterable[str]) -> list[str]:
-    return [piece for piece in _pieces(words) if len(piece) > 1 and piece.casefold() not in NOBODYS.split()]
+def _some(words: Sequence[str]) -> set[str]:
+    """These words of a name together, each of them, and each part of one like "Jean-Luc"."""
+    telling = [word for word in words if word.casefold() not in NOBODYS.split()] or words
+    texts = {" ".join(_pieces(some)) for some in (words, *([word] for word in telling))}
+    return {text for text in (*texts, *_pieces(telling)) if len(text) > 1}
 
 
 def _pieces(words: Iterable[str]) -> list[str]:

@@ -106,20 +106,11 @@ def _first(text: str) -> str:
     return TWO.get(text[0], text)[0]
 
 
-def _edge(words: Sequence[str], at: int) -> str:
-    """What would make a text the part of a longer word: digits, too, if the text is one word, such as an id."""
-    letter = words[at][at]
-    if not letter.isdigit() and letter.upper() == letter.lower():
-        return ""
-    if len(words) == 1:
-        return f"[0-9{LETTERS}]"
-    return "" if sum(map(len, words)) >= LONG and min(map(len, words)) > 1 else f"[{LETTERS}]"
-
-
 def _token(letters: str) -> str:
     """A pattern for a letter, or for two, as `folded` leaves them."""
     if letters in TWO:
-        return f"(?:{TWO[letters]}|[{TWO[letters][0]}{letters}])"
+        alike = "".join(one for one, two in TWO.items() if two == TWO[letters])  # as \u00f8 for \u00f6
+        return f"(?:{TWO[letters]}|[{TWO[letters][0]}{alike}])"
     same = "".join(one for one, two in TWO.items() if letters in (two, two[0]))
     if len(letters) == 2:
         return f"(?:{letters}|[{same}])"
