@@ -179,6 +179,17 @@ def test_what_may_be_another_stays_and_is_shown(course: Grading, capsys: pytest.
     assert "Nothing is left" not in said
 
 
+def test_long_names_are_looked_for_in_time_that_grows_with_them() -> None:
+    """No recursion, and no form for each two of a thousand words."""
+    long, many = "x" * 2000, " ".join(f"w{at}" for at in range(200))
+    names = Names(
+        {"a17": Person("a17", f"Ada {long}"), "b17": Person("b17", many), "c17": Person("c17", "ss" * 500 + " Y")}
+    )
+    scrub = pseudonyms.scrubber(names, {student: student.upper() for student in names.known})
+    assert scrub.text(f"{long}, Ada; {many}; {'ß' * 500} Y") == "A17; B17; C17"
+    assert len(names.forms["b17"].all) < 1000
+
+
 def test_a_namesakes_rows_stay() -> None:
     names = Names({name: Person(name, "Ada Lovelace") for name in ("ada", "al2")})
     text = "Name,Points\nAda Lovelace,1\nada,2\n"

@@ -21,6 +21,7 @@ from unrolled_grader.results.spellings import Finder, is_wide
 ROSTER = "roster.csv"
 SHORT_NUMBER = 5  # a number with fewer digits than this tells nobody, and stands in every notebook
 SHORT_NAME = 4  # with fewer letters a name may be a word; so it may with one more, if one of its words is an initial
+MANY_WORDS = 10  # of a name with more of them only the whole is looked for
 NOBODYS = (
     "al and bin da de del della den der di do dos dr du el frau herr ibn ii iii jr la le mr mrs ms of prof sr ten ter "
     "the van von zu zur"
@@ -138,6 +139,8 @@ def _names(name: str) -> set[str]:
     words = [*given, *family]
     if len(words) < 2:  # "李明" is a whole name
         return {name} if name and is_wide(name) else set()
+    if len(_pieces(words)) > MANY_WORDS:
+        return {" ".join(_pieces(some)) for some in (words, [*family, *given])}
     found = {" ".join(_pieces(words[at:] + words[:at])) for at in range(len(words))}
     anywhere = [(words[:at], words[at:]) for at in range(1, len(words))] + [(words[1:], words[:1])]
     for first, last in [(given, family)] if "," in name else anywhere:

@@ -5,6 +5,7 @@ A text of several words stands for them with anything short between: a blank, a 
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +41,7 @@ class Finder:
     def __init__(self, texts: Iterable[str]) -> None:
         ordered = sorted(set(texts), key=lambda text: (-len(text), text))
         firsts = {_first(folded(composed(text))) for text in ordered}
-        letters = "".join(firsts | {letter for letter in TWO if _first(letter) in firsts})
+        letters = "".join(sorted(firsts | {letter for letter in TWO if _first(letter) in firsts}))
         # Nearly everywhere one look at a letter is enough. Texts that begin alike are tried together, long ones first.
         found = f"(?=[{re.escape(letters)}]){BEFORE}{_any([*map(_tokens, ordered)])}"
         self.pattern = re.compile(found if ordered else r"(?!)")
@@ -117,15 +118,16 @@ def _token(letters: str) -> str:
     return f"[{letters}{same}]" if same else re.escape(letters)
 
 
-def _any(tails: Sequence[Sequence[str]]) -> str:
+def _any(tails: Sequence[list[str]]) -> str:
     """A pattern for any of these lists of patterns, those with the same beginning together."""
-    heads: dict[str, list[Sequence[str]]] = {}
-    for tail in filter(None, tails):
-        heads.setdefault(tail[0], []).append(tail[1:])
+    ends = zip(min(tails), max(tails), strict=False)  # what they share, all between them do
+    same = [one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends)]
+    heads: dict[str, list[list[str]]] = {}
+    for tail in (tail[len(same) :] for tail in tails):
+        heads.setdefault("".join(tail[:1]), []).append(tail[1:])
+    is_end = heads.pop("", None) is not None
     branches = "|".join(head + _any(rest) for head, rest in heads.items())
-    if not all(tails):
-        return f"(?:{branches})?" if branches else ""
-    return branches if len(heads) == 1 else f"(?:{branches})"
+    return "".join(same) + (f"(?:{branches}){'?' * is_end}" if branches else "")
 
 
 def _bases() -> dict[str, str]:
