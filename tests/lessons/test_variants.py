@@ -26,6 +26,7 @@ from lessons_found import LESSONS, ROOT
 
 from unrolled import checks
 from unrolled.checks import choices
+from unrolled.checks.answers import answers_of
 from unrolled.notebook import cells, run
 from unrolled_grader.build import authoring, sample, variants
 from unrolled_grader.judge.verdicts import Options, Submission, judge
@@ -145,7 +146,7 @@ def test_fact_4_what_is_timed_is_right(name):
 
 
 def built(lesson: str, chosen: dict[str, str], folder: str):
-    made = authoring.make(ROOT, chosen, [lesson])
+    made = authoring.make(ROOT, choices.Choices(variants=chosen), [lesson])
     return nbformat.reads(made[f"{folder}/{lesson}/{lesson}.ipynb"].decode(), as_version=4)
 
 
@@ -250,13 +251,13 @@ def test_a_variant_that_does_not_fit_is_refused_with_its_file_and_cell(course, f
     assert old in text
     (course / file).write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(authoring.LessonError, match=message):
-        authoring.make(course, {"im2col": "nhwc"})
+        authoring.make(course, choices.Choices(variants={"im2col": "nhwc"}))
 
 
 @pytest.mark.parametrize("wanted", [{"im2col": "nchw"}, {"ink": "nhwc"}])
 def test_a_variant_that_does_not_exist_is_refused(course, wanted):
     with pytest.raises(authoring.LessonError, match="there is no lessons/variants/NN_"):
-        authoring.make(course, wanted)
+        authoring.make(course, choices.Choices(variants=wanted))
 
 
 def test_a_class_builds_what_its_course_json_chooses(course):
@@ -301,6 +302,39 @@ def test_course_json_chooses_lessons_variants_and_thresholds(chosen_by_the_class
     assert "im2col" in checks.all_specs()
 
 
+def test_course_json_chooses_points_and_lessons_without_speed(chosen_by_the_class):
+    baseline = checks.declared()["02_convolution"]["conv2d_gemm"].speed.baseline
+    chosen_by_the_class(points={"conv2d_gemm": 4, "conv2d_gemm/speed": 0, "im2col_nhwc": 5})
+    specs = checks.lessons()["02_convolution"]
+    assert choices.parts({"conv2d_gemm": specs["conv2d_gemm"]}) == {
+        "conv2d_gemm": (4, None),
+        "conv2d_gemm/speed": (0, specs["conv2d_gemm"].speed.at_least),
+    }
+    assert checks.all_specs()["im2col_nhwc"].total_points == 5
+    chosen_by_the_class(without_speed=["02_convolution"], thresholds={"conv2d_gemm": 2})
+    untimed = checks.lessons()["02_convolution"]["conv2d_gemm"]
+    assert untimed.speed is None
+    assert baseline in answers_of(untimed)  # it stays an answer that may not be called
+    assert {name for name, spec in checks.all_specs().items() if spec.speed and name.startswith(("conv2d", "im2"))} == {
+        "conv2d_port"
+    }
+    assert checks.lessons()["01_matrix_parallelism"]["matmul_rows"].speed is not None
+
+
+def test_the_build_writes_the_points_that_a_class_chose(course):
+    chosen = choices.Choices(points={"im2col": 5}, without_speed=("02_convolution",))
+    made = authoring.make(course, chosen, ["02_convolution"])
+    worth = {
+        cells.grade_id(cell): cell.metadata.nbgrader.points
+        for name, content in made.items()
+        for cell in nbformat.reads(content.decode(), as_version=4).cells
+        if name.startswith("notebooks/") and (cells.grade_id(cell) or "").startswith("check_")
+    }
+    assert worth["check_im2col"] == 5
+    assert worth["check_conv2d_gemm"] == checks.declared()["02_convolution"]["conv2d_gemm"].points
+    assert worth["check_conv2d_loops"] == checks.declared()["02_convolution"]["conv2d_loops"].total_points
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -313,6 +347,12 @@ def test_course_json_chooses_lessons_variants_and_thresholds(chosen_by_the_class
         ({"thresholds": {"conv2d_gemm": "fast"}}, "thresholds must map names to numbers"),
         ({"variants": ["im2col"]}, "variants must map names to suffixes"),
         ({"variant": {}}, r"has \['variant'\]"),
+        ({"thresholds": {"conv2d_gemm": float("nan")}}, "must be positive, got nan"),
+        ({"points": {"im2col/speed": 2}}, "there is no part 'im2col/speed' to set the points of"),
+        ({"points": {"im2col": -1}}, "the points of 'im2col' must not be negative, got -1"),
+        ({"points": {"im2col": 1.5}}, "points must map names to whole numbers"),
+        ({"without_speed": ["99_more"]}, "no lesson '99_more'"),
+        ({"without_speed": "02_convolution"}, "without_speed must be a list of names"),
     ],
 )
 def test_a_course_json_that_names_what_is_not_there_is_refused(chosen_by_the_class, content, message):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from . import choices, exercises
@@ -12,33 +12,38 @@ from .run import VISIBLE_SEED, run
 from .spec import Budget, Spec, Speed
 
 __all__ = ["MIME", "VISIBLE_SEED", "Budget", "Finding", "Part", "Report", "Spec", "Speed"]
-__all__ += ["all_specs", "lessons", "run", "variants"]
+__all__ += ["all_specs", "asked", "declared", "lessons", "problems", "run", "variants"]
 
 Specs = MappingProxyType[str, Spec]
 
 
 @functools.cache
 def lessons() -> MappingProxyType[str, Specs]:
-    """Return the course's lessons and their specs, as declared: {"02_convolution": {"conv2d_gemm": …}, …}.
+    """Return the course's lessons and their specs, as this class asks them: {"02_convolution": {"conv2d_gemm": …}, …}.
 
-    A class's `course.json` says which, with its variants and thresholds; ValueError if it names what is not there.
+    A class's `course.json` says how; ValueError if it names what is not there.
     """
     chosen = choices.read()
-    declared, exist = _declared(), variants()
-    if problems := choices.problems(chosen, declared, _specs(), exist):
-        raise ValueError(f"{choices.FILE}: {'; '.join(problems)}")
-    found = {}
-    for lesson, specs in declared.items():
-        if chosen.lessons is None or lesson in chosen.lessons:
-            asked = choices.with_variants(specs, exist, chosen.variants)
-            found[lesson] = MappingProxyType(choices.with_thresholds(asked, chosen.thresholds))
-    return MappingProxyType(found)
+    if found := problems(chosen, declared()):
+        raise ValueError(f"{choices.FILE}: {'; '.join(found)}")
+    return asked(chosen)
+
+
+def asked(chosen: choices.Choices) -> MappingProxyType[str, Specs]:
+    """Return the lessons and their specs as a class with these choices asks them, whatever this class chose."""
+    found = choices.asked(chosen, declared(), variants())
+    return MappingProxyType({lesson: MappingProxyType(specs) for lesson, specs in found.items()})
+
+
+def problems(chosen: choices.Choices, lessons: Iterable[str]) -> list[str]:
+    """Return in words what these choices name that is not there; `lessons` are those that are."""
+    return choices.problems(chosen, lessons, _specs(), variants())
 
 
 @functools.cache
 def variants() -> MappingProxyType[str, Specs]:
     """Return every exercise's variants by suffix: {"im2col": {"nhwc": …}}. ValueError if one is not EXERCISE_SUFFIX."""
-    known = [name for specs in _declared().values() for name in specs]
+    known = [name for specs in declared().values() for name in specs]
     found: dict[str, dict[str, Spec]] = {}
     for module in exercises.declared("variants").values():
         for name in (name for name, value in vars(module).items() if isinstance(value, Spec) and name not in known):
@@ -52,12 +57,21 @@ def variants() -> MappingProxyType[str, Specs]:
 @functools.cache
 def all_specs() -> Specs:
     """Return every spec by its name, chosen or not, variants included. Raises ValueError if one name is used twice."""
-    return MappingProxyType(choices.with_thresholds(_specs(), choices.read().thresholds))
+    chosen = choices.read()
+    untimed = {name for lesson in chosen.without_speed for name in _with_variants(lesson)}
+    found = {name: choices.as_chosen(name, spec, chosen, timed=name not in untimed) for name, spec in _specs().items()}
+    return MappingProxyType(found)
+
+
+def _with_variants(lesson: str) -> list[str]:
+    """The names of a lesson's exercises, and of their variants, chosen or not."""
+    names = list(declared().get(lesson, ()))
+    return [*names, *(f"{name}_{suffix}" for name in names for suffix in variants().get(name, ()))]
 
 
 @functools.cache
-def _declared() -> dict[str, Specs]:
-    """Every lesson's specs as its module declares them."""
+def declared() -> dict[str, Specs]:
+    """Return every lesson's specs as its module declares them, whatever a class chose."""
     return {
         lesson: MappingProxyType({name: value for name, value in vars(module).items() if isinstance(value, Spec)})
         for lesson, module in exercises.declared("exercises").items()
@@ -67,11 +81,11 @@ def _declared() -> dict[str, Specs]:
 @functools.cache
 def _specs() -> dict[str, Spec]:
     specs: dict[str, Spec] = {}
-    places: dict[str, Mapping[str, Spec]] = dict(_declared())
+    places: dict[str, Mapping[str, Spec]] = dict(declared())
     for exercise, others in variants().items():
         places[f"variants of {exercise}"] = {f"{exercise}_{suffix}": spec for suffix, spec in others.items()}
-    for place, declared in places.items():
-        if twice := specs.keys() & declared.keys():
+    for place, found in places.items():
+        if twice := specs.keys() & found.keys():
             raise ValueError(f"{place} declares {sorted(twice)}, which an earlier lesson has")
-        specs |= declared
+        specs |= found
     return specs

@@ -1,4 +1,4 @@
-"""What an instructor chose for a class: lessons, variants of exercises, thresholds, as `course.json` beside this file.
+"""What an instructor chose for a class: lessons, variants, thresholds, points, as `course.json` beside this file.
 
 There is no such file in the course itself, and then everything is as the lessons declare it. It travels with the
 library, so that a learner's check and the judge ask the same.
@@ -10,10 +10,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from .spec import Spec
 
 FILE = Path(__file__).with_name("course.json")
+SPEED = "/speed"  # a part's name is the check's, and with this behind it that of its speed
 
 Specs = Mapping[str, Spec]
 
@@ -25,6 +27,8 @@ class Choices:
     lessons: tuple[str, ...] | None = None
     variants: Mapping[str, str] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)  # of speed parts, by check: a variant has its own
+    points: Mapping[str, int] = field(default_factory=dict)  # by part: "conv2d_gemm", "conv2d_gemm/speed"
+    without_speed: tuple[str, ...] = ()  # lessons whose speeds are not measured, and earn nothing
 
 
 def read(file: Path | None = None) -> Choices:
@@ -37,15 +41,40 @@ def read(file: Path | None = None) -> Choices:
         raise ValueError(f"{file} is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{file} must hold an object, got {type(found).__name__}")
-    lessons, variants, thresholds = (found.get(key) for key in ("lessons", "variants", "thresholds"))
-    if strangers := found.keys() - {"lessons", "variants", "thresholds"}:
-        raise ValueError(f"{file} has {sorted(strangers)}; known are lessons, variants and thresholds")
-    if lessons is not None and not (isinstance(lessons, list) and all(isinstance(name, str) for name in lessons)):
-        raise ValueError(f"{file}: lessons must be a list of names, got {lessons!r}")
-    for key, value, kinds in (("variants", variants, {str}), ("thresholds", thresholds, {int, float})):
-        if value is not None and not (isinstance(value, dict) and set(map(type, value.values())) <= kinds):
-            raise ValueError(f"{file}: {key} must map names to {'suffixes' if str in kinds else 'numbers'}: {value!r}")
-    return Choices(None if lessons is None else tuple(lessons), variants or {}, thresholds or {})
+    known = ("lessons", "variants", "thresholds", "points", "without_speed")
+    if strangers := found.keys() - set(known):
+        raise ValueError(f"{file} has {sorted(strangers)}; known are {', '.join(known)}")
+    given: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
+    for key, value in given.items():
+        _require(file, key, value)
+    return Choices(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+
+
+def _require(file: Path, key: str, value: Any) -> None:
+    """Raise ValueError unless a value is of the kind that its key asks."""
+    if key in ("lessons", "without_speed"):
+        if not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+            raise ValueError(f"{file}: {key} must be a list of names, got {value!r}")
+        return
+    kinds: dict[str, tuple[set[type], str]] = {
+        "variants": ({str}, "suffixes"),
+        "thresholds": ({int, float}, "numbers"),
+        "points": ({int}, "whole numbers"),
+    }
+    if not (isinstance(value, dict) and set(map(type, value.values())) <= kinds[key][0]):
+        raise ValueError(f"{file}: {key} must map names to {kinds[key][1]}: {value!r}")
+
+
+def asked(choices: Choices, declared: Mapping[str, Specs], variants: Mapping[str, Specs]) -> dict[str, dict[str, Spec]]:
+    """Return the chosen lessons with their specs as the class asks them, of those that the lessons declare."""
+    return {
+        lesson: {
+            name: as_chosen(name, spec, choices, timed=lesson not in choices.without_speed)
+            for name, spec in with_variants(specs, variants, choices.variants).items()
+        }
+        for lesson, specs in declared.items()
+        if choices.lessons is None or lesson in choices.lessons
+    }
 
 
 def with_variants(declared: Specs, variants: Mapping[str, Specs], chosen: Mapping[str, str]) -> dict[str, Spec]:
@@ -54,18 +83,37 @@ def with_variants(declared: Specs, variants: Mapping[str, Specs], chosen: Mappin
     return {new: variants[name][chosen[name]] if name in chosen else declared[name] for name, new in names.items()}
 
 
-def with_thresholds(specs: Specs, thresholds: Mapping[str, float]) -> dict[str, Spec]:
-    """Return the specs with these thresholds, by the check's name, for their speed parts."""
-    chosen = dict(specs)
+def as_chosen(name: str, spec: Spec, choices: Choices, *, timed: bool) -> Spec:
+    """Return a spec with the chosen points and threshold; without its speed part unless it is to be `timed`."""
+    changes: dict[str, Any] = {"points": choices.points[name]} if name in choices.points else {}
+    if (speed := spec.speed) is not None and not timed:
+        changes["speed"] = None
+        changes["answers"] = (*spec.answers, speed.baseline)  # no function may call it, timed or not
+    elif speed is not None:
+        chosen: dict[str, Any] = {}
+        if name in choices.thresholds:
+            chosen["at_least"] = float(choices.thresholds[name])
+        if name + SPEED in choices.points:
+            chosen["points"] = choices.points[name + SPEED]
+        if chosen:
+            changes["speed"] = replace(speed, **chosen)
+    return replace(spec, **changes) if changes else spec
+
+
+def parts(specs: Specs) -> dict[str, tuple[float, float | None]]:
+    """Return points and threshold (None where nothing is timed) of each part: what a lesson asks, as plain numbers."""
+    found: dict[str, tuple[float, float | None]] = {}
     for name, spec in specs.items():
-        if name in thresholds and spec.speed is not None:
-            chosen[name] = replace(spec, speed=replace(spec.speed, at_least=float(thresholds[name])))
-    return chosen
+        found[name] = (spec.points, None)
+        if spec.speed is not None:
+            found[name + SPEED] = (spec.speed.points, spec.speed.at_least)
+    return found
 
 
 def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: Mapping[str, Specs]) -> list[str]:
-    """Return in words what the choices name that the course does not have, and thresholds that are not positive."""
-    found = [f"there is no lesson {name!r}" for name in choices.lessons or () if name not in set(lessons)]
+    """Return in words what the choices name that the course does not have, and numbers that cannot be."""
+    named = dict.fromkeys((*(choices.lessons or ()), *choices.without_speed))
+    found = [f"there is no lesson {name!r}" for name in named if name not in set(lessons)]
     for exercise, suffix in choices.variants.items():
         known = variants.get(exercise, {})
         if exercise not in specs:
@@ -76,6 +124,12 @@ def problems(choices: Choices, lessons: Iterable[str], specs: Specs, variants: M
     for name, threshold in choices.thresholds.items():
         if name not in specs or specs[name].speed is None:
             found.append(f"there is no speed part of {name!r} to set a threshold for")
-        elif not threshold > 0:
+        elif not 0 < threshold < float("inf"):
             found.append(f"the threshold of {name!r} must be positive, got {threshold}")
+    there = parts(specs)
+    for name, worth in choices.points.items():
+        if name not in there:
+            found.append(f"there is no part {name!r} to set the points of")
+        elif worth < 0:
+            found.append(f"the points of {name!r} must not be negative, got {worth}")
     return found
