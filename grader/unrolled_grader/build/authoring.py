@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
-from unrolled_grader.build import listed, minutes
+from unrolled_grader.build import listed, minutes, points
+from unrolled_grader.build.points import Worth
 from unrolled_grader.build.variants import LessonError, chosen, put, require
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
+
+    from unrolled.checks.choices import Choices
 
 SOLUTIONS, NOTEBOOKS = "solutions", "notebooks"
 CHOICES = "lib/unrolled/checks/course.json"
@@ -133,44 +136,42 @@ def differences(root: Path, made: dict[str, bytes]) -> list[Change]:
     return [Change(kind, path) for path, kind in sorted(kinds.items())]
 
 
-def make(
-    root: Path, variants: Mapping[str, str] | None = None, lessons: Iterable[str] | None = None
-) -> dict[str, bytes]:
+def make(root: Path, choices: Choices | None = None, lessons: Iterable[str] | None = None) -> dict[str, bytes]:
     """Return the bytes of the notebooks and, for all lessons, of the pages that list them, by path relative to `root`.
 
-    `variants` gives, for an exercise, the suffix of the variant that stands in its place, as in {"im2col": "nhwc"}, by
-    default what course.json in `root` chooses; `lessons` are those to make, by default all. Raises LessonError if one
-    cannot be made, or does not exist.
+    `choices` says which variants stand in place of their exercises and what checks are worth, by default what
+    course.json in `root` chooses; `lessons` are those to make, by default all. Raises LessonError if one cannot be
+    made, or does not exist.
     """
     import nbformat
 
-    files = find_lessons(root)
-    wanted = _chosen(root) if variants is None else variants
-    require(root, wanted)
-    if unknown := [name for name in lessons or () if name not in files]:
-        raise LessonError(f"there is no lesson {unknown[0]}; there are {', '.join(files)}")
-    files = {name: file for name, file in files.items() if lessons is None or name in set(lessons)}
+    there = find_lessons(root)
+    wanted = _chosen(root) if choices is None else choices
+    require(root, wanted.variants)
+    if unknown := [name for name in lessons or () if name not in there]:
+        raise LessonError(f"there is no lesson {unknown[0]}; there are {', '.join(there)}")
+    files = {name: file for name, file in there.items() if lessons is None or name in set(lessons)}
     if not files:
         return {}
-    address = read_address(root)
+    address, worth = read_address(root), points.by_lesson(wanted, there)
     with tempfile.TemporaryDirectory(prefix="unrolled-build-") as scratch:
         for name, file in files.items():
             target = Path(scratch, SOLUTIONS, name, f"{name}.ipynb")
             target.parent.mkdir(parents=True)
             with target.open("w", encoding="utf-8", newline="\n") as stream:
-                nbformat.write(solution_notebook(file, address, wanted), stream)
+                nbformat.write(solution_notebook(file, address, wanted.variants, worth.get(name, {})), stream)
         generate(Path(scratch), nbgrader_config(root), list(files))
-        there = sorted(Path(scratch).glob("*/*/*.ipynb"))
-        made = {file.relative_to(scratch).as_posix(): file.read_bytes() for file in there}
+        written = sorted(Path(scratch).glob("*/*/*.ipynb"))
+        made = {file.relative_to(scratch).as_posix(): file.read_bytes() for file in written}
     return made if lessons is not None else made | listed.pages(root, files)
 
 
-def _chosen(root: Path) -> Mapping[str, str]:
-    """The variants that the class in `root` chose, none in the course itself."""
+def _chosen(root: Path) -> Choices:
+    """What the class in `root` chose, nothing in the course itself."""
     from unrolled.checks import choices  # and with it NumPy, which the command line does without
 
     try:
-        return choices.read(root / CHOICES).variants
+        return choices.read(root / CHOICES)
     except ValueError as error:
         raise LessonError(str(error)) from error
 
@@ -197,8 +198,16 @@ def read_address(root: Path) -> Address:
     return Address(table.get("repository", ""), table.get("tag", ""))
 
 
-def solution_notebook(file: Path, address: Address, variants: Mapping[str, str] = MappingProxyType({})) -> NotebookNode:
-    """Return the lesson's complete notebook, without outputs, with these variants. Raises LessonError if malformed."""
+def solution_notebook(
+    file: Path,
+    address: Address,
+    variants: Mapping[str, str] = MappingProxyType({}),
+    worth: Mapping[str, Worth] = MappingProxyType({}),
+) -> NotebookNode:
+    """Return the lesson's complete notebook, without outputs, with these variants, and checks worth what `worth` says.
+
+    Raises LessonError if it is malformed, or a check's cell says other points than its spec.
+    """
     import jupytext
     from nbformat import NotebookNode
 
@@ -209,6 +218,7 @@ def solution_notebook(file: Path, address: Address, variants: Mapping[str, str] 
     for cell in nb.cells:
         cell.metadata = NotebookNode({key: cell.metadata[key] for key in KEPT_METADATA if key in cell.metadata})
         _check_regions(name, cell)
+        points.write(name, cell, worth)
     for cell, cell_id in zip(nb.cells, cell_ids(name, nb.cells), strict=True):
         cell.id = cell_id
     _write_header(name, nb, address)

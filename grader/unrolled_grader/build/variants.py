@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FOLDER = "variants"
 HEADING = re.compile(r"^### Exercise: (?P<name>\w+)$", re.MULTILINE)
 EXERCISE = re.compile(r"^# ### Exercise: (\w+)$", re.MULTILINE)
+CHECK = re.compile(r'''"grade_id": "check_(\w+)"''')
 CORE = re.compile(r"^# ### Exercise: (\w+)\n#\n# \*\*Core\*\*", re.MULTILINE)
 
 
@@ -51,6 +52,15 @@ def known(root: Path) -> dict[str, list[str]]:
             exercise = max(exercises, key=len)
             found[exercise].append(name.removeprefix(f"{exercise}_"))
     return found
+
+
+def checks(root: Path) -> dict[str, str]:
+    """Return the lesson of each check, variants' too, by the texts of the scripts alone."""
+    scripts = sorted((root / "lessons").glob("*.py"))
+    numbers = {file.stem[:2]: file.stem for file in scripts}
+    others = sorted((root / "lessons" / FOLDER).glob("*.py"))
+    places = [(file, numbers.get(file.stem[:2], "")) for file in (*scripts, *others)]
+    return {name: lesson for file, lesson in places for name in CHECK.findall(file.read_text(encoding="utf-8"))}
 
 
 def chosen(lesson: Path, cells: Sequence[NotebookNode], wanted: Mapping[str, str]) -> dict[str, Path]:
