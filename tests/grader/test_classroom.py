@@ -172,10 +172,23 @@ def test_a_new_class_from_an_instructors_tree_is_as_its_course_toml_says(made: P
     assert trees.chosen(tree, arguments).lessons == SYLLABI["2h"].lessons
 
 
+def test_an_option_changes_what_it_names_and_nothing_else(made: Path, tmp_path: Path):
+    tree = made / "instructors"
+    words = {"threshold": ["im2col_fast=3"], "points": ["conv2d_gemm/speed=0"], "without_speed": "all"}
+    found = trees.chosen(tree, options(tmp_path, **words))
+    assert found.variants == {"im2col": "nhwc"}
+    assert found.thresholds == {"conv2d_gemm": 2.0, "im2col_fast": 3.0}
+    assert found.points == {"conv2d_gemm/speed": 0}
+    assert found.without_speed == tuple(authoring.find_lessons(tree))
+    again = trees.chosen(tree, options(tmp_path, without_speed="all", with_speed="1,2"))
+    assert again.without_speed == ("00_start_here",)
+
+
 def options(folder: Path, **others: Any) -> Any:
     import argparse
 
-    names = {"lessons": None, "syllabus": None, "variant": [], "threshold": [], "name": None}
+    names = {"lessons": None, "syllabus": None, "without_speed": None, "with_speed": None, "name": None}
+    names |= {"variant": [], "threshold": [], "points": []}
     return argparse.Namespace(folder=folder, **{**names, **others})
 
 
@@ -207,17 +220,30 @@ def test_what_fails_half_way_leaves_nothing(course: Path, tmp_path: Path, monkey
     [
         ({"lessons": "09"}, "there is no lesson '09'; there are 00_start_here"),
         ({"lessons": ","}, "--lessons names none"),
-        ({"variant": ["im2col"]}, "--variant im2col: expected NAME=SUFFIX"),
+        ({"variant": ["im2col"]}, "--variant im2col: expected EXERCISE=SUFFIX"),
         ({"variant": ["im2col=upside_down"]}, "'im2col' has no variant 'upside_down': it has nhwc"),
         (
             {"variant": ["nosuch=x"]},
             "there is no exercise 'nosuch'; there are variants of conv2d_gemm, conv2d_loops, ",
         ),
         ({"variant": ["im2col=nhwc"], "lessons": "0,1"}, "'im2col' is of lesson 02, which is not chosen"),
-        ({"threshold": ["conv2d_gemm=fast"]}, "--threshold conv2d_gemm=fast: expected NAME=NUMBER"),
-        ({"threshold": ["conv2d_gemm=-1"]}, "must be positive"),
-        ({"threshold": ["conv2d_gemm=nan"]}, "must be positive"),
+        *(
+            (
+                {"threshold": [f"conv2d_gemm={t}"]},
+                f"--threshold conv2d_gemm={t}: expected CHECK=T, with a number above 0",
+            )
+            for t in ("fast", "", "0", "-1", "nan", "inf")
+        ),
+        ({"threshold": ["conv2d_gem=2"]}, "there is no check 'conv2d_gem'; there are ink, merge"),
         ({"threshold": ["im2col=2"]}, "no speed part of 'im2col'"),
+        *(
+            ({"points": [f"im2col={n}"]}, f"--points im2col={n}: expected PART=N, with a whole number from 0 to 1000")
+            for n in ("many", "-1", "1.5", "1001")
+        ),
+        ({"points": ["conv2d_gem/speed=2"]}, "there is no check 'conv2d_gem'"),
+        ({"points": ["im2col/speed=2"]}, "there is no part 'im2col/speed'"),
+        ({"without_speed": "09"}, "there is no lesson '09'; there are 00_start_here"),
+        ({"with_speed": ""}, "--with-speed names none"),
         ({"syllabus": "4h"}, "there is no lesson '05_train_a_cnn'"),
     ],
 )
@@ -228,7 +254,7 @@ def test_a_choice_that_is_not_there_is_named(course: Path, tmp_path: Path, words
 
 def test_a_threshold_of_an_exercise_that_a_variant_replaces_is_named(course: Path):
     wanted = settings.Settings(variants={"im2col": "nhwc"}, thresholds={"im2col": 2.0})
-    with pytest.raises(CommandError, match="replaced by its variant: set the threshold of im2col_nhwc"):
+    with pytest.raises(CommandError, match="replaced by its variant: set that of im2col_nhwc"):
         trees.check(course, wanted)
 
 

@@ -22,11 +22,21 @@ import sqlalchemy
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry, SubmittedNotebook, TaskCell
+from nbgrader.api import (
+    Comment,
+    Grade,
+    Gradebook,
+    GradeCell,
+    MissingEntry,
+    SolutionCell,
+    SourceCell,
+    SubmittedNotebook,
+    TaskCell,
+)
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.dbutil import ALEMBIC_DIR
-from nbgrader.utils import capture_log, compute_checksum, is_solution
+from nbgrader.utils import capture_log, compute_checksum, is_grade, is_solution
 
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
@@ -88,12 +98,16 @@ def _create(directory: CourseDirectory) -> None:
 def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:
     """Make sure that the gradebook knows the lesson's cells as they are now.
 
+    Exercises that are gone go with their points, those that are new have none yet: the lesson is to be graded again.
     nbgrader's own GenerateAssignment does it, from solutions/; what it would release goes to a temporary folder, so
     notebooks/ stays as it is. Raises GradebookError.
     """
     with opened(directory) as gradebook:
-        if _known(gradebook, lesson) == _released(directory, lesson):
+        known, now = _known(gradebook, lesson), _released(directory, lesson)
+        if known == now:
             return
+        if known is not None and known.keys() != now.keys():
+            _exchange(gradebook, lesson, released(directory, lesson))
     with tempfile.TemporaryDirectory(prefix="unrolled-release-") as folder:
         into = CourseDirectory(config=config, assignment_id=lesson, release_directory=folder)
         into.db_url = directory.db_url
@@ -104,6 +118,48 @@ def fill(directory: CourseDirectory, config: Any, lesson: str) -> None:
             f"nbgrader cannot put {lesson} into the gradebook ({last_error(result)}). If its exercises changed after "
             f"submissions were graded, move {file(directory)} aside and grade again."
         )
+
+
+def _exchange(gradebook: Gradebook, lesson: str, notebook: NotebookNode) -> None:
+    """Let the lesson have the cells of this notebook, all at once, where submissions have it and nbgrader refuses to.
+
+    Raises GradebookError where points would go that a person gave for an answer in words.
+    """
+    book, session = gradebook.find_notebook(lesson, lesson), gradebook.db
+    marked = {name: cell for cell in notebook.cells if (name := grade_id(cell))}
+    kinds = {GradeCell: is_grade, SolutionCell: is_solution, SourceCell: lambda cell: True}
+    for kind, fits in kinds.items():
+        wanted = {name: cell for name, cell in marked.items() if fits(cell)}
+        there = {cell.name: cell for cell in session.query(kind).filter(kind.notebook_id == book.id)}
+        for cell in (there[name] for name in there.keys() - wanted.keys()):
+            _let_go(session, lesson, cell)
+        for name in wanted.keys() - there.keys():
+            new = kind(name=name, notebook=book, **_columns(kind, wanted[name]))
+            session.add(new)
+            session.flush()
+            for submitted in book.submissions if kind is not SourceCell else ():
+                session.add((Grade if kind is GradeCell else Comment)(cell_id=new.id, notebook=submitted))
+    session.commit()
+
+
+def _columns(kind: type, cell: NotebookNode) -> dict[str, Any]:
+    """What the gradebook keeps of a new cell; nbgrader itself fills in the rest."""
+    worth = {"max_score": float(cell.metadata.nbgrader["points"])} if kind is GradeCell else {}
+    return worth if kind is SolutionCell else {"cell_type": cell.cell_type, **worth}
+
+
+def _let_go(session: Any, lesson: str, cell: Any) -> None:
+    """Delete a cell that the lesson no longer has, with what stands for it in submissions."""
+    grades = session.query(Grade).filter(Grade.cell_id == cell.id)
+    in_words = isinstance(cell, GradeCell) and cell.cell_type == "markdown"
+    if in_words and grades.filter(Grade.manual_score.is_not(None)).count():
+        session.rollback()
+        raise GradebookError(
+            f"{lesson} no longer has {cell.name}, for which people gave points: put the cell back into the lesson"
+        )
+    grades.delete()
+    session.query(Comment).filter(Comment.cell_id == cell.id).delete()
+    session.delete(cell)
 
 
 def enrol(directory: CourseDirectory, people: Iterable[Person]) -> None:

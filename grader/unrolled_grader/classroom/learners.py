@@ -10,6 +10,7 @@ from unrolled_grader.classroom.settings import toml_text
 
 EXTRAS = ("lab", "gpu")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#]+)(#[^)]*)?\)")
+ROWS = re.compile(r"(?:^\| \[[^\]]+\]\(notebooks/.+\) \| .+ \|\n)+", re.MULTILINE)
 
 MAKEFILE = """\
 # make lab              sets up .venv, copies the lessons to work/ if they are not there, opens JupyterLab
@@ -156,17 +157,26 @@ def pyproject(ours: Mapping[str, Any], repository: str, tag: str) -> str:
 
 def readme(name: str, lessons: Mapping[str, str], docs: Mapping[str, str], version: str) -> str:
     """Return the learners' README; `lessons` maps a name to the text of its first cell, `docs` a page to its text."""
-    rows = (
-        f"| [{lesson[:2]} {_title(text)}](notebooks/{lesson}/{lesson}.ipynb) | {_minutes(text)} |"
-        for lesson, text in lessons.items()
-    )
     pages = "".join(f"- [{_title(text)}](docs/{page})\n" for page, text in docs.items())
     return README.format(
         title=name or "Unrolled",
-        lessons="\n".join(rows),
+        lessons=rows(lessons),
         docs=f"\n## More\n\n{pages}" if pages else "",
         version=version,
     )
+
+
+def rows(lessons: Mapping[str, str]) -> str:
+    """Return a line of the README's table for each lesson, by the text of its first cell."""
+    return "\n".join(
+        f"| [{lesson[:2]} {_title(text)}](notebooks/{lesson}/{lesson}.ipynb) | {_minutes(text)} |"
+        for lesson, text in lessons.items()
+    )
+
+
+def with_rows(readme: str, lessons: Mapping[str, str]) -> str:
+    """Return a README, which people may have written in, with these lessons in its table; as it is if it has none."""
+    return ROWS.sub(lambda _: rows(lessons) + "\n", readme, count=1)
 
 
 def unlinked(text: str, there: Collection[str]) -> str:

@@ -3,10 +3,14 @@
     [class]
     name = "Spring 2027"
     lessons = ["00_start_here", "02_convolution"]       # default: all
+    without_speed = ["02_convolution"]                  # lessons whose speeds are not measured, and earn nothing
     [variants]
     im2col = "nhwc"                                     # exercise = suffix of the variant in its place
     [thresholds]
     conv2d_gemm = 2.0                                   # times as fast as the baseline
+    [points]
+    conv2d_gemm = 3                                     # of a part, as grades/scores.csv names it
+    "conv2d_gemm/speed" = 2
     [due]
     02_convolution = 2027-01-15T23:59:00+09:00          # always with an offset from UTC
     [extensions.ada]
@@ -16,7 +20,8 @@
     per_day = 0.1                                       # part of the points that each day begun takes
     at_most = 0.5                                       # part of the points that lateness takes at most
 
-Lessons, variants and thresholds are also in course.json, which the learners' library reads (`checks/choices.py`).
+`[class]` but for the name, variants, thresholds and points are also in course.json, which the learners' library reads
+(`checks/choices.py`). `unrolled class change` brings what was changed here to there.
 """
 
 from __future__ import annotations
@@ -31,11 +36,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unrolled.cli import CommandError
 from unrolled_grader.build import authoring
+from unrolled_grader.classroom import staged
 
 if TYPE_CHECKING:
     from unrolled.checks import choices
 
 FILE, CHOICES = "course.toml", authoring.CHOICES
+MOST_POINTS = 1000
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 Value = TypeVar("Value")
 
@@ -61,6 +68,8 @@ class Settings:
     lessons: tuple[str, ...] = ()  # the chosen lessons; none: all
     variants: Mapping[str, str] = field(default_factory=dict)  # suffix of the variant, by exercise
     thresholds: Mapping[str, float] = field(default_factory=dict)  # times as fast as the baseline, by exercise
+    points: Mapping[str, int] = field(default_factory=dict)  # by part: "conv2d_gemm", "conv2d_gemm/speed"
+    without_speed: tuple[str, ...] = ()  # lessons
     due: Mapping[str, datetime] = field(default_factory=dict)  # by lesson; each with its offset from UTC
     extensions: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)  # by student, then by lesson
     late: Late = Late()
@@ -74,9 +83,11 @@ def read(root: Path, *, agreeing: bool = True) -> Settings:
     """Return the settings of the course in `root`; the defaults without a course.toml.
 
     Raises SettingsError for unknown keys, lessons that are not there, and values that are not what they should be;
-    and if `agreeing`, for lessons, variants or thresholds that the library's course.json has otherwise.
+    and if `agreeing`, for what the library's course.json has otherwise, and for a change that was interrupted.
     """
     file = root / FILE
+    if agreeing and staged.is_ready(root):
+        raise SettingsError("a change of the class was interrupted: `unrolled class change` finishes it")
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -96,13 +107,20 @@ def read(root: Path, *, agreeing: bool = True) -> Settings:
 
 def _agree(found: Settings, given: choices.Choices) -> None:
     """Raise SettingsError unless learners' checks ask what course.toml says."""
-    for name, kind in {"lessons": list, "variants": dict, "thresholds": dict}.items():
-        ours, theirs = kind(getattr(found, name)), kind(getattr(given, name) or ())
+    for name, ours in shared(found).items():
+        theirs = getattr(given, name)
+        theirs = list(theirs or ()) if isinstance(ours, list) else dict(theirs)
         if ours != theirs:
             raise SettingsError(
-                f"{FILE} has the {name} {ours or 'of the course'}, but {CHOICES}, which learners' checks follow, has "
-                f"{theirs or 'none'}: undo the change, or run `unrolled class new` for new trees"
+                f"{FILE} has {name} {ours or 'as the course has them'}, but {CHOICES}, which learners' checks follow, "
+                f"has {theirs or 'none'}: `unrolled class change` applies what {FILE} says"
             )
+
+
+def shared(found: Settings) -> dict[str, Any]:
+    """Return what learners' checks must know of the settings, as course.json holds it."""
+    lists = {name: list(getattr(found, name)) for name in ("lessons", "without_speed")}
+    return lists | {name: dict(getattr(found, name)) for name in ("variants", "thresholds", "points")}
 
 
 def parse(text: str, lessons: set[str]) -> Settings:
@@ -111,18 +129,18 @@ def parse(text: str, lessons: set[str]) -> Settings:
         tables = authoring.parsed_toml(text)
     except ValueError as error:
         raise SettingsError(f"{FILE} is not TOML: {error}") from error
-    _only(tables, ("class", "variants", "thresholds", "due", "extensions", "late"), "")
+    _only(tables, ("class", "variants", "thresholds", "points", "due", "extensions", "late"), "")
     about, late = _table(tables, "class"), _table(tables, "late")
-    _only(about, ("name", "lessons"), "class.")
+    _only(about, ("name", "lessons", "without_speed"), "class.")
     _only(late, ("grace_minutes", "per_day", "at_most"), "late.")
-    chosen = about.get("lessons", [])
-    _need(isinstance(chosen, list), "class.lessons", chosen, "a list of lessons")
     extensions = _table(tables, "extensions")
     return Settings(
         name=_text("class.name", about.get("name", "")),
-        lessons=tuple(_lesson("class.lessons", name, lessons) for name in chosen),
+        lessons=_lessons(about, "lessons", lessons),
         variants=_each(tables, "variants", _text),
         thresholds=_each(tables, "thresholds", _above_zero),
+        points=_each(tables, "points", _whole),
+        without_speed=_lessons(about, "without_speed", lessons),
         due=_dates(tables, "due", lessons),
         extensions={student: _dates(extensions, student, lessons, "extensions.") for student in extensions},
         late=Late(
@@ -137,13 +155,10 @@ def written(settings: Settings) -> str:
     """Return the settings as a course.toml with a word on each part; `parse` reads the same settings from it."""
     late = settings.late
     parts = {
-        "# Lessons, variants and thresholds hold through lib/unrolled/checks/course.json, which learners have too. To\n"
-        "# change them, edit them here and run `unrolled class new` in this folder for new trees.\n[class]": {
-            "name": toml_text(settings.name),
-            **({"lessons": toml_text(list(settings.lessons))} if settings.lessons else {}),
-        },
-        "[variants]": {name: toml_text(suffix) for name, suffix in settings.variants.items()},
-        "[thresholds]": {name: f"{float(value)!r}" for name, value in settings.thresholds.items()},
+        "# Lessons, variants, thresholds and points hold through lib/unrolled/checks/course.json, which learners have\n"
+        "# too. To change them while the class runs, edit them here and run `unrolled class change` in this folder.\n"
+        "[class]": _table_lines(settings, "class"),
+        **{f"[{name}]": _table_lines(settings, name) for name in ("variants", "thresholds", "points")},
         "# When work is due, with the offset from UTC: 02_convolution = 2027-01-15T23:59:00+09:00\n[due]": {
             lesson: when.isoformat() for lesson, when in settings.due.items()
         },
@@ -158,10 +173,41 @@ def written(settings: Settings) -> str:
             "at_most": f"{late.at_most!r}",
         },
     }
-    return "\n".join(
-        "\n".join([head, *(f"{_key(key)} = {value}" for key, value in lines.items())]) + "\n"
-        for head, lines in parts.items()
-    )
+    return "\n".join(_block(head, lines) for head, lines in parts.items())
+
+
+def rewritten(text: str, settings: Settings, lessons: set[str]) -> str:
+    """Return a course.toml that says these settings, with as much as can be of a text that said others.
+
+    A table that says something else is written anew in its place; what people wrote besides stays.
+    """
+    was = parse(text, lessons)
+    for name in ("class", "variants", "thresholds", "points"):
+        lines = _table_lines(settings, name)
+        if lines != _table_lines(was, name):
+            there = re.compile(rf"^\[{name}\][^\n]*\n(?:(?!\s*(?:\[|#|$)).*\n)*", re.MULTILINE)
+            block = _block(f"[{name}]", lines)
+            text = f"{text.rstrip()}\n"
+            text, found = there.subn(lambda _, block=block: block, text, count=1)  # type: ignore[misc]
+            text = text if found else f"{text}\n{block}"
+    try:
+        return text if parse(text, lessons) == settings else written(settings)
+    except SettingsError:  # a table in a form that the pattern does not know, such as a list over several lines
+        return written(settings)
+
+
+def _table_lines(settings: Settings, name: str) -> dict[str, str]:
+    """The lines of a table that learners' checks follow, and the class's name: values as TOML by key."""
+    if name == "class":
+        lists = {"lessons": settings.lessons, "without_speed": settings.without_speed}
+        return {"name": toml_text(settings.name)} | {key: toml_text(list(one)) for key, one in lists.items() if one}
+    if name == "variants":
+        return {key: toml_text(suffix) for key, suffix in settings.variants.items()}
+    return {key: f"{value!r}" for key, value in getattr(settings, name).items()}
+
+
+def _block(head: str, lines: Mapping[str, str]) -> str:
+    return "\n".join([head, *(f"{_key(key)} = {value}" for key, value in lines.items())]) + "\n"
 
 
 def _key(name: str) -> str:
@@ -194,6 +240,12 @@ def _dates(tables: Mapping[str, Any], name: str, lessons: set[str], above: str =
     return {_lesson(where, key, lessons): _date(f"{where}.{key}", value) for key, value in found.items()}
 
 
+def _lessons(table: Mapping[str, Any], name: str, lessons: set[str]) -> tuple[str, ...]:
+    chosen, where = table.get(name, []), f"class.{name}"
+    _need(isinstance(chosen, list), where, chosen, "a list of lessons")
+    return tuple(_lesson(where, lesson, lessons) for lesson in chosen)
+
+
 def _lesson(where: str, name: Any, lessons: set[str]) -> str:
     _need(isinstance(name, str) and name in lessons, where, name, f"one of {', '.join(sorted(lessons))}")
     return str(name)
@@ -224,6 +276,11 @@ def _part(where: str, value: Any) -> float:
 def _above_zero(where: str, value: Any) -> float:
     _need(_number(where, value) > 0, where, value, "a number above 0")
     return float(value)
+
+
+def _whole(where: str, value: Any) -> int:
+    _need(type(value) is int and 0 <= value <= MOST_POINTS, where, value, f"a whole number from 0 to {MOST_POINTS}")
+    return int(value)
 
 
 def _need(fits: bool, where: str, value: Any, expected: str) -> None:

@@ -11,10 +11,11 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import unrolled
 from unrolled.cli import CommandError, Subparsers, checkout
@@ -22,8 +23,11 @@ from unrolled.cli import folder as a_folder
 from unrolled.notebook import cells
 from unrolled_grader.build import authoring, variants
 from unrolled_grader.classroom import learners, seeds, settings
-from unrolled_grader.classroom.settings import Settings
+from unrolled_grader.classroom.settings import MOST_POINTS, Settings
 from unrolled_grader.classroom.syllabi import SYLLABI
+
+if TYPE_CHECKING:
+    from unrolled.checks.choices import Choices
 
 WHOLE = (
     *(".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "benchmarks", "docs", "grader/nbgrader_config.py"),
@@ -37,25 +41,36 @@ MADE = ("__pycache__", "*.egg-info", ".ipynb_checkpoints")
 Value = TypeVar("Value")
 
 
-def add(subparsers: Subparsers) -> None:
-    """Add the `unrolled class` command."""
-    parser = subparsers.add_parser("class", help="make a class of your own: a tree for learners, one for instructors")
-    new = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser(
+def add(subparsers: Subparsers) -> Subparsers:
+    """Add the `unrolled class` command, and return what its actions are added to."""
+    parser = subparsers.add_parser("class", help="make a class of your own, and change it while it runs")
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    new = actions.add_parser(
         "new",
         help="make DIR/learners and DIR/instructors",
         description="Make DIR/learners and DIR/instructors from this checkout. What no option says is as course.toml "
         "has it, if there is one. Nothing that exists is changed: DIR must be new or empty.",
     )
     new.add_argument("folder", type=a_folder, metavar="DIR")
-    which = new.add_mutually_exclusive_group()
-    which.add_argument("--lessons", metavar="00,02,05", help="these lessons (default: all)")
-    which.add_argument("--syllabus", choices=sorted(SYLLABI), help="the lessons of a course of so many hours")
-    new.add_argument("--variant", action="append", default=[], metavar="EXERCISE=SUFFIX", help="such as im2col=nhwc")
-    new.add_argument("--threshold", action="append", default=[], metavar="CHECK=T", help="such as conv2d_gemm=2.0")
+    add_choices(new)
     new.add_argument("--name", help='such as "Spring 2027"')
     new.add_argument("--repository", default="", metavar="URL", help="where learners will fetch their tree from")
     new.add_argument("--tag", default="", help="of that repository, for Colab")
     new.set_defaults(run=_new)
+    return actions
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """Add the options for what a class asks. Each changes what it names, and leaves the rest as it is."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--lessons", metavar="00,02,05", help="these lessons, and no others")
+    which.add_argument("--syllabus", choices=sorted(SYLLABI), help="the lessons of a course of so many hours")
+    several: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--variant", **several, metavar="EXERCISE=SUFFIX", help="such as im2col=nhwc")
+    parser.add_argument("--threshold", **several, metavar="CHECK=T", help="such as conv2d_gemm=2.0")
+    parser.add_argument("--points", **several, metavar="PART=N", help="such as conv2d_gemm=3, conv2d_gemm/speed=2")
+    parser.add_argument("--without-speed", metavar="02,05", help="in these lessons speed earns nothing; or all")
+    parser.add_argument("--with-speed", metavar="02,05", help="in these lessons it earns points again; or all")
 
 
 def _new(arguments: argparse.Namespace) -> int:
@@ -109,21 +124,38 @@ def write_learners(source: Path, tree: Path, wanted: Settings, address: authorin
     """Write what learners get to `tree`, from the instructors' tree."""
     for name in SHARED:
         copy(source / name, tree / name)
-    lessons = wanted.lessons or tuple(authoring.find_lessons(source))
-    for lesson in lessons:
-        copy(source / authoring.NOTEBOOKS / lesson, tree / authoring.NOTEBOOKS / lesson)
+    books = notebooks(source, wanted)
+    for name, content in books.items():
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).write_bytes(content)
     pages = [page for page in DOCS if (source / "docs" / page).is_file()]
     docs = {page: learners.unlinked((source / "docs" / page).read_text(encoding="utf-8"), pages) for page in pages}
     for page, text in docs.items():
         _write(tree / "docs" / page, text)
-    books = {lesson: cells.read(tree / authoring.NOTEBOOKS / lesson / f"{lesson}.ipynb") for lesson in lessons}
-    heads = {lesson: book.cells[0].source for lesson, book in books.items()}
     ours = authoring.parsed_toml((source / "pyproject.toml").read_text(encoding="utf-8"))
-    _write(tree / "README.md", learners.readme(wanted.name, heads, docs, unrolled.__version__))
+    _write(tree / "README.md", learners.readme(wanted.name, heads(books), docs, unrolled.__version__))
     _write(tree / "pyproject.toml", learners.pyproject(ours, address.repository, address.tag))
     _write(tree / "Makefile", learners.MAKEFILE)
     _write(tree / "requirements.txt", learners.REQUIREMENTS)
     _write(tree / ".gitignore", learners.GITIGNORE)
+
+
+def library(source: Path) -> list[Path]:
+    """Return the files of the library that learners get, without what programs made among them."""
+    files = (file for file in sorted((source / "lib" / "unrolled").rglob("*")) if file.is_file())
+    return [file for file in files if not any(file.match(f"*/{name}") or name in file.parts for name in MADE)]
+
+
+def notebooks(source: Path, wanted: Settings, made: Mapping[str, bytes] = MappingProxyType({})) -> dict[str, bytes]:
+    """Return the notebooks that learners get by their path in both trees: those just `made`, else as in `source`."""
+    lessons = wanted.lessons or tuple(authoring.find_lessons(source))
+    names = [f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb" for lesson in lessons]
+    return {name: made.get(name) or (source / name).read_bytes() for name in names}
+
+
+def heads(books: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the text of each notebook's first cell, by lesson."""
+    return {Path(name).stem: cells.source(cells.parse(content)["cells"][0]) for name, content in books.items()}
 
 
 def copy(source: Path, target: Path) -> None:
@@ -138,43 +170,81 @@ def copy(source: Path, target: Path) -> None:
 def chosen(root: Path, arguments: argparse.Namespace) -> Settings:
     """Return the settings in the course.toml of `root`, but for what the options say. Raises CommandError."""
     found = settings.read(root, agreeing=False)
+    names = list(authoring.find_lessons(root))
     if arguments.syllabus:
         found = replace(found, lessons=SYLLABI[arguments.syllabus].lessons)
     if arguments.lessons is not None:
-        found = replace(found, lessons=lessons_of(arguments.lessons, list(authoring.find_lessons(root))))
-    if arguments.variant:
-        found = replace(found, variants=pairs("--variant", arguments.variant, str))
-    if arguments.threshold:
-        found = replace(found, thresholds=pairs("--threshold", arguments.threshold, float))
-    return found if arguments.name is None else replace(found, name=arguments.name)
+        found = replace(found, lessons=lessons_of("--lessons", arguments.lessons, names))
+    off = set(found.without_speed)
+    if arguments.without_speed is not None:
+        off.update(lessons_of("--without-speed", arguments.without_speed, names))
+    if arguments.with_speed is not None:
+        off.difference_update(lessons_of("--with-speed", arguments.with_speed, names))
+    return replace(
+        found,
+        variants={**found.variants, **pairs("--variant", arguments.variant, _suffix, "EXERCISE=SUFFIX")},
+        thresholds={
+            **found.thresholds,
+            **pairs("--threshold", arguments.threshold, _above_zero, "CHECK=T, with a number above 0"),
+        },
+        points={
+            **found.points,
+            **pairs("--points", arguments.points, _whole, f"PART=N, with a whole number from 0 to {MOST_POINTS}"),
+        },
+        without_speed=tuple(name for name in names if name in off),
+        name=found.name if getattr(arguments, "name", None) is None else arguments.name,
+    )
 
 
-def lessons_of(text: str, names: list[str]) -> tuple[str, ...]:
-    """Return the lessons that "00,02,05" means, in the course's order. Raises CommandError."""
+def lessons_of(option: str, text: str, names: list[str]) -> tuple[str, ...]:
+    """Return the lessons that "00,02,05" or "all" means, in the course's order. Raises CommandError."""
     from unrolled.cli.lab import choose
 
+    if text == "all":
+        return tuple(names)
     asked = {choose(word.strip(), names) for word in text.split(",") if word.strip()}
     if not asked:
-        raise CommandError(f"--lessons names none, got {text!r}; there are {', '.join(names)}")
+        raise CommandError(f"{option} names none, got {text!r}; there are {', '.join(names)}")
     return tuple(name for name in names if name in asked)
 
 
-def pairs(option: str, words: Sequence[str], kind: Callable[[str], Value]) -> dict[str, Value]:
-    """Return the names and values in words like NAME=VALUE. Raises CommandError."""
+def pairs(option: str, words: Sequence[str], kind: Callable[[str], Value], expected: str) -> dict[str, Value]:
+    """Return the names and values in words like NAME=VALUE. Raises CommandError, with what was expected."""
     found: dict[str, Value] = {}
     for word in words:
         name, _, value = word.partition("=")
         try:
             found[name] = kind(value)
         except ValueError:
-            value = ""
-        if not name or value in ("", "inf"):
-            raise CommandError(f"{option} {word}: expected NAME={'NUMBER' if kind is float else 'SUFFIX'}")
+            name = ""
+        if not name:
+            raise CommandError(f"{option} {word}: expected {expected}")
     return found
 
 
+def _suffix(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+def _above_zero(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise ValueError(text)
+    return float(text)
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= MOST_POINTS):
+        raise ValueError(text)
+    return int(text)
+
+
 def check(root: Path, wanted: Settings) -> None:
-    """Raise CommandError if a lesson, a variant or a threshold is chosen that is not there, or would have no effect."""
+    """Raise CommandError if something is chosen that is not there, or would have no effect.
+
+    What the texts of the lessons tell comes first: the checks themselves take a while to load.
+    """
     there = variants.known(root)
     for name, suffix in wanted.variants.items():
         if name not in there:
@@ -183,28 +253,40 @@ def check(root: Path, wanted: Settings) -> None:
         if suffix not in there[name]:
             have = ", ".join(there[name]) or "none"
             raise CommandError(f"{name!r} has no variant {suffix!r}: it has {have}")
+    named = {name.partition("/")[0] for name in wanted.points} | wanted.thresholds.keys()
+    exist = variants.checks(root)
+    if unknown := sorted(named - exist.keys()):
+        raise CommandError(f"there is no check {unknown[0]!r}; there are {', '.join(exist)}")
     from unrolled import checks
-    from unrolled.checks import choices
 
-    names = list(authoring.find_lessons(root))
-    asked = choices.Choices(wanted.lessons or None, wanted.variants, wanted.thresholds)
-    found = choices.problems(asked, names, checks.all_specs(), checks.variants())
-    both = [(name, wanted.variants[name]) for name in wanted.thresholds if name in wanted.variants]
-    found += [f"{one!r} is replaced by its variant: set the threshold of {one}_{suffix}" for one, suffix in both]
+    found = checks.problems(chosen_here(wanted), authoring.find_lessons(root))
+    both = [(name, wanted.variants[name]) for name in sorted(named) if name in wanted.variants]
+    found += [f"{one!r} is replaced by its variant: set that of {one}_{suffix}" for one, suffix in both]
     for name, suffix in wanted.variants.items():
-        files = list((root / "lessons" / "variants").glob(f"*_{name}_{suffix}.py"))
-        if files and wanted.lessons and not any(files[0].stem[:2] == lesson[:2] for lesson in wanted.lessons):
-            found.append(f"{name!r} is of lesson {files[0].stem[:2]}, which is not chosen")
+        lesson = exist.get(f"{name}_{suffix}", "")
+        if wanted.lessons and lesson not in wanted.lessons:
+            found.append(f"{name!r} is of lesson {lesson[:2]}, which is not chosen")
     if found:
         raise CommandError("; ".join(found))
 
 
+def chosen_here(wanted: Settings) -> Choices:
+    """Return the settings as the library's checks take them."""
+    from unrolled.checks.choices import Choices
+
+    return Choices(
+        lessons=wanted.lessons or None,
+        variants=wanted.variants,
+        thresholds=wanted.thresholds,
+        points=wanted.points,
+        without_speed=wanted.without_speed,
+    )
+
+
 def choices_text(wanted: Settings) -> str:
     """Return what the library must know of the settings, as course.json."""
-    found: dict[str, Any] = {"variants": dict(wanted.variants), "thresholds": dict(wanted.thresholds)}
-    if wanted.lessons:
-        found["lessons"] = list(wanted.lessons)
-    return json.dumps(found, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+    said = {name: value for name, value in settings.shared(wanted).items() if value}
+    return json.dumps(said, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def addressed(project: str, address: authoring.Address) -> str:
