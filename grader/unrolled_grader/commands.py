@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unrolled.cli import CommandError, Subparsers, checkout, count, folder
+from unrolled_grader.classroom import settings
 from unrolled_grader.classroom.folders import Folders
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     _refuse_wrong(arguments, folders)
     if arguments.explain:
         return _explain(folders, *arguments.explain)
+    settings.read(root)
     if not arguments.scheduler:
         warm_up(at_a_time(arguments.jobs))
     from unrolled_grader.grading import Grading

@@ -1,7 +1,8 @@
 """Points for a learning platform: `nbgrader export --exporter unrolled_grader.export.Canvas --to FILE`, or `.Moodle`.
 
 The points are those of nbgrader's gradebook: the judge's, or a person's where there is one, less what lateness costs.
-A lesson that waits for a person, or for a machine with a GPU, is no final result: its cell stays empty, unless
+Where submissions of a lesson still stand on another scale than the class has now, nothing is written. A lesson that
+waits for a person, or for a machine with a GPU, is no final result: its cell stays empty, unless
 `--Canvas.unfinished=points` (or `--Moodle.unfinished=points`) says otherwise. So does the cell of a student who handed
 in nothing: whether that is 0 is for a person to say.
 """
@@ -19,9 +20,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.plugins import ExportPlugin
 from traitlets import Enum
 
+from unrolled.cli import CommandError
 from unrolled_grader.classroom import late, settings
 from unrolled_grader.jobs.record import one_line, replace_file
 from unrolled_grader.judge.evidence import CELL
+from unrolled_grader.results import scales
 
 Handed = dict[tuple[str, str], SubmittedAssignment]  # what was handed in, by lesson and student
 
@@ -44,7 +47,13 @@ class _Points(ExportPlugin):  # type: ignore[misc]
 
         Lateness is calculated anew: a person may have given points, or an extension, since the last grading.
         """
-        late.settle(gradebook, settings.read(Path(CourseDirectory(parent=self).root)))
+        root = Path(CourseDirectory(parent=self).root)
+        try:
+            late.settle(gradebook, settings.read(root))
+            self._need_one_scale(root)
+        except CommandError as error:
+            self.log.error("nothing was written: %s", error)
+            raise SystemExit(1) from error
         wanted = {str(name) for name in self.assignment}, {str(name) for name in self.student}
         lessons = [item for item in gradebook.assignments if not wanted[0] or item.name in wanted[0]]
         lessons.sort(key=lambda lesson: lesson.name)
@@ -59,6 +68,15 @@ class _Points(ExportPlugin):  # type: ignore[misc]
         self.log.info("%d students and %d lessons are in %s", len(students), len(lessons), file)
         chosen = {student.id for student in students}
         self._warn(students, [item for (_, student), item in handed.items() if student in chosen])
+
+    def _need_one_scale(self, root: Path) -> None:
+        """Raise CommandError if a lesson has points by what the class asks now beside others."""
+        for lesson, students in scales.other(root / self.config.Judge.get("grades_directory", "grades")).items():
+            if not self.assignment or lesson in map(str, self.assignment):
+                raise CommandError(
+                    f"{len(students)} submissions of {lesson} stand on another scale than the class has now "
+                    f"({one_line(', '.join(students))}): `unrolled grade {lesson[:2]}` judges them again"
+                )
 
     def shown(self, submission: SubmittedAssignment | None) -> bool:
         """Return whether a submission's points stand in the table."""

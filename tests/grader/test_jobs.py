@@ -25,6 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import unrolled
 import unrolled_grader
+from unrolled.checks.choices import Choices, as_chosen
 from unrolled.notebook import cells
 from unrolled_grader import commands
 from unrolled_grader.build import authoring
@@ -377,9 +378,9 @@ def test_a_gradebook_that_cannot_be_written_grades_nobody(
     ("changed", "again"),
     [
         *(("unrolled_grader/" + name, True) for name in ("box/wire.py", "judge/walk.py", "jobs/job.py")),
-        *(("unrolled/" + name, True) for name in ("ops/conv.py", "checks/compare.py", "checks/course.json")),
+        *(("unrolled/" + name, True) for name in ("ops/conv.py", "checks/compare.py")),
         *(("unrolled_grader/" + name, False) for name in ("results/inert.py", "jobs/queue.py", "commands.py")),
-        *(("unrolled/" + name, False) for name in ("show/style.py", "cli/lab.py")),
+        *(("unrolled/" + name, False) for name in ("show/style.py", "cli/lab.py", "checks/course.json")),
     ],
 )
 def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path, changed: str, again: bool) -> None:
@@ -391,6 +392,20 @@ def test_a_class_is_judged_again_when_what_judges_changed(tmp_path: Path, change
     with Path(tmp_path, changed).open("a", encoding="utf-8") as file:
         file.write("\n")
     assert (job.code_hash(*folders) != before) == again
+
+
+def test_a_lesson_is_judged_again_when_the_class_asks_something_else_in_it() -> None:
+    choices = [
+        Choices(),
+        Choices(thresholds={"total": 2.0}),
+        Choices(points={"double": 3}),
+        Choices(points={"total": 3}),
+    ]
+    asked = [{name: as_chosen(name, spec, one, timed=True) for name, spec in SPECS.items()} for one in choices]
+    untimed = {name: as_chosen(name, spec, Choices(), timed=False) for name, spec in SPECS.items()}
+    hashes = [job.asking_hash(specs, b"notebook") for specs in (*asked, untimed)]
+    assert len({*hashes, job.asking_hash(SPECS, b"another")}) == len(hashes) + 1
+    assert job.asking_hash(SPECS, b"notebook") == hashes[0]
 
 
 def test_what_forks_the_judges_loads_only_what_judges_need() -> None:

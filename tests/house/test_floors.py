@@ -25,7 +25,7 @@ FLOORS = (
     {"cli"},
 )
 ROOMS = ("build", "classroom", "box", "judge", "jobs", "receiving", "results")
-DOORS = {"commands", "demo", "door", "export", "grading", "plugin"}
+DOORS = {"change", "commands", "demo", "door", "export", "grading", "plugin"}
 NEVER = {"unrolled_grader", "nbgrader", "torch", "jax", "jupytext"}
 
 

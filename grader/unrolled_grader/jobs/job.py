@@ -24,6 +24,7 @@ from nbformat import NotebookNode
 import unrolled
 import unrolled_grader
 from unrolled import checks
+from unrolled.checks import choices
 from unrolled.notebook import cells
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.box.sandbox import SandboxError
@@ -206,8 +207,14 @@ def hash_of(handed: intake.Handed, released: Path) -> str:
 
 
 def specs_hash(released: Path) -> str:
-    """Return a hash of what judges a lesson: the library with its specs, the judge, and the notebook handed out."""
-    return hashlib.sha256(_code() + released.read_bytes()).hexdigest()
+    """Return a hash of what judges a lesson: library, judge, what the class asks, and the notebook handed out."""
+    return asking_hash(checks.lessons().get(released.stem, {}), released.read_bytes())
+
+
+def asking_hash(specs: Mapping[str, checks.Spec], notebook: bytes) -> str:
+    """Return what `specs_hash` gives of a lesson whose checks ask this, and whose notebook is this one."""
+    asked = json.dumps(choices.parts(specs), sort_keys=True).encode()
+    return hashlib.sha256(_code() + asked + notebook).hexdigest()
 
 
 def judging_hash(version: str, released: Path) -> str:
@@ -232,10 +239,13 @@ def _code() -> bytes:
 
 
 def code_hash(library: Path, grader: Path) -> bytes:
-    """Return a hash (SHA-256) of the files in these two packages' folders that have a part in a verdict."""
+    """Return a hash (SHA-256) of the files in these two packages' folders that have a part in a verdict.
+
+    What a class chose is not among them: its choices for one lesson have no part in another.
+    """
     seen = hashlib.sha256()
     for file in releases.files_in(library):
-        if file.relative_to(library).parts[0] not in SHOWS:
+        if file.relative_to(library).parts[0] not in SHOWS and file != library / "checks" / choices.FILE.name:
             releases.take_in(seen, file, library)
     for name in JUDGES:
         for file in releases.files_in(grader / name):

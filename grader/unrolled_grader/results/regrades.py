@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from unrolled_grader.jobs import record
@@ -38,9 +39,16 @@ Parts = dict[str, Standing]
 
 
 def note(
-    grades: Path, records: Iterable[Record], reason: str = "", forced: Collection[tuple[str, str]] = ()
+    grades: Path,
+    records: Iterable[Record],
+    reason: str = "",
+    forced: Collection[tuple[str, str]] = (),
+    asked: Mapping[str, str] = MappingProxyType({}),
 ) -> set[tuple[str, str]]:
-    """Log which points changed; keep what stands. Return the submissions (student, lesson) that changed or are new."""
+    """Log which points changed; keep what stands. Return the submissions (student, lesson) that changed or are new.
+
+    `asked` says, by the hash of what judges a lesson, what a change of the class was that led there.
+    """
     lines, changed = [], set()
     now = record.now()
     with record.opened(grades) as table, table:
@@ -54,7 +62,8 @@ def note(
             stood = before.get(who, {})
             if {name: part[:2] for name, part in stood.items()} != {name: part[:2] for name, part in after.items()}:
                 changed.add(who)
-            lines += [(now, *who, *line) for line in differences(stood, after, reason, forced=who in forced)]
+            told = differences(stood, after, reason, forced=who in forced, asked=asked)
+            lines += [(now, *who, *line) for line in told]
             if stood != after:
                 table.execute("DELETE FROM standing WHERE student = ? AND lesson = ?", who)
                 rows = [(*who, name, *part) for name, part in after.items()]
@@ -63,24 +72,31 @@ def note(
     return changed
 
 
-def differences(before: Parts, after: Parts, reason: str, *, forced: bool) -> Iterator[tuple[str, str, str, str]]:
+def differences(
+    before: Parts, after: Parts, reason: str, *, forced: bool, asked: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, str, str, str]]:
     """Yield (part, before, after, reason) of a submission: none at first, one for all if `forced` changed no points."""
     if not before:
         return
-    nothing = Standing(0.0, "", "", "")
     silent = True
     for name in before | after:
-        was, now = before.get(name, nothing), after.get(name, nothing)
+        was, now = before.get(name, _nothing(before)), after.get(name, _nothing(after))
         first_marks = was.verdict in WAITING and now.verdict == "marked"
         if abs(was.points - now.points) > 1e-9 and not first_marks:
             silent = False
-            yield name, f"{was.points:g}", f"{now.points:g}", _reason(was, now, reason)
+            yield name, f"{was.points:g}", f"{now.points:g}", _reason(was, now, reason, asked)
     if forced and silent:
         old, new = (f"{sum(part.points for part in found.values()):g}" for found in (before, after))
         yield "all", old, new, reason or "graded again"
 
 
-def _reason(was: Standing, now: Standing, given: str) -> str:
+def _nothing(parts: Parts) -> Standing:
+    """What stands for a part that a submission does not have."""
+    digest, specs = next(((part.digest, part.specs) for part in parts.values()), ("", ""))
+    return Standing(0.0, "", digest, specs)
+
+
+def _reason(was: Standing, now: Standing, given: str, asked: Mapping[str, str]) -> str:
     """Why the points of a part changed. That deferred points were completed is said whatever else is."""
     if was.verdict == "deferred" and now.verdict != "deferred":
         return COMPLETED
@@ -92,7 +108,9 @@ def _reason(was: Standing, now: Standing, given: str) -> str:
         return "marked by a person"
     if was.digest and now.digest and was.digest != now.digest:
         return "handed in again"
-    return "the checks changed" if was.specs and now.specs and was.specs != now.specs else "graded again"
+    if was.specs and now.specs and was.specs != now.specs:
+        return asked.get(now.specs, "the checks changed")
+    return "graded again"
 
 
 def _append(file: Path, lines: Collection[tuple[str, ...]]) -> None:

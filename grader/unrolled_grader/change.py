@@ -1,0 +1,296 @@
+"""`unrolled class change`: what an instructor decided becomes something else while the course runs.
+
+Seed, gradebook, submissions and address stay. What must be judged again is listed first; then the files of both trees
+change together, and `unrolled grade` does the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unrolled.cli import CommandError, Subparsers, checkout, present_folder
+from unrolled_grader import commands
+from unrolled_grader.build import authoring, points
+from unrolled_grader.classroom import learners, settings, staged, trees
+from unrolled_grader.classroom.folders import Folders
+from unrolled_grader.classroom.settings import Settings
+
+if TYPE_CHECKING:
+    from unrolled.checks import Spec
+    from unrolled.checks.choices import Choices
+
+LIBRARY = "lib/unrolled"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a change would do."""
+
+    said: Mapping[str, list[str]]  # what a lesson asks otherwise, in words, by lesson
+    files: Mapping[Path, bytes | None]  # what changes; None: it goes
+    again: Mapping[str, list[str]]  # the students whose submissions must be judged again, by lesson
+    reasons: Mapping[str, str] = field(default_factory=dict)  # for the log, by the hash of what then judges a lesson
+
+
+def add(subparsers: Subparsers) -> None:
+    """Add the `unrolled class` command: the entry point through which `unrolled` finds it."""
+    change = trees.add(subparsers).add_parser(
+        "change",
+        help="change lessons, variants, thresholds, points or speed parts while the class runs",
+        description="Apply what course.toml says and what these options change of it: to this tree, to that of the "
+        "learners, and to the points of what was handed in. What would be judged again is listed first.",
+    )
+    trees.add_choices(change)
+    change.add_argument(
+        "--learners",
+        type=present_folder,
+        metavar="DIR",
+        help="the learners' tree (default: ../learners; . where learners have this very folder)",
+    )
+    change.add_argument("--later", action="store_true", help="judge nothing now; `unrolled grade` will")
+    change.add_argument("--yes", action="store_true", help="do not ask")
+    commands.add_jobs(change)
+    change.set_defaults(run=_change)
+
+
+def _change(arguments: argparse.Namespace) -> int:
+    root = checkout.find()
+    folders = Folders.at(root)
+    theirs = learners_tree(root, arguments.learners)
+    if staged.is_ready(root):
+        _put(root, folders)
+        print("the change that was interrupted is finished: every file is in its place")
+    wanted = trees.chosen(root, arguments)
+    trees.check(root, wanted)
+    found = planned(root, theirs, folders, wanted)
+    if not found.files and not found.again:
+        print("nothing changes: the class asks this already")
+        return 0
+    tell(found, root)
+    lessons = sorted(found.again)
+    if lessons and not arguments.later:
+        _need_sandbox(root)
+    if not arguments.yes:
+        _ask()
+    if found.files:
+        _put(root, folders, found)
+        print(f"changed: {_files(found.files, root)}")
+    if theirs is not None and any(file.is_relative_to(theirs) for file in found.files):
+        print(f"publish {theirs} again; for Colab also `make wheel`, and the new wheel at your release")
+    if lessons and arguments.later:
+        print(f"to be judged again: `unrolled grade {' '.join(name[:2] for name in lessons)}`")
+    return 0 if arguments.later or not lessons else _judged_again(root, lessons, commands.at_a_time(arguments.jobs))
+
+
+def learners_tree(root: Path, given: Path | None) -> Path | None:
+    """Return the learners' tree: beside this one unless another is given; None where it is this one.
+
+    Raises CommandError where there is none.
+    """
+    tree = (given or root.parent / "learners").resolve()
+    if tree == root.resolve():
+        return None
+    if not (tree / LIBRARY / "checks").is_dir():
+        raise CommandError(
+            f"{tree} is no tree for learners: name it with --learners DIR, or say --learners . if they have this folder"
+        )
+    return tree
+
+
+def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings) -> Change:
+    """Return what these settings would change. Changes nothing; raises CommandError for what cannot be built."""
+    from unrolled import checks
+    from unrolled.checks import choices
+
+    try:
+        was = choices.read(root / settings.CHOICES)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    now = trees.chosen_here(wanted)
+    before, after = checks.asked(was), checks.asked(now)
+    said = {lesson: words for lesson in {**before, **after} if (words := _said(before.get(lesson), after.get(lesson)))}
+    made = authoring.make(root, now, _built_otherwise(was, now))
+    files: dict[Path, bytes | None] = dict(_changed_here(root, wanted, made))
+    if theirs is not None:
+        files |= _changed_there(root, theirs, wanted, made)
+    for lesson in said.keys() & after.keys() & before.keys():
+        said[lesson] += _total(root, lesson, made)
+    asked = {lesson: _hash(root, lesson, made, specs) for lesson, specs in after.items()}
+    new = {asked[lesson]: "the class changed: " + "; ".join(said[lesson]) for lesson in said.keys() & asked.keys()}
+    return Change(said, files, _outdated(folders, asked), {**staged.reasons(root), **new})
+
+
+def _said(before: Mapping[str, Spec] | None, after: Mapping[str, Spec] | None) -> list[str]:
+    """What a lesson asks otherwise, in words."""
+    from unrolled.checks import choices
+
+    if before is None or after is None:
+        return ["this lesson is added" if before is None else "this lesson is taken out; its points stay as they are"]
+    was, now = choices.parts(before), choices.parts(after)
+    words = []
+    for part in {**was, **now}:
+        if part not in now:
+            speed = "not measured any more" if part.endswith(choices.SPEED) else "not asked any more"
+            words.append(f"{part}: {speed}")
+        elif part not in was:
+            words.append(f"{part}: asked from now on, for {_points(now[part][0])}")
+        else:
+            words += [f"{part}: {_points(now[part][0])}, not {was[part][0]:g}"] if was[part][0] != now[part][0] else []
+            if was[part][1] != now[part][1]:
+                words.append(f"{part}: at least {now[part][1]:g} times as fast as its baseline, not {was[part][1]:g}")
+    return words
+
+
+def _points(number: float) -> str:
+    return f"{number:g} point" if number == 1 else f"{number:g} points"
+
+
+def _built_otherwise(was: Choices, now: Choices) -> list[str]:
+    """The lessons whose notebooks have other cells, or cells that are worth something else."""
+    from unrolled import checks
+
+    names = list(checks.declared())
+    worth = [points.by_lesson(chosen, names) for chosen in (was, now)]
+    totals = [
+        {lesson: {name: one.asked for name, one in found.items()} for lesson, found in both.items()} for both in worth
+    ]
+    return [lesson for lesson in names if totals[0][lesson] != totals[1][lesson]]
+
+
+def _changed_here(root: Path, wanted: Settings, made: Mapping[str, bytes]) -> Iterator[tuple[Path, bytes]]:
+    """The files of the instructors' tree that become others."""
+    file = root / settings.FILE
+    lessons = set(authoring.find_lessons(root))
+    text = file.read_text(encoding="utf-8") if file.is_file() else None
+    new = settings.written(wanted) if text is None else settings.rewritten(text, wanted, lessons)
+    texts = {settings.FILE: new.encode(), settings.CHOICES: trees.choices_text(wanted).encode()}
+    for name, content in {**made, **texts}.items():
+        if not _holds(root / name, content):
+            yield root / name, content
+
+
+def _changed_there(
+    root: Path, theirs: Path, wanted: Settings, made: Mapping[str, bytes]
+) -> Iterator[tuple[Path, bytes | None]]:
+    """The files of the learners' tree that become others: the library, the notebooks, the README's list of them."""
+    books = trees.notebooks(root, wanted, made)
+    files = {file.relative_to(root).as_posix(): file for file in trees.library(root)}
+    contents = {name: file.read_bytes() for name, file in files.items()} | books
+    contents[settings.CHOICES] = trees.choices_text(wanted).encode()
+    readme = theirs / "README.md"
+    if readme.is_file():
+        contents["README.md"] = learners.with_rows(readme.read_text(encoding="utf-8"), trees.heads(books)).encode()
+    for name, content in contents.items():
+        if not _holds(theirs / name, content):
+            yield theirs / name, content
+    for lesson in authoring.find_lessons(root):
+        name = f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
+        if name not in books and (theirs / name).is_file():
+            yield theirs / name, None
+
+
+def _holds(file: Path, content: bytes) -> bool:
+    return file.is_file() and file.read_bytes() == content
+
+
+def _total(root: Path, lesson: str, made: Mapping[str, bytes]) -> list[str]:
+    """What a lesson is worth from now on, if that is something else."""
+    name = f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
+    if name not in made:
+        return []
+    now, was = points.total(json.loads(made[name])), points.total(json.loads((root / name).read_bytes()))
+    return [f"{_points(now)} at most, not {was:g}"] if now != was else []
+
+
+def _hash(root: Path, lesson: str, made: Mapping[str, bytes], specs: Mapping[str, Spec]) -> str:
+    """A hash of what judges a lesson from now on."""
+    from unrolled_grader.jobs import job
+
+    name = f"{authoring.NOTEBOOKS}/{lesson}/{lesson}.ipynb"
+    return job.asking_hash(specs, made[name] if name in made else (root / name).read_bytes())
+
+
+def _outdated(folders: Folders, asked: Mapping[str, str]) -> dict[str, list[str]]:
+    """The students whose submissions were judged by something else than what is asked, by lesson."""
+    import unrolled
+    from unrolled_grader.jobs import record
+
+    found: dict[str, list[str]] = {}
+    for kept in record.load_all(folders.grades):
+        ours = kept.version == unrolled.__version__ and kept.lesson in asked
+        if ours and kept.key.specs != asked[kept.lesson]:
+            found.setdefault(kept.lesson, []).append(kept.student)
+    return found
+
+
+def tell(found: Change, root: Path) -> None:
+    """Print what would change, and what would be judged again."""
+    for lesson in sorted({*found.said, *found.again}):
+        print(lesson)
+        for words in found.said.get(lesson, ["what judges it has changed since"]):
+            print(f"  {words}")
+        if students := found.again.get(lesson):
+            print(f"  to be judged again: {len(students)} ({', '.join(map(_plain, students))})")
+    if found.files:
+        print(f"files: {_files(found.files, root)}", flush=True)
+
+
+def _plain(student: str) -> str:
+    from unrolled_grader.jobs.record import one_line
+
+    return one_line(student)
+
+
+def _files(files: Mapping[Path, bytes | None], root: Path) -> str:
+    """How many files change where."""
+    here = sum(file.is_relative_to(root) for file in files)
+    return f"{here} here, {len(files) - here} in the learners' tree"
+
+
+def _ask() -> None:
+    """Raise CommandError unless a person says yes."""
+    if not sys.stdin.isatty():
+        raise CommandError("nobody can be asked here, and nothing was changed: say --yes to go on")
+    with contextlib.suppress(EOFError):
+        if input("Type yes to go on: ").strip().lower() in ("y", "yes"):
+            return
+    raise CommandError("nothing was changed")
+
+
+def _need_sandbox(root: Path) -> None:
+    """Raise CommandError where nothing could be judged again: before anything changes."""
+    from unrolled_grader.grading import Grading
+
+    Grading.at(root).need_sandbox()
+
+
+def _put(root: Path, folders: Folders, found: Change | None = None) -> None:
+    """Put the files of this change, or of one that was decided, in their places, while nothing is graded."""
+    from unrolled_grader.jobs import record
+
+    try:
+        with record.alone(folders.grades):
+            if found is not None:
+                staged.stage(root, found.files, found.reasons)
+            staged.put(root)
+    except record.RecordError as error:
+        raise CommandError(str(error)) from error
+
+
+def _judged_again(root: Path, lessons: Sequence[str], jobs: int) -> int:
+    """Judge these lessons again, by what they ask now."""
+    commands.warm_up(jobs)
+    from unrolled_grader.grading import Grading
+    from unrolled_grader.jobs.record import RecordError
+
+    try:
+        return commands.grade_class(Grading.at(root), lessons, jobs=jobs)
+    except RecordError as error:
+        raise CommandError(str(error)) from error
