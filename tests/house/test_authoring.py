@@ -17,6 +17,7 @@ import unrolled
 from unrolled import cli
 from unrolled_grader.build import authoring
 from unrolled_grader.build.authoring import Address, Change, LessonError
+from unrolled_grader.build.points import Worth
 
 SOLUTION = "solutions/07_doubling/07_doubling.ipynb"
 NOTEBOOK = "notebooks/07_doubling/07_doubling.ipynb"
@@ -138,6 +139,25 @@ def test_a_malformed_lesson_is_refused_with_its_name_and_the_reason(tmp_path, ol
     assert old in LESSON
     with pytest.raises(LessonError, match=f"07_doubling: .*{message}"):
         notebook_of(tmp_path, LESSON.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("worth", "spec"), [(Worth(2, 0, 2), "its spec 2:"), (Worth(1, 2, 3), r"its spec 3 \(1, and 2 for speed\):")]
+)
+def test_points_that_are_not_those_of_the_spec_are_refused_with_both_numbers(tmp_path, worth, spec):
+    (tmp_path / "07_doubling.py").write_text(LESSON, encoding="utf-8")
+    with pytest.raises(
+        LessonError, match=f"07_doubling: the cell check_double says 1 points, {spec} make them the same"
+    ):
+        authoring.solution_notebook(tmp_path / "07_doubling.py", Address(), worth={"double": worth})
+
+
+def test_a_cell_gets_the_points_that_a_class_chose_and_no_other_changes(tmp_path):
+    plain = notebook_of(tmp_path, LESSON)
+    worth = {"double": Worth(1, 0, 5), "explain": Worth(1, 0, 7)}
+    chosen = authoring.solution_notebook(tmp_path / "07_doubling.py", Address(), worth=worth)
+    assert [one.id for one, other in zip(plain.cells, chosen.cells, strict=True) if one != other] == ["check_double"]
+    assert chosen.cells[5].metadata.nbgrader.points == 5
 
 
 def test_what_nbgrader_refuses_is_reported_and_leaves_the_tree_untouched(tmp_path):

@@ -14,7 +14,7 @@ from new_lesson import FILES, LESSON
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = (
-    *("grader", "lessons", "lib", "notebooks", "site", "solutions", "tests/lessons"),
+    *("grader", "lessons/00_start_here.py", "lib", "site", "tests/lessons"),
     *("README.md", "nbgrader_config.py", "pyproject.toml"),
 )
 TESTED = ("tests/lessons/test_four_facts.py", "tests/lessons/test_hints.py")
@@ -28,7 +28,7 @@ for student in sample.STUDENTS:
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the course with the new lesson, built."""
+    """A copy of the course with lesson 00 and the new one, built."""
     root = tmp_path_factory.mktemp("course")
     unwanted = shutil.ignore_patterns("__pycache__", "submitted", "autograded", "feedback", "gradebook.db", "versions")
     for path in NEEDED:

@@ -3,6 +3,7 @@
 ```console                a line with "$ " is a command, a backslash goes on with it; what it prints is below
                           ("console 8": of paragraphs that are longer, 8 lines)
 <!-- type: FILE -->       the block below is typed into FILE; a table of TOML takes the place of the one that is there
+<!-- add: FILE -->         the block below is added to FILE, at its end; or ", above: LINE" that begins with this
 <!-- meanwhile: NAME -->  what people do between two commands
 """
 
@@ -19,7 +20,8 @@ from pathlib import Path
 STEP = re.compile(
     r"^```console(?: (?P<limit>\d+))?\n(?P<console>.*?)^```$"
     r"|^<!-- meanwhile: (?P<meanwhile>\w+) -->$"
-    r"|^<!-- type: (?P<file>\S+) -->\n+```\w+\n(?P<typed>.*?)^```$",
+    r"|^<!-- type: (?P<file>\S+) -->\n+```\w+\n(?P<typed>.*?)^```$"
+    r"|^<!-- add: (?P<into>[^\s,]+)(?:, above: (?P<above>.+?))? -->\n+```\w+\n(?P<added>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 LIMIT = 40
@@ -41,6 +43,9 @@ class Walk:
         for step in STEP.finditer(page):
             if step["meanwhile"]:
                 self.meanwhile[step["meanwhile"]](self)
+            elif step["into"]:
+                file = self.folder / step["into"]
+                file.write_text(added(file.read_text(encoding="utf-8"), step["added"], step["above"]), encoding="utf-8")
             elif step["file"]:
                 file = self.folder / step["file"]
                 file.write_text(typed(file.read_text(encoding="utf-8"), step["typed"]), encoding="utf-8")
@@ -107,10 +112,27 @@ def shortened(lines: list[str], limit: int) -> list[str]:
 
 def same(text: str) -> str:
     """A block without what differs from run to run: seconds, ratios, moments, pseudonyms, ids."""
-    ratio = r"[\d.,]+x faster than the baseline[^;]*"
-    for pattern in (ratio, r"\d+(?= s\b)", r"\d{4}-\d\d-\d\dT[\d:.+]+", r"\bs-[a-z2-7]{10}\b", r"\b[0-9a-f]{16}\b"):
+    ratio, tests = r"[\d.,]+x faster than the baseline[^;]*", r"\d+ deselected in [\d.]+s"
+    for pattern in (
+        ratio,
+        tests,
+        r"\d+(?= s\b)",
+        r"\d{4}-\d\d-\d\dT[\d:.+]+",
+        r"\bs-[a-z2-7]{10}\b",
+        r"\b[0-9a-f]{16}\b",
+    ):
         text = re.sub(pattern, "?", text)
     return text
+
+
+def added(text: str, lines: str, above: str | None) -> str:
+    """A file's text with `lines` at its end, or above the cell with a line: two empty lines between them."""
+    if above is None:
+        return f"{text.rstrip()}\n\n\n{lines}"
+    before, line, after = text.partition(f"\n{above}\n")
+    assert line, f"there is no line {above!r}"
+    head, cell, rest = before.rpartition("\n# %%")
+    return f"{head.rstrip()}\n\n\n{lines}\n{cell}{rest}{line}{after}"
 
 
 def typed(text: str, lines: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from classroom30 import AGAIN, ANSWERS, CLASS, CONVOLUTION, START
-from course import PAGE, fork
+from course import TEACHING, fork
 from page import same
 
 ZIPS = ("submissions.zip", "submissions-2.zip", "convolution.zip")
@@ -49,7 +49,7 @@ class Walked:
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> Walked:
     walk, found = fork(tmp_path_factory.mktemp("home")), Walked([], [], [], {}, {}, set())
-    for shown, printed in walk.run(PAGE.read_text(encoding="utf-8")):
+    for shown, printed in walk.run(TEACHING.read_text(encoding="utf-8")):
         found.blocks.append((shown, printed))
         if "$ cat canvas.csv" in shown:
             found.collected = rows(walk.folder / "grades" / "collected.csv")

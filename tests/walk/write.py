@@ -1,4 +1,7 @@
-"""Make the outputs in docs/teaching.md anew: `python tests/walk/write.py [PAGE]`. Takes a minute or two."""
+"""Make the outputs in a page's walk anew: `python tests/walk/write.py [docs/authoring.md]`, by default teaching.md's.
+
+Takes a minute or two.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ import page  # noqa: E402
 
 
 def main() -> None:
-    file = Path(sys.argv[1]) if len(sys.argv) > 1 else course.PAGE
+    file = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else course.TEACHING
     text = file.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        for shown, printed in course.fork(Path(folder)).run(text):
+        for shown, printed in course.FORKS[file](Path(folder)).run(text):
             print(printed)
             if page.same(shown) != page.same(printed):
                 text = text.replace(shown, printed, 1)

@@ -51,7 +51,7 @@ def write(lesson: str, cell: NotebookNode, worth: Mapping[str, Worth]) -> None:
     if mark["points"] != right + fast:
         parts = f" ({right}, and {fast} for speed)" if fast else ""
         raise LessonError(
-            f"{lesson}: the cell {CELL}{check} is worth {mark['points']} points, its spec says {right + fast}{parts}: "
+            f"{lesson}: the cell {CELL}{check} says {mark['points']} points, its spec {right + fast}{parts}: "
             "make them the same"
         )
     mark["points"] = asked
