@@ -81,7 +81,7 @@ def _change(arguments: argparse.Namespace) -> int:
         _ask()
     if found.files:
         _put(root, folders, found)
-        print(f"changed: {_files(found.files, root)}")
+        print("the class has changed")
     if theirs is not None and any(file.is_relative_to(theirs) for file in found.files):
         print(f"publish {theirs} again; for Colab also `make wheel`, and the new wheel at your release")
     if lessons and arguments.later:
@@ -286,6 +286,7 @@ def _put(root: Path, folders: Folders, found: Change | None = None) -> None:
 
 def _judged_again(root: Path, lessons: Sequence[str], jobs: int) -> int:
     """Judge these lessons again, by what they ask now."""
+    print(flush=True)
     commands.warm_up(jobs)
     from unrolled_grader.grading import Grading
     from unrolled_grader.jobs.record import RecordError

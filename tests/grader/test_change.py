@@ -20,6 +20,7 @@ from small_course import GOOD, LESSON, answered, hand_in
 from unrolled.cli import CommandError
 from unrolled_grader import commands
 from unrolled_grader.box import sandbox
+from unrolled_grader.build import authoring
 from unrolled_grader.classroom import gradebook, seeds, settings, staged
 from unrolled_grader.export import Canvas
 from unrolled_grader.grading import Grading
@@ -170,6 +171,21 @@ def test_another_variant_takes_the_place_of_an_exercise(root: Path, capsys: pyte
     hand_in(root, "bob", answered(root, {"double_text": GOOD["double"], "explain_total": "One call."}))
     commands.grade_class(Grading.at(root))
     assert [row[-1] for row in exported(root)][1:] == ["6", "2.5", "0"]
+
+
+def test_an_answer_in_words_that_people_marked_never_vanishes(root: Path) -> None:
+    script = root / "lessons" / f"{LESSON}.py"
+    script.write_text(script.read_text(encoding="utf-8").replace("explain_total", "explain_sum"), encoding="utf-8")
+    authoring.build(root)
+    with pytest.raises(
+        CommandError, match="no longer has explain_total, for which people gave points: put the cell back"
+    ):
+        Grading.at(root).fill_gradebook(LESSON)
+    assert points(root)["ann", "explain_total"] == ("1.5", "2")
+    script.write_text(script.read_text(encoding="utf-8").replace("explain_sum", "explain_total"), encoding="utf-8")
+    authoring.build(root)
+    commands.grade_class(Grading.at(root))
+    assert points(root)["ann", "explain_total"] == ("1.5", "2")
 
 
 def test_speed_is_switched_off_and_on(root: Path) -> None:

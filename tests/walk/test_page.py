@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from page import commands, same, shown, typed
+from page import added, commands, same, shown, typed
 
 
 def test_a_command_goes_on_after_a_backslash() -> None:
@@ -26,3 +26,9 @@ def test_a_typed_table_takes_the_place_of_the_one_that_is_there() -> None:
     assert typed(there, "[due]\nk = 3\n\n[late]\na = 5\n\n[new.x]\ny = 1\n") == (
         "# when\n[due]\nk = 3\n\n# how\n[late]\na = 5\n\n[z]\nc = 1\n\n[new.x]\ny = 1\n"
     )
+
+
+def test_lines_are_added_at_the_end_or_above_the_cell_of_a_line() -> None:
+    assert added("a = 1\n", "b = 2\n", None) == "a = 1\n\n\nb = 2\n"
+    cells = "# %%\n1\n\n# %% [markdown]\n# Last\n"
+    assert added(cells, "# %%\n2\n", "# Last") == "# %%\n1\n\n\n# %%\n2\n\n# %% [markdown]\n# Last\n"
