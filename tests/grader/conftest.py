@@ -17,7 +17,7 @@ def _drawn_once() -> Iterator[None]:
 
     drawn = cache(figures.histogram)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "histogram", lambda lesson, shares: drawn(lesson, tuple(shares)))
+        patch.setattr(figures, "histogram", lambda lesson, *shares: drawn(lesson, *map(tuple, shares)))
         yield
 
 

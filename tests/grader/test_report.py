@@ -63,6 +63,40 @@ def test_the_pictures_say_the_figures() -> None:
     assert said == f"Scores of {LESSON}: 3 students, median 33 %, 1 with all points, 0 with none."
 
 
+def test_what_waits_is_in_no_bar_and_full_for_nobody() -> None:
+    """Twelve of twelve points so far, and an answer of two that nobody has read, are 86 % and not all."""
+    waits = (Score("explain", "waits", 0.0, 2.0, ""),)
+    read = (Score("explain", "marked", 2.0, 2.0, ""),)
+    judged = (Score("gemm", "pass", 12.0, 12.0, ""),)
+    gpu = (Score("gemm/speed", "deferred", 0.0, 2.0, "needs a GPU: the points are withheld, not lost"),)
+    parts = {"ann": waits, "bob": read, "cem": waits, "dan": gpu}
+    records = [Record(student, LESSON, "", (*judged, *more)) for student, more in parts.items()]
+    found = tallied(records)
+    assert (found.shares, found.open) == ({LESSON: [1.0]}, {LESSON: [12 / 14] * 3})
+    page = report.page(records)
+    assert "<b>1</b>full scores" in page
+    assert "<b>3</b>waiting" in page
+    assert "<b>86 %</b>median so far" in page
+    assert '<span class="waits"></span>students of whom something waits' in page
+    picture = figures.histogram(LESSON, [1.0], found.open[LESSON])
+    heights = [bar.get_height() for bar in picture.figure.axes[0].patches]  # type: ignore[attr-defined]
+    assert heights == [*[0] * 10, 1, *[0] * 8, -3, 0]
+    assert picture.alt.endswith("1 with all points, 0 with none; of 3 something waits, they have 86 to 86 % so far.")
+    settled = report.page(records[1:2])
+    assert "<b>100 %</b>median score" in settled
+    assert "waits" not in re.sub(r"<style>.*?</style>", "", settled, flags=re.DOTALL)
+
+
+def test_nothing_is_withheld_where_there_are_no_points() -> None:
+    scores = (Score("ink", "pass", 2.0, 2.0, ""), Score("ink/speed", "deferred", 0.0, 0.0, "not measured yet"))
+    page = report.page([Record("ann", "00_start_here", "", scores)])
+    assert "<b>1</b>full scores" in page
+    assert "<b>0</b>waiting" in page
+    assert "<b>0</b>deferred" in page
+    assert "neither lost nor given" not in page
+    assert "ink/<wbr>speed" not in page
+
+
 def test_the_histogram_keeps_full_scores_apart() -> None:
     axes = figures.histogram(LESSON, [0.0, 0.05, 0.999, 1.0, 1.0]).figure.axes[0]
     heights = [bar.get_height() for bar in axes.patches]  # type: ignore[attr-defined]

@@ -37,6 +37,7 @@ TABLE, LOCK = "grades.db", "grading.lock"
 FORMAT = 1
 PATIENCE = 60.0  # seconds to wait for another process that writes
 DETAIL_LIMIT = 500
+OPEN = ("waits", "deferred")  # verdicts of parts whose points are neither given nor lost
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     student TEXT NOT NULL,
@@ -100,9 +101,9 @@ class Record:
         return sum(score.max_points for score in self.scores)
 
     @property
-    def settled_points(self) -> float:
-        """The points that could be had so far: without the answers in words that nobody has read."""
-        return sum(score.max_points for score in self.scores if score.verdict != "waits")
+    def is_open(self) -> bool:
+        """Whether points may still come: of an answer in words that nobody has read, or of a part that is deferred."""
+        return any(score.verdict in OPEN and score.max_points > 0 for score in self.scores)
 
     def points_of(self, check: str) -> float:
         """Return the points of all parts of `check`."""

@@ -31,29 +31,49 @@ BACKGROUNDS = {
 }
 """As CSS: a texture over the colour, which never carries meaning alone."""
 assert set(BACKGROUNDS) == set(VERDICTS)
-BAR_STYLE = "".join(f".{verdict} {{ background: {css}; }}\n" for verdict, css in BACKGROUNDS.items())
+SCORES = {"settled": BLUE, "all": _FALLING.replace("#0005", "#fff") + GREEN, "waits": _UPRIGHT + YELLOW}
+"""As CSS: what the bars of `histogram` stand for."""
+BAR_STYLE = "".join(f".{name} {{ background: {css}; }}\n" for name, css in (BACKGROUNDS | SCORES).items())
 
 
 @styled()
-def histogram(lesson: str, shares: Sequence[float]) -> Picture:
-    """Draw how many students reached which share of a lesson's points. The bar on the right is all points."""
+def histogram(lesson: str, shares: Sequence[float], waiting: Sequence[float] = ()) -> Picture:
+    """Draw how many students reached which share of a lesson's points. The bar on the right is all points.
+
+    Those of whom something waits stand below the line, at the share that they have so far: no bar counts them.
+    """
     figure = new_figure(2.0, 2.75, layout="constrained")
     ax = figure.subplots()
     counts = Counter(min(int(share * BINS), BINS - 1) for share in shares if share < 1)
     full = sum(share >= 1 for share in shares)
     ax.bar(range(BINS), [counts[place] for place in range(BINS)], width=1, align="edge", color=BLUE, edgecolor="white")
     ax.bar(BINS + 0.25, full, width=1, align="edge", color=GREEN, edgecolor="white", hatch="//")
+    if waiting:
+        below = Counter(min(int(share * BINS), BINS - 1) for share in waiting)
+        depths = [-below[place] for place in range(BINS)]
+        ax.bar(range(BINS), depths, width=1, align="edge", color=YELLOW, edgecolor=INK, linewidth=0.5, hatch="|||")
+        ax.axhline(0, color=INK, linewidth=1)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
     ax.set_xticks([0, BINS / 2, BINS + 0.75], ["0", "50", "all"])
-    median = f"{100 * statistics.median(shares):.0f} %"
-    ax.set_xlabel(f"% of the points, median {median}")
+    median = f"median {'so far ' if waiting else ''}{100 * statistics.median([*shares, *waiting]):.0f} %"
+    ax.set_xlabel(f"% of the points,{chr(10) if waiting else ' '}{median}")
     ax.set_xlim(-0.2, BINS + 1.5)
     ax.set_title(lesson)
     ax.set_ylabel("students")
     ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     return Picture(
         figure,
-        f"Scores of {lesson}: {len(shares)} students, median {median}, "
-        f"{full} with all points, {sum(share == 0 for share in shares)} with none.",
+        f"Scores of {lesson}: {len(shares) + len(waiting)} students, {median}, "
+        f"{full} with all points, {sum(share == 0 for share in shares)} with none{_still(waiting)}.",
+    )
+
+
+def _still(waiting: Sequence[float]) -> str:
+    """How many of a lesson's submissions wait, and at what."""
+    if not waiting:
+        return ""
+    return (
+        f"; of {len(waiting)} something waits, they have {100 * min(waiting):.0f} to {100 * max(waiting):.0f} % so far"
     )
 
 
@@ -73,14 +93,14 @@ def bars(verdicts: Mapping[TalliedPart, Counter[str]]) -> str:
         lines.append(
             f'<div class="part"><span class="name">{html.escape(part.name).replace("/", "/<wbr>")}</span>'
             f'<span class="bar" role="img" aria-label="{said}" title="{said}">{"".join(segments)}</span>'
-            f'<span class="passed">{counts["pass"]} of {counts.total()}</span></div>'
+            f'<span class="passed">{counts["pass"]} of {counts.total() - counts["deferred"]}</span></div>'
         )
     return "".join(lines)
 
 
-def legend(counts: Counter[str]) -> str:
-    """Return in HTML what the colours and textures stand for, with how often each verdict was given."""
-    items = (f'<li><span class="{one}"></span>{one} {counts[one]:,}</li>' for one in BACKGROUNDS if counts[one])
+def legend(said: Mapping[str, str]) -> str:
+    """Return in HTML what colours and textures stand for, by the names that they have in the page's style."""
+    items = (f'<li><span class="{name}"></span>{html.escape(text)}</li>' for name, text in said.items())
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 

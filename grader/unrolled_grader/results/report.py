@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import heapq
 import html
+import itertools
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -73,13 +74,12 @@ def page(records: Iterable[Record]) -> str:
 
 def _sections(found: Tally) -> Iterator[str]:
     yield _head(found)
-    pictures = (figures.histogram(lesson, shares).html() for lesson, shares in found.shares.items())
-    yield f'<h2>Scores</h2><div class="pictures">{"".join(pictures)}</div>'
-    yield '<p class="quiet">The hatched green bar counts the students with all points.</p>'
+    yield from _scores(found)
     if found.verdicts:
         counts = sum(found.verdicts.values(), Counter[str]())
+        said = {verdict: f"{verdict} {counts[verdict]:,}" for verdict in figures.BACKGROUNDS if counts[verdict]}
         yield f"<h2>Checks</h2><p>How {counts.total():,} scored parts ended, and how many students passed each.</p>"
-        yield f"{figures.legend(counts)}{figures.bars(found.verdicts)}"
+        yield f"{figures.legend(said)}{figures.bars(found.verdicts)}"
     if found.speeds:
         yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
         yield "what was asked, a cross did not.</p>"
@@ -88,6 +88,19 @@ def _sections(found: Tally) -> Iterator[str]:
     yield from _reasons(found)
     yield _time(found)
     yield _machines(found)
+
+
+def _scores(found: Tally) -> Iterator[str]:
+    """A picture a lesson; what waits has a colour of its own."""
+    lessons = sorted({*found.shares, *found.open})
+    shares = ((found.shares.get(lesson, []), found.open.get(lesson, [])) for lesson in lessons)
+    pictures = (figures.histogram(lesson, *both).html() for lesson, both in zip(lessons, shares, strict=True))
+    said = {"settled": "students by their share of the points", "all": "students with all points"}
+    if found.open:
+        said["waits"] = (
+            "students of whom something waits, at what they have so far: an answer to be read, or a deferred part"
+        )
+    yield f'<h2>Scores</h2>{figures.legend(said)}<div class="pictures">{"".join(pictures)}</div>'
 
 
 def _stamp(found: Tally) -> str:
@@ -101,12 +114,14 @@ def _stamp(found: Tally) -> str:
 
 
 def _head(found: Tally) -> str:
-    shares = [share for shares in found.shares.values() for share in shares]
+    shares, waiting = ([*itertools.chain(*lessons.values())] for lessons in (found.shares, found.open))
+    known = [*shares, *waiting]
     facts = {
         "students": f"{len(found.students)}",
         "submissions": f"{len(found.seconds)}",
-        "median score": f"{100 * statistics.median(shares):.0f} %" if shares else "–",
+        "median so far" if waiting else "median score": f"{100 * statistics.median(known):.0f} %" if known else "–",
         "full scores": f"{sum(share >= 1 for share in shares)}",
+        "waiting": f"{len(waiting)}",
         "to look at": f"{sum(map(len, found.look.values()))}",
         "deferred": f"{sum(map(len, found.deferred.values()))}",
     }

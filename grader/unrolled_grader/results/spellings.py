@@ -43,8 +43,8 @@ class Finder:
         firsts = {_first(folded(composed(text))) for text in ordered}
         letters = "".join(sorted(firsts | {letter for letter in TWO if _first(letter) in firsts}))
         # Nearly everywhere one look at a letter is enough. Texts that begin alike are tried together, long ones first.
-        found = f"(?=[{re.escape(letters)}]){BEFORE}{_any([*map(_tokens, ordered)])}"
-        self.pattern = re.compile(found if ordered else r"(?!)")
+        found = f"(?=[{re.escape(letters)}]){BEFORE}{_any([*map(_tokens, ordered)])}" if ordered else r"(?!)"
+        self.pattern = re.compile(found)
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Yield what is found in a text that is `composed`."""

@@ -39,7 +39,9 @@ class Tally:
 
     students: set[str] = field(default_factory=set)
     shares: dict[str, list[float]] = field(default_factory=dict)
-    """Points / possible points of each submission, by lesson."""
+    """Points / possible points of each submission in which nothing is open, by lesson."""
+    open: dict[str, list[float]] = field(default_factory=dict)
+    """The same, as far as points are given, of each submission of which something waits or is deferred."""
     verdicts: dict[TalliedPart, Counter[str]] = field(default_factory=dict)
     speeds: dict[TalliedPart, Speeds] = field(default_factory=dict)
     """The last measured factor of each student; unmeasured ones are left out."""
@@ -63,8 +65,8 @@ def tallied(records: Iterable[Record]) -> Tally:
         found.machines[_machine(kept)] += 1
         if kept.sandbox:
             found.sandboxes[kept.sandbox] += 1
-        if most := kept.settled_points:
-            found.shares.setdefault(kept.lesson, []).append(kept.points / most)
+        if most := kept.max_points:
+            (found.open if kept.is_open else found.shares).setdefault(kept.lesson, []).append(kept.points / most)
         _add_reasons(found, kept)
         for score in kept.scores:
             _add_score(found, kept, score)
@@ -85,6 +87,8 @@ def _add_score(found: Tally, kept: Record, score: Score) -> None:
     if score.verdict not in VERDICTS:
         _add_persons(found, kept, score)
         return
+    if score.verdict == "deferred" and not score.max_points:
+        return  # nothing is withheld where there are no points
     found.verdicts.setdefault(TalliedPart(kept.lesson, score.part), Counter())[score.verdict] += 1
     ratio = score.timings[-1]["ratio"] if score.timings else None
     if ratio is not None and ratio > 0:
@@ -114,7 +118,7 @@ def _add(items: dict[Notice, list[str]], kept: Record, what: str, why: str) -> N
 
 def _in_order(found: Tally) -> Tally:
     """By lesson; what was first seen stays first within a lesson. What no machine settled comes before single parts."""
-    found.shares = dict(sorted(found.shares.items()))
+    found.shares, found.open = dict(sorted(found.shares.items())), dict(sorted(found.open.items()))
     found.verdicts = dict(sorted(found.verdicts.items(), key=lambda item: item[0].lesson))
     found.speeds = dict(sorted(found.speeds.items(), key=lambda item: item[0].lesson))
     for speeds in found.speeds.values():

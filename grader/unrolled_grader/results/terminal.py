@@ -74,8 +74,7 @@ def _cell(kept: Record | None) -> str:
     """The points with a sign after them, or a blank in its place."""
     if kept is None:
         return f"{NOTHING} "
-    waits = any(score.verdict in ("waits", "deferred") and score.max_points > 0 for score in kept.scores)
-    return f"{_number(kept.points)}{REFUSED if kept.problem else OPEN if waits else ' '}"
+    return f"{_number(kept.points)}{REFUSED if kept.problem else OPEN if kept.is_open else ' '}"
 
 
 def _number(points: float) -> str:

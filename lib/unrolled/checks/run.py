@@ -116,8 +116,10 @@ def run(
 
 
 _NOT_TIMED = Finding("speed", "not run", ("measured once all cases are right",))
-_DEFERRED = Finding("speed", "deferred", ("not measured yet: the points are withheld, not lost",))
-_NO_GPU = Finding("speed", "deferred", ("needs a GPU, and this machine has none: the points are withheld, not lost",))
+
+
+def _deferred(speed: Speed, why: str) -> Finding:
+    return Finding("speed", "deferred", (f"{why}: the points are withheld, not lost" if speed.points else why,))
 
 
 @dataclass(frozen=True)
@@ -260,10 +262,10 @@ class _Check:
     def speed(self, speed: Speed, announce: Announce | None) -> tuple[Finding, timing.Verdict | None]:
         """Correct on the timed inputs first; then the verdict on pairs."""
         if self.place.race is None:
-            return _DEFERRED, None
+            return _deferred(speed, "not measured yet"), None
         checked = self.place.ported(self.function) if speed.gpu else self.function
         if checked is None:
-            return _NO_GPU, None
+            return _deferred(speed, "needs a GPU, and this machine has none"), None
         timed = Case("speed", {}, lambda rng: speed.draw_inputs(self.seed, 1)[0])
         finding = replace(self, function=checked, limit=SPEED_LIMIT).case(timed)
         if finding.verdict != "pass":
