@@ -114,9 +114,10 @@ def planned(root: Path, theirs: Path | None, folders: Folders, wanted: Settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
     now = trees.chosen_here(wanted)
+    otherwise = _built_otherwise(was, now)
     before, after = checks.asked(was), checks.asked(now)
     said = {lesson: words for lesson in {**before, **after} if (words := _said(before.get(lesson), after.get(lesson)))}
-    made = authoring.make(root, now, _built_otherwise(was, now))
+    made = authoring.make(root, now, otherwise)
     files: dict[Path, bytes | None] = dict(_changed_here(root, wanted, made))
     if theirs is not None:
         files |= _changed_there(root, theirs, wanted, made)

@@ -219,8 +219,8 @@ def test_a_person_is_asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             run("--threshold", "total=2")
     assert files(root) == before
     monkeypatch.setattr("builtins.input", lambda _: "yes")
-    assert run("--threshold", "total=2") == 0
-    assert points(root)["ann", "total/speed"] == ("1", "1")
+    assert run("--threshold", "total=2", "--later") == 0
+    assert settings.read(root).thresholds == {"total": 2.0}
 
 
 def test_a_regrade_that_was_killed_goes_on_and_is_logged_alike(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,10 +249,20 @@ def test_without_the_learners_tree_nothing_is_changed(root: Path) -> None:
     shutil.move(root.parent / "learners", root.parent / "public")
     with pytest.raises(CommandError, match="is no tree for learners: name it with --learners DIR"):
         run("--threshold", "total=2", "--yes")
-    assert run("--threshold", "total=2", "--yes", "--learners", "../public") == 0
+    assert run("--threshold", "total=2", "--yes", "--later", "--learners", "../public") == 0
     assert json.loads((root.parent / "public" / settings.CHOICES).read_text())["thresholds"] == {"total": 2.0}
     assert len(files(root)) < len(before)
-    assert run("--threshold", "total=1", "--yes", "--learners", ".") == 0
+    assert run("--threshold", "total=1", "--yes", "--later", "--learners", ".") == 0
+    assert json.loads((root.parent / "public" / settings.CHOICES).read_text())["thresholds"] == {"total": 2.0}
+
+
+def test_where_nothing_can_be_judged_nothing_is_changed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(root)
+    monkeypatch.setattr(sandbox, "problem", lambda: "bubblewrap is missing")
+    with pytest.raises(CommandError, match="bubblewrap is missing"):
+        run("--threshold", "total=2", "--yes")
+    assert files(root) == before
+    assert run("--threshold", "total=2", "--yes", "--later") == 0
 
 
 def test_while_something_is_graded_nothing_is_changed(root: Path) -> None:

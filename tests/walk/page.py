@@ -132,7 +132,7 @@ def added(text: str, lines: str, above: str | None) -> str:
     before, line, after = text.partition(f"\n{above}\n")
     assert line, f"there is no line {above!r}"
     head, cell, rest = before.rpartition("\n# %%")
-    return f"{head.rstrip()}\n\n\n{lines}\n{cell}{rest}{line}{after}"
+    return f"{head.rstrip()}\n\n\n{lines}{cell}{rest}{line}{after}"
 
 
 def typed(text: str, lines: str) -> str:

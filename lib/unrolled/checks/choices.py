@@ -47,7 +47,8 @@ def read(file: Path | None = None) -> Choices:
     given: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
     for key, value in given.items():
         _require(file, key, value)
-    return Choices(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+        given[key] = tuple(value) if isinstance(value, list) else value
+    return Choices(**given)
 
 
 def _require(file: Path, key: str, value: Any) -> None:
