@@ -64,7 +64,7 @@ def test_honest_work_earns(boxed: bool) -> None:
 
 
 def test_the_judge_finds_what_the_learner_finds_in_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "derived", lambda seed, name: checks.VISIBLE_SEED)
+    monkeypatch.setattr(checking, "derived", lambda seed, *what: checks.VISIBLE_SEED)
     layers = {"right": gpu_specs.RIGHT, "always": gpu_specs.ALWAYS_GPU}
     layers |= {name.replace(" ", "_"): source for name, (source, *_) in gpu_specs.WRONG.items()}
     clocks = {"clock": gpu_specs.HONEST_TIME, "lies": gpu_specs.TIMED["the clock that lies"][0]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from jit_programs import kernel
 from unrolled import device
 from unrolled import simgpu as cp
 from unrolled.simgpu import jit
-from unrolled.simgpu.command import KernelOrder
+from unrolled.simgpu.command import KernelOrder, View
 from unrolled.simgpu.jit import CUDADriverError, KernelFault, RawKernel
 from unrolled.simgpu.machine import LocalMachine
 
@@ -135,6 +136,8 @@ HUGE: dict[str, str] = {
     "a huge power": "def k(y):\n    y[0] = 9**9**9",
     "a huge shift": "def k(y):\n    y[0] = 1 << 10**9",
     "a huge product": "def k(y):\n    y[0] = 10**38 * 10**38 * 10**38",
+    "a wide number": "def k(y):\n    y[0] = 0x" + "f" * 19_000 + " ** 128",
+    "wide variables": "def k(y):\n" + "".join(f"    a{n} = ({'y,' * 60})\n" for n in range(4)),
     "a huge text": "def k(y):\n    a = 'a' * 10**9",
     "no function": "y = 1",
     "two": "def k(y):\n    pass\ndef l(y):\n    pass",
@@ -175,6 +178,33 @@ def test_nothing_of_a_kernel_is_executed() -> None:
         names = {"eval": {"name": "builtins.eval"}, "__import__": {"name": "builtins.__import__"}}
         with pytest.raises((TypeError, AttributeError, NameError)):
             LocalMachine().run_kernel(KernelOrder(program(source, **names), [("int32", 1)], (1, 1, 1), (1, 1, 1)))
+
+
+def test_what_is_called_counts_at_each_call() -> None:
+    """A kernel of 5,000 parts that is called fifty times would be compiled fifty times."""
+    long = {"source": "def f(x):\n" + "    x = x + 1\n" * 300 + "    return x\n", "first_line": 1, "constants": {}}
+    called = {"kernel": long, "device": True, "called": "f"}
+    for times, works in ((1, True), (3, False)):
+        order = KernelOrder(
+            program("def k(y):\n" + "    y = f(y)\n" * times, f=called), [("int32", 1)], (1, 1, 1), (1, 1, 1)
+        )
+        with (
+            nullcontext()
+            if works
+            else pytest.raises(ValueError, match="in f, line 2: a kernel with more than 5,000 parts")
+        ):
+            LocalMachine().run_kernel(order)
+
+
+def test_long_names_and_lines_are_cut() -> None:
+    machine, name = LocalMachine(), "a" * 3000
+    source = f"def {name}({name}):\n    {name}[9] = 1.0  # {name}\n"
+    y = View(machine.allocate(32), 0, (8,), (4,), "float32")
+    with pytest.raises(KernelFault) as caught:
+        machine.run_kernel(KernelOrder(program(source), [y], (1, 1, 1), (1, 1, 1)))
+    assert len(str(caught.value)) < 1000
+    report = machine.run_kernel(KernelOrder(program(source.replace("9", "0")), [y], (1, 1, 1), (1, 1, 1)))
+    assert len(str(report.to_plain())) < 1500
 
 
 def test_a_fault_leaves_the_machine_usable() -> None:
