@@ -236,14 +236,16 @@ def test_only_the_control_excuses() -> None:
     """Too close to call on a quiet machine is the candidate's own; what a noisy one leaves open is not."""
     close = race(Machine(), 0.02, 0.02 / 2.3)
     assert (close.outcome, close.excused) == ("inconclusive", False)
-    noisy = race(Machine(noise=every_second(1.8)), 0.02, 0.02)
+    noisy = race(Machine(noise=every_second(1.8)), 0.02, 0.02 / 2.3)
     assert (noisy.outcome, noisy.excused) == ("inconclusive", True)
-    cut = race(Machine(noise=lambda machine: 500.0 if machine.now > 0.9 else 1.0), 0.04, 0.04)
+    cut = race(Machine(noise=lambda machine: 500.0 if machine.now > 0.9 else 1.0), 0.04, 0.04 / 1.5)
     assert (cut.outcome, cut.excused) == ("inconclusive", True)
     short = race(Machine(), 1.0, 0.8)
     assert (short.outcome, len(short.pairs) < 8, short.excused) == ("inconclusive", True, True)
     crowded = race(Machine(noise=lambda machine: 2.0), 0.02, 0.02 / 2.3)
     assert (crowded.outcome, crowded.noisy, crowded.excused) == ("inconclusive", False, True)
+    far = race(Machine(noise=every_second(1.8)), 0.02, 0.04)
+    assert (far.outcome, far.noisy, far.excused) == ("inconclusive", True, False)
     assert not race(Machine(), 0.02, 0.002).excused
     assert not race(Machine(), 0.02, 0.02).excused
 

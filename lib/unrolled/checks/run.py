@@ -282,7 +282,7 @@ class _Check:
         if verdict.outcome != "pass" and not verdict.ratio >= speed.at_least:
             lines += [*(() if speed.loops else words.loop_in(self.function)), *filter(None, [speed.advice])]
         if verdict.outcome == "inconclusive" and not verdict.excused:
-            lines.append("the machine was not the cause, so this earns nothing yet: make it a little faster")
+            lines.append("the machine was not the cause, so this earns nothing yet: make it faster")
         return Finding("speed", verdict.outcome, tuple(lines)), verdict
 
 

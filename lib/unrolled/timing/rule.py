@@ -16,7 +16,7 @@ Outcome = Literal["pass", "fail", "inconclusive"]
 LOOKS = (8, 16, 24, 32)  # numbers of pairs after which the rule looks at the interval
 SLACK = 1.25  # a fail is only given below at_least / SLACK
 HOPELESS_PAIRS, HOPELESS = 3, 4.0  # too slow to wait for 8 pairs: 3 pairs below at_least / 4
-FAR = 2.0  # an interval below at_least / 2: busy or not, the code is too slow
+FAR = 2.0  # an interval below at_least / 2: a busy machine is no excuse, the code is too slow
 CONTROL_PAIRS = 8
 CONTROL_MEDIAN = (0.9, 1.1)
 CONTROL_IQR = 0.25
@@ -73,6 +73,11 @@ def is_hopeless(ratios: Sequence[float], at_least: float) -> bool:
     Each is below at_least / 4 if they are three or more, at_least / 16 if two, at_least / 64 if one is all that fitted.
     """
     return bool(ratios) and max(ratios) < at_least / HOPELESS ** (1 + max(0, HOPELESS_PAIRS - len(ratios)))
+
+
+def is_far(ratios: Sequence[float], at_least: float) -> bool:
+    """Return whether there are as many pairs as at the first look, and their whole interval is below at_least / 2."""
+    return len(ratios) >= LOOKS[0] and median_interval(ratios)[1] < at_least / FAR
 
 
 def is_beyond_noise(ratios: Sequence[float], at_least: float) -> bool:

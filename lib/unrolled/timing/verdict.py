@@ -76,9 +76,13 @@ class Verdict:
         where the baseline had less than a core: others may then slow one side more than the other, and evenly, as when
         they fill the caches. Time is too little where it ended the control, or did not allow for the pairs of a first
         look; whoever must not trust the candidate has to ask besides whether it was the one to lose that time.
+
+        Whatever the machine did, it is no excuse for pairs whose whole interval is below half of what was asked.
         """
+        if self.outcome != "inconclusive" or rule.is_far([pair.ratio for pair in self.pairs], self.at_least):
+            return False
         cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS or len(self.pairs) < rule.LOOKS[0]
-        return self.outcome == "inconclusive" and (self.noisy or cut_short or _crowded(self.control))
+        return self.noisy or cut_short or _crowded(self.control)
 
     def __str__(self) -> str:
         """One to three plain sentences."""
@@ -147,7 +151,7 @@ def conclude(
     if outcome == "fail" and not controlled:
         outcome, reason = "inconclusive", "time ran out before a control could show that the machine is quiet"
     elif outcome != "pass" and noisy and not (outcome == "fail" and rule.is_beyond_noise(ratios, at_least)):
-        far = bool(ratios) and rule.median_interval(ratios)[1] < at_least / rule.FAR
+        far = rule.is_far(ratios, at_least)
         helps = "a quieter one will hardly change this, faster code will" if far else "try again when it is quieter"
         outcome, reason = "inconclusive", f"the machine is too busy for a fair measurement: {helps}"
         if (decided := _by_cpu_time(pairs, at_least)) in cpu_witness:
