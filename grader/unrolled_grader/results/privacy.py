@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +71,8 @@ def _forget(arguments: argparse.Namespace) -> int:
     known = people.known(course, arguments.roster)
     if (person := known.get(arguments.student)) is None:
         raise stranger
-    about = ", ".join(filter(None, (person.id, person.name, person.email)))
+    name = " ".join(itertools.chain(*roster.parted(person.name)))
+    about = ", ".join(filter(None, (person.id, name, person.email)))
     print(f"This deletes everything that {root} keeps of {about}. It cannot be undone.")
     if not arguments.yes and not _confirmed(person.id):
         raise CommandError("nothing was deleted")
@@ -85,7 +87,7 @@ def _forget(arguments: argparse.Namespace) -> int:
         raise CommandError(f"it stopped on the way, start it again: {error}") from error
     if short := names.forms[person.id].short:
         print(f"Not searched for, as it stands in too many texts: {', '.join(sorted(short))}.")
-    said = ", ".join(text for text in (person.id, person.name, person.email, person.lms_id) if text not in short)
+    said = ", ".join(text for text in (person.id, name, person.email, person.lms_id) if text and text not in short)
     print(f"Searched every file of the course's folders, zips and databases too, in every spelling, for: {said}.")
     found = traces.find(root, names.finder(person.id))
     left = [one for one in found if one.found == traces.UNKNOWN or names.is_sure(one.found, person.id)]
