@@ -177,9 +177,10 @@ print("winners:", winners)
 # filled[:, winners] = values
 # ```
 #
-# `filled` holds zeros, a row for each window; `values` are the numbers to put back. The author concluded that a GPU is
+# `filled` holds zeros, a row for each window; `values` are the numbers to put back, as a column: one for each row. The author concluded that a GPU is
 # bad at scattered writes, and put a multiplication with a mask of zeros and ones in place of that line. Then the fill
-# took 0.016 ms, and an epoch about 50 seconds. (The parts promise 29. Lesson 07 comes back to that.)
+# took 0.016 ms, and an epoch about 50 seconds. (The parts after the change, timed anew and added up, promise 29. Lesson 07 comes
+# back to that.)
 #
 # The line was the right one to blame. It is "vectorized", a single statement without a loop. Against it stands a plain
 # Python loop that writes one number at a time. A mini-batch of the article has 15,680 windows. How many times faster is
@@ -270,7 +271,8 @@ show.growth(sizes, times, what="windows")
 
 # %% [markdown]
 # The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and with 500 windows
-# it may still lose. But it makes n steps where the statement makes n². "Vectorized" says how a step is done and nothing
+# it may still lose. But it makes n steps where the statement makes n². (The slopes in the
+# figure are near 1 and 2. What fits no cache lifts them, and so does a busy machine.) "Vectorized" says how a step is done and nothing
 # about how many there are. First count the work, then make it cheap: lesson 01 called these algorithm and constant
 # factor.
 #
@@ -293,8 +295,8 @@ print(f"the indexed fill in another run, on such a device: 980 windows {few:.1f}
 # %% [markdown]
 # So the mask does suit a GPU better. But by far the larger gain comes from no longer doing n² work. And it is not
 # scattered writes that the mask saves: in the last line, 16 times as many of them take little longer. The indexed fill
-# has a fixed price, since the library makes several small operations of this one statement; its host time shows them,
-# too. The mask is a single one.
+# has a fixed price: the library makes several small operations of this one statement, and each has to be handed over.
+# The mask is a single operation.
 #
 # Look at the host's times, too. They do not follow the work at all. Where the host takes longer than the device, as for
 # the indexed fill and the mask, the GPU waits for Python, and what counts is how many calls a way needs. And your own
@@ -395,7 +397,8 @@ print(f"for each value, {tied.mean():.1f} go back on average")
 # Put values back by masks, without indices and without a loop over windows. A loop over the *places inside* a window is
 # fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2, `x[:, :, 0::2, 1::2]`
 # holds the upper right pixel of all windows at once. Where an edge is left over, that is one too many:
-# `i : i + OH * step : step` takes just OH of them. Remember which windows still wait for their winner. The check asks for
+# `i : i + OH * step : step` takes just OH of them. Remember which windows still wait for their winner; for boolean arrays
+# `a & b` is "both" and `~a` is "not". The check asks for
 # 20 times the speed of plain loops. What will you get?
 
 # %%
@@ -453,7 +456,7 @@ print(f"masks are {loops / mask_seconds:.0f} times faster than plain loops, on t
 
 # %% [markdown]
 # By index, the places were known before the clock started; loops and masks had to find them. And the factor differs from
-# the check's, which was measured on half as many images.
+# the check's, which was measured on half as many images. On a busy machine it differs from run to run, too.
 
 # %% [markdown]
 # ## Windows that overlap
@@ -479,7 +482,7 @@ show.max_pool2d(image, 3, stride=1, values=np.array([[1, 2], [3, 4]]))
 #
 # First forward. The places inside the window will do again: 16 for a window of 4, each of them a slice
 # `i : i + OH * stride : stride`. `np.maximum(a, b)` takes the larger of each pair. The check asks for 30 times the speed
-# of plain loops, which a loop over rows of windows does not reach. How many will it be?
+# of plain loops, which a loop over single windows does not reach. How many will it be?
 
 # %%
 journal.predict("max_pool2d_overlapping", ...)  # your guess
@@ -659,7 +662,7 @@ print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core 
 # ## What you have
 #
 # The ladder compares rungs of one heading only. Those of this lesson put values back, for all 60,000 images of MNIST,
-# and do nothing else.
+# and do nothing else. That is one part of a training step; the others' figures below them are of whole epochs.
 
 # %%
 journal.ladder()
@@ -680,7 +683,7 @@ journal.guesses()
 # A window of k x k takes k² comparisons in your loop over places. But the largest of a window is the largest of its
 # rows' largest. So first take the largest of k neighbours along each row, then of k neighbours down each column of
 # *that*: k + k comparisons. Neighbouring windows share what the rows found. The library does so. A window of 8 has 16
-# times as many pixels as one of 2; how many times as long does it take?
+# times as many pixels as one of 2, but k + k grows with its side alone. How many times as long does it take?
 
 # %%
 by_window = {}

@@ -36,7 +36,8 @@ pixels, labels = digits.images.reshape(-1, 784), digits.labels
 # A network turns an image into scores, one for each class. The **loss** says in one number how wrong these scores are.
 # Training makes it smaller, step by step. For that we ask of every weight: if it grows a little, how much does the loss
 # grow? The answer is the gradient of the loss **with respect to** that weight. We say the gradient *by* that weight for
-# short. Then each weight moves a little against its gradient.
+# short. Then each weight moves a little against its gradient; how far, in
+# proportion to it, is the **learning rate**.
 #
 # There may be a million weights, and we want the answer for all of them. The trick is to cut the computation from the
 # weights to the loss into small steps, the nodes of a **computation graph**:
@@ -197,7 +198,7 @@ check.numeric_gradient(numeric_gradient)
 
 # %% [markdown]
 # Why step to both sides, and how large a step? Take exp at 1, whose slope is known, and look at the error. A step to
-# one side only is wrong by about h/2 times the curvature. With a step to both sides that part cancels, and what is left
+# one side only is wrong by about h/2 times the curvature, by which the slope itself changes. With a step to both sides that part cancels, and what is left
 # shrinks with the square of h. But below some h, rounding takes over: we subtract two nearly equal numbers, and keep
 # only the few digits in which they differ.
 
@@ -213,7 +214,8 @@ for h in 10.0 ** -np.arange(1, 12, 2):
 # %% [markdown]
 # Near h = 0.00001 a slope to both sides has about ten right digits in float64, and hardly two in float32. So judge in
 # float64, even if you train in float32. Differences below a millionth are fine. Above a thousandth, there is an error.
-# In between, look closer: perhaps a ReLU has its kink between the two points.
+# In between, look closer: perhaps a ReLU has its kink, the place where its slope jumps from 0 to 1, between the two
+# points.
 #
 # Now the wrong sign from before. Your own function is the judge, if its check has passed:
 
@@ -384,7 +386,7 @@ show.losses({"one-hot floats": trapped, "integer labels": cured}, title="the sam
 #
 # 1. The loss is -log(p[k]) = log(Σ exp(s[j])) - s[k].
 # 2. The slope of log(u) is 1/u, and the slope of Σ exp(s[j]) by the score s[i] is exp(s[i]).
-# 3. So the first part has the slope exp(s[i]) / Σ exp(s[j]), which is p[i] again.
+# 3. So the first part has, by the chain rule, the slope exp(s[i]) / Σ exp(s[j]), which is p[i] again.
 # 4. The second part has the slope -1 where i is k, and 0 elsewhere. Together: p[i] - one_hot[i].
 #
 # The loss is the mean over N samples, so the gradient is (p - one_hot) / N. Nothing is divided by p. Do not believe the
@@ -656,7 +658,9 @@ while len(losses) < 200 and perf_counter() < start + 20:  # a pooling that visit
         parameter -= 0.05 * gradient
     losses.append(float(loss))
 seconds = perf_counter() - start
-print(f"{len(losses)} steps of 64 digits: {seconds:.1f} s; the loss fell from {losses[0]:.2f} to {losses[-1]:.2f}")
+print(
+    f"{len(losses)} steps of 64 digits: {seconds:.1f} s; the loss fell from {losses[0]:.2f} to {np.mean(losses[-10:]):.2f}"
+)
 show.losses({"a CNN of these parts": losses}, title="8 filters of 3 x 3, pooling, 10 classes")
 
 # %% [markdown]
@@ -760,7 +764,7 @@ print(f"y = ab + a²: by a {a.grad:g}, and 2a + b is {2 * 3 + 4}; by b {b.grad:g
 # %% [markdown]
 # Teach it what a network needs: `affine(x, weight, bias)`, `relu(x)` and `cross_entropy(scores, labels)`, each a
 # function of some three lines that returns a Value. You have all the ways back already. The test below is the judge.
-# About 60 lines in all. Then go on: `conv2d` and `max_pool2d` are two more.
+# With what stands there already it is about 60 lines. Then go on: `conv2d` and `max_pool2d` are two more.
 
 # %%
 # Your stretch. When the three functions are written, take away the # of the lines below and run.

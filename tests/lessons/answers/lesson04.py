@@ -59,6 +59,10 @@ def never_put_back(function, x, index, step):
     return (up - function(x)) / (2 * step)
 
 
+def back_at_x(function, x, index, step):
+    return to_one_side(function, x, index, step) / 2
+
+
 def numeric_in_place(function, x, step=1e-5):
     gradient = np.zeros(x.shape)
     for index in np.ndindex(x.shape):
@@ -182,6 +186,7 @@ MUTANTS = {
         Mutant(numeric(wrong_way_round), "the sign is turned"),
         Mutant(numeric(all_moved), "move one, and hold the others"),
         Mutant(numeric(never_put_back), "x is not back in its place"),
+        Mutant(numeric(back_at_x), "your second point is x itself"),
         Mutant(numeric(central, np.float32), "convert x to float64 first"),
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 1e-2)), "your step is 0.01, whatever is asked"),
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 1e-5)), "your step is the same, whatever is asked"),

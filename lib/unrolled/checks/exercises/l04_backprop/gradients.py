@@ -289,6 +289,7 @@ def _all_at_once(gradient: Array, function: Function, x: Array, step: float) -> 
 
 IN_FLOAT32 = "computed in float32, which loses the small differences that count here: convert x to float64 first"
 TO_ONE_SIDE = "this is {}, whose error grows with h; step to both sides, and it grows with h squared"
+BACK_AT_X = "your second point is x itself: after += step go down by 2 * step, and put the value back"
 FIXED = "your step is {}, whatever is asked: use the one you are given"
 NUMERIC_MISTAKES = (
     result("you divide by step, but from x - step to x + step it is 2 * step", lambda gradient: 2 * gradient),
@@ -301,6 +302,7 @@ NUMERIC_MISTAKES = (
         _by_differences,
         drift=1,
     ),
+    result(BACK_AT_X, lambda gradient: gradient / 2, functools.partial(_by_differences, behind=0)),
     given(IN_FLOAT32, _by_differences, dtype=np.float32),
     given(FIXED.format(0.1), _by_differences, step=0.1),
     given(FIXED.format(0.01), _by_differences, step=0.01),
