@@ -50,7 +50,6 @@ def seconds(function, **inputs):
 
 # %%
 def article_network():
-    """10 filters of 3 x 3, pooling, 100 hidden values, 10 scores: as in lesson 05."""
     return nn.Sequential(
         nn.Conv2d(10, 3, padding=1),
         nn.ReLU(),
@@ -67,8 +66,7 @@ some_took = min(article_network().fit(some, epochs=2, batch_size=8, progress=Fal
 yours = some_took / len(some) * 60_000
 print(f"An epoch in batches of 8, on one core here: {yours:.0f} s, projected from {len(some)} images.")
 print(f"The article's, on a GPU: 100 s, which is {100 / yours:.1f} times as long.")
-print("One training step on a computer that has both, a processor and an H200, recorded.")
-print("(How many of its cores the processor used was not recorded.)")
+print("A training step on a computer with an H200, recorded:")
 for filters in (16, 256):
     both = [recorded(f"cifar step, {filters} channels, CPU beside GPU", who, 1e3) for who in ("cpu_s", "gpu_s")]
     print(f"{filters:5} filters: CPU {both[0]:6.1f} ms, GPU {both[1]:.2f} ms: {both[0] / both[1]:.0f} times faster")
@@ -76,7 +74,7 @@ journal.ladder()
 
 # %% [markdown]
 # If the second line says more than 1, your own CPU already beats the article's GPU. Then why go? The last two lines say
-# why: with more work in a step, the GPU gains more.
+# why: with more work in a step, the GPU gains more. (How many of its cores that processor used was not recorded.)
 #
 # What kept the article's GPU so long? One half you know, the fill of lesson 03. What the other half waited for, nobody
 # measured. So in this lesson we count what a GPU can wait for, and what each wait costs. Here is where it happens:
@@ -742,7 +740,7 @@ def features_of(x, filters, bias):
 
 
 def own_port(module, batch_size=8):
-    """Train the dense layer for an epoch where the module's arrays lie: (right answers of all test digits, seconds)."""
+    """Train the dense layer for an epoch where the module's arrays lie: (share of test digits right, seconds)."""
     arrays = (train_set.images, train_set.labels, test_set.images, test_set.labels, weight / 3, bias)
     x, labels, unseen, truth, filters, its_bias = map(module.asarray, arrays)
     dense = module.zeros((10, 1960), dtype=module.float32), module.zeros(10, dtype=module.float32)
@@ -793,7 +791,7 @@ journal.predict("network_batch_128", ...)  # and with batches of 128?
 
 # %%
 def step_seconds(network, images, labels, steps=2):
-    """Seconds of one training step on this batch, wherever it lies: the mean of some, after two that warm up."""
+    """Seconds of a training step on this batch: the mean of some, after two that warm up."""
     optimizer = nn.Adam()
     for step in range(-2, steps):
         if step == 0:
@@ -968,7 +966,7 @@ variations = {
     "windows of 4, stride 2": (", window 4 stride 2", {"stride": 2}, "30 minutes an epoch"),
 }
 print(f"Milliseconds for a step of {count} images: CPU, measured; GPU, {GPU}.")
-print("Recorded for 100 images: how long the H200 computes in a step. Counted: multiply-adds for an image, forward.")
+print("The H200: recorded for 100 images. Multiply-adds: counted for an image, forward.")
 print("                      multiply-adds      CPU      GPU      H200, device   the blog's 50 epochs on a K20c")
 usual = recorded("cifar step, 64 channels", "device_us")
 for name, (row, options, took) in variations.items():
@@ -997,7 +995,7 @@ journal.predict("overlapping_loop_on_gpu", ...)  # your guess: how many times as
 
 # %%
 def window_by_window(x):
-    """The maxima of all windows of 4, stride 2, of x (28, 28), one after the other."""
+    """The maxima of all windows of 4, stride 2, of x (28, 28), one by one."""
     return [x[row : row + 4, column : column + 4].max() for row in range(0, 25, 2) for column in range(0, 25, 2)]
 
 
@@ -1012,8 +1010,10 @@ with simgpu.trace() as trace:
     window_by_window(simgpu.asarray(feature_map))
 print(f"the GPU would be busy for {trace.device_seconds / trace.seconds:.0%} of that time ({MODEL})")
 host, kernel = (recorded("call: max over axis 1", side) for side in ("host_us", "device_us"))
-print(f"recorded on the H200, for one small maximum: {host:.0f} µs of the host, {kernel:.1f} µs of the GPU;")
-print(f"an epoch at this pace: {host * 1e-6 * 40_000 * 64 * 13 * 13 / 60:.0f} minutes")
+at_pace = host * 1e-6 * 40_000 * 64 * 13 * 13 / 60
+print(
+    f"recorded on the H200, for one maximum: {host:.0f} µs of the host, {kernel:.1f} of the GPU; {at_pace:.0f} minutes an epoch"
+)
 
 # %% [markdown]
 # It would have been slower still, and the GPU just as idle. A GPU does not make a loop fast. It makes large array
