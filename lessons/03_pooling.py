@@ -177,10 +177,10 @@ print("winners:", winners)
 # filled[:, winners] = values
 # ```
 #
-# `filled` holds zeros, a row for each window; `values` are the numbers to put back, as a column: one for each row. The author concluded that a GPU is
-# bad at scattered writes, and put a multiplication with a mask of zeros and ones in place of that line. Then the fill
-# took 0.016 ms, and an epoch about 50 seconds. (The parts after the change, timed anew and added up, promise 29. Lesson 07 comes
-# back to that.)
+# `filled` holds zeros, a row for each window; `values` are the numbers to put back, as a column: one for each row. The
+# author concluded that a GPU is bad at scattered writes, and put a multiplication with a mask of zeros and ones in place
+# of that line. Then the fill took 0.016 ms, and an epoch about 50 seconds. (The parts after the change, timed anew and
+# added up, promise 29. Lesson 07 comes back to that.)
 #
 # The line was the right one to blame. It is "vectorized", a single statement without a loop. Against it stands a plain
 # Python loop that writes one number at a time. A mini-batch of the article has 15,680 windows. How many times faster is
@@ -271,10 +271,9 @@ show.growth(sizes, times, what="windows")
 
 # %% [markdown]
 # The plain loop wins. Not by being fast: each of its steps costs a trip through the interpreter, and with 500 windows
-# it may still lose. But it makes n steps where the statement makes n². (The slopes in the
-# figure are near 1 and 2. What fits no cache lifts them, and so does a busy machine.) "Vectorized" says how a step is done and nothing
-# about how many there are. First count the work, then make it cheap: lesson 01 called these algorithm and constant
-# factor.
+# it may still lose. But it makes n steps where the statement makes n². (The slopes in the figure are near 1 and 2.
+# What fits no cache lifts them, and so does a busy machine.) "Vectorized" says how a step is done and nothing about how
+# many there are. First count the work, then make it cheap: lesson 01 called these algorithm and constant factor.
 #
 # Was the author wrong about GPUs, then? The same fills of 15,680 windows ran on an NVIDIA H200, and here is the record.
 # It has two times for each. The *device's* is how long the GPU worked. The *host's* is what Python and the array library
@@ -397,9 +396,8 @@ print(f"for each value, {tied.mean():.1f} go back on average")
 # Put values back by masks, without indices and without a loop over windows. A loop over the *places inside* a window is
 # fine; for a window of 2 these are four. Each place is a slice with steps: with windows of 2, `x[:, :, 0::2, 1::2]`
 # holds the upper right pixel of all windows at once. Where an edge is left over, that is one too many:
-# `i : i + OH * step : step` takes just OH of them. Remember which windows still wait for their winner; for boolean arrays
-# `a & b` is "both" and `~a` is "not". The check asks for
-# 20 times the speed of plain loops. What will you get?
+# `i : i + OH * step : step` takes just OH of them. Remember which windows still wait for their winner; for boolean
+# arrays `a & b` is "both" and `~a` is "not". The check asks for 20 times the speed of plain loops. What will you get?
 
 # %%
 journal.predict("max_unpool2d_mask", ...)  # your guess: how many times faster?

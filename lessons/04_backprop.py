@@ -198,9 +198,9 @@ check.numeric_gradient(numeric_gradient)
 
 # %% [markdown]
 # Why step to both sides, and how large a step? Take exp at 1, whose slope is known, and look at the error. A step to
-# one side only is wrong by about h/2 times the curvature, by which the slope itself changes. With a step to both sides that part cancels, and what is left
-# shrinks with the square of h. But below some h, rounding takes over: we subtract two nearly equal numbers, and keep
-# only the few digits in which they differ.
+# one side only is wrong by about h/2 times the curvature, by which the slope itself changes. With a step to both sides
+# that part cancels, and what is left shrinks with the square of h. But below some h, rounding takes over: we subtract
+# two nearly equal numbers, and keep only the few digits in which they differ.
 
 # %%
 print("h        one side   both sides   both sides, float32")
