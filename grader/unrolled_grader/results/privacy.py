@@ -77,8 +77,8 @@ def _forget(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not _confirmed(person.id):
         raise CommandError("nothing was deleted")
     if (course.grades / pseudonyms.KEY).exists():
-        (name,) = pseudonyms.of(pseudonyms.key(course.grades), [person.id]).values()
-        print(f"In pseudonymous exports this student is {name}.")
+        (pseudonym,) = pseudonyms.of(pseudonyms.key(course.grades), [person.id]).values()
+        print(f"In pseudonymous exports this student is {pseudonym}.")
     names = people.Names(known, people.vocabulary(course))
     try:
         for what in forget.deleted(course, names, person.id, arguments.roster):
