@@ -94,8 +94,8 @@ class KernelReport:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the sectors that were read from global memory."""
-        return self.total.read_sectors * SECTOR
+        """Bytes of the sectors that were read from global memory; what the L1 cache still had is not read again."""
+        return (self.total.read_sectors - self.total.read_again) * SECTOR
 
     @property
     def bytes_written(self) -> int:

@@ -1,0 +1,398 @@
+"""Lesson 08: kernels of one's own: a guard, tiles, a tree of partial sums, and three operations in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
+from unrolled.checks.exercises.l08_kernels import naive
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Budget, Draw, Inputs, Spec, Speed, gpu_case, normal, random_gpu_case
+from unrolled.device import Array, array_module
+
+SECTORS = 1.1  # times the fewest: a few more than needed may come from rows that begin inside of a sector
+THREADS = 256
+TILE = 32
+
+
+# add_kernel
+
+
+def added(x: Array, y: Array, out: Array, n: int) -> Array:
+    """Return x + y; the parameters are the kernel's."""
+    return x + y
+
+
+def launched(kernel: Any, inputs: Inputs) -> Array:
+    """Launch the kernel with as many blocks as the values need, and return what it wrote."""
+    x, y = inputs["x"], inputs["y"]
+    xp = array_module(x)
+    if xp is np or kernel is added:
+        return kernel(x, y, x, x.size)
+    out = xp.zeros_like(x)
+    kernel(-(-x.size // THREADS), THREADS, (x, y, out, np.int32(x.size)))
+    return out
+
+
+def _any_vectors(rng: np.random.Generator) -> Inputs:
+    n = int(rng.integers(257, 1000))
+    return {name: rng.standard_normal(n).astype(np.float32) for name in ("x", "y")}
+
+
+ADDING = Budget(own=1, read_sectors=SECTORS, written_sectors=SECTORS)
+
+add_kernel = Spec(
+    reference=added,
+    call=launched,
+    cases=[
+        gpu_case("six values", ADDING, x=np.arange(6, dtype=np.float32), y=np.full(6, 10, np.float32)),
+        gpu_case("512 values: two whole blocks", ADDING, x=normal(512), y=normal(512)),
+        gpu_case("1,000 values: the last block has threads to spare", ADDING, x=normal(1000), y=normal(1000)),
+        random_gpu_case("any number of values", _any_vectors, ADDING),
+    ],
+    points=2,
+    hints=(
+        "Every thread runs the same lines. What differs is its number, and with it the value that it takes care of.",
+        "jit.grid(1) is the thread's number in the whole launch: block number times threads of a block, plus number in "
+        "the block. There are more threads than values, so a thread beyond the last value has to do nothing.",
+        "i = jit.grid(1)\nif i < n:\n    out[...] = ...",
+    ),
+    mistakes=(
+        result(
+            "the first block is done, the others are not: jit.threadIdx.x is the number in the block, and "
+            "jit.grid(1) the one in the whole launch",
+            lambda out: np.where(np.arange(out.size) < THREADS, out, 0),
+        ),
+        result("the last value is missing: the guard is i < n", lambda out: np.r_[out[:-1], np.float32(0)]),
+        given("y is missing: out[i] is the sum of both", y=lambda y: 0 * y),
+        result("nothing was written: does the kernel assign to out[i]?", lambda out: 0 * out),
+    ),
+)
+
+
+# transpose_tiled
+
+
+def transposed(x: Array) -> Array:
+    """Return x (rows, columns) transposed, side by side in memory."""
+    return array_module(x).ascontiguousarray(x.T)
+
+
+def _any_matrix(rng: np.random.Generator) -> Inputs:
+    """Draw a matrix whose rows and columns are multiples of 8, so that rows begin at sectors, and not of a tile."""
+    rows, columns = (8 * int(size) for size in rng.choice([5, 6, 7, 9, 10, 11, 13], 2, replace=False))
+    return {"x": rng.standard_normal((rows, columns)).astype(np.float32)}
+
+
+TILED = Budget(
+    launches=1,
+    own=1,
+    read_sectors=SECTORS,
+    written_sectors=SECTORS,
+    bank_conflicts=0,
+    bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes,
+    bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes,
+)
+
+
+def _by_tiles(x: Array, mirrored: bool) -> Array:
+    """Transpose the tiles but not what is in them, or what is in them but not the tiles."""
+    rows, columns = x.shape
+    y = np.zeros((columns, rows), x.dtype)
+    for top in range(0, rows, TILE):
+        for left in range(0, columns, TILE):
+            part = x[top : top + TILE, left : left + TILE]
+            to = (top, left) if mirrored else (left, top)
+            part = part.T if mirrored else part
+            target = y[to[0] : to[0] + part.shape[0], to[1] : to[1] + part.shape[1]]
+            target[...] = part[: target.shape[0], : target.shape[1]]
+    return y
+
+
+transpose_tiled = Spec(
+    reference=transposed,
+    answers=(naive.transpose,),
+    cases=[
+        gpu_case("one tile", TILED, x=np.arange(1024, dtype=np.float32).reshape(32, 32)),
+        gpu_case("two tiles side by side", TILED, x=normal(32, 64)),
+        gpu_case("104 x 200: tiles at the edges are not full", TILED, x=normal(104, 200)),
+        random_gpu_case("any size", _any_matrix, TILED),
+    ],
+    points=3,
+    hints=(
+        "Both ways neighbouring threads touch neighbouring values: a tile is read row by row and written row by row. "
+        "The turn happens in between, in shared memory, where no sectors are.",
+        "Thread (i, j) puts x[top + j + k, left + i] at place (j + k, i) of the tile, for k = 0, 8, 16, 24. After the "
+        "barrier it takes place (i, j + k), and that belongs to y[left + j + k, top + i]. A row of the tile is WIDTH "
+        "values long; in banks, 33 is better than 32.",
+        "for k in range(0, TILE, 8):\n"
+        "    if top + j + k < rows and left + i < columns:\n"
+        "        tile[(j + k) * WIDTH + i] = x[...]\n"
+        "jit.syncthreads()\n"
+        "... the same loop, with rows and columns changed: y[left + j + k, top + i] = tile[...]",
+    ),
+    mistakes=(
+        Mistake(
+            "each tile lies where it should, but it is not turned: read it down its columns",
+            lambda x: _by_tiles(x, mirrored=False),
+        ),
+        Mistake(
+            "each tile is turned, but it lies where it came from: block (column, row) of x is block (row, column) of y",
+            lambda x: _by_tiles(x, mirrored=True),
+        ),
+        Mistake(
+            "y has the right shape, and x's values in x's order: nothing was turned", lambda x: x.reshape(x.shape[::-1])
+        ),
+        result(
+            "only the first 8 rows of each tile are copied: a block has 8 rows of threads, and its tile 32 of values",
+            lambda y: np.ma.MaskedArray(y, np.broadcast_to(np.arange(y.shape[1]) % TILE >= 8, y.shape)),
+        ),
+    ),
+    speed=Speed(
+        baseline=naive.transpose,
+        inputs={"x": normal(4096, 4096)},
+        at_least=1.5,
+        points=1,
+        against="a thread for each value and no shared memory, on 4096 x 4096",
+        gpu=True,
+        advice="a block of 32 x 8 threads and a tile of 32 rows of 33 values is a good size",
+    ),
+)
+
+
+# row_sum
+
+
+def row_sums(x: Array) -> Array:
+    """Return the sum of each row of x (rows, columns), in x's dtype."""
+    return x.sum(axis=1)
+
+
+def _any_rows(rng: np.random.Generator) -> Inputs:
+    rows, columns = int(rng.integers(2, 9)), 8 * int(rng.integers(33, 90))
+    return {"x": rng.standard_normal((rows, columns)).astype(np.float32)}
+
+
+SUMMED = Budget(
+    launches=1,
+    own=1,
+    read_sectors=SECTORS,
+    bank_conflicts=0,
+    bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes,
+    bytes_written=lambda inputs: 32.0 * len(inputs["x"]),
+)
+
+
+THREES = np.repeat(np.array([[1], [2], [3]], np.float32), THREADS, axis=1)
+
+
+row_sum = Spec(
+    reference=row_sums,
+    answers=(naive.row_sum,),
+    cases=[
+        gpu_case("rows as long as a block", SUMMED, x=THREES),
+        gpu_case("rows shorter than a block: 40 values", SUMMED, x=normal(5, 40)),
+        gpu_case("rows longer than a block: 1,000 values", SUMMED, x=normal(7, 1000)),
+        random_gpu_case("any size", _any_rows, SUMMED),
+    ],
+    points=3,
+    hints=(
+        "A block takes a row. First each thread adds up what is its own, walking along the row in steps of a whole "
+        "block; then the 256 partial sums become 128, 64, 32, and at last one.",
+        "Thread t starts at column t and steps by THREADS, so neighbours read neighbours. Its sum goes to partial[t]. "
+        "Then half = 128, 64, ..., 1: threads below half add partial[t + half] to partial[t]. Between two rounds "
+        "every thread of the block waits, also those that have nothing to add.",
+        "for column in range(t, columns, THREADS):\n"
+        "    total += x[row, column]\n"
+        "... partial[t] = total, and a barrier\n"
+        "while half > 0:\n"
+        "    if t < half:\n"
+        "        partial[t] += ...\n"
+        "    jit.syncthreads()        # outside of the if\n"
+        "    half //= 2",
+    ),
+    mistakes=(
+        Mistake(
+            "only the first 256 values of a row are added: rows may be longer than a block",
+            lambda x: x[:, :THREADS].sum(axis=1),
+        ),
+        Mistake(
+            "these are the sums of the even partial sums: the last round, half = 1, is missing",
+            lambda x: x[:, ::2].sum(axis=1),
+        ),
+        Mistake(
+            "this is the first thread's own sum: the partial sums of the others have to be added to it",
+            lambda x: x[:, ::THREADS].sum(axis=1),
+        ),
+        result("these are means: the sum is asked", lambda y, x: y / np.float32(x.shape[1])),
+    ),
+    speed=Speed(
+        baseline=naive.row_sum,
+        inputs={"x": normal(4096, 4096)},
+        at_least=3,
+        points=1,
+        against="a thread for each row, on 4096 x 4096",
+        gpu=True,
+        advice="neighbouring threads have to read neighbouring values of one row, in steps of a whole block",
+    ),
+)
+
+
+# fused_bias_relu_pool
+
+POOLED = 2  # the window
+
+
+def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
+    """Return (the largest of each window of relu(x + bias), where it lies: row * W + column, int64)."""
+    return ops.max_pool2d_with_indices(ops.relu(x + bias.reshape(-1, 1, 1)), POOLED)
+
+
+def _traffic(inputs: Inputs) -> float:
+    return SECTORS * float(inputs["x"].nbytes + inputs["bias"].nbytes)
+
+
+def _results(inputs: Inputs) -> float:
+    x = inputs["x"]
+    outputs = x.shape[0] * x.shape[1] * (x.shape[2] // POOLED) * (x.shape[3] // POOLED)
+    return SECTORS * outputs * (x.dtype.itemsize + 8)
+
+
+FUSED = Budget(launches=1, own=1, bytes_read=_traffic, bytes_written=_results)
+
+
+def _any_maps(rng: np.random.Generator) -> Inputs:
+    """Draw maps that are multiples of 16 wide, so that rows of windows begin at sectors; half of them with ties."""
+    n, c, h = int(rng.integers(1, 3)), int(rng.integers(2, 5)), 2 * int(rng.integers(5, 9))
+    x = rng.standard_normal((n, c, h, 32)).astype(np.float32)
+    return {"x": np.round(x), "bias": np.round(rng.standard_normal(c)).astype(np.float32)}
+
+
+def _before(bias: Array) -> Draw:
+    return Draw(lambda rng: bias.copy())
+
+
+def _wrong(x: Array, bias: Array, order: str) -> tuple[Array, Array]:
+    """The operations with one of them in another place, or missing."""
+    shift, none = bias.reshape(-1, 1, 1), np.float32(0)
+    if order == "relu first":
+        return ops.max_pool2d_with_indices(ops.relu(x) + shift, POOLED)
+    if order == "no relu":
+        return ops.max_pool2d_with_indices(x + shift, POOLED)
+    if order == "no bias":
+        return ops.max_pool2d_with_indices(ops.relu(x + none), POOLED)
+    y, found = ops.max_pool2d_with_indices(ops.relu(x + shift)[:, :, ::-1, ::-1], POOLED)
+    last = x.shape[2] * x.shape[3] - 1 - found
+    return y[:, :, ::-1, ::-1], last[:, :, ::-1, ::-1]
+
+
+def _places(found: Array, x: Array) -> Array:
+    """Where in its window each index lies: 0 to 3."""
+    return found // x.shape[3] % 2 * 2 + found % x.shape[3] % 2
+
+
+fused_bias_relu_pool = Spec(
+    reference=bias_relu_pool,
+    answers=(*POOLINGS, ops.relu),
+    cases=[
+        gpu_case("one window", x=np.array([[[[1, 5], [2, -3]]]], np.float32), bias=np.array([-2], np.float32)),
+        gpu_case("two images, three channels", FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
+        gpu_case(
+            "ties, as after a ReLU", FUSED, x=small_integers(3, 2, 10, 32), bias=_before(np.array([-1, 1], np.float32))
+        ),
+        random_gpu_case("any size", _any_maps, FUSED),
+    ],
+    points=4,
+    hints=(
+        "A thread for each window: it reads its four pixels once, keeps the largest in a variable of its own, and "
+        "writes two numbers. What lies between the three operations never leaves the thread.",
+        "Output i lies in map i // (oh * ow), whose channel is that % channels; its row is i // ow % oh and its column "
+        "i % ow. Place k of the window is row 2 * row + k // 2, column 2 * column + k % 2. Begin with a largest below "
+        "all that a ReLU can give, and take a pixel only if it is larger: then the first wins a tie.",
+        "for k in range(4):\n"
+        "    at = (2 * row + k // 2) * w + 2 * column + k % 2\n"
+        "    value = max(x[plane * h * w + at] + bias[plane % channels], cp.float32(0))\n"
+        "    if value > largest:\n"
+        "        ...",
+    ),
+    mistakes=(
+        Mistake(
+            "the last of equal maxima wins: in lesson 03 it is the first, so take a pixel only if it is larger",
+            lambda x, bias: _wrong(x, bias, "last"),
+        ),
+        Mistake(
+            "the ReLU comes before the bias: first the bias, then the ReLU",
+            lambda x, bias: _wrong(x, bias, "relu first"),
+        ),
+        Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: _wrong(x, bias, "no relu")),
+        Mistake("the bias is missing", lambda x, bias: _wrong(x, bias, "no bias")),
+        result(
+            "the routing says which of four places it was; asked is the place in the image, row * W + column",
+            lambda y, x: (y[0], _places(y[1], x)),
+        ),
+    ),
+)
+
+
+# matmul_tiled
+
+
+def product(a: Array, b: Array) -> Array:
+    """Return a @ b."""
+    return a @ b
+
+
+def _any_product(rng: np.random.Generator) -> Inputs:
+    m, k, n = (8 * int(size) for size in rng.choice([5, 6, 7, 9], 3))
+    return {"a": rng.standard_normal((m, k)).astype(np.float32), "b": rng.standard_normal((k, n)).astype(np.float32)}
+
+
+def _reads(inputs: Inputs) -> float:
+    """2 K / TILE values for each output, where outputs are counted in whole tiles."""
+    (m, k), n = inputs["a"].shape, inputs["b"].shape[1]
+    whole = [-(-size // TILE) * TILE for size in (m, n)]
+    return 4.0 * whole[0] * whole[1] * 2 * k / TILE
+
+
+PRODUCT = Budget(launches=1, own=1, bank_conflicts=0, bytes_read=_reads)
+
+matmul_tiled = Spec(
+    reference=product,
+    cases=[
+        gpu_case("one tile", PRODUCT, a=np.eye(32, dtype=np.float32)[::-1].copy(), b=normal(32, 32)),
+        gpu_case("K is two tiles", PRODUCT, a=normal(32, 64), b=normal(64, 32)),
+        gpu_case("40 x 72 times 72 x 56: no size divides a tile", PRODUCT, a=normal(40, 72), b=normal(72, 56)),
+        random_gpu_case("any size", _any_product, PRODUCT),
+    ],
+    points=3,
+    hints=(
+        "A block makes a tile of the result. It walks along K: at each step it fetches a tile of a and a tile of b for "
+        "all its threads, and each thread uses 32 values of both.",
+        "At step `start`, thread (i, j) fetches a[row, start + i] and b[start + j, column], and 0 where that lies "
+        "outside. Then a barrier, 32 products, and another barrier: nobody may fetch the next tiles while somebody "
+        "still multiplies these.",
+        "for start in range(0, k, TILE):\n"
+        "    ... left[j * TILE + i] and right[j * TILE + i], or 0 outside\n"
+        "    jit.syncthreads()\n"
+        "    for p in range(TILE):\n"
+        "        total += left[j * TILE + p] * right[...]\n"
+        "    jit.syncthreads()",
+    ),
+    mistakes=(
+        Mistake(
+            "only the first 32 of K are multiplied: walk along K in steps of a tile",
+            lambda a, b: a[:, :TILE] @ b[:TILE],
+        ),
+        Mistake(
+            "only the last tile of K is in it: `total` begins once, before the loop",
+            lambda a, b: a[:, (a.shape[1] - 1) // TILE * TILE :] @ b[(a.shape[1] - 1) // TILE * TILE :],
+        ),
+        Mistake(
+            "only whole tiles of K are multiplied: the last one may be narrower",
+            lambda a, b: a[:, : a.shape[1] // TILE * TILE] @ b[: a.shape[1] // TILE * TILE],
+        ),
+    ),
+)

@@ -1,0 +1,55 @@
+"""Kernels as one writes them first: what the speed parts are measured against, on a real GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from unrolled import device
+from unrolled.device import Array, array_module
+
+THREADS = 256
+
+
+@cache
+def _kernels() -> tuple[Any, Any]:
+    jit = device.jit()
+
+    @jit.rawkernel()
+    def transpose(x, y, rows, columns):  # type: ignore[no-untyped-def]
+        column, row = jit.grid(2)
+        if row < rows and column < columns:
+            y[column, row] = x[row, column]
+
+    @jit.rawkernel()
+    def sums(x, y, rows, columns):  # type: ignore[no-untyped-def]
+        row = jit.grid(1)
+        if row < rows:
+            total = np.float32(0)
+            for column in range(columns):
+                total += x[row, column]
+            y[row] = total
+
+    return transpose, sums
+
+
+def transpose(x: Array) -> Array:
+    """Return x (rows, columns) transposed, with a thread for each value and nothing shared."""
+    xp, (rows, columns) = array_module(x), x.shape
+    if xp is np:
+        return x.T.copy()
+    y = xp.empty((columns, rows), x.dtype)
+    _kernels()[0]((-(-columns // 32), -(-rows // 8)), (32, 8), (x, y, np.int32(rows), np.int32(columns)))
+    return y
+
+
+def row_sum(x: Array) -> Array:
+    """Return the sum of each row of x (rows, columns), with a thread for each row."""
+    xp, (rows, columns) = array_module(x), x.shape
+    if xp is np:
+        return x.sum(axis=1)
+    y = xp.empty(rows, x.dtype)
+    _kernels()[1](-(-rows // THREADS), THREADS, (x, y, np.int32(rows), np.int32(columns)))
+    return y
