@@ -148,7 +148,7 @@ transpose_tiled = Spec(
         ),
         result(
             "only the first 8 rows of each tile are copied: a block has 8 rows of threads, and its tile 32 of values",
-            lambda y: np.ma.MaskedArray(y, np.broadcast_to(np.arange(y.shape[1]) % TILE >= 8, y.shape)),
+            lambda y: np.ma.MaskedArray(y, np.broadcast_to(np.arange(len(y))[:, None] % TILE >= 8, y.shape)),
         ),
     ),
     speed=Speed(
