@@ -69,25 +69,26 @@ def answer(x):
 
 FUSED = """
 @jit.rawkernel()
-def kernel(x, bias, y, places, size, channels, h, w, oh, ow):
+def kernel(x, bias, y, places, size, channels, oh, ow, w):
     i = cp.int32(jit.grid(1))
     if i < size:
-        plane, row, column = i // (oh * ow), i // ow % oh, i % ow
+        image, channel = i // (channels * oh * ow), i // (oh * ow) % channels
+        row, column = i // ow % oh, i % ow
         largest, place = cp.float32(-1), 0
         for k in range(4):
-            at = (2 * row + k // 2) * w + 2 * column + k % 2
-            value = max(x[plane * h * w + at] + bias[plane % channels], cp.float32(0))
+            r, c = 2 * row + k // 2, 2 * column + k % 2
+            value = max(x[image, channel, r, c] + bias[channel], cp.float32(0))
             if value > largest:
-                largest, place = value, at
-        y[i] = largest
-        places[i] = place
+                largest, place = value, r * w + c
+        y[image, channel, row, column] = largest
+        places[image, channel, row, column] = place
 
 def answer(x, bias):
     n, channels, h, w = x.shape
     oh, ow = h // 2, w // 2
     y, places = cp.empty((n, channels, oh, ow), x.dtype), cp.empty((n, channels, oh, ow), cp.int64)
     blocks = (y.size + THREADS - 1) // THREADS
-    kernel[blocks, THREADS](x.ravel(), bias, y.ravel(), places.ravel(), y.size, channels, h, w, oh, ow)
+    kernel[blocks, THREADS](x, bias, y, places, y.size, channels, oh, ow, w)
     return y, places
 """
 
@@ -194,11 +195,11 @@ MUTANTS = {
         *_of(
             "fused_bias_relu_pool",
             ("the last of equal maxima wins", ("if value > largest", "if value >= largest")),
-            ("the ReLU is missing", ("max(x[plane * h * w + at] + bias[plane % channels], cp.float32(0))", "x[plane * h * w + at] + bias[plane % channels]"), ("cp.float32(-1)", "cp.float32(-1000)")),
-            ("the bias is missing", (" + bias[plane % channels]", "")),
-            ("the routing says which of four places", ("largest, place = value, at", "largest, place = value, k")),
+            ("the ReLU is missing", ("max(x[image, channel, r, c] + bias[channel], cp.float32(0))", "x[image, channel, r, c] + bias[channel]"), ("cp.float32(-1)", "cp.float32(-1000)")),
+            ("the bias is missing", (" + bias[channel]", "")),
+            ("the routing says which of four places", ("place = value, r * w + c", "place = value, k")),
             ("out of bounds", ("if i < size", "if size > 0")),
-            ("of global memory, at most", ("        for k in range(4):", "        for k in range(4):\n            at = (2 * row + k // 2) * w + 2 * column + k % 2\n            place += cp.int32(x[plane * h * w + at]) * 0\n        for k in range(4):")),
+            ("of global memory, at most", ("        for k in range(4):", "        for k in range(4):\n            place += cp.int32(x[image, channel, 2 * row + k // 2, 2 * column + k % 2]) * 0\n        for k in range(4):")),
         ),
         Mutant(lambda x, bias: ops.max_pool2d_with_indices(ops.relu(x + bias.reshape(-1, 1, 1)), 2), "no launch of a kernel of your own"),
     ],

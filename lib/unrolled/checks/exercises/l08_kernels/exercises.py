@@ -309,12 +309,12 @@ fused_bias_relu_pool = Spec(
     hints=(
         "A thread for each window: it reads its four pixels once, keeps the largest in a variable of its own, and "
         "writes two numbers. What lies between the three operations never leaves the thread.",
-        "Output i lies in map i // (oh * ow), whose channel is that % channels; its row is i // ow % oh and its column "
-        "i % ow. Place k of the window is row 2 * row + k // 2, column 2 * column + k % 2. Begin with a largest below "
-        "all that a ReLU can give, and take a pixel only if it is larger: then the first wins a tie.",
+        "Place k of the window is row 2 * row + k // 2, column 2 * column + k % 2. Begin with a largest below all that a "
+        "ReLU can give, and take a pixel only if it is larger: then the first wins a tie. What each place gives is "
+        "max(pixel + bias, 0).",
         "for k in range(4):\n"
-        "    at = (2 * row + k // 2) * w + 2 * column + k % 2\n"
-        "    value = max(x[plane * h * w + at] + bias[plane % channels], cp.float32(0))\n"
+        "    r, c = 2 * row + k // 2, 2 * column + k % 2\n"
+        "    value = max(x[image, channel, r, c] + bias[channel], cp.float32(0))\n"
         "    if value > largest:\n"
         "        ...",
     ),
