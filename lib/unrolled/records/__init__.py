@@ -15,6 +15,7 @@ from typing import Any
 
 GPU = Path(__file__).parent / "gpu.json"
 MODEL = Path(__file__).parent / "simgpu.json"
+KERNELS = Path(__file__).parent / "gpu_kernels.json"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,12 @@ def gpu() -> RecordedRun:
 def model() -> RecordedRun:
     """Return the record of how the simulated GPU's modelled times compare with the measured ones."""
     return _read(MODEL)
+
+
+@lru_cache(maxsize=1)
+def gpu_kernels() -> RecordedRun | None:
+    """Return the recorded run of lesson 08's kernels on a real GPU; None as long as there is none."""
+    return _read(KERNELS) if KERNELS.exists() else None
 
 
 def _read(file: Path) -> RecordedRun:
