@@ -101,7 +101,7 @@ told(double)
 #
 # ### Exercise: add_kernel
 #
-# **Core**, about 8 minutes.
+# **Core**, about 6 minutes.
 #
 # Write the kernel that adds two arrays: thread i takes care of value i, and a thread beyond the last value does nothing.
 # The check launches it, with sizes that do not divide a block.
@@ -258,7 +258,7 @@ for width in (32, 33):
 # %% [markdown]
 # ### Exercise: transpose_tiled
 #
-# **Core**, about 17 minutes.
+# **Core**, about 16 minutes.
 #
 # Write the kernel; how it is launched is given. A block has 32 x 8 threads and takes a tile of 32 x 32, so each thread
 # moves four values: rows j, j + 8, j + 16 and j + 24 of the tile. The check allows 1.1 times the fewest sectors, each way,
@@ -334,7 +334,7 @@ if SIMULATED:
 #
 # ### Exercise: row_sum
 #
-# **Core**, about 13 minutes.
+# **Core**, about 12 minutes.
 #
 # Write the kernel: one block a row. Rows may be shorter than a block, or longer. Where do the barriers go?
 
@@ -400,7 +400,7 @@ journal.predict("fusion", ...)  # your guess
 # %% [markdown]
 # ### Exercise: fused_bias_relu_pool
 #
-# **Core**, about 17 minutes.
+# **Core**, about 15 minutes.
 #
 # One thread an output. Windows are 2 x 2, side by side; an edge that is left over belongs to none. Of equal values the
 # first in the window wins, as in lesson 03. After a ReLU ties are common: many windows hold nothing but zeros. The
@@ -526,7 +526,7 @@ print("the gradients are the same:", same)
 # %% [markdown]
 # ### Exercise: matmul_tiled
 #
-# **More**, about 12 minutes.
+# **More**, about 10 minutes.
 #
 # A product of matrices reads each number of a and b many times: K values of both for each output. With a tile of
 # 32 x 32 threads, what one thread fetches serves 32. So a block walks along K. At each step it fetches a tile of a and a
