@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from unrolled import checks, timing
+from unrolled.checks import gpu
 from unrolled.checks.run import HERE
 
 MARGIN = 1.5
@@ -19,11 +22,25 @@ def without_speed(spec: checks.Spec) -> checks.Spec:
     return dataclasses.replace(spec, speed=None, rung=None)
 
 
+def has_kernels(spec: checks.Spec) -> bool:
+    """Whether an answer launches kernels of its own."""
+    return any(case.budget is not None and case.budget.own for case in spec.cases)
+
+
+def by_values(spec: checks.Spec) -> checks.Spec:
+    """The spec without speed, and without budgets if it asks for own kernels: these a reference need not have."""
+    cases = [dataclasses.replace(case, budget=None) if has_kernels(spec) else case for case in spec.cases]
+    return dataclasses.replace(without_speed(spec), cases=cases)
+
+
 def settled(spec: checks.Spec, function, at_least: float) -> str:
     """The outcome of the speed rule, measured again while it is inconclusive."""
-    outcome = "inconclusive"
+    outcome, real = "inconclusive", gpu.real() if has_kernels(spec) else None
+    if has_kernels(spec) and real is None:
+        pytest.skip("kernels are timed on a GPU")
     for seed in range(ATTEMPTS):
         inputs = spec.speed.draw_inputs(seed)
+        inputs = inputs if real is None else gpu.placed(inputs, real)
         outcome = timing.compare(function, spec.speed.baseline, inputs=inputs, at_least=at_least).outcome
         if outcome != "inconclusive":
             break
