@@ -220,7 +220,7 @@ told(transpose_naive)
 #
 # **The barrier.** A thread writes values that *others* have put into the tile. Have they? Warps run as they like.
 # `jit.syncthreads()` is a **barrier**: no thread of the block passes until all have come to it. Without it, a thread may
-# read a place before it is written. That is a **race**: the result depends on who comes first. It may be right a
+# read a place before it is written. That is a **data race**: the result depends on who comes first. It may be right a
 # thousand times. The simulated GPU looks for races by what *could* happen, so it finds them in whatever order threads
 # ran. Here one is, planted:
 

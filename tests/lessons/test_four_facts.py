@@ -110,9 +110,7 @@ def test_each_lesson_asks_for_words_once(lesson):
 def test_the_reference_passes_for_any_seed(lesson, name):
     spec = lesson.specs[name]
     for seed in range(5):
-        report = checks.run(
-            name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT
-        )
+        report = checks.run(name, by_values(spec), spec.reference, seed=seed, place=WITH_ANSWERS, case_limit=CASE_LIMIT)
         assert report.passed, str(report)
 
 

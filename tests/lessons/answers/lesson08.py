@@ -92,6 +92,11 @@ def answer(x, bias):
     return y, places
 """
 
+READ_TWICE = """\
+        for k in range(4):
+            place += cp.int32(x[image, channel, 2 * row + k // 2, 2 * column + k % 2]) * 0
+        for k in range(4):"""
+
 PRODUCT = """
 @jit.rawkernel()
 def kernel(a, b, c, m, n, k):
@@ -167,7 +172,10 @@ MUTANTS = {
             ("rows of a tile that are one value longer lie in other banks", ("32, 33, 256", "32, 32, 256")),
             ("> y[left", ("    jit.syncthreads()\n", "")),
             ("out of bounds", ("if top + j + k < rows and left + i < columns:", "if rows > 0:")),
-            ("before any thread of the block has written it", ("if left + j + k < columns and top + i < rows:", "if top + i >= 0:")),
+            (
+                "before any thread of the block has written it",
+                ("if left + j + k < columns and top + i < rows:", "if top + i >= 0:"),
+            ),
             ("it is not turned", ("tile[i * WIDTH + j + k]", "tile[(j + k) * WIDTH + i]")),
             (
                 "only the first 8 rows of each tile",
@@ -182,37 +190,81 @@ MUTANTS = {
     ],
     "row_sum": _of(
         "row_sum",
-        ("race: thread", ("            partial[t] += partial[t + half]\n        jit.syncthreads()", "            partial[t] += partial[t + half]\n        jit.syncwarp()")),
-        ("every thread of a block has to come to its barrier", ("        jit.syncthreads()\n        half", "            jit.syncthreads()\n        half")),
-        ("only the first 256 values", ("range(t, columns, THREADS)", "range(t, THREADS, THREADS)"), ("total += x[row, column]", "if column < columns:\n            total += x[row, column]")),
+        (
+            "race: thread",
+            (
+                "            partial[t] += partial[t + half]\n        jit.syncthreads()",
+                "            partial[t] += partial[t + half]\n        jit.syncwarp()",
+            ),
+        ),
+        (
+            "every thread of a block has to come to its barrier",
+            ("        jit.syncthreads()\n        half", "            jit.syncthreads()\n        half"),
+        ),
+        (
+            "only the first 256 values",
+            ("range(t, columns, THREADS)", "range(t, THREADS, THREADS)"),
+            ("total += x[row, column]", "if column < columns:\n            total += x[row, column]"),
+        ),
         ("this is the first thread's own sum", ("while half > 0", "while half > 1000")),
         ("half = 1, is missing", ("while half > 0", "while half > 1")),
-        ("neighbouring threads touch neighbouring values", ("range(t, columns, THREADS)", "range(t * 4, min(columns, t * 4 + 4))")),
+        (
+            "neighbouring threads touch neighbouring values",
+            ("range(t, columns, THREADS)", "range(t * 4, min(columns, t * 4 + 4))"),
+        ),
         ("out of bounds", ("range(t, columns, THREADS)", "range(t, columns + THREADS, THREADS)")),
-        ("a thread that writes it, and then a barrier", ("    partial[t] = total\n", "    if t < columns:\n        partial[t] = total\n")),
+        (
+            "a thread that writes it, and then a barrier",
+            ("    partial[t] = total\n", "    if t < columns:\n        partial[t] = total\n"),
+        ),
     ),
     "fused_bias_relu_pool": [
         *_of(
             "fused_bias_relu_pool",
             ("the last of equal maxima wins", ("if value > largest", "if value >= largest")),
-            ("the ReLU is missing", ("max(x[image, channel, r, c] + bias[channel], cp.float32(0))", "x[image, channel, r, c] + bias[channel]"), ("cp.float32(-1)", "cp.float32(-1000)")),
+            (
+                "the ReLU is missing",
+                (
+                    "max(x[image, channel, r, c] + bias[channel], cp.float32(0))",
+                    "x[image, channel, r, c] + bias[channel]",
+                ),
+                ("cp.float32(-1)", "cp.float32(-1000)"),
+            ),
             ("the bias is missing", (" + bias[channel]", "")),
             ("the routing says which of four places", ("place = value, r * w + c", "place = value, k")),
             ("out of bounds", ("if i < size", "if size > 0")),
-            ("of global memory, at most", ("        for k in range(4):", "        for k in range(4):\n            place += cp.int32(x[image, channel, 2 * row + k // 2, 2 * column + k % 2]) * 0\n        for k in range(4):")),
+            (
+                "of global memory, at most",
+                (
+                    "        for k in range(4):",
+                    READ_TWICE,
+                ),
+            ),
         ),
-        Mutant(lambda x, bias: ops.max_pool2d_with_indices(ops.relu(x + bias.reshape(-1, 1, 1)), 2), "no launch of a kernel of your own"),
+        Mutant(
+            lambda x, bias: ops.max_pool2d_with_indices(ops.relu(x + bias.reshape(-1, 1, 1)), 2),
+            "no launch of a kernel of your own",
+        ),
     ],
     "matmul_tiled": _of(
         "matmul_tiled",
-        ("race: thread", ("            total += left[j * TILE + p] * right[p * TILE + i]\n        jit.syncthreads()", "            total += left[j * TILE + p] * right[p * TILE + i]")),
+        (
+            "race: thread",
+            (
+                "            total += left[j * TILE + p] * right[p * TILE + i]\n        jit.syncthreads()",
+                "            total += left[j * TILE + p] * right[p * TILE + i]",
+            ),
+        ),
         ("race: thread", ("        jit.syncthreads()\n        for p", "        for p")),
         ("only the first 32 of K", ("range(0, k, TILE)", "range(0, TILE, TILE)")),
-        ("only the last tile of K", ("        left[j * TILE + i] = 0\n", "        total = cp.float32(0)\n        left[j * TILE + i] = 0\n")),
+        (
+            "only the last tile of K",
+            ("        left[j * TILE + i] = 0\n", "        total = cp.float32(0)\n        left[j * TILE + i] = 0\n"),
+        ),
         ("only whole tiles of K", ("range(0, k, TILE)", "range(0, k // TILE * TILE, TILE)")),
         ("of global memory, at most", ("left[j * TILE + p]", "a[min(row, m - 1), min(start + p, k - 1)]")),
     ),
-}  # fmt: skip
+}
 
 
 def transpose_by_halves(x: Any) -> Any:

@@ -58,7 +58,7 @@ add_kernel = Spec(
         "Every thread runs the same lines. What differs is its number, and with it the value that it takes care of.",
         "jit.grid(1) is the thread's number in the whole launch: block number times threads of a block, plus number in "
         "the block. There are more threads than values, so a thread beyond the last value has to do nothing.",
-        "i = jit.grid(1)\nif i < n:\n    out[...] = ...",
+        "i = jit.grid(1)\nif i < n:\n    ... the sum, at place i of out",
     ),
     mistakes=(
         result(
@@ -309,14 +309,14 @@ fused_bias_relu_pool = Spec(
     hints=(
         "A thread for each window: it reads its four pixels once, keeps the largest in a variable of its own, and "
         "writes two numbers. What lies between the three operations never leaves the thread.",
-        "Place k of the window is row 2 * row + k // 2, column 2 * column + k % 2. Begin with a largest below all that a "
-        "ReLU can give, and take a pixel only if it is larger: then the first wins a tie. What each place gives is "
+        "Place k of the window is row 2 * row + k // 2, column 2 * column + k % 2. Begin with a largest below all that "
+        "a ReLU can give, and take a pixel only if it is larger: then the first wins a tie. What each place gives is "
         "max(pixel + bias, 0).",
         "for k in range(4):\n"
         "    r, c = 2 * row + k // 2, 2 * column + k % 2\n"
         "    value = max(x[image, channel, r, c] + bias[channel], cp.float32(0))\n"
         "    if value > largest:\n"
-        "        ...",
+        "        ... keep the value, and row * w + column of its pixel",
     ),
     mistakes=(
         Mistake(
