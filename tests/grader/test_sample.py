@@ -7,6 +7,7 @@ transfers are counted, and seconds are modelled.
 from __future__ import annotations
 
 import dataclasses
+import linecache
 import re
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unrolled import checks, data, device, nn, ops
+from unrolled import checks, data, device, nn, ops, simgpu
 from unrolled.notebook import cells
+from unrolled.simgpu import jit
 from unrolled_grader.build import sample
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,12 +54,17 @@ JUDGED: dict[tuple[str, str], checks.Report] = {}
 def judged(student: str, lesson: str) -> dict[str, checks.Report]:
     """The report on each function that a student hands in; those of the notebook's other cells are there for them."""
     namespace: dict[str, Any] = {"np": np, "ops": ops, "nn": nn, "data": data, "device": device}
+    namespace |= {"cp": simgpu, "jit": jit, "THREADS": 256, "TILE": 32, "WIDTH": 33}
     sources: dict[str, str] = {}
     for cell in sample.notebook(ROOT, student, lesson).cells:
-        if cell.cell_type == "code" and "def " in cell.source:
+        if cell.cell_type == "code" and "def " in cell.source and "rawkernel" not in cell.source:
             sources |= sample.functions(cell.source)
+        elif cells.grade_id(cell) in SPECS and "rawkernel" in cell.source:
+            sources[cells.grade_id(cell)] = cell.source  # a kernel, and the function that launches it
     for name, source in sources.items():
-        exec(compile(source, f"<{student}, {name}>", "exec"), namespace)
+        file = f"<{student}, {name}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # kernels are read from it
+        exec(compile(source, file, "exec"), namespace)
     for name, spec in checks.lessons()[lesson].items():
         if (name, sources[name]) not in JUDGED:
             untimed = dataclasses.replace(spec, speed=None, rung=None)

@@ -1,0 +1,49 @@
+"""Lesson 08: in what a student of the sample class differs from the solution, a class a student."""
+
+
+class slow:
+    """Right, and with traffic that need not be: a tile with bank conflicts, and a row that one thread walks along."""
+
+    transpose_tiled = {"tile[(j + k) * WIDTH": "tile[(j + k) * TILE", "tile[i * WIDTH": "tile[i * TILE"}
+    row_sum = {
+        "range(t, columns, THREADS)": "range(t * 4, columns, 4 * THREADS)",
+        "total += x[row, column]": "for k in range(column, min(column + 4, columns)):\n            total += x[row, k]",
+    }
+
+
+class off_by_one:
+    """A guard that lets one thread too many in, a last round that is left out, and a window without its last pixel."""
+
+    add_kernel = {"i < n": "i <= n"}
+    row_sum = {"while half > 0": "while half > 1"}
+    fused_bias_relu_pool = {"range(4)": "range(3)"}
+
+
+class wrong_dtype:
+    """float64, since sums are safer in it."""
+
+    row_sum = {"cp.empty(len(x), x.dtype)": "cp.empty(len(x), cp.float64)"}
+    fused_bias_relu_pool = {"cp.int64": "cp.float64"}
+
+
+class raises:
+    """Kernels that are refused: a number that is unsigned, and a name of no cell."""
+
+    add_kernel = {"i = jit.grid(1)": "i = jit.grid(1)\n    for k in range(2):\n        i = i + k"}
+    transpose_tiled = {"range(0, TILE, 8)": "range(0, TILES, 8)"}
+
+
+class endless:
+    """A tree that never comes to its root."""
+
+    row_sum = {"half //= 2": "half //= 1"}
+
+
+class another_way:
+    """Right, by other ways: strides of a grid, a wider tile, the sums of warps, two comparisons."""
+
+    add_kernel = {
+        "    i = jit.grid(1)\n": "    for i in range(jit.grid(1), n, jit.gridsize(1)):\n",
+        "    if i < n:\n        out": "        out",
+    }
+    transpose_tiled = {"TILE * WIDTH)": "TILE * (WIDTH + 4))", "* WIDTH +": "* (WIDTH + 4) +"}
