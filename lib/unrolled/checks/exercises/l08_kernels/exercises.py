@@ -258,7 +258,7 @@ def _traffic(inputs: Inputs) -> float:
 def _results(inputs: Inputs) -> float:
     x = inputs["x"]
     outputs = x.shape[0] * x.shape[1] * (x.shape[2] // POOLED) * (x.shape[3] // POOLED)
-    return SECTORS * outputs * (x.dtype.itemsize + 8)
+    return SECTORS * float(outputs * (x.dtype.itemsize + 8))
 
 
 FUSED = Budget(launches=1, own=1, bytes_read=_traffic, bytes_written=_results)
@@ -354,7 +354,7 @@ def _reads(inputs: Inputs) -> float:
     """2 K / TILE values for each output, where outputs are counted in whole tiles."""
     (m, k), n = inputs["a"].shape, inputs["b"].shape[1]
     whole = [-(-size // TILE) * TILE for size in (m, n)]
-    return 4.0 * whole[0] * whole[1] * 2 * k / TILE
+    return 4 * float(whole[0] * whole[1] * 2 * k) / TILE
 
 
 PRODUCT = Budget(launches=1, own=1, bank_conflicts=0, bytes_read=_reads)

@@ -14,7 +14,7 @@ THREADS = 256
 
 
 @cache
-def _kernels() -> tuple[Any, Any]:
+def _kernels() -> tuple[Any, Any, Any]:
     jit = device.jit()
 
     @jit.rawkernel()
@@ -32,7 +32,16 @@ def _kernels() -> tuple[Any, Any]:
                 total += x[row, column]
             y[row] = total
 
-    return transpose, sums
+    @jit.rawkernel()
+    def maxima(x, y, rows, columns):  # type: ignore[no-untyped-def]
+        row = jit.grid(1)
+        if row < rows:
+            largest = x[row, 0]
+            for column in range(1, columns):
+                largest = max(largest, x[row, column])
+            y[row] = largest
+
+    return transpose, sums, maxima
 
 
 def transpose(x: Array) -> Array:
@@ -53,3 +62,18 @@ def row_sum(x: Array) -> Array:
     y = xp.empty(rows, x.dtype)
     _kernels()[1](-(-rows // THREADS), THREADS, (x, y, np.int32(rows), np.int32(columns)))
     return y
+
+
+def row_max(x: Array) -> Array:
+    """Return the largest value of each row of x (rows, columns), with a thread for each row."""
+    xp, (rows, columns) = array_module(x), x.shape
+    if xp is np:
+        return x.max(axis=1)
+    y = xp.empty(rows, x.dtype)
+    _kernels()[2](-(-rows // THREADS), THREADS, (x, y, np.int32(rows), np.int32(columns)))
+    return y
+
+
+def transpose_other_way(x: Array) -> Array:
+    """Return x mirrored at its other diagonal: y[column, row] is x[rows - 1 - row, columns - 1 - column]."""
+    return transpose(x[::-1, ::-1])
