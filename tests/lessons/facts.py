@@ -63,6 +63,15 @@ def assert_right(name: str, spec: checks.Spec, function, place=HERE) -> None:
     assert checks.run(name, without_speed(spec), function, place=place, case_limit=CASE_LIMIT).passed
 
 
+def assert_timed_are_right(name: str, spec: checks.Spec, answers) -> None:
+    """The baseline, the loop and the honest answers are correct; slow kernels may move more than their budget."""
+    assert_right(name, by_values(spec), spec.speed.baseline, WITH_ANSWERS)
+    slow, place = (by_values(spec), WITH_ANSWERS) if has_kernels(spec) else (spec, HERE)
+    assert_right(name, slow, answers.LOOP[name], place)
+    for function in answers.HONEST[name]:
+        assert_right(name, spec, function)
+
+
 def assert_honest(spec: checks.Spec, function) -> None:
     """Fact 4: the function passes, at 1.5 T or nearly so."""
     with_room = settled(spec, function, MARGIN * spec.speed.at_least)

@@ -17,15 +17,13 @@ from facts import (
     WITH_ANSWERS,
     assert_honest,
     assert_rejected,
-    assert_right,
+    assert_timed_are_right,
     assert_too_slow,
     by_values,
-    has_kernels,
 )
 from lessons_found import EXERCISES, LESSONS, ROOT, TIMED, Lesson
 
 from unrolled import checks
-from unrolled.checks.run import HERE
 from unrolled.notebook import run
 from unrolled_grader.build import executed
 
@@ -158,8 +156,4 @@ def test_fact_4_the_loop_does_not_pass(lesson, name):
 @pytest.mark.parametrize(("lesson", "name"), TIMED, ids=name_of)
 def test_fact_4_what_is_timed_is_right(lesson, name):
     spec = lesson.specs[name]
-    assert_right(name, by_values(spec), spec.speed.baseline, WITH_ANSWERS)
-    slow, place = (by_values(spec), WITH_ANSWERS) if has_kernels(spec) else (spec, HERE)
-    assert_right(name, slow, lesson.answers.LOOP[name], place)
-    for function in lesson.answers.HONEST[name]:
-        assert_right(name, spec, function)
+    assert_timed_are_right(name, spec, lesson.answers)

@@ -75,8 +75,8 @@ transpose_tiled_other_diagonal = variant(
     hints=(
         "Both ways neighbouring threads touch neighbouring values: a tile is read row by row and written row by row. "
         "What belongs where is counted from the far corner of x.",
-        "Read the tile as it lies: x[top + j + k, left + i] to place (j + k, i). After the barrier, place (i, j + k) of "
-        "the tile belongs to y[columns - 1 - left - j - k, rows - 1 - top - i]. A row of the tile is WIDTH values long.",
+        "Read the tile as it lies: x[top + j + k, left + i] to place (j + k, i). After the barrier, place (i, j + k) "
+        "of the tile belongs to y[columns - 1 - left - j - k, rows - 1 - top - i]. A row of the tile has WIDTH values.",
         "for k in range(0, TILE, 8):\n"
         "    if top + j + k < rows and left + i < columns:\n"
         "        tile[(j + k) * WIDTH + i] = x[...]\n"
@@ -99,17 +99,22 @@ def row_maxima(x: Array) -> Array:
 
 BELOW = np.repeat(np.array([[-1], [-2], [-3]], np.float32), exercises.THREADS, axis=1)
 
+MAXIMA = replace(
+    exercises.SUMMED,  # each of up to 32 warps may fetch a first value to begin with
+    bytes_read=lambda inputs: exercises.SECTORS * inputs["x"].nbytes + 32 * 32 * len(inputs["x"]),
+)
+
 row_sum_maximum = variant(
     exercises.row_sum,
     reference=row_maxima,
     answers=(naive.row_max,),
     cases=[
-        gpu_case("rows as long as a block, all below 0", exercises.SUMMED, x=BELOW),
-        *exercises.row_sum.cases[1:],
+        gpu_case("rows as long as a block, all below 0", MAXIMA, x=BELOW),
+        *(replace(case, budget=MAXIMA) for case in exercises.row_sum.cases[1:]),
     ],
     hints=(
-        "A block takes a row. First each thread finds the largest of what is its own, walking along the row in steps of "
-        "a whole block; then the 256 values become 128, 64, 32, and at last one.",
+        "A block takes a row. First each thread finds the largest of what is its own, walking along the row in steps "
+        "of a whole block; then the 256 values become 128, 64, 32, and at last one.",
         "A thread without a column of its own needs a value, too, and one that is larger than none: x[row, 0] does. "
         "Then half = 128, 64, ..., 1: threads below half keep the larger of partial[t] and partial[t + half]. Between "
         "two rounds every thread of the block waits.",
