@@ -5,6 +5,7 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 
 from unrolled.show.agreement import agreement, guesses
 from unrolled.show.banks import banks
+from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
 from unrolled.show.columns import col2im, im2col
 from unrolled.show.confusion import confusion
@@ -26,7 +27,18 @@ from unrolled.show.timeline import timeline
 from unrolled.show.warps import warps
 from unrolled.show.waterfall import waterfall
 
-__all__ = ["Explorer", "Picture", "Slider", "agreement", "amdahl", "banks", "bars", "col2im", "computation_graph"]
+__all__ = [
+    "Explorer",
+    "Picture",
+    "Slider",
+    "agreement",
+    "amdahl",
+    "banks",
+    "barriers",
+    "bars",
+    "col2im",
+    "computation_graph",
+]
 __all__ += ["confusion", "conv2d_backward", "convolution", "difference", "filters", "gallery", "growth", "guesses"]
 __all__ += ["hardware", "im2col", "images", "ladder", "learning_curves", "live", "losses", "matmul_workers"]
 __all__ += ["max_pool2d", "memory_walk", "optimizer_paths", "pairs", "race", "roofline", "scaling", "timeline"]

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Cells, Sheet
-from unrolled.show.style import GREY, INK, RED, SMALL, WIDTH
+from unrolled.show.style import GREY, INK, PALE, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, number, span
 
 LANES = BANKS = 32
 MOST_ROWS = 36
-EDGE, LABEL, TOP, ROW = 0.1, 0.55, 1.0, 0.15  # inches
+EDGE, LABEL, TOP, ROW = 0.1, 0.72, 1.0, 0.15  # inches
 ALONE, CROWDED = "#9CD0EF", "#FBEBCB"
 TILES: Mapping[str, Callable[[int], int]] = {
     "a row of a 32 × 32 tile": lambda lane: lane,
@@ -52,16 +52,19 @@ class Words:
         return int(self.words.max()) // BANKS + 1
 
 
-def banks(patterns: Mapping[str, Callable[[int], int]] = TILES) -> Explorer:
+def banks(patterns: Mapping[str, Callable[[int], int]] = TILES, start: str | None = None) -> Explorer:
     """Draw the 32 banks of shared memory as columns, and where in them the lanes of a warp find their words.
 
-    patterns: what the warp wants -> a function from the lane, 0 to 31, to a word of 4 bytes. ValueError without a
-    pattern, and for words below 0 or beyond 36 rows of 32.
+    patterns: what the warp wants -> a function from the lane, 0 to 31, to a word of 4 bytes. start: the one to
+    show first. ValueError for an unknown start, no pattern, and words below 0 or beyond 36 rows of 32.
     """
-    if not patterns:
-        raise ValueError("patterns is empty; expected at least one function from a lane to a word")
+    names = list(patterns)
+    if not names or start not in (None, *names):
+        raise ValueError(f"start must be one of the patterns, got {start!r} for {names}")
     found = {name: words_of(name, pattern) for name, pattern in patterns.items()}
-    return Explorer(_draw, _alt, found, pattern=Slider("a warp wants", list(found)))
+    return Explorer(
+        _draw, _alt, found, pattern=Slider("a warp wants", names, 0 if start is None else names.index(start))
+    )
 
 
 def words_of(name: str, pattern: Callable[[int], int]) -> Words:
@@ -98,9 +101,9 @@ def _draw_words(sheet: Sheet, cells: Cells, wanted: Words) -> None:
     for chosen, colour in ((mask & ~crowded, ALONE), (crowded, CROWDED)):
         for box in cells.runs(chosen):
             sheet.fill(box, colour)
-    sheet.rule(cells)
+    sheet.rule(cells, PALE)
     for row in range(0, cells.rows, 8):
-        sheet.text((EDGE, cells.centre(row, 0)[1]), f"{number(row * BANKS)}", size=SMALL)
+        sheet.text((EDGE, cells.centre(row, 0)[1]), f"word {number(row * BANKS)}", size=SMALL)
     sheet.numbers(cells, [str(each[0]) if len(each) == 1 else f"{len(each)}×" if each else "" for each in lanes])
     for bank in np.flatnonzero(wanted.asked > 1).tolist():
         sheet.outline(cells.box(0, bank, cells.rows), RED, 1.6)
@@ -127,7 +130,7 @@ def _legend(sheet: Sheet, y: float) -> None:
     sheet.outline(crowded.frame, RED, 1.6)
     sheet.text((alone.right + 0.08, y), "alone in its bank", size=SMALL)
     sheet.text((crowded.right + 0.08, y), "one after the other", size=SMALL)
-    sheet.text((4.25, y), "number: the lane; left: the word in which a row begins", size=SMALL)
+    sheet.text((4.25, y), "number: the lane    ·: nothing wanted", size=SMALL)
 
 
 def _counts(wanted: Words) -> str:
