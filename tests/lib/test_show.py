@@ -21,6 +21,7 @@ import unrolled
 from unrolled import show
 from unrolled.show import sheet
 from unrolled.show.style import new_figure, styled
+from unrolled.simgpu.profiles import PROFILES
 
 RNG = np.random.default_rng(3)
 DIGITS = RNG.random((12, 1, 28, 28)).astype(np.float32)
@@ -59,6 +60,9 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
         {"products": {"(8, 9) @ (9, 8)": (1e-5, 3e-5)}, "steps": {"a step": (1e-3, 9e-4)}}
     ),
     "amdahl": lambda: show.amdahl(0.9),
+    "banks": lambda: show.banks(start="a column of a 32 × 32 tile"),
+    "barriers": lambda: show.barriers(),
+    "barriers, many": lambda: show.barriers(range(16)),
     "bars": lambda: show.bars({"digits": 1e5, "their patch matrix": 9e5}, "B", title="Memory"),
     "bars, log": lambda: show.bars({"loops": 0.21, "one call": 6.2e-5}, "s", log=True),
     "convolution": lambda: show.convolution(SQUARE, KERNEL),
@@ -73,6 +77,7 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "difference, large": lambda: show.difference(DIGITS, DIGITS + 1.0),
     "growth": lambda: show.growth([100, 200, 400], {"merge": [1e-4, 2e-4, 4e-4], "bubble": [1e-3, 4e-3, 16e-3]}),
     "guesses": lambda: show.guesses([{"name": "gemm", "guess": 40, "measured": 9}]),
+    "hardware": lambda: show.hardware(*PROFILES.values(), inside=True),
     "im2col": lambda: show.im2col(SQUARE, 3),
     "im2col, channels": lambda: show.im2col(CHANNELS, 3),
     "im2col, digit": lambda: show.im2col(DIGITS[0], 3, padding=1),
@@ -89,6 +94,8 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "scaling": lambda: show.scaling({"CPU": (SIZES, [0.01, 0.04], "measured"), "GPU": (SIZES, [1e-3] * 2, "modelled")}),
     "timeline": lambda: show.timeline(lying_clock()),
     "timeline, streams": lambda: show.timeline(lying_clock().launch("add", 1e-3, stream=12).copy("to host", 1e-4)),
+    "warps": lambda: show.warps(),
+    "warps, many": lambda: show.warps({"x[0]": lambda i: 0, "x[40 * i]": lambda i: 40 * i}, 8, itemsize=8),
     "waterfall": lambda: show.waterfall(STEP),
     "waterfall, too much": lambda: show.waterfall(STEP, ("a rather long name of a part, as layers have",)),
 }

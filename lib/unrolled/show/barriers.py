@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Cells, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, RED, SMALL, WIDTH
-from unrolled.show.words import listing
+from unrolled.show.words import listing, span
 
 COUNTS = 4, 8, 16
 WITH, WITHOUT = "A barrier after each round", "No barrier after a round"
@@ -131,6 +131,8 @@ def _draw_row(sheet: Sheet, cells: Cells, tree: Tree, row: int, reached: bool) -
     for thread in {add.thread for add in adds} if row else range(cells.columns):
         late = any(add.late for add in adds if add.thread == thread)
         sheet.fill(cells.box(0, thread), WRONG if late else WRITTEN)
+        if late:
+            sheet.outline(cells.box(0, thread), RED, 1.4)
     sheet.rule(cells)
     sheet.numbers(cells, [cell_text(value) for value in tree.memory[row].tolist()])
     for add in adds:
@@ -148,6 +150,7 @@ def _legend(sheet: Sheet, y: float) -> None:
         sheet.fill(cells.frame, colour)
         sheet.rule(cells)
         sheet.text((cells.right + 0.08, y), words, size=SMALL)
+    sheet.outline(bad.frame, RED, 1.4)
     sheet.line((4.35, y), (4.65, y), colour=RED, width=1.4, style="--")
     sheet.text((4.73, y), "read too early", size=SMALL)
     sheet.line((5.85, y), (6.15, y), colour=INK, width=3)
@@ -158,7 +161,7 @@ def _words(tree: Tree, right: float, step: int) -> list[str]:
     """What the threads did in this step, what of it was too early, and what s[0] is now, in a line each."""
     adds = tree.steps[step - 1] if step else []
     threads = sorted({add.thread for add in adds})
-    who = listing([f"thread{'s' * (len(threads) > 1)} {threads[0]}", *map(str, threads[1:])]) if threads else ""
+    who = span("thread", threads[0], len(threads)) if threads else ""
     early = listing([f"s[{add.other}]" for add in adds if add.late])
     if not step:
         first, second = "every thread has written its value.", ""
@@ -167,7 +170,7 @@ def _words(tree: Tree, right: float, step: int) -> list[str]:
         first = f"{who}: s[t] += s[t + {away}]."
         second = f"Read: s[0] to s[{2 * away - 1}]. Written: s[0]{f' to s[{away - 1}]' if away > 1 else ''}."
     else:
-        first = f"{who}, without waiting, to the end."
+        first = f"{who} go{'es' * (len(threads) == 1)} on without waiting."
         second = f"Read too early: {early}." if early != "none" else "Too late for those before."
     end = f"; the sum is {cell_text(right)}." if step == len(tree.steps) else "."
     return [f"Step {step}: {first}", second, f"s[0] = {cell_text(tree.memory[step, 0])}{end}"]

@@ -17,20 +17,25 @@ GPU: Box = (3.0, 0.62, 4.4, 1.95)
 MEMORY: Box = (3.15, 1.0, 1.0, 1.42)
 L2: Box = (4.95, 1.0, 0.62, 1.42)
 UNITS: Box = (6.38, 1.0, 0.92, 1.42)
+INSIDE: Box = (3.0, 2.82, 4.4, 1.3)  # below them, one of them enlarged
 ROW, TABLE = 0.25, 2.95
 ROWS = 8, 5  # little squares for the multiprocessors
+WARP, BANKS, BANK = 32, 32, 4  # threads; banks of shared memory, and the bytes that each gives in a pass
+SHARED = 48  # KiB of it that a block may have: the same on every NVIDIA GPU
 
 
-def hardware(*profiles: Any) -> Picture:
+def hardware(*profiles: Any, inside: bool = False) -> Picture:
     """Draw host, bus, GPU memory, L2 cache and multiprocessors; the ways between them with the first GPU's figures.
 
     profiles: of the simulated GPU (`simgpu.profile()`); a table below gives the figures of each GPU, and whether each
-    was measured, comes from a data sheet or is assumed. ValueError without any.
+    was measured, comes from a data sheet or is assumed. inside: enlarge a multiprocessor, too, with its warps and the
+    shared memory of a block. ValueError without any profile.
     """
     if not profiles:
         raise ValueError("profiles is empty; expected at least one GPU")
     first, found = profiles[0], [figures(profile) for profile in profiles]
-    sheet = Sheet(TABLE + ROW * len(found[0]) + 0.05)
+    table = TABLE + (INSIDE[3] + 0.2) * inside
+    sheet = Sheet(table + ROW * len(found[0]) + 0.05)
     sheet.text((0.1, 0.17), "Where an array can lie, and the ways it takes", bold=True)
     sheet.text((0.1, 0.4), f"The figures on the ways: {first.name}.", size=SMALL)
     for box, name, colour in ((HOST, "host", SKY), (GPU, "device: the GPU", ORANGE)):
@@ -49,8 +54,25 @@ def hardware(*profiles: Any) -> Picture:
     _way(sheet, HOST, 2.1, MEMORY, f"bus\n{bus}", INK)
     _way(sheet, MEMORY, 1.75, L2, f"\n{memory}", INK)
     _way(sheet, L2, 1.75, UNITS, f"\n{cache}", INK)
-    _table(sheet, profiles, found)
-    return Picture(sheet.figure(), _alt(profiles, found))
+    if inside:
+        _inside(sheet)
+    _table(sheet, table, profiles, found)
+    return Picture(sheet.figure(), _alt(profiles, found, inside))
+
+
+def _inside(sheet: Sheet) -> None:
+    """One multiprocessor, enlarged: warps of 32 threads, and the shared memory of a block in its 32 banks."""
+    left, top, width, _ = INSIDE
+    low = UNITS[1] + 0.97 * UNITS[3]
+    for start, end in ((UNITS[0] + 0.8 * UNITS[2], left), (UNITS[0] + 0.97 * UNITS[2], left + width)):
+        sheet.line((start, low), (end, top), style="--")
+    _box(sheet, INSIDE, "one multiprocessor", ORANGE, 0.12)
+    warps, shared = (left + 0.1, top + 0.32, 2.0, 0.85), (left + 3.02, top + 0.32, 1.28, 0.85)
+    _box(sheet, warps, f"warps of {WARP} threads", ORANGE, 0.45)
+    for row, lane in np.ndindex(4, WARP):
+        sheet.fill((warps[0] + 0.1 + lane * 0.057, warps[1] + 0.29 + row * 0.135, 0.042, 0.09), INK)
+    _box(sheet, shared, "shared memory", GREEN, 0.45, f"{BANKS} banks\n{SHARED} KiB a block")
+    _way(sheet, warps, top + 0.75, shared, f"\n{BANKS * BANK} B a pass", INK)
 
 
 def figures(profile: Any) -> dict[str, tuple[str, str]]:
@@ -88,12 +110,12 @@ def _way(sheet: Sheet, left: Box, y: float, right: Box, words: str, colour: str)
         sheet.text(((start + min(end, 3.0 if start < 3 else end)) / 2, y + above), line, colour, SMALL, "middle")
 
 
-def _table(sheet: Sheet, profiles: Any, found: list[dict[str, tuple[str, str]]]) -> None:
+def _table(sheet: Sheet, top: float, profiles: Any, found: list[dict[str, tuple[str, str]]]) -> None:
     lefts = [3.0 + i * (WIDTH - 3.1) / len(found) for i in range(len(found))]
     for left, profile in zip(lefts, profiles, strict=True):
-        sheet.text((left, TABLE - 0.12), profile.name, size=SMALL, bold=True)
+        sheet.text((left, top - 0.12), profile.name, size=SMALL, bold=True)
     for i, name in enumerate(found[0]):
-        y = TABLE + ROW * (i + 0.5)
+        y = top + ROW * (i + 0.5)
         sheet.line((0.1, y - ROW / 2), (WIDTH - 0.1, y - ROW / 2), colour=PALE)
         sheet.text((0.1, y), name, size=SMALL)
         for left, one in zip(lefts, found, strict=True):
@@ -102,14 +124,18 @@ def _table(sheet: Sheet, profiles: Any, found: list[dict[str, tuple[str, str]]])
             sheet.text((left + 1.0, y), kind, INK if kind == "measured" else GREY, SMALL)
 
 
-def _alt(profiles: Any, found: list[dict[str, tuple[str, str]]]) -> str:
+def _alt(profiles: Any, found: list[dict[str, tuple[str, str]]], inside: bool) -> str:
     lists = (
         f"{profile.name}, {number(profile.multiprocessors)} multiprocessors, {amount(profile.memory, 'B')}: "
         + "; ".join(f"{name} {value} ({kind})" for name, (value, kind) in one.items())
         for profile, one in zip(profiles, found, strict=True)
     )
+    enlarged = (
+        f"In a multiprocessor, warps of {WARP} threads share a memory of {BANKS} banks, which give {BANKS * BANK} B a "
+        f"pass; a block may have {SHARED} KiB of it. "
+    )
     return (
         "A host with a processor and its memory, and a GPU with a memory of its own, an L2 cache and multiprocessors. "
         "The processor launches kernels; arrays cross the bus from memory to memory; what the multiprocessors compute "
-        f"on comes from the GPU's memory through the L2 cache. {'. '.join(lists)}."
+        f"on comes from the GPU's memory through the L2 cache. {enlarged * inside}{'. '.join(lists)}."
     )
