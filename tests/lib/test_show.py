@@ -77,7 +77,7 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "difference, large": lambda: show.difference(DIGITS, DIGITS + 1.0),
     "growth": lambda: show.growth([100, 200, 400], {"merge": [1e-4, 2e-4, 4e-4], "bubble": [1e-3, 4e-3, 16e-3]}),
     "guesses": lambda: show.guesses([{"name": "gemm", "guess": 40, "measured": 9}]),
-    "hardware": lambda: show.hardware(*PROFILES.values(), inside=True),
+    "hardware": lambda: show.hardware(PROFILES["H200"], PROFILES["T4"], inside=True),
     "im2col": lambda: show.im2col(SQUARE, 3),
     "im2col, channels": lambda: show.im2col(CHANNELS, 3),
     "im2col, digit": lambda: show.im2col(DIGITS[0], 3, padding=1),

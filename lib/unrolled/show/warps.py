@@ -165,7 +165,7 @@ def _legend(sheet: Sheet, y: float) -> None:
     sheet.fill(asked.frame, READ)
     sheet.fill(wasted.frame, FETCHED)
     sheet.hatch([wasted.frame], "////", ORANGE)
-    for cells, words in ((asked, "a thread of this warp reads it"), (wasted, "fetched with it, for nothing")):
+    for cells, words in ((asked, "a thread of this warp reads it"), (wasted, "fetched, not read by it")):
         sheet.rule(cells)
         sheet.text((cells.right + 0.08, y), words, size=SMALL)
     sheet.text((4.75, y), "number: the thread", size=SMALL)
