@@ -15,6 +15,7 @@ off on both sides. `source` is what a source's author measured, on other machine
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import traceback
@@ -128,14 +129,9 @@ def driver() -> str | None:
 
 
 def versions() -> dict[str, str]:
-    import cupy
-    import numpy
-    import torch
-
-    import unrolled
-
-    packages = {"unrolled": unrolled, "numpy": numpy, "cupy": cupy, "torch": torch}
-    return common.versions(()) | {name: str(package.__version__) for name, package in packages.items()}
+    """Return the versions of what is installed of the packages that take part."""
+    names = [name for name in ("unrolled", "numpy", "cupy", "torch") if importlib.util.find_spec(name)]
+    return common.versions(()) | {name: str(importlib.import_module(name).__version__) for name in names}
 
 
 def write(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:

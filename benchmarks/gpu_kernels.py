@@ -1,0 +1,299 @@
+"""The kernels of lesson 08 on a GPU: each rung beside the copy ceiling, CuPy's own function and the simulated time.
+
+    python benchmarks/gpu_kernels.py [--quick] [--json benchmarks/results/gpu_kernels.json]
+
+The kernels are those of gpu_kernel_sources.py, compiled by `cupyx.jit`. Results are compared with CuPy's first. Arrays
+are float32 of 8192 x 8192 values, for matrix products of 2048 x 2048. `us` is the time on the device, by CUDA events
+around calls in a row, after a warm-up: the median of some blocks. `gb_per_s` counts what the task must move, each value
+once, whatever the kernel moves; `of_copy` is its share of what a plain copy reaches. `of_peer` is the peer's time over
+the kernel's: above 1 the kernel is faster. `modelled_us` is the simulated GPU's time for the same kernel, on an H200:
+it counts a few blocks, and as many of these as were launched here are priced. The library's own kernels stand below,
+by their share of the copy, too.
+
+Without a GPU, --quick runs all of it on the simulated one, with small arrays: a look at the program, not at times.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import common
+import gpu
+import gpu_kernel_library as library
+import gpu_kernel_sources as sources
+from unrolled import device, kernels, simgpu
+from unrolled.ops.windows import Windows
+from unrolled.simgpu.lockstep import price
+from unrolled.simgpu.profiles import H200
+
+Row = dict[str, Any]
+Step = Callable[[], Any]
+Size = tuple[int, ...]
+WARM_UP = 3
+FLAT, TILED, SQUARE = (sources.THREADS,), (sources.TILE, sources.ROWS), (sources.TILE, sources.TILE)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch of one kernel."""
+
+    function: Callable[..., Any]
+    grid: Size
+    block: Size
+    arguments: tuple[Any, ...]
+    constants: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Launches that do one task, beside what else does it: the peer, which writes into arrays or returns them."""
+
+    launches: tuple[Launch, ...]
+    outputs: tuple[Any, ...]
+    peer: Callable[[], tuple[Any, ...]]
+    peer_name: str
+    bytes: float
+    flops: float = 0.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tasks for arrays of one size: as measured, as counted for the model, and for a quick look."""
+
+    make: Callable[[Any, Size], Mapping[str, Work]]
+    full: Size
+    counted: Size
+    quick: Size
+
+
+def adding(cp: Any, size: Size) -> dict[str, Work]:
+    (n,) = size
+    x, y, mine, theirs = _drawn(cp, n), _drawn(cp, n), cp.empty(n, "float32"), cp.empty(n, "float32")
+    launch = Launch(sources.add, (_blocks(n, 256),), FLAT, (x, y, mine, np.int32(n)))
+    return {"add": Work((launch,), (mine,), lambda: (cp.add(x, y, out=theirs),), "cp.add", 12 * n)}
+
+
+def transposing(cp: Any, size: Size) -> dict[str, Work]:
+    rows, columns = size
+    x, mine = _drawn(cp, rows, columns), cp.empty((columns, rows), "float32")
+    grid, bare = (_blocks(columns, 32), _blocks(rows, 32)), {"PITCH": sources.TILE}
+    ways = {
+        "transpose, naive": Launch(sources.transpose_naive, (grid[0], _blocks(rows, 8)), TILED, (x, mine)),
+        "transpose, tiled": Launch(sources.transpose_tiled, grid, TILED, (x, mine)),
+        "transpose, tiled without padding": Launch(sources.transpose_tiled, grid, TILED, (x, mine), bare),
+    }
+    name = "cp.ascontiguousarray(x.T)"
+    return {
+        way: Work((one,), (mine,), lambda: (cp.ascontiguousarray(x.T),), name, 8 * x.size) for way, one in ways.items()
+    }
+
+
+def summing(cp: Any, size: Size) -> dict[str, Work]:
+    rows, columns = size
+    x, mine = _drawn(cp, rows, columns), cp.empty(rows, "float32")
+    ways = {
+        "row sum, one thread a row": Launch(sources.row_sum_thread, (_blocks(rows, 256),), FLAT, (x, mine)),
+        "row sum, tree": Launch(sources.row_sum_tree, (rows,), FLAT, (x, mine)),
+        "row sum, warp shuffles": Launch(sources.row_sum_shuffles, (rows,), FLAT, (x, mine)),
+    }
+    moved = 4 * (x.size + rows)
+    return {
+        way: Work((one,), (mine,), lambda: (x.sum(axis=1),), "x.sum(axis=1)", moved, x.size)
+        for way, one in ways.items()
+    }
+
+
+def pooling(cp: Any, size: Size) -> dict[str, Work]:
+    """Bias, ReLU and 2 x 2 max-pooling with routing, in one kernel and in three; the peer takes three launches, too."""
+    n, c, h, w = size
+    x, bias = _drawn(cp, *size), _drawn(cp, c)
+    count, windows = x.size // 4, Windows.over((h, w), 2, 2, 0)
+    y, places = cp.empty((n, c, h // 2, w // 2), "float32"), cp.empty((n, c, h // 2, w // 2), "int64")
+    their_y, their_places, first, second = cp.empty_like(y), cp.empty_like(places), cp.empty_like(x), cp.empty_like(x)
+    flat = {name: a.ravel() for name, a in {"x": x, "y": y, "places": places, "1": first, "2": second}.items()}
+    counts, sizes = np.int32(count), (np.int32(h), np.int32(w))
+
+    def peer() -> tuple[Any, ...]:
+        cp.add(x, bias.reshape(-1, 1, 1), out=first)
+        cp.maximum(first, np.float32(0), out=second)
+        kernels.max_pool_with_indices((second,), (their_y, their_places), windows.constants())
+        return their_y, their_places
+
+    grid, whole = (_blocks(count, 256),), (_blocks(x.size, 256),)
+    ends = flat["y"], flat["places"], counts
+    fused = Launch(sources.bias_relu_pool, grid, FLAT, (flat["x"], bias, *ends, np.int32(c), *sizes))
+    area = np.int32(h * w)
+    steps = (
+        Launch(sources.bias_alone, whole, FLAT, (flat["x"], bias, flat["1"], np.int32(x.size), np.int32(c), area)),
+        Launch(sources.relu_alone, whole, FLAT, (flat["1"], flat["2"], np.int32(x.size))),
+        Launch(sources.pool_alone, grid, FLAT, (flat["2"], *ends, *sizes)),
+    )
+    words = "cp.add, cp.maximum, the library's max_pool_with_indices"
+    return {
+        name: Work(launches, (y, places), peer, words, 4 * x.size + 12 * count, 2 * x.size)
+        for name, launches in (("bias, relu, pool: fused", (fused,)), ("bias, relu, pool: three kernels", steps))
+    }
+
+
+def multiplying(cp: Any, size: Size) -> dict[str, Work]:
+    m, k, n = size
+    a, b = _drawn(cp, m, k), _drawn(cp, k, n)
+    mine, theirs = cp.empty((m, n), "float32"), cp.empty((m, n), "float32")
+    wide = _blocks(n, 32)
+    ways = {
+        "matmul, naive": Launch(sources.matmul_naive, (wide, _blocks(m, 8)), TILED, (a, b, mine)),
+        "matmul, tiled": Launch(sources.matmul_tiled, (wide, _blocks(m, 32)), SQUARE, (a, b, mine)),
+    }
+    moved, flops = 4 * (a.size + b.size + mine.size), 2 * m * n * k
+    return {
+        way: Work((one,), (mine,), lambda: (cp.matmul(a, b, out=theirs),), "cp.matmul", moved, flops)
+        for way, one in ways.items()
+    }
+
+
+GROUPS = (
+    Group(adding, (8192 * 8192,), (2**18,), (5000,)),
+    Group(transposing, (8192, 8192), (512, 512), (96, 200)),
+    Group(summing, (8192, 8192), (256, 8192), (40, 300)),
+    Group(pooling, (64, 16, 256, 256), (1, 16, 64, 256), (2, 3, 14, 32)),
+    Group(multiplying, (2048, 2048, 2048), (64, 2048, 64), (72, 40, 56)),
+)
+
+
+def _drawn(cp: Any, *shape: int) -> Any:
+    return cp.asarray(np.random.default_rng(sum(shape)).random(shape, dtype=np.float32) - np.float32(0.5))
+
+
+def _blocks(values: int, of: int) -> int:
+    return -(-values // of)
+
+
+def steps_of(work: Work, compiler: Any, cp: Any) -> list[tuple[Any, Launch]]:
+    """Return (kernel, launch) for each launch of a task, compiled."""
+    return [(sources.compiled(one.function, compiler, cp, one.constants), one) for one in work.launches]
+
+
+def run(steps: list[tuple[Any, Launch]]) -> None:
+    for kernel, launch in steps:
+        kernel(launch.grid, launch.block, launch.arguments)
+
+
+def check(name: str, work: Work, steps: list[tuple[Any, Launch]], cp: Any) -> None:
+    """Raise ArithmeticError unless a task's result is the peer's; float32 sums differ by their order."""
+    for output in work.outputs:
+        output.fill(7)
+    run(steps)
+    for mine, theirs in zip(work.outputs, work.peer(), strict=True):
+        left, right = cp.asnumpy(mine).astype(np.float64), cp.asnumpy(theirs).astype(np.float64)
+        if not np.allclose(left, right, rtol=1e-4, atol=1e-3):
+            raise ArithmeticError(f"{name}: off by up to {abs(left - right).max():.3g} from {work.peer_name}")
+
+
+def seconds(step: Step, cp: Any, calls: int, rounds: int) -> float:
+    """Return the median seconds of a call, from blocks of `calls` calls between two events, after a warm-up."""
+    for _ in range(WARM_UP):
+        step()
+    found = []
+    for _ in range(rounds):
+        first, last = cp.cuda.Event(), cp.cuda.Event()
+        first.record()
+        for _ in range(calls):
+            step()
+        last.record()
+        last.synchronize()
+        found.append(cp.cuda.get_elapsed_time(first, last) / 1e3 / calls)
+    return statistics.median(found)
+
+
+def modelled(counted: Work, launched: Work) -> float:
+    """Return the simulated GPU's seconds for a task that launched more blocks than those that are counted here."""
+    total = 0.0
+    for (kernel, small), large in zip(steps_of(counted, simgpu.jit, simgpu), launched.launches, strict=True):
+        kernel(small.grid, small.block, small.arguments)
+        times = prod(large.grid) / prod(small.grid)
+        found = kernel.report.total
+        counts = {name: value * times for name, value in vars(found).items() if name not in ("line", "code")}
+        total += price.seconds(replace(found, **counts), prod(large.grid), H200)[0]
+    return total
+
+
+def copy_row(cp: Any, quick: bool) -> Row:
+    """Measure a copy as large as the arrays: the ceiling of all that moves as much as it computes."""
+    a = cp.ones(4096 if quick else 8192 * 8192, "float32")
+    b = cp.empty_like(a)
+    time = seconds(lambda: b.__setitem__(Ellipsis, a), cp, *_often(quick))
+    return {"section": "ceiling", "name": "copy", "us": 1e6 * time, "gb_per_s": 2 * a.nbytes / time / 1e9}
+
+
+def _often(quick: bool) -> tuple[int, int]:
+    return (2, 2) if quick else (20, 7)
+
+
+def rows(group: Group, cp: Any, compiler: Any, copy: float, quick: bool) -> list[Row]:
+    """Measure the tasks of a group; `copy` is what a copy reaches in GB/s."""
+    found, made = [], group.make(cp, group.quick if quick else group.full)
+    small = group.make(simgpu, group.quick if quick else group.counted)
+    for name, work in made.items():
+        steps = steps_of(work, compiler, cp)
+        check(name, work, steps, cp)
+        ours = seconds(lambda steps=steps: run(steps), cp, *_often(quick))
+        peer = seconds(work.peer, cp, *_often(quick))
+        model = modelled(small[name], work)
+        speed = work.bytes / ours / 1e9
+        found.append(
+            {
+                "section": "lesson 08",
+                "name": name,
+                "launches": len(steps),
+                "us": 1e6 * ours,
+                "gb_per_s": speed,
+                "of_copy": speed / copy,
+                "tflops": work.flops / ours / 1e12,
+                "peer": work.peer_name,
+                "peer_us": 1e6 * peer,
+                "of_peer": peer / ours,
+                "modelled_us": 1e6 * model,
+                "modelled_ratio": model / ours,
+            }
+        )
+    return found
+
+
+def library_rows(cp: Any, copy: float, quick: bool) -> list[Row]:
+    """Measure the library's own kernels, by their share of the copy."""
+    found = []
+    for name, (step, moved) in library.calls(cp, 2**12 if quick else 2**26).items():
+        time = seconds(step, cp, *_often(quick))
+        speed = moved / time / 1e9
+        found.append({"section": "library", "name": f"library: {name}", "us": 1e6 * time})
+        found[-1] |= {"gb_per_s": speed, "of_copy": speed / copy}
+    return found
+
+
+def main() -> int:
+    """Measure all kernels; without a GPU, only --quick and without a record."""
+    chosen = common.options(__doc__)
+    cp, compiler = device.gpu(), device.jit()
+    simgpu.use("H200")
+    if device.is_simulated(cp) and (chosen.json or not chosen.quick):
+        print("no GPU works here: what runs without one is --quick, and no record is made of it", file=sys.stderr)
+        return 1
+    found = [copy_row(cp, chosen.quick)]
+    copy = found[0]["gb_per_s"]
+    for group in GROUPS:
+        name = group.make.__name__
+        found += gpu.guarded(name, lambda group=group: rows(group, cp, compiler, copy, chosen.quick))
+    found += gpu.guarded("library", lambda: library_rows(cp, copy, chosen.quick))
+    gpu.write(chosen, found)
+    return int(any("error" in row for row in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
