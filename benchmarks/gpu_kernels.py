@@ -233,7 +233,7 @@ def copy_row(cp: Any, quick: bool) -> Row:
 
 
 def _often(quick: bool) -> tuple[int, int]:
-    return (2, 2) if quick else (20, 7)
+    return (1, 2) if quick else (20, 7)
 
 
 def rows(group: Group, cp: Any, compiler: Any, copy: float, quick: bool) -> list[Row]:

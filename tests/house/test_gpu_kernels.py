@@ -1,0 +1,79 @@
+"""benchmarks/gpu_kernels.py runs to its end without a GPU, and its model prices more blocks than it counts."""
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unrolled import simgpu
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """benchmarks/gpu_kernels.py as a module, on the simulated GPU."""
+    profile = simgpu.profile().name
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr("unrolled.device._has_cuda", lambda: False)
+    yield importlib.import_module("gpu_kernels")
+    simgpu.use(profile)
+
+
+def test_a_quick_look_runs_to_its_end_on_the_simulated_gpu(benchmark, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["gpu_kernels.py", "--quick"])
+    monkeypatch.setattr(benchmark, "WARM_UP", 0)
+    assert benchmark.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    rungs = ["add", "transpose, tiled", "row sum, warp shuffles", "bias, relu, pool: fused", "matmul, tiled"]
+    for name in ["copy", *rungs, "library: relu", "library: col2im"]:
+        assert any(line.startswith(name) for line in lines), name
+
+
+@pytest.mark.parametrize("words", [[], ["--quick", "--json", "gpu_kernels.json"]])
+def test_without_a_gpu_there_is_no_record(benchmark, monkeypatch, capsys, words):
+    monkeypatch.setattr("sys.argv", ["gpu_kernels.py", *words])
+    assert benchmark.main() == 1
+    assert "no GPU works here" in capsys.readouterr().err
+
+
+def test_every_rung_has_a_result_of_its_own(benchmark):
+    work = benchmark.transposing(simgpu, (40, 72))["transpose, tiled"]
+    steps = benchmark.steps_of(work, simgpu.jit, simgpu)
+    benchmark.check("transpose", work, steps, simgpu)
+    with pytest.raises(ArithmeticError, match="transpose: off by up to"):
+        benchmark.check("transpose", replace(work, peer=lambda: (work.outputs[0] + 1,)), steps, simgpu)
+    with pytest.raises(ArithmeticError, match="transpose: off by up to"):
+        benchmark.check("transpose", work, [], simgpu)  # what was there before is no result
+
+
+@pytest.mark.parametrize(
+    ("make", "small", "large"),
+    [
+        ("transposing", (64, 64), (128, 192)),
+        ("summing", (256, 96), (1024, 96)),
+        ("pooling", (1, 2, 64, 64), (2, 4, 64, 64)),
+        ("multiplying", (64, 40, 32), (128, 40, 96)),
+    ],
+)
+def test_counting_a_few_blocks_prices_many(benchmark, make, small, large):
+    few, many = (getattr(benchmark, make)(simgpu, size) for size in (small, large))
+    for name, work in many.items():
+        assert benchmark.modelled(few[name], work) == pytest.approx(benchmark.modelled(work, work), rel=0.02), name
+
+
+def test_what_the_rungs_differ_in_is_counted(benchmark):
+    def counts(name, make, size):
+        work = getattr(benchmark, make)(simgpu, size)[name]
+        ((kernel, launch),) = benchmark.steps_of(work, simgpu.jit, simgpu)
+        benchmark.run([(kernel, launch)])
+        return kernel.report.total
+
+    naive, tiled, bare = (
+        counts(f"transpose, {name}", "transposing", (64, 64)) for name in ("naive", "tiled", "tiled without padding")
+    )
+    assert naive.write_sectors == 8 * tiled.write_sectors
+    assert (tiled.bank_conflicts, bare.bank_conflicts) == (0, 31 * 64 * 64 // 32)
+    fused = counts("bias, relu, pool: fused", "pooling", (1, 2, 16, 64))
+    assert fused.write_sectors == fused.write_ideal
