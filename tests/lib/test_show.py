@@ -60,7 +60,7 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
         {"products": {"(8, 9) @ (9, 8)": (1e-5, 3e-5)}, "steps": {"a step": (1e-3, 9e-4)}}
     ),
     "amdahl": lambda: show.amdahl(0.9),
-    "banks": lambda: show.banks(start="a column of a 32 × 32 tile"),
+    "banks": lambda: show.banks(start="a column of 32 × 32"),
     "barriers": lambda: show.barriers(),
     "barriers, many": lambda: show.barriers(range(16)),
     "bars": lambda: show.bars({"digits": 1e5, "their patch matrix": 9e5}, "B", title="Memory"),

@@ -111,9 +111,9 @@ def test_passes_are_those_that_the_simulated_gpu_counts(word: str) -> None:
 
 def test_the_tiles_of_the_picture() -> None:
     assert [words_of(name, tile).conflicts for name, tile in TILES.items()] == [0, 31, 0]
-    alt = show.banks(start="a column of a 32 × 32 tile").alt
+    alt = show.banks(start="a column of 32 × 32").alt
     assert "Its lanes go to bank 0. One bank has to give 32 words, one a pass: 32 passes, 31 bank conflicts." in alt
-    assert alt.endswith("Passes of the others: a row of a 32 × 32 tile, 1; a column of a 32 × 33 tile, 1.")
+    assert alt.endswith("Passes of the others: a row of 32 × 32, 1; a column of 32 × 33, 1.")
     assert "Its lanes go to banks 0 to 31." in show.banks().alt
 
 

@@ -19,9 +19,9 @@ MOST_ROWS = 36
 EDGE, LABEL, TOP, ROW = 0.1, 0.72, 1.0, 0.15  # inches
 ALONE, CROWDED = "#9CD0EF", "#FBEBCB"
 TILES: Mapping[str, Callable[[int], int]] = {
-    "a row of a 32 × 32 tile": lambda lane: lane,
-    "a column of a 32 × 32 tile": lambda lane: 32 * lane,
-    "a column of a 32 × 33 tile": lambda lane: 33 * lane,
+    "a row of 32 × 32": lambda lane: lane,
+    "a column of 32 × 32": lambda lane: 32 * lane,
+    "a column of 32 × 33": lambda lane: 33 * lane,
 }
 
 
@@ -81,7 +81,7 @@ def _draw(found: Mapping[str, Words], pattern: str) -> Figure:
     left = EDGE + LABEL
     cells = Cells(left, TOP, rows, BANKS, (WIDTH - EDGE - left) / BANKS, ROW)
     sheet = Sheet(cells.bottom + 0.9)
-    sheet.text((EDGE, 0.2), f"A warp wants {pattern}", size=11, bold=True)
+    sheet.text((EDGE, 0.2), f"Shared memory: a warp wants {pattern}", size=11, bold=True)
     sheet.text((EDGE, 0.45), _counts(wanted))
     sheet.text((EDGE, TOP - 0.13), "bank", GREY, SMALL)
     sheet.numbers(Cells(left, TOP - 0.23, 1, BANKS, cells.width, 0.2), [str(bank) for bank in range(BANKS)], GREY)
@@ -148,7 +148,7 @@ def _alt(found: Mapping[str, Words], pattern: str) -> str:
     where = span("bank", used[0], len(used)) if used == list(range(used[0], used[-1] + 1)) else f"{len(used)} banks"
     others = "; ".join(f"{name}, {one.passes}" for name, one in found.items() if name != pattern)
     text = (
-        f"A warp wants {pattern} from shared memory, whose words of 4 bytes lie in 32 banks, one after the other. "
+        f"A warp wants {pattern} from shared memory, whose words of 4 bytes lie in 32 banks, one word after the other. "
         f"Its lanes go to {where}. {_counts(wanted)}"
     )
     return f"{text} Passes of the others: {others}." if others else text
