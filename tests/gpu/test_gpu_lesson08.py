@@ -1,4 +1,4 @@
-"""The kernels that benchmarks/gpu_kernels.py times, compiled by the real `cupyx.jit`: what CuPy computes, they compute."""
+"""The kernels that benchmarks/gpu_kernels.py times, compiled by the real `cupyx.jit`, compute what CuPy does."""
 
 from __future__ import annotations
 
