@@ -19,6 +19,7 @@ SMALL_NETWORK = {
     "biases": [np.zeros(4), np.zeros(2)],
 }
 PICTURES = {
+    "barriers": lambda at: show.barriers(at(IMAGES[0, 0, 0, :4])),
     "images": lambda at: show.images(at(IMAGES), at(LABELS), at(GUESSES)),
     "difference": lambda at: show.difference(at(IMAGES[0, 0]), at(IMAGES[1, 0])),
     "convolution": lambda at: show.convolution(at(IMAGES[0]), at(KERNELS[0])),
