@@ -66,7 +66,7 @@ def without_barriers(values: NDArray[np.float64]) -> Tree:
     for step in steps:
         found.append([])
         for thread, other in step:
-            before = {(other, other + half) for half in halves if half > other - thread and other < half}
+            before = {(other, other + half) for half in halves if half > other - thread}
             found[-1].append(Add(thread, other, not before <= done))
             done.add((thread, other))
     return _run(values, found, False)
