@@ -32,6 +32,7 @@ import gpu_kernel_library as library
 import gpu_kernel_sources as sources
 from unrolled import device, kernels, simgpu
 from unrolled.ops.windows import Windows
+from unrolled.simgpu import jit as simulated_jit
 from unrolled.simgpu.lockstep import price
 from unrolled.simgpu.profiles import H200
 
@@ -218,7 +219,7 @@ def seconds(step: Step, cp: Any, calls: int, rounds: int) -> float:
 def modelled(counted: Work, launched: Work) -> float:
     """Return the simulated GPU's seconds for a task that launched more blocks than those that are counted here."""
     total = 0.0
-    for (kernel, small), large in zip(steps_of(counted, simgpu.jit, simgpu), launched.launches, strict=True):
+    for (kernel, small), large in zip(steps_of(counted, simulated_jit, simgpu), launched.launches, strict=True):
         kernel(small.grid, small.block, small.arguments)
         times = prod(large.grid) / prod(small.grid)
         found = kernel.report.total
