@@ -1,6 +1,6 @@
 """The kernels of lesson 08 on a GPU: each rung beside the copy ceiling, CuPy's own function and the simulated time.
 
-    python benchmarks/gpu_kernels.py [--quick] [--json benchmarks/results/gpu_kernels.json]
+    python benchmarks/gpu_kernels.py [--quick] [--json lib/unrolled/records/gpu_kernels.json]
 
 The kernels are those of gpu_kernel_sources.py, compiled by `cupyx.jit`. Results are compared with CuPy's first. Arrays
 are float32 of 8192 x 8192 values, for matrix products of 2048 x 2048. `us` is the time on the device, by CUDA events
