@@ -289,7 +289,7 @@ def transpose_kernel(x, y, rows, columns):
 def transpose_tiled(x):
     """Transpose x (rows, columns), float32, on the GPU."""
     rows, columns = x.shape
-    y = cp.empty((columns, rows), x.dtype)
+    y = device.array_module(x).empty((columns, rows), x.dtype)
     blocks = (columns + TILE - 1) // TILE, (rows + TILE - 1) // TILE
     transpose_kernel[blocks, (TILE, 8)](x, y, rows, columns)
     return y
@@ -367,7 +367,7 @@ def row_sum_kernel(x, y, columns):
 
 def row_sum(x):
     """Return the sum of each row of x (rows, columns), float32, on the GPU."""
-    y = cp.empty(len(x), x.dtype)
+    y = device.array_module(x).empty(len(x), x.dtype)
     row_sum_kernel[len(x), THREADS](x, y, x.shape[1])
     return y
 
@@ -435,7 +435,8 @@ def fused_bias_relu_pool(x, bias):
     """Return (largest, places) of windows of 2 x 2 of relu(x + bias), for x (N, C, H, W) and bias (C,), on the GPU."""
     n, channels, h, w = x.shape
     oh, ow = h // 2, w // 2
-    y, places = cp.empty((n, channels, oh, ow), x.dtype), cp.empty((n, channels, oh, ow), cp.int64)
+    xp = device.array_module(x)
+    y, places = xp.empty((n, channels, oh, ow), x.dtype), xp.empty((n, channels, oh, ow), xp.int64)
     blocks = (y.size + THREADS - 1) // THREADS
     fused_kernel[blocks, THREADS](x, bias, y, places, y.size, channels, oh, ow, w)
     return y, places
@@ -573,7 +574,7 @@ def matmul_kernel(a, b, c, m, n, k):
 def matmul_tiled(a, b):
     """Return a (M, K) times b (K, N), float32, on the GPU."""
     (m, k), n = a.shape, b.shape[1]
-    c = cp.empty((m, n), a.dtype)
+    c = device.array_module(a).empty((m, n), a.dtype)
     blocks = (n + TILE - 1) // TILE, (m + TILE - 1) // TILE
     matmul_kernel[blocks, (TILE, TILE)](a, b, c, m, n, k)
     return c

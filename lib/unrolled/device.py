@@ -105,8 +105,8 @@ def gpu() -> Module:
 
 
 def jit() -> Module:
-    """Return what compiles kernels written in Python: `cupyx.jit` where a CUDA GPU works, else the simulated GPU's."""
-    return importlib.import_module("cupyx.jit" if _has_cuda() else f"{_SIMULATED}.jit")
+    """Return what compiles kernels written in Python: CuPy's names where a CUDA GPU works, else the simulated GPU's."""
+    return importlib.import_module("unrolled.jit" if _has_cuda() else f"{_SIMULATED}.jit")
 
 
 def is_simulated(module: Module) -> bool:

@@ -186,6 +186,9 @@ class Spec:
     call: Callable[[Function, Inputs], Any] | None = None
     """How a case uses the function, where one call with all inputs is not enough: `call(function, inputs)` is the
     result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""
+    on_real: bool = True
+    """Whether cases for the GPU run on a real one, too, where it exists: not if `call` launches the function, a kernel,
+    whose results come back in its arguments."""
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     answers: Sequence[Function] = ()
     """Other functions of the library that answer the exercise: a learner's function must call none of them."""

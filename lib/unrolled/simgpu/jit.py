@@ -24,7 +24,7 @@ import math
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -41,6 +41,8 @@ from unrolled.simgpu.lockstep.types import NAMES, type_of_number
 
 __all__ = ["CUDADriverError", "Fault", "KernelFault", "KernelReport", "LineReport", "RawKernel", "rawkernel", *KNOWN]
 
+_REAL = (("jit", "unrolled.jit"), ("jit", "cupyx.jit"), ("cupy", "cupy"))
+"""Modules of a machine with a GPU, and what they are to a kernel that is compiled for the simulated one."""
 _DEPTH = 3
 """How deep constants of a kernel may lie in tuples and objects."""
 
@@ -139,6 +141,8 @@ def program(function: Callable[..., Any], around: tuple[Any, ...] = ()) -> dict[
 
 def _device(x: Any, around: tuple[Any, ...]) -> dict[str, Any] | None:
     """A kernel that may be called, as plain data; None for anything else."""
+    if kind := sys.modules.get("unrolled.jit"):  # where a GPU works, a kernel is one of both
+        x = x.simulated if isinstance(x, kind.Kernel) else x
     if not isinstance(x, RawKernel):
         return None
     plain = program(x.function, around) if x.device and x.function not in around else {}
@@ -203,17 +207,21 @@ def _type_name(x: Any) -> str | None:
 
 def _path(x: Any) -> str | None:
     """The name of a module, or of a function of one, that the compiler knows."""
-    simulated = sys.modules["unrolled.simgpu"]
-    modules: Mapping[str, Any] = {"jit": sys.modules[__name__], "cupy": simulated, "numpy": np, "math": math}
-    for name, module in modules.items():
+    modules = [("jit", sys.modules[__name__]), ("cupy", sys.modules["unrolled.simgpu"]), ("numpy", np), ("math", math)]
+    modules += [(path, real) for path, name in _REAL if (real := sys.modules.get(name))]
+    for path, module in modules:
         if x is module:
-            return name
+            return path
     if isinstance(x, _Symbol):
         return f"jit.{x.name}"
+    if real := sys.modules.get("cupyx.jit"):
+        known = next((name for name in KNOWN if getattr(real, name, None) is x), None)
+        if known is not None:
+            return f"jit.{known}"
     name = getattr(x, "__name__", "")
     if (isinstance(x, types.BuiltinFunctionType) and x.__module__ == "builtins") or x is builtins.range:
         return f"builtins.{name}"
-    for path, module in modules.items():
+    for path, module in modules:
         if name in MODULES.get(path, ()) and getattr(module, name, None) is x:
             return f"{path}.{name}"
     return None

@@ -47,6 +47,7 @@ ADDING = Budget(own=1, read_sectors=SECTORS, written_sectors=SECTORS)
 add_kernel = Spec(
     reference=added,
     call=launched,
+    on_real=False,
     cases=[
         gpu_case("six values", ADDING, x=np.arange(6, dtype=np.float32), y=np.full(6, 10, np.float32)),
         gpu_case("512 values: two whole blocks", ADDING, x=normal(512), y=normal(512)),

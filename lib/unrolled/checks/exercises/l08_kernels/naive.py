@@ -50,7 +50,7 @@ def transpose(x: Array) -> Array:
     if xp is np:
         return x.T.copy()
     y = xp.empty((columns, rows), x.dtype)
-    _kernels()[0]((-(-columns // 32), -(-rows // 8)), (32, 8), (x, y, np.int32(rows), np.int32(columns)))
+    _kernels()[0][(-(-columns // 32), -(-rows // 8)), (32, 8)](x, y, rows, columns)
     return y
 
 
@@ -60,7 +60,7 @@ def row_sum(x: Array) -> Array:
     if xp is np:
         return x.sum(axis=1)
     y = xp.empty(rows, x.dtype)
-    _kernels()[1](-(-rows // THREADS), THREADS, (x, y, np.int32(rows), np.int32(columns)))
+    _kernels()[1][-(-rows // THREADS), THREADS](x, y, rows, columns)
     return y
 
 
@@ -70,7 +70,7 @@ def row_max(x: Array) -> Array:
     if xp is np:
         return x.max(axis=1)
     y = xp.empty(rows, x.dtype)
-    _kernels()[2](-(-rows // THREADS), THREADS, (x, y, np.int32(rows), np.int32(columns)))
+    _kernels()[2][-(-rows // THREADS), THREADS](x, y, rows, columns)
     return y
 
 
