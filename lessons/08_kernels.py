@@ -71,7 +71,7 @@ show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile())
 
 # %%
 @jit.rawkernel()
-def double(x, out, n):
+def doubled(x, out, n):
     i = jit.grid(1)  # this thread's number in the whole launch
     if i < n:  # the guard
         out[i] = 2 * x[i]
@@ -80,9 +80,9 @@ def double(x, out, n):
 x = cp.arange(1000, dtype=cp.float32)
 out = cp.empty_like(x)
 blocks = (len(x) + THREADS - 1) // THREADS  # rounded up
-double[blocks, THREADS](x, out, len(x))
+doubled[blocks, THREADS](x, out, len(x))
 print(f"{blocks} blocks of {THREADS} threads for {len(x)} values; the last value: {out[-1]}")
-told(double)
+told(doubled)
 
 # %% [markdown]
 # 1,000 values need four blocks, and four blocks have 1,024 threads. The **guard** keeps 24 of them out. Without it they

@@ -20,5 +20,8 @@ def test_cupy_accepts(program: Program, expected: Any) -> None:
 
 @pytest.mark.parametrize("program", REFUSED, ids=[program.name for program in REFUSED])
 def test_cupy_refuses_with_the_same_kind_of_error(program: Program) -> None:
-    with pytest.raises(program.refused):
+    from cupy.cuda import compiler
+
+    kinds = tuple(getattr(compiler, kind.__name__, kind) for kind in program.refused)  # CUDA's compiler has its own
+    with pytest.raises(kinds):
         program.run(device.jit(), device.gpu())

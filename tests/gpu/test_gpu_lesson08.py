@@ -15,18 +15,18 @@ GROUPS = ("adding", "transposing", "summing", "pooling", "multiplying")
 
 
 @pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
     __import__("gpu_kernels")
     return sys.modules["gpu_kernels"]
 
 
 @pytest.mark.parametrize("place", range(len(GROUPS)), ids=GROUPS)
-def test_each_rung_computes_what_cupy_does(benchmark: Any, place: int) -> None:
-    cp, compiler, group = device.gpu(), device.jit(), benchmark.GROUPS[place]
+def test_each_rung_computes_what_cupy_does(module: Any, place: int) -> None:
+    cp, compiler, group = device.gpu(), device.jit(), module.GROUPS[place]
     assert group.make.__name__ == GROUPS[place]
     for name, work in group.make(cp, group.quick).items():
-        benchmark.check(name, work, benchmark.steps_of(work, compiler, cp), cp)
+        module.check(name, work, module.steps_of(work, compiler, cp), cp)
 
 
 @pytest.fixture(scope="module")

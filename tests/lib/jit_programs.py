@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.simgpu.lockstep.faults import CompileException
+
 THREADS = 64
 _numbers = itertools.count()
 NAMES: dict[str, Any] = {
@@ -157,6 +159,9 @@ REFUSED: list[Program] = [
     refused("a float into a whole number", TypeError, "Cannot cast from 'float32' to int32", "s = 0", "s = x[0]"),
     refused("a float added to a whole number", TypeError, "float32", "s = 0", "s += x[0]"),
     refused("a negative number for an index", OverflowError, "-1", T, "y[t] = t + (-1)"),
+    refused("a variable that is a word of C++", CompileException, "`double` is a word of C", "double = 2 * x[0]"),
+    refused("a counter that is a word of C++", CompileException, "`new` is a word of C", "for new in range(3):", "    y[0] = 1.0"),
+    refused("a parameter that is a word of C++", CompileException, "`short` is a word of C", "y[0] = 1.0", more=[1], parameters="y, x, short"),
     refused("an unknown name", NameError, "'nothing' is not known", "y[0] = nothing"),
     refused("a name set later", NameError, "'late' is not known", "for k in range(3):", "    y[0] = late", "    late = 1.0"),
     refused("print", TypeError, "print", "print(x[0])"),

@@ -14,7 +14,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unrolled.simgpu.kernel_report import KernelReport
-from unrolled.simgpu.lockstep.faults import CUDADriverError, Fault, KernelFault, OperatorError, UnsupportedError
+from unrolled.simgpu.lockstep.faults import (
+    CompileException,
+    CUDADriverError,
+    Fault,
+    KernelFault,
+    OperatorError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from unrolled.simgpu.profiles import GPUProfile
@@ -35,7 +42,7 @@ class OutOfMemoryError(MemoryError):
 RAISED: Mapping[str, type[Exception]] = {
     kind.__name__: kind
     for kind in (
-        *(InvalidCommandError, OutOfMemoryError, UnsupportedError, OperatorError),
+        *(InvalidCommandError, OutOfMemoryError, UnsupportedError, OperatorError, CompileException),
         *(TypeError, ValueError, MemoryError, RuntimeError, NameError, AttributeError, IndexError),
         *(OverflowError, ZeroDivisionError, SyntaxError, AssertionError, NotImplementedError),
     )

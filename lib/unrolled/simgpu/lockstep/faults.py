@@ -79,6 +79,10 @@ class UnsupportedError(NotImplementedError):
     """What CuPy refuses by NotImplementedError. A check takes that itself for a function that nobody has written."""
 
 
+class CompileException(Exception):  # noqa: N818 (CuPy's name)
+    """What CUDA's compiler refuses in the C++ that CuPy makes of a kernel: `cupy.cuda.compiler` has its like."""
+
+
 class OperatorError(KeyError):
     """An operator that has no meaning in a kernel. CuPy raises KeyError, whose text nobody can read."""
 

@@ -15,7 +15,7 @@ from unrolled.simgpu.lockstep.expressions import Element, Expr, Operand
 from unrolled.simgpu.lockstep.faults import OperatorError, RefusedError
 from unrolled.simgpu.lockstep.frame import Frame
 from unrolled.simgpu.lockstep.lanes import Mask
-from unrolled.simgpu.lockstep.source import LIMITS, Source
+from unrolled.simgpu.lockstep.source import LIMITS, Source, allowed
 from unrolled.simgpu.lockstep.types import Pointer, Scalar, Type
 
 Device = Callable[["Scope", Function, Sequence[Expr], int], Expr]
@@ -41,6 +41,7 @@ class Scope:
 
     def declare(self, name: str, kind: Type) -> None:
         """Let a name stand for a variable of this type, from here on."""
+        allowed(name)
         self.needs.variables += types.size(kind)
         if self.needs.variables > LIMITS.variables:
             raise RefusedError(ValueError, f"more than {LIMITS.variables} variables, counting each value of a tuple")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from unrolled.simgpu.lockstep.faults import RefusedError
+from unrolled.simgpu.lockstep.faults import CompileException, RefusedError
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,15 @@ class SourceLimits:
 
 
 LIMITS = SourceLimits()
+_WORDS = """
+    alignas alignof asm auto bool case catch char const constexpr const_cast decltype default delete
+    do double dynamic_cast enum explicit export extern false float friend goto inline int long mutable namespace new
+    noexcept nullptr operator private protected public register reinterpret_cast short signed sizeof static
+    static_assert static_cast struct switch template this thread_local throw true typedef typeid typename union unsigned
+    using virtual void volatile wchar_t
+"""
+RESERVED = frozenset(_WORDS.split())
+"""Words of C++17 that Python takes as names. CuPy writes a kernel's names into C++ as they are."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ def parse(source: Source, nodes: int = 0) -> tuple[ast.FunctionDef, int]:
 
 
 def parameters(function: ast.FunctionDef) -> list[str]:
-    """Return the names of the parameters. Raises RefusedError (NotImplementedError) for those that CuPy refuses."""
+    """Return the names of the parameters. Raises RefusedError for those that CuPy or CUDA's compiler refuses."""
     arguments = function.args
     refused = {
         "*args": arguments.vararg,
@@ -114,7 +123,16 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     for what, found in refused.items():
         if found:
             raise RefusedError(NotImplementedError, f"{what} are not supported in a kernel", function)
-    return [argument.arg for argument in arguments.args]
+    names = [argument.arg for argument in arguments.args]
+    for name in (function.name, *names):
+        allowed(name, function)
+    return names
+
+
+def allowed(name: str, node: ast.AST | None = None) -> None:
+    """Raise RefusedError (CompileException) for a name that is a word of C++."""
+    if name in RESERVED:
+        raise RefusedError(CompileException, f"`{name}` is a word of C++, into which a kernel is translated", node)
 
 
 def _counted(tree: ast.AST, count: int) -> int:
