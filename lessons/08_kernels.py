@@ -44,11 +44,11 @@ def told(kernel):
 # were measured.
 
 # %%
-show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile())
+show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile(), inside=True)
 
 # %% [markdown]
-# At the right are the **multiprocessors**, SM for short. Each has arithmetic units, and a small memory of its own, the
-# **shared memory**. Look at the ways: arithmetic is plenty, and each way to the left is narrower than the one before. So
+# At the right are the **multiprocessors**, SM for short; below, one of them is enlarged. Each has arithmetic units, and a
+# small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, and each way to the left is narrower than the one before. So
 # a kernel is mostly judged by what it carries.
 #
 # Work reaches an SM in three sizes.
@@ -89,7 +89,7 @@ told(doubled)
 # would read and write beyond the end. A real GPU may do so without a word, and overwrite somebody else's array. The
 # simulated one stops, and names the line, the thread and the index.
 #
-# Three things to know before you write one:
+# Some things to know before you write one:
 #
 # - The source is read and compiled, never run as Python. So a kernel knows a part of the language: numbers, indices,
 #   `if`, `for` over `range`, `while`. It has no lists, no strings, and no NumPy functions of arrays.
@@ -97,6 +97,7 @@ told(doubled)
 # - `jit.threadIdx.x` and its relatives are **unsigned** numbers. A name that begins as one stays one, so `i = i0 + k` in
 #   a loop is refused with *Cannot cast from 'int32' to uint32*. Cast once, at the top:
 #   `t = cp.int32(jit.threadIdx.x)`. And `//` rounds down, as in Python.
+# - No name in it may be a word of C, such as `double` or `new`: it becomes C in the end.
 # - A kernel sees the numbers of the notebook, such as `TILE`. If the notebook has an *array* of some name, a variable of
 #   the kernel cannot have that name, too.
 #
@@ -159,9 +160,6 @@ if not SIMULATED:
 #
 # Now let thread i read value 2 * i. How many times as many sectors does the warp need?
 
-# %% [markdown]
-# *(Picture to come here: `show.warps`, threads and addresses.)*
-
 # %%
 journal.predict("stride_2", ...)  # your guess
 
@@ -183,8 +181,15 @@ if SIMULATED:
     journal.measured("stride_2", sectors[2] / sectors[1])
 
 # %% [markdown]
-# Twice the stride, twice the sectors, until each value has a sector to itself. Beyond that it gets no worse, since
-# seven of eight values are thrown away already. The sum is the same and so is the arithmetic. Only the neighbours
+# Twice the stride, twice the sectors, until each value has a sector to itself. Here you can watch it: choose what the
+# threads read and one of the warps, and its sectors light up.
+
+# %%
+show.warps()
+
+# %% [markdown]
+# From a stride of 8 on, each value has a sector to itself. Beyond that it gets no worse, since seven of eight values are
+# thrown away already. The sum is the same and so is the arithmetic. Only the neighbours
 # changed.
 #
 # The rule is short: **neighbouring threads touch neighbouring values.** It is about neighbours in a warp. What one
@@ -250,13 +255,8 @@ if SIMULATED:
 # the other: a *bank conflict*. A column of a tile whose rows are 32 values long lies in a single bank. A row of 33
 # values costs a little memory, and every column then goes through all banks.
 
-# %% [markdown]
-# *(Pictures to come here: `show.barriers` and `show.banks`.)*
-
 # %%
-for width in (32, 33):
-    banks = np.arange(32) * width % 32  # of the values of a column
-    print(f"rows of {width} values: a column lies in {len(set(banks)):2} of 32 banks")
+show.banks()
 
 # %% [markdown]
 # ### Exercise: transpose_tiled
@@ -335,6 +335,13 @@ if SIMULATED:
 # Partners lie `half` places apart, so the threads that work are neighbours, and no two of a warp meet in a bank. After
 # each round comes a barrier, because the next round reads what others have just written.
 #
+# Step through the tree of a small block. At the right are the same threads without barriers, in one of the orders that
+# may happen.
+
+# %%
+show.barriers()
+
+# %% [markdown]
 # ### Exercise: row_sum
 #
 # **Core**, about 12 minutes.
@@ -584,16 +591,37 @@ def matmul_tiled(a, b):
 check.matmul_tiled(matmul_tiled)
 
 # %% [markdown]
-# NVIDIA's cuBLAS is far ahead of this kernel: its threads keep several outputs in variables, so that what lies in shared
-# memory serves more than once as well. That is the same idea, one level further in.
+# ## On a real GPU
+#
+# Kernels like yours were timed on an H200, with large arrays. Beside them are a copy of as many bytes, and what CuPy
+# itself offers for the same result.
 
 # %%
+RUNGS = "transpose, naive", "transpose, tiled", "row sum, one thread a row", "row sum, tree"
+RUNGS += "bias, relu, pool: three kernels", "bias, relu, pool: fused"
 recorded = records.gpu_kernels()
-if recorded is not None:
-    for name, row in recorded.rows.items():
-        if "gb_per_s" in row:
-            print(f"{name:40} {row['gb_per_s']:8,.0f} GB/s, on a real GPU")
-    print(recorded)
+print(f"{'':31}   GB/s  of a copy  of CuPy's speed  modelled / measured time")
+for name in RUNGS:
+    row = recorded.row(name)
+    rates = f"{row['gb_per_s']:7,.0f} {row['of_copy']:10.0%} {row['of_peer']:16.0%}"
+    print(f"{name:31}{rates} {row['modelled_ratio']:25.2f}")
+row = recorded.row("matmul, tiled")
+print(f"\n{'matmul, tiled':31}{row['tflops']:7.1f} Tflop/s, {row['of_peer']:.0%} of cuBLAS's speed")
+print(recorded)
+
+# %% [markdown]
+# A transposition by tiles leaves CuPy's own behind, since that one does without tiles. The tree of sums is as fast as a
+# copy, so nothing is left to gain. The fused kernel is far ahead of three functions of CuPy's, because it reads and
+# writes less. With a product of matrices it is the other way round: NVIDIA's cuBLAS keeps several outputs of a thread in
+# variables, so that what lies in shared memory serves more than once as well. That is the tiles' idea, one level further
+# in.
+#
+# Look at the last column, too. The model comes near the clock, but for one row: with a thread for each row it promises a
+# small part of what was measured. It counts bytes and launches. It does not know that each of these threads waits for one
+# read after the other, and that there are too few threads to keep the memory busy meanwhile. A model is as good as what
+# it counts.
+
+# %%
 if not SIMULATED:
     a = cp.ones((1024, 1024), cp.float32)
     times = {}

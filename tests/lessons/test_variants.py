@@ -174,7 +174,7 @@ def test_a_lesson_with_all_its_variants_runs_and_earns_everything(lesson, which,
     declared = checks.lessons()[lesson]
     assert set(result.reports) == {f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
     for report in (found.report() for found in result.reports.values()):
-        assert report.points == report.max_points, str(report)
+        assert report.points + report.deferred == report.max_points, str(report)  # some want a GPU
 
 
 @pytest.mark.parametrize(("lesson", "which"), ROUNDS)

@@ -253,7 +253,16 @@ def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
 
 
 def _traffic(inputs: Inputs) -> float:
-    return SECTORS * float(inputs["x"].nbytes + inputs["bias"].nbytes)
+    """One read of the inputs, in bytes.
+
+    Where rows of windows do not begin at a sector, what a warp reads of a row of x may begin and end inside of one. A
+    row of windows lies on two rows of x, and is cut where a warp ends.
+    """
+    x = inputs["x"]
+    n, c, h, w = x.shape
+    warps = -(-n * c * (h // POOLED) * (w // POOLED) // 32)
+    ends = 0 if w % 16 == 0 else 2 * POOLED * (n * c * (h // POOLED) + warps)
+    return SECTORS * float(x.nbytes + inputs["bias"].nbytes) + 32.0 * ends
 
 
 def _results(inputs: Inputs) -> float:
@@ -266,9 +275,9 @@ FUSED = Budget(launches=1, own=1, bytes_read=_traffic, bytes_written=_results)
 
 
 def _any_maps(rng: np.random.Generator) -> Inputs:
-    """Draw maps that are multiples of 16 wide, so that rows of windows begin at sectors; half of them with ties."""
-    n, c, h = int(rng.integers(1, 3)), int(rng.integers(2, 5)), 2 * int(rng.integers(5, 9))
-    x = rng.standard_normal((n, c, h, 32)).astype(np.float32)
+    """Draw maps of any height, with ties; some are a multiple of 16 wide, so that rows of windows begin at sectors."""
+    n, c, h, w = int(rng.integers(1, 3)), int(rng.integers(2, 5)), int(rng.integers(10, 18)), int(rng.integers(20, 33))
+    x = rng.standard_normal((n, c, h, int(rng.choice([w, 32])))).astype(np.float32)
     return {"x": np.round(x), "bias": np.round(rng.standard_normal(c)).astype(np.float32)}
 
 
@@ -301,6 +310,8 @@ fused_bias_relu_pool = Spec(
     cases=[
         gpu_case("one window", x=np.array([[[[1, 5], [2, -3]]]], np.float32), bias=np.array([-2], np.float32)),
         gpu_case("two images, three channels", FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
+        gpu_case("28 x 28, as in the article", FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
+        gpu_case("13 x 29: the last row and column are in no window", FUSED, x=normal(2, 2, 13, 29), bias=normal(2)),
         gpu_case(
             "ties, as after a ReLU", FUSED, x=small_integers(3, 2, 10, 32), bias=_before(np.array([-1, 1], np.float32))
         ),
