@@ -16,7 +16,7 @@ LIBRARY, GRADER = PACKAGES["unrolled"], PACKAGES["unrolled_grader"]
 FLOORS = (
     {"device"},
     {"simgpu", "kernels", "data", "timing", "records"},
-    {"ops"},
+    {"ops", "jit"},
     {"nn", "show"},
     {"checks", "profile"},
     {"notebook"},
