@@ -48,8 +48,9 @@ def batch_of(size, module):
 # ## Whose times are these?
 #
 # Without a GPU you will read modelled times. The model counts what a program asks for: its launches, its transfers, and
-# their bytes and operations. Then it turns these into seconds, with the figures of a card and of a host. How good are
-# they? Before any conclusion, look at what was checked, and what was not.
+# their bytes and operations. Then it turns these into seconds, with the figures of a GPU and of a host. The GPU is a T4,
+# a small one that free notebooks in the cloud often have. The record is of an H200, one of the largest. How good are the
+# modelled times? Before any conclusion, look at what was checked, and what was not.
 
 # %%
 honesty = records.model()
@@ -63,7 +64,7 @@ print(f"not checked: the model {simgpu.profile().name}; {len(assumed)} of its {l
 print(f"its host, for instance, is {sources['host.ufunc']}")
 
 # %% [markdown]
-# So when this lesson speaks of a modelled T4, it speaks of a program's counts and of a likely card. Nobody has put the
+# So when this lesson speaks of a modelled T4, it speaks of a program's counts and of a likely GPU. Nobody has put a real
 # T4 beside it. Where it speaks of hardware, a time recorded on a real H200 stands beside the model's. There the host's
 # time and the GPU's are two columns: how long Python takes to ask, and how long the GPU takes to do it.
 
@@ -75,7 +76,7 @@ print(f"its host, for instance, is {sources['host.ufunc']}")
 # ## The parts add up to the whole
 #
 # The article that you know from lesson 00 moved a NumPy network to a GPU.¹ An epoch of MNIST then took about 100
-# seconds. A library needed 4, on the same kind of GPU. Something was wrong, and the author set out to find it.
+# seconds. Keras needed 4, on the same kind of GPU. Something was wrong, and the author set out to find it.
 #
 # It is tempting to guess at the slow line and rewrite it. The author took the whole, split it into parts, timed each
 # part, and added them up. Only then did the hunt go on, into the largest part:
@@ -193,11 +194,13 @@ show.waterfall(slow_step, path=("backward",))
 
 # %% [markdown]
 # `profile.step` put a **span** around each part: a mark where it begins and one where it ends. Spans lie inside
-# spans, so they make a tree. `calls` is how often it was entered. `self` is what a span keeps after its parts are
-# taken off: the remainder, which should be small. `host` is how long Python took to hand the part's work to the GPU.
+# spans, so they make a tree. `calls` is how often it was entered. `ms` is the time between its two marks in the GPU's
+# queue, pauses included in which the GPU has nothing to do. `self` is what a span keeps after its parts are taken off: the
+# remainder, which should be small. `host` is how long Python took to hand the part's work to the GPU.
 #
-# The factor is not the article's, for two reasons. The library's forward pass has fewer and larger pieces than the
-# article's. And the slow part depends on the GPU, as you will see when we stand before the line itself.
+# The factor is not the article's, for three reasons. This course's forward pass has fewer and larger pieces than the
+# article's. The slow part depends on the GPU, as you will see when we stand before the line itself. And without a GPU the
+# factor is the model's.
 #
 # Read the last line of the table as well. Marks take time of their own, so a profile is a little slower than the
 # program without it. Good profilers say by how much.
@@ -224,7 +227,7 @@ def reading(before_the_clock):
 
 
 careless, honest = reading(lambda: None), reading(lambda: device.synchronize(cp))
-print(f"read at once: {careless * 1e6:7,.0f} µs     after a synchronization: {honest * 1e6:7,.0f} µs")
+print(f"read at once: {careless * 1e6:,.0f} µs; after a synchronization: {honest * 1e6:,.0f} µs ({slow_step.where})")
 
 # %% [markdown]
 # The first clock measures how fast Python can hand out work. With parts it is worse than that. Time them without
@@ -300,13 +303,15 @@ for _ in range(3):  # the first times warm up
     whole = there_and_back(layers, x, grad)
 for layer, (forward, backward) in zip(layers, times, strict=True):
     print(f"{layer!r:26} forward {forward * 1e6:6.0f} µs, backward {backward * 1e6:6.0f} µs")
-print(f"the sum of these: {sum(map(sum, times)) * 1e6:,.0f} µs; in one go: {whole * 1e6:,.0f} µs")
+where = "measured on the CPU" if module is np else slow_step.where
+print(f"the sum of these: {sum(map(sum, times)) * 1e6:,.0f} µs; in one go: {whole * 1e6:,.0f} µs ({where})")
 
 # %% [markdown]
 # Waiting is honest, and it has a price: after each layer the GPU runs empty while the host hands out the next piece
 # of work. For parts of milliseconds nobody minds. For parts of microseconds the sum of the parts becomes larger than
-# the whole ever was. `profile` avoids that on a GPU: its marks are **events** in the GPU's own queue. An event
-# waits for nothing; the GPU notes the time when it comes to it.
+# the whole ever was. `profile` does not wait on a GPU: its marks are **events** in the GPU's own queue. The GPU notes the
+# time when it comes to one. That costs less than a wait, and it is not free: the last line under a profile says how much
+# the marks add.
 
 # %% [markdown]
 # ## Down to the statement
@@ -383,8 +388,8 @@ print(f"with its host, whichever takes longer: {quadratic / indexed:.0f} times, 
 show.growth(sizes, times, what="windows")
 
 # %% [markdown]
-# Twice the windows, and the quadratic fill takes four times as long, here and in the H200's record (the next table). The
-# others hardly notice: they are so small that their time is that of the calls.
+# Twice the windows, and the quadratic fill takes about four times as long. (The H200's record is in the next table: three
+# to five times.) The others hardly notice: they are so small that their time is that of the calls.
 #
 # Now the record. Two columns, two stories. For the GPU the indexed fill is a trifle, and so is the mask. But the host
 # needs longer to ask for the indexed fill than the GPU needs to do it, because indexing with two arrays is several
@@ -396,38 +401,34 @@ show.growth(sizes, times, what="windows")
 # bytes, so each number may cost 32 bytes instead of 4. That sounds right. Let us count, for the recorded H200.
 
 # %%
-n, seconds = sizes[-1], fills[0]["device_us"] * 1e-6
+n, card = sizes[-1], simgpu.profiles.H200
 copying = RECORD["copy on the device, 2,000,000,000 bytes"]["gb_per_s"] * 1e9
-card = simgpu.profiles.H200
-print(f"n² = {n**2:,} places, 32 bytes each: {n**2 * 32 / 1e9:.1f} GB in {seconds * 1e3:.2f} ms")
-print(
-    f"that would be {n**2 * 32 / seconds / 1e12:.1f} TB/s; a large copy on this card reaches {copying / 1e12:.1f} TB/s"
-)
-print(f"all of `filled` is {n * 4 * 4 / 1e3:.0f} kB; the card's L2 cache holds {card.l2 / 1e6:.0f} MB")
+series = honesty.row("quadratic fill")["operations"]
+print(f"all of `filled` is {n * 4 * 4 / 1e3:.0f} kB; the L2 cache holds {card.l2 / 1e6:.0f} MB")
+print(f"n² = {n**2:,} places, 32 bytes each: {n**2 * 32 / 1e9:.1f} GB")
+for run, microseconds in (("the time above", fills[0]["device_us"]), ("the table below", series[-1]["device_us"])):
+    print(f"    by {run}, {microseconds:,.0f} µs: {n**2 * 32 / microseconds / 1e6:.1f} TB/s")
+print(f"    a large copy on this GPU: {copying / 1e12:.1f} TB/s")
 print("\nIf whole-number arithmetic sets the pace: operations for a place, on the recorded H200")
-for op in honesty.row("quadratic fill")["operations"]:
+for op in series:
     rows = int(op["name"].split("(")[1].split(",")[0])
-    print(
-        f"{rows:8,} windows {op['device_us']:9,.1f} µs {op['device_us'] * 1e-6 * card.integer / rows**2:8.0f} operations"
-    )
+    operations = op["device_us"] * 1e-6 * card.integer / rows**2  # card.integer: how many a second it can do
+    print(f"{rows:8,} windows {op['device_us']:9,.1f} µs {operations:8.0f} operations")
 
 # %% [markdown]
-# More than the memory can move: the explanation is false, however plausible it sounded. The target is so small that it
-# lies in the L2 cache, the fast store that all of the GPU's units share. And 32 neighbouring threads write into the
-# same row, so their writes fall into one sector.
+# The target is so small that it lies in the **L2 cache**, the fast store that all of the GPU's units share. So the writes
+# need not reach the memory at all, and 32 neighbouring threads write into the same row, whose numbers share a sector. If
+# each write did cost 32 bytes of memory, both runs would have moved more than a copy can. The explanation is false,
+# however plausible it sounded. (The two times are of the same line on the same kind of GPU. See how far they are apart.)
 #
-# What sets the pace, then? The table tells one thing: once n is so large that starting the kernel no longer counts,
-# each of the n² places costs about the same. That would fit the search for the places. For each of them, CuPy's kernel
-# works out row and column from a running number, with divisions of whole numbers; it looks up the winner; it computes
-# an address. But it would fit anything else that is paid place by place, such as the writes into the cache. A constant
-# price does not tell what it pays for; for that, one would have to count instructions. What is certain is n². (The
-# table is from another run than the time above. See how far the two are apart, for the same line on the same kind of
-# card.)
+# What sets the pace, then? Once n is so large that starting the kernel no longer counts, each of the n² places costs
+# about the same. That would fit the search for the places: for each, CuPy's kernel works out row and column from a
+# running number, with divisions of whole numbers. But it would fit anything else that is paid place by place, such as
+# the writes into the cache. A constant price does not tell what it pays for.
 #
-# Our model has been told this price, so its agreement with the H200 proves nothing. For the T4 it takes the same number
-# of operations and that card's rate, which nobody has checked. The article's own time for the line is from a third
-# card, and we do not know which. So believe no time without its GPU, and no factor either. What holds on all three is
-# n².
+# Our model has been told this price, so its agreement with the H200 proves nothing. The article's own time for the line
+# is from a third GPU, and we do not know which. So believe no time without its GPU, and no factor either. What holds on
+# each of them is the count: the line asks for n² writes.
 #
 # The author was half right, then. Nearly all of the gain on the GPU came from writing n numbers in place of n². The
 # mask gains a few times more, there and on the host, because it is one plain kernel where indexing takes several. And it
@@ -457,13 +458,15 @@ class RepairedPool(ArticlePool):
 
 repaired = profile.step(new_network(RepairedPool(2)), images, labels)
 for label, step in (("the article's pooling", slow_step), ("that line repaired", repaired)):
+    # step.bare: its seconds without spans inside
     journal.rung(f"GPU, {label}", "an epoch of training", step.bare * STEPS, batch=8, hardware=step.where)
     print(f"{label:22} {step.bare * 1e3:6.2f} ms a step, {step.bare * STEPS:6.1f} s an epoch ({step.where})")
 shares = {
     "here": slow_step.at("backward", "2: ArticlePool(2)").seconds / slow_step.seconds,
     "in the article": pooling["seconds"] / article["seconds"],
 }
-print(f"{slow_step.bare / repaired.bare:.0f} times as fast ({repaired.where}); the article: 100 s to about 50")
+print(f"{slow_step.bare / repaired.bare:.0f} times as fast ({repaired.where})")
+print("the article: 100 s to about 50 (it has three figures for that: 29, 45 and 57 s)")
 for where, share in shares.items():
     print(
         f"{where}, this layer's backward was {share:.0%} of the whole: without it, {1 / (1 - share):.1f} times at most"
@@ -477,10 +480,13 @@ show.waterfall(repaired, path=("backward",))
 # the two cards by it. The record has the last word, below.
 #
 # And where is the time now? Nowhere in particular. Each layer takes its share, and none is worth a hunt of its own.
-# But compare the columns `ms` and `host`: they are nearly equal in every row. The GPU does not set the pace any more.
-# It waits for Python. The last lines of the table say so, and split the host's time: how long it launched, waited and
-# copied, and what is left, which is Python itself. Is that only our model? Here is the same network on a real GPU, with
-# the library's pooling.
+# But compare the columns `ms` and `host`: but for the short update they are nearly equal. The GPU does not set the pace
+# any more. It waits for Python. Such a program is **launch-bound**: a faster GPU would hardly help, fewer launches would.
+# The last lines of the table say so, and split the host's time: how long it launched, waited and copied, and what is
+# left, which is Python itself and reserving memory. They split the step without marks, so they add up to the last line.
+#
+# Is that only our model? Here is the same network on a real GPU, with this course's pooling. In this table *GPU* is the
+# time at work alone, without the pauses that `ms` includes.
 
 # %%
 STEP = "mnist step, batch 8"
@@ -491,6 +497,9 @@ for layer in layers[: layers.index("loss")]:
     columns = [f"{ways[0]['host_us']:13.0f} µs", f"{ways[0]['device_us']:6.0f} µs"]
     columns += [f"{ways[1]['host_us']:17.0f} µs", f"{ways[1]['device_us']:6.0f} µs"]
     print(f"{layer:16}{''.join(columns)}")
+for part in ("loss", "update"):
+    row = RECORD[f"{STEP}: {part}"]
+    print(f"{part:16}{row['host_us']:13.0f} µs{row['device_us']:6.0f} µs")
 spans, bare = RECORD[f"{STEP}: whole step"], RECORD[STEP]
 print(f"the whole step, with spans: host {spans['host_us']:,.0f} µs, GPU {spans['device_us']:,.0f} µs")
 print(f"the same without spans, in another part of the run: host {bare['host_us']:,.0f} µs")
@@ -499,7 +508,9 @@ for kind in ("quadratic", "indexed"):  # in place of the library's way back
     fill = RECORD[f"pooling fill, batch 8, {kind}"]
     added[kind] = max(bare[side] - library[side] + fill[side] for side in ("host_us", "device_us"))
     print(f"added up, with the {kind} fill: {added[kind]:,.0f} µs, by the slower of host and GPU")
-print(f"so the repair would gain {added['quadratic'] / added['indexed']:.1f} times on the H200")
+print(
+    f"so the repair would gain {added['quadratic'] / added['indexed']:.1f} times on the H200 (added up, not measured)"
+)
 
 # %% [markdown]
 # The same picture: nearly every layer that computes costs the host two to eight times what it costs the GPU. (One
@@ -507,9 +518,9 @@ print(f"so the repair would gain {added['quadratic'] / added['indexed']:.1f} tim
 # host of that machine was quicker in one minute than in the next. Keep that in mind when somebody shows you a single
 # measurement.)
 #
-# The last line puts the two fills into that step. The gain is near the article's, and far from what the modelled T4 makes
-# of the same repair. On the H200, too, the line is most of the GPU's work. But once it is gone the host sets the pace,
-# and the host was there all along. Same line, same repair, another card, another factor.
+# The last line puts the two fills into that step. That gain is of the size of the article's, and far from what the
+# modelled T4 makes of the same repair. On the H200, too, the line is most of the GPU's work. But once it is gone the host
+# sets the pace, and the host was there all along. Same line, same repair, another GPU, another factor.
 #
 # To see what the host and the GPU do at each moment, we need more than sums.
 
@@ -517,7 +528,7 @@ print(f"so the repair would gain {added['quadratic'] / added['indexed']:.1f} tim
 # ## Read a trace
 #
 # A profile sums up. A **trace** keeps every event: when the host asked for it, when the GPU began, when it was done.
-# Here is a training step, 8 digits, with the library's pooling. Move the slider to see what a clock that stops there
+# Here is a training step, 8 digits, with this course's pooling. Move the slider to see what a clock that stops there
 # would tell. (The trace comes from the simulated GPU, even if you have a real one. At the end of the lesson you will
 # see which tool makes it for a real one.)
 
@@ -542,9 +553,8 @@ show.timeline(small, title="a training step, 8 digits")
 
 # %% [markdown]
 # With 8 digits most of the GPU's row is white: there is nothing to do. Most kernels are done before the host has managed
-# to ask for the next one. The white in the host's row is Python, between the calls. Such a program is **launch-bound**: a
-# faster GPU would hardly help, fewer launches would. So says the model of a T4; the table of layers above says it of the
-# recorded H200. Compare the 1,024:
+# to ask for the next one. The white in the host's row is Python, between the calls. That is what launch-bound looks like,
+# by the model of a T4; the table of layers above says it of the recorded H200. Compare the 1,024:
 
 # %%
 show.timeline(large, title="a training step, 1,024 digits")
@@ -552,6 +562,9 @@ show.timeline(large, title="a training step, 1,024 digits")
 # %% [markdown]
 # Now the host runs ahead, and the GPU's row is full. The time is that of the kernels, on the modelled T4. (The recorded
 # H200 does even this step faster than its host can ask for it: Part 2 has both times.)
+#
+# The host cannot run ahead for ever. The queue has room for so many launches. Once it is full, the host has to wait for
+# the GPU, even if your program never asked it to.
 #
 # ### Exercise: find_bottleneck
 #
@@ -654,8 +667,8 @@ journal.measured("boolean_index", longer, where=f"modelled, {simgpu.profile().na
 
 # %% [markdown]
 # The time of a wait is not the worst of it. While the host waits it hands out nothing, so afterwards the GPU has
-# nothing to do either. One `float(loss)` in each step, for a progress bar, can turn a program that kept the GPU full
-# into one that waits for its host. Keep the losses on the GPU and fetch them once in a while.
+# nothing to do either; a table of single lines cannot show that. One `float(loss)` in each step, for a progress bar, is
+# such a wait, and can turn a program that kept the GPU full into one that waits for its host. Keep the losses on the GPU and fetch them once in a while.
 
 # %% [markdown]
 # ## A bottleneck of your own
@@ -712,7 +725,7 @@ print(f"{place}: {seconds * 1e6:,.0f} of {trace.seconds * 1e6:,.0f} µs, work an
 # %% [markdown]
 # Does one line explain the whole? If not, which lines belong together, in one loop for instance? And if the GPU was at
 # work for a small part of the time only, ask what the host did with the rest: it handed out launches one by one, it
-# waited, or it copied.
+# waited, or it copied. (Its parts add up to nearly all of the trace. At the end the GPU finishes what it was given last.)
 #
 # ### Exercise: repaired_step
 #
@@ -745,7 +758,8 @@ def repaired_step(images, weight):
 check.repaired_step(repaired_step)
 
 # %% [markdown]
-# Here is what each of the six bottlenecks costs, in the same step. Each is a line or two. Which one was yours?
+# One of six bottlenecks was planted in your step. Here is the whole step with each of them, and with none. Each is a line
+# or two. Which one was yours?
 
 # %%
 show.bars(costs(), "s", title="the whole step (modelled, T4)")
@@ -757,7 +771,7 @@ show.bars(costs(), "s", title="the whole step (modelled, T4)")
 # %% [markdown]
 # # Part 2: Bounds
 #
-# About 30 minutes.
+# About 30 minutes. Are you coming back? Choose *Run All Above* first.
 #
 # %% [markdown]
 # ## How fast could it be?
@@ -765,7 +779,8 @@ show.bars(costs(), "s", title="the whole step (modelled, T4)")
 # A profile says where the time goes. It does not say whether the time is well spent. For that you need a bound: what
 # could this GPU do at best?
 #
-# A kernel moves bytes and computes. Divide its flops by its bytes: that is its **intensity**. Memory delivers so many
+# A kernel moves bytes and computes. Divide its flops, the operations on floating-point numbers, by its bytes: that is its
+# **intensity**. Memory delivers so many
 # bytes a second, so it allows intensity times bandwidth flop/s. Arithmetic allows the peak. The lower of the two is
 # the **roofline** of lesson 01. In seconds it reads: bytes / bandwidth or flops / peak, whichever is longer.
 #
@@ -823,23 +838,16 @@ for size in (8, 128, 1024):
     )
 
 # %% [markdown]
-# The bound says "launches" for each batch, on a card that is this fast. The record agrees: each time the host needed
+# The bound says "launches" for each batch, on a GPU that is this fast. The record agrees: each time the host needed
 # longer than the GPU. What it needed beyond its launches is Python between them, and dearer calls, such as those of
-# products. The GPU, too, is far above its own bound: its kernels are short or thin. But as long as the host sets the
-# pace, nobody would notice better ones.
+# products. (On 128 digits the host's figure is even above the step's: they come from two parts of the run.) The GPU, too,
+# is far above its own bound: most of its kernels are short, so that much of their time is the start. But as long as the
+# host sets the pace, nobody would notice better ones.
 #
-# Where do single kernels stand? First our training step under the roof of the modelled GPU, each kernel the sum of its
-# launches. Mind how this picture comes about: the model makes a kernel's time by dividing its bytes by the bandwidth
-# and adding a start. That such kernels come near the memory roof is how they were drawn. It is no finding.
-
-# %%
-gpu = simgpu.profile()
-show.roofline(gpu.float32, gpu.bandwidth, kernels=large, where=f"modelled, {gpu.name}; 1,024 digits")
-
-# %% [markdown]
-# Here is one that could have come out otherwise: the kernels of a training step as recorded on the H200. It is the
-# library example that the article compares itself with, on 128 digits. Each filled mark is a measured time, the hollow
-# one of its shape is what the model of that card says. Bytes and flops are counted as before.
+# Where do single kernels stand? Here are those of a training step as recorded on the H200. It is the Keras example with
+# which the article compares itself, on 128 digits. Each filled mark is a measured time, the hollow one of its shape is
+# what the model of that GPU says. Bytes and flops are counted as before. (For the modelled T4 such a picture would say
+# nothing: the model makes a kernel's time by dividing its bytes by the bandwidth.)
 
 # %%
 recorded, modelled = {}, {}
@@ -866,7 +874,8 @@ show.roofline(card.float32, copying, kernels=recorded, modelled=modelled, where=
 # roof, as measured. Better arithmetic would hardly help these, but fewer bytes would, for instance by doing two of them
 # in one pass. That is called fusion, and it is in lesson 08. Products stand further right, because each number that is
 # fetched is used many times. Where they stay below the roof there may be something left to gain; perhaps some of their
-# matrices are too thin to keep thousands of units busy.
+# matrices have a side too short to keep thousands of units busy. `random`, which draws numbers for dropout, lies far below
+# the roof. It works with whole numbers, of which this roof knows nothing.
 #
 # And one kernel lies *beyond* the roof: AdaDelta's, which is too short to be drawn. The roof is that of memory. What
 # fits into L2 need not come from there, and its arrays do fit. A bound is as good as what it assumes.
@@ -874,7 +883,7 @@ show.roofline(card.float32, copying, kernels=recorded, modelled=modelled, where=
 # And your own step, as it came and repaired?
 
 # %%
-repaired_one = journal.mine("repaired_step")
+gpu, repaired_one = simgpu.profile(), journal.mine("repaired_step")
 for name, step in (("as it came", received.step), ("repaired", repaired_one)):
     for _ in range(2):  # the first time reserves memory
         with simgpu.trace() as trace:
@@ -895,7 +904,7 @@ show.roofline(gpu.float32, gpu.bandwidth, kernels=trace, where=f"modelled, {gpu.
 # %% [markdown]
 # ## From 8 to 128
 #
-# The article trained with batches of 8, the library's example with 128. Our step on 8 digits is launch-bound. So with
+# The article trained with batches of 8, the Keras example with 128. Our step on 8 digits is launch-bound. So with
 # 128 it should take hardly longer, and an epoch has 469 steps in place of 7,500. How many times faster is an epoch?
 
 # %%
@@ -924,27 +933,16 @@ for size in (8, 128):
     print(
         f"batch {size}, the host's part of a step on the H200: {moods['lowest_us']:,.0f} to {moods['highest_us']:,.0f} µs"
     )
-for size in (8, 128):
-    row = RECORD[f"mnist epoch, batch {size}"]
-    print(
-        f"trained on the H200, batch {size}: {row['ours_s']:.2f} s an epoch, "
-        f"{row['accuracy']:.1%} of MNIST's test images right after {row['epochs']} epochs"
-    )
 
 # %% [markdown]
-# Compare the rows of a column, not the columns. The model's T4 is driven by a host that is assumed to be slower than
-# the recorded one, so what the two columns say about the two cards at small batches is our assumption, handed back. In
-# the model, a step on 128 hardly takes longer than one on 8. In the record it does, and by the bounds above it is the
-# host that took longer, not the GPU. Was it the batch, or the mood of the host? Look at its range: one and the same
-# step on 128 took it, at another time, no longer than one on 8. The record does not separate the two.
-#
-# And the trained epochs are not the steps times their number. Batches have to be put together, too, and the host was
-# quicker at one time than at another. How much is due to which, this record does not tell either. Two figures for one
-# thing may differ that much.
+# Compare the rows of a column, not the columns: the model's T4 is driven by a host that is assumed to be slower than the
+# recorded one. In the model, a step on 128 hardly takes longer than one on 8. In the record it does, and by the bounds
+# above it is the host that took longer, not the GPU. Was it the batch, or the mood of the host? Look at its range: one
+# and the same step on 128 took it, at another time, no longer than one on 8. The record does not separate the two.
 
 # %% [markdown]
 # Is a batch of 128 nearly free, then? Ask what the network has learned meanwhile. The next cell trains it on 1,400
-# digits: with the same number of epochs, so that each has seen every image equally often.
+# digits: three times for the same number of epochs, so that each has seen every image equally often, and once for more.
 
 # %%
 train_set, held = digits.split(1400)
@@ -990,8 +988,8 @@ for size in (8, 128, 1024):
 show.agreement(groups, title="simulated H200 beside a real one")
 
 # %% [markdown]
-# It is off where a product is thin. For some shapes NVIDIA's library takes several times as long as for similar ones,
-# and no simple formula knows which. (One of them is in the table of layers above: look for the layer whose GPU time
+# It is off where a matrix of a product has a short side. For some such shapes NVIDIA's library takes several times as long
+# as the model says (the lines above), and no simple formula knows which. (One of them is in the table of layers above: look for the layer whose GPU time
 # stands out.) And a whole step is no better than its host: the model's is always the same, the real one had moods, as
 # you have seen.
 #
@@ -1016,8 +1014,8 @@ show.agreement(groups, title="simulated H200 beside a real one")
 # | after the repair: five epochs in 287 s, perhaps on another GPU | 57 s |
 # | Keras, batch 128, the same class of GPU | 4 s |
 #
-# The small times, such as 7.89 µs for `zeros`, came from `%%timeit`, without a synchronization. And 7,500 steps of
-# 1.32, 10.3 and 1.64 ms came out as 23.92 s at first, a slip of the calculator: it is 99.45 s.
+# The small times, such as 7.89 µs for `zeros`, came from `%%timeit`, without a synchronization. And at first the article
+# said that 7,500 steps of 1.32, 10.3 and 1.64 ms make 23.92 s. They make 99.45 s.
 #
 # Which of these can you trust, and for what? Answer in six to eight sentences, and use your own measurements: what
 # did the repair gain here, what the batch of 128?
@@ -1026,7 +1024,8 @@ show.agreement(groups, title="simulated H200 beside a real one")
 #    not?
 # 2. After the repair there are three figures for one thing. Which would you believe, and how would you find out where
 #    the others go wrong?
-# 3. What does `%%timeit` without a synchronization measure for `zeros`, and why may it still be right for the fill?
+# 3. What does `%%timeit` without a synchronization measure for `zeros`, and why may it still be right for the fill? (It
+#    repeats its line many times, and the queue has an end.)
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_figures", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1053,7 +1052,8 @@ show.agreement(groups, title="simulated H200 beside a real one")
 # %% [markdown]
 # ## Tools of the trade
 #
-# A profile can be looked at on a time line, too. This records one and writes it in Chrome's trace format. Open
+# A profile can be looked at on a time line, too. This records one and writes it beside your notebook, as `07_step.json` in
+# Chrome's trace format. Open
 # [ui.perfetto.dev](https://ui.perfetto.dev) and drag it there: spans on top, and below them every kernel of
 # the simulated GPU. The file stays in your browser. W and S zoom, A and D move, a click on a box tells its time.
 
@@ -1070,8 +1070,8 @@ print(f"{file}: {file.stat().st_size / 1e3:.0f} kB")
 # %% [markdown]
 # On a real GPU three tools go further.
 #
-# - `cupyx.profiler.benchmark` times a function with events, and gives host and GPU apart. If the two are equal, the
-#   program is launch-bound.
+# - `cupyx.profiler.benchmark` times a function with events, and gives host and GPU apart. Its GPU time is that between two
+#   events, pauses included. So if the two are equal, the program is launch-bound.
 # - **NVTX ranges** are spans that NVIDIA's tools can see. All of `profile`'s spans are such ranges where CuPy runs;
 #   `cupyx.profiler.time_range("name")` makes your own.
 # - **Nsight Systems** draws host, GPU, transfers and ranges on one time line. In a terminal,
@@ -1092,6 +1092,8 @@ else:
 
 # %% [markdown]
 # ## What you have
+#
+# The rungs have different batches. A part of the factor between the slowest and the fastest is due to that alone.
 
 # %%
 journal.ladder()
