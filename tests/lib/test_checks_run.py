@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from unrolled import checks, timing
-from unrolled.checks import limits
+from unrolled.checks import limits, words
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l04_backprop import gradients
 from unrolled.checks.limits import TimeLimitError, time_limit
@@ -528,6 +528,13 @@ def test_a_drawn_case_that_fails_tells_the_call():
     assert told in report(lambda x, weight, stride: x + 1, spec).findings[0].lines
     assert told in report(lambda x, weight, stride: 1 / 0, spec).findings[0].lines
     assert "the call" not in str(report(lambda x: x * x)), "a case that is known by its name"
+
+
+def test_a_call_names_no_object_by_its_place_in_memory():
+    inputs = {"layers": (object(), object()), "trace": [{"line": 1}], "clock": max, "kernels": [(1.0, 2)], "peak": 1.0}
+    assert words.call(inputs) == (
+        "layers=a tuple of 2, trace=a list of 1, clock=a function, kernels=[(1.0, 2)], peak=1.0"
+    )
 
 
 @pytest.mark.parametrize(

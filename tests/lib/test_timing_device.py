@@ -211,5 +211,5 @@ def test_ceilings_of_a_device(monkeypatch: pytest.MonkeyPatch, simulated: bool) 
 
 
 def test_the_words_of_a_duration() -> None:
-    words = [measuring.duration(seconds) for seconds in (0.99999999, 1.5e-3, 0.9999e-3, 2e-9)]
-    assert words == ["1 s", "1.5 ms", "1 ms", "2 ns"]
+    words = [measuring.duration(seconds) for seconds in (0.99999999, 1.5e-3, 0.9999e-3, 2e-9, 2e-15, 0.0)]
+    assert words == ["1 s", "1.5 ms", "1 ms", "2 ns", "0 ns", "0 ns"]

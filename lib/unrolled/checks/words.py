@@ -94,7 +94,14 @@ def _size(array: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, (list, tuple)) and any(map(_is_array, value)):
-        return f"[{', '.join(_size(v) if _is_array(v) else type(v).__name__ for v in value)}]"
-    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, np.generic))
-    return shortened(repr(value) if isinstance(value, str) else value, VALUE_LIMIT) if plain else type(value).__name__
+    if isinstance(value, (list, tuple)) and not all(map(_is_plain, value)):
+        arrays = any(map(_is_array, value))
+        items = ", ".join(_size(v) if _is_array(v) else type(v).__name__ for v in value)
+        return f"[{items}]" if arrays else f"a {type(value).__name__} of {len(value)}"
+    if not _is_plain(value):
+        return "a function" if callable(value) else type(value).__name__
+    return shortened(repr(value) if isinstance(value, str) else value, VALUE_LIMIT)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str, list, tuple, np.generic))

@@ -37,7 +37,7 @@ def seconds(value: float) -> str:
         return f"{number(value / 3600)} h"
     if value >= 600:
         return f"{number(value / 60)} min"
-    if value <= 0:
+    if value < 1e-12:  # what a difference of times leaves
         return "0 s"
     size, unit = next(((size, unit) for size, unit in _TIMES if value >= 0.9995 * size), _TIMES[-1])
     return f"{rounded(value / size)} {unit}"

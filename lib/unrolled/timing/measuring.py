@@ -120,7 +120,7 @@ def duration(seconds: float) -> str:
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
         if seconds * factor >= 0.9995:  # 0.9999 s is 1 s, not 1e+03 ms
             return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    return f"{seconds * 1e9:.3g} ns" if abs(seconds) >= 1e-12 else "0 ns"  # below: what a difference of times leaves
 
 
 def copy_bandwidth(threads: int | None = 1, module: device.Module = np) -> float:

@@ -166,15 +166,23 @@ def timed_without_return(layers, x, grad, clock, synchronize):
 # find_bottleneck
 
 
-def due(trace, blamed, by="line", work=True, ordered=True):
-    """The line to which most of the GPU's time is due; blamed(before, after) is the event that a gap is put down to."""
-    seconds, done, before = {}, 0.0, None
-    for event in sorted(trace, key=lambda event: event["start"]) if ordered else trace:
-        cause = blamed(before or event, event)[by]
-        seconds[cause] = seconds.get(cause, 0.0) + event["start"] - done
+def each(trace, blamed, by="line", work=True, order="start", first=True):
+    """Seconds of each line; blamed(before, after) are the events that a gap is put down to."""
+    events = sorted(trace, key=lambda event: event[order]) if order else trace
+    seconds, done, before = {}, 0.0 if first else events[0]["start"], None
+    for event in events:
+        causes = blamed(before or {**event, "waits": False}, event)
+        for cause in causes if isinstance(causes, list) else [causes]:
+            seconds[cause[by]] = seconds.get(cause[by], 0.0) + event["start"] - done
         if work:
             seconds[event[by]] = seconds.get(event[by], 0.0) + event["end"] - event["start"]
         done, before = event["end"], event
+    return seconds
+
+
+def due(trace, blamed, by="line", **options):
+    """The line to which most of the GPU's time is due."""
+    seconds = each(trace, blamed, by, **options)
     worst = max(seconds, key=seconds.get)
     return next(event["line"] for event in trace if event[by] == worst), seconds[worst]
 
@@ -209,11 +217,102 @@ def bottleneck_without_work(trace):
 
 
 def bottleneck_unsorted(trace):
-    return due(trace, cause_of, ordered=False)
+    return due(trace, cause_of, order="")
 
 
 def bottleneck_by_op(trace):
     return due(trace, cause_of, by="what")
+
+
+def bottleneck_by_line_number(trace):
+    return due(trace, cause_of, order="line")
+
+
+def bottleneck_without_the_first_gap(trace):
+    return due(trace, cause_of, first=False)
+
+
+def bottleneck_with_a_wait_for_ever(trace):
+    waited = []
+
+    def blamed(before, after):
+        waited.extend([before] if before["waits"] else [])
+        return waited[-1] if waited else after
+
+    return due(trace, blamed)
+
+
+def bottleneck_to_the_wrong_one(trace):
+    return due(trace, lambda before, after: after if before["waits"] else before)
+
+
+def bottleneck_by_the_wait_after(trace):
+    return due(trace, lambda before, after: before if after["waits"] else after)
+
+
+def bottleneck_without_gaps_after_waits(trace):
+    return due(trace, lambda before, after: [] if before["waits"] else after)
+
+
+def bottleneck_with_gaps_after_waits_alone(trace):
+    return due(trace, lambda before, after: before if before["waits"] else [])
+
+
+def bottleneck_with_gaps_twice(trace):
+    return due(trace, lambda before, after: [before, after] if before["waits"] else after)
+
+
+def bottleneck_until_issued(trace):
+    seconds, done, waited = dict.fromkeys((event["line"] for event in trace), 0.0), 0.0, None
+    for event in sorted(trace, key=lambda event: event["start"]):
+        seconds[waited or event["line"]] += max(0.0, event["issued"] - done)
+        seconds[event["line"]] += event["end"] - event["start"]
+        done, waited = event["end"], event["line"] if event["waits"] else None
+    line = max(seconds, key=seconds.get)
+    return line, seconds[line]
+
+
+def bottleneck_of_one_call(trace):
+    sums = each(trace, cause_of)
+    calls = {line: sum(event["line"] == line for event in trace) for line in sums}
+    line = max(sums, key=lambda line: sums[line] / calls[line])
+    return line, sums[line] / calls[line]
+
+
+def bottleneck_of_most_events(trace):
+    lines = [event["line"] for event in trace]
+    line = max(lines, key=lines.count)
+    return line, each(trace, cause_of)[line]
+
+
+def bottleneck_of_the_largest_number(trace):
+    return max(each(trace, cause_of).items())
+
+
+def bottleneck_from_first_to_last(trace):
+    lines = {event["line"] for event in trace}
+    span = {
+        line: max(e["end"] for e in trace if e["line"] == line) - min(e["start"] for e in trace if e["line"] == line)
+        for line in lines
+    }
+    return max(span.items(), key=lambda pair: pair[1])
+
+
+def bottleneck_all_seconds(trace):
+    return due(trace, cause_of)[0], sum(each(trace, cause_of).values())
+
+
+def bottleneck_share(trace):
+    line, seconds = due(trace, cause_of)
+    return line, seconds / sum(each(trace, cause_of).values())
+
+
+def bottleneck_the_other_way_round(trace):
+    return due(trace, cause_of)[::-1]
+
+
+def bottleneck_wrong_and_turned(trace):
+    return total(trace)[::-1]
 
 
 def bottleneck_line_only(trace):
@@ -374,10 +473,75 @@ def bound_in_flops(kernels, peak, bandwidth, launch):
     return sum(flops for flops, _ in kernels) / seconds, limit
 
 
+def limit_of(kernels, peak, bandwidth):
+    """What sets the pace of these kernels, without their launches."""
+    return step_bound(kernels, peak, bandwidth, 0)[1]
+
+
+def bound_named_by(choose):
+    """The right seconds; where launches do not set the pace, the limit is that of the kernels that `choose` gives."""
+
+    def named(kernels, peak, bandwidth, launch):
+        seconds, limit = step_bound(kernels, peak, bandwidth, launch)
+        return seconds, limit if limit == "launches" else limit_of(choose(kernels), peak, bandwidth)
+
+    return named
+
+
 def bound_named_by_count(kernels, peak, bandwidth, launch):
     seconds, limit = step_bound(kernels, peak, bandwidth, launch)
     slow = sum(nbytes / bandwidth > flops / peak for flops, nbytes in kernels)
-    return seconds, limit if limit == "launches" else "memory" if slow >= len(kernels) / 2 else "arithmetic"
+    return seconds, limit if limit == "launches" else "memory" if slow > len(kernels) / 2 else "arithmetic"
+
+
+def bound_named_by_the_largest_of_three(kernels, peak, bandwidth, launch):
+    seconds, _ = step_bound(kernels, peak, bandwidth, launch)
+    sums = {"memory": 0.0, "arithmetic": 0.0, "launches": len(kernels) * launch}
+    for kernel in kernels:
+        alone, limit = step_bound([kernel], peak, bandwidth, 0)
+        sums[limit] += alone
+    return seconds, max(sums, key=sums.get)
+
+
+def bound_never_named_launches(kernels, peak, bandwidth, launch):
+    return step_bound(kernels, peak, bandwidth, launch)[0], limit_of(kernels, peak, bandwidth)
+
+
+def bound_with_a_launch_in_each(kernels, peak, bandwidth, launch):
+    sums = {"memory": 0.0, "arithmetic": 0.0, "launches": 0.0}
+    for flops, nbytes in kernels:
+        each = {"memory": nbytes / bandwidth, "arithmetic": flops / peak, "launches": launch}
+        limit = max(each, key=each.get)
+        sums[limit] += each[limit]
+    return sum(sums.values()), max(sums, key=sums.get)
+
+
+def bound_of(choose):
+    """The bound of those kernels that `choose` gives, beside all launches."""
+    return lambda kernels, peak, bandwidth, launch: step_bound(
+        choose(kernels), peak, bandwidth, len(kernels) * launch / len(choose(kernels))
+    )
+
+
+def bound_of_the_longest(kernels, peak, bandwidth, launch):
+    return max(max(flops / peak, nbytes / bandwidth) for flops, nbytes in kernels), "arithmetic"
+
+
+def bound_multiplied(kernels, peak, bandwidth, launch):
+    return sum(max(flops * peak, nbytes * bandwidth) for flops, nbytes in kernels), "memory"
+
+
+def bound_upside_down(kernels, peak, bandwidth, launch):
+    return sum(max(peak / flops, bandwidth / nbytes) for flops, nbytes in kernels), "memory"
+
+
+def bound_of_the_mean(kernels, peak, bandwidth, launch):
+    seconds, limit = step_bound(kernels, peak, bandwidth, launch)
+    return seconds / len(kernels), limit
+
+
+def bound_of_the_shorter(kernels, peak, bandwidth, launch):
+    return min(step_bound(kernels, peak, bandwidth, 0)[0], len(kernels) * launch), "launches"
 
 
 def bound_alone(kernels, peak, bandwidth, launch):
@@ -414,9 +578,28 @@ MUTANTS = {
         Mutant(bottleneck_longest, "that is the longest single event"),
         Mutant(lambda trace: total(trace, "issued"), "then it waited in the queue"),
         Mutant(bottleneck_by_op, "you added up by `what`"),
-        Mutant(bottleneck_line_only, "expected a pair (line, seconds), got int"),
-        Mutant(bottleneck_by_name, "expected a pair (line, seconds) of numbers, got str"),
-        Mutant(bottleneck_in_milliseconds, "is right, but you give it"),
+        Mutant(bottleneck_by_line_number, "sorted by something else than their `start`"),
+        Mutant(bottleneck_without_the_first_gap, "the gap before the first event is missing"),
+        Mutant(bottleneck_with_a_wait_for_ever, "once a line has waited"),
+        Mutant(bottleneck_to_the_wrong_one, "down to the wrong one of two"),
+        Mutant(bottleneck_by_the_wait_after, "`waits` of the event after a gap decides in yours"),
+        Mutant(bottleneck_without_gaps_after_waits, "after an event that `waits` are due to nobody in yours"),
+        Mutant(bottleneck_with_gaps_after_waits_alone, "between events that do not wait are due to nobody in yours"),
+        Mutant(bottleneck_with_gaps_twice, "goes to two lines in yours"),
+        Mutant(bottleneck_until_issued, "the GPU is idle until it starts"),
+        Mutant(bottleneck_of_one_call, "in total, not per call"),
+        Mutant(bottleneck_of_most_events, "this is the line with most events"),
+        Mutant(bottleneck_of_the_largest_number, "max(seconds) compares the keys"),
+        Mutant(bottleneck_from_first_to_last, "from a line's first event to its last"),
+        Mutant(bottleneck_all_seconds, "these are all seconds of the trace"),
+        Mutant(bottleneck_share, "this is a share of the whole"),
+        Mutant(bottleneck_the_other_way_round, "the pair is the other way round"),
+        Mutant(bottleneck_wrong_and_turned, "the pair is the other way round"),
+        Mutant(bottleneck_line_only, "expected a pair (line, seconds) of numbers, got int"),
+        Mutant(bottleneck_by_name, "expected a pair (line, seconds) of numbers, got ('line"),
+        Mutant(lambda trace: (*due(trace, cause_of), "add"), "got 3 items"),
+        Mutant(lambda trace: each(trace, cause_of), "of numbers, got dict"),
+        Mutant(bottleneck_in_milliseconds, "these are milliseconds"),
         Mutant(bottleneck_sorting_in_place, "changed its input"),
         Mutant(lambda trace: None, "is the return statement missing?"),
     ],
@@ -454,6 +637,22 @@ MUTANTS = {
         Mutant(bound_exchanged, "a kernel is (flops, bytes)"),
         Mutant(bound_in_flops, "the seconds of the step are asked"),
         Mutant(bound_named_by_count, "count the seconds of the kernels, not the kernels"),
+        Mutant(bound_named_by(lambda kernels: [tuple(map(sum, zip(*kernels, strict=True)))]), "were added up first"),
+        Mutant(bound_named_by(lambda kernels: [max(kernels)]), "what sets the longest kernel"),
+        Mutant(bound_named_by(lambda kernels: kernels[:1]), "those that wait for arithmetic 250 µs"),
+        Mutant(bound_named_by_the_largest_of_three, "longer than memory and arithmetic together"),
+        Mutant(bound_never_named_launches, "all launches 500 µs"),
+        Mutant(bound_with_a_launch_in_each, "`launch` is compared with each kernel"),
+        Mutant(bound_of(lambda kernels: kernels[-1:]), "only one kernel is in it"),
+        Mutant(bound_of(lambda kernels: kernels[:1]), "only the first kernel is in it"),
+        Mutant(bound_of_the_longest, "only one kernel is in it"),
+        Mutant(bound_multiplied, "you multiplied"),
+        Mutant(bound_upside_down, "not the other way round"),
+        Mutant(bound_of_the_mean, "this is the mean of the kernels"),
+        Mutant(bound_of_the_shorter, "the longer one holds, not the shorter"),
+        Mutant(lambda **step: (1e3 * step_bound(**step)[0], step_bound(**step)[1]), "these are milliseconds"),
+        Mutant(lambda **step: step_bound(**step)[::-1], "the pair is the other way round"),
+        Mutant(lambda **step: (*step_bound(**step), "T4"), "got 3 items"),
         Mutant(bound_alone, "expected a pair such as"),
     ],
 }

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
-
 import numpy as np
 
-from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.exercises.l07_profiling import repairs, toy_device, traces
+from unrolled.checks.exercises.l07_profiling import bounds, repairs, toy_device, traces
 from unrolled.checks.exercises.l07_profiling.toy_device import on_toy
-from unrolled.checks.mistakes import Mistake, given, result
-from unrolled.checks.spec import Function, Inputs, Spec, case, gpu_case, random_case
-
-Bound = tuple[float, str]
-Kernels = Sequence[tuple[float, ...]]  # (flops, bytes) of each
+from unrolled.checks.spec import Inputs, Spec, case, gpu_case, random_case
 
 TWO_LAYERS = [(0.001, 0.002), (0.003, 0.006)]
 
@@ -53,6 +44,7 @@ find_bottleneck = Spec(
     reference=traces.costliest,
     cases=[
         case("seven events, by hand", trace=traces.BY_HAND),
+        case("two events, the first of them late", trace=traces.FIRST_LATE),
         random_case("a program that waits", traces.drawn_trace(waits=True)),
         random_case("a program that is slow to ask", traces.drawn_trace(waits=False)),
     ],
@@ -100,87 +92,32 @@ repaired_step = Spec(
 )
 
 
-def _bound(
-    kernels: Kernels,
-    peak: float,
-    bandwidth: float,
-    launch: float,
-    *,
-    slower: Function = max,
-    together: Function = max,
-) -> Bound:
-    """Return (least seconds of a step, what sets them): Williams, Waterman and Patterson's roofline, and launches."""
-    seconds = {"memory": 0.0, "arithmetic": 0.0}
-    for flops, nbytes in kernels:
-        took, limit = slower((nbytes / bandwidth, "memory"), (flops / peak, "arithmetic"))
-        seconds[limit] += took
-    work, host = sum(seconds.values()), len(kernels) * launch
-    limit = "launches" if host > work else max(seconds, key=lambda name: seconds[name])
-    return float(together(work, host)), limit
-
-
-BOUND_MISTAKES = (
-    Mistake(
-        "the totals of all kernels went into one roofline: while one kernel waits for memory, the arithmetic that "
-        "another will need lies idle. Bound each kernel, then add up",
-        lambda kernels, peak, bandwidth, launch: (
-            max(_bound([tuple(map(sum, zip(*kernels, strict=True)))], peak, bandwidth, 0)[0], len(kernels) * launch),
-            "",
-        ),
-    ),
-    Mistake("of the two times of a kernel the longer one holds, not the shorter", partial(_bound, slower=min)),
-    Mistake(
-        "a kernel moves and computes at the same time: the longer of the two holds, not the sum",
-        lambda kernels, peak, bandwidth, launch: _bound(
-            [part for flops, nbytes in kernels for part in ((flops, 0.0), (0.0, nbytes))], peak, bandwidth, launch / 2
-        ),
-    ),
-    Mistake(
-        "launches and work are added up: the host goes ahead while the GPU works, so the longer of the two holds",
-        partial(_bound, together=lambda work, host: work + host),
-    ),
-    given(
-        "each kernel has to be launched: there are as many launches as kernels",
-        launch=lambda kernels, launch: launch / len(kernels),
-    ),
-    given("the launches are missing: the host needs `launch` seconds for each kernel", launch=lambda launch: 0.0),
-    given(
-        "bytes and flops are exchanged: a kernel is (flops, bytes)", kernels=lambda kernels: [k[::-1] for k in kernels]
-    ),
-    result(
-        "these are flop/s; the seconds of the step are asked",
-        lambda y, kernels: (sum(flops for flops, _ in kernels) / y[0], y[1]),
-    ),
-)
-
-
-def _same_bound(got: Any, expected: Bound, inputs: Inputs) -> Mismatch | None:
-    """Judge whether the seconds and what sets them are right; the first usual mistake is told."""
-    if lines := traces.no_pair(got, f"such as {expected}", str):
-        return Mismatch(lines)
-    if found := mismatch(got[0], expected[0], 1e-6):
-        known = [m.says for m in BOUND_MISTAKES if mismatch(got[0], m.of(_bound)(**inputs)[0], 1e-6) is None]
-        return Mismatch(("seconds: " + found.lines[0], *found.lines[1:], *known[:1]))
-    if got[1] != expected[1]:
-        says = "" if expected[1] == "launches" else ": count the seconds of the kernels, not the kernels"
-        return Mismatch((f"the seconds are right, but what sets them is {expected[1]!r}, not {got[1]!r:.40}{says}",))
-    return None
-
-
 def _any_step(rng: np.random.Generator) -> Inputs:
     """Draw a step of 4 to 12 kernels (flops, bytes), and a GPU and its host, all by their powers of ten."""
-    count = int(rng.integers(4, 13))
-    kernels = [(float(10 ** rng.uniform(6, 10)), float(10 ** rng.uniform(5, 8))) for _ in range(count)]
-    powers = {"peak": (12, 14), "bandwidth": (11, 12.6), "launch": (-5.5, -3.5)}
-    return {"kernels": kernels} | {name: float(10 ** rng.uniform(*between)) for name, between in powers.items()}
+
+    def about(low: float, high: float) -> float:
+        return float(f"{10 ** rng.uniform(low, high):.3g}")
+
+    kernels = [(about(6, 10), about(5, 8)) for _ in range(int(rng.integers(4, 13)))]
+    return {"kernels": kernels, "peak": about(12, 14), "bandwidth": about(11, 12.6), "launch": about(-5.5, -3.5)}
 
 
 GPU = {"peak": 8e12, "bandwidth": 288e9}
+BY_HAND = {"peak": 1.0, "bandwidth": 2.0}
 
 roofline_bound = Spec(
-    reference=_bound,
+    reference=bounds.bound,
     cases=[
         case("an addition of 12 MB and a product", kernels=[(1e6, 12e6), (2e9, 12e6)], **GPU, launch=20e-6),
+        case(
+            "a product of 10 s, and a copy of 5 s that has no flops", kernels=[(10, 18), (0, 10)], **BY_HAND, launch=0.1
+        ),
+        case(
+            "four kernels of 10, 6, 6 and 2 s, and 5 s for a launch",
+            kernels=[(10, 2), (5, 12), (5, 12), (1, 4)],
+            **BY_HAND,
+            launch=5.0,
+        ),
         case("25 small kernels", kernels=[(1e4, 8e4)] * 25, **GPU, launch=20e-6),
         case("three additions and a product", kernels=[(2e9, 12e6)] + [(1e6, 12e6)] * 3, **GPU, launch=20e-6),
         random_case("any step", _any_step),
@@ -200,6 +137,6 @@ roofline_bound = Spec(
         "    return host, 'launches'\n"
         "return work, (the limit with most seconds)",
     ),
-    mistakes=BOUND_MISTAKES,
-    compare=_same_bound,
+    mistakes=bounds.MISTAKES,
+    compare=bounds.same_bound,
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import numbers
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from unrolled.checks.compare import Mismatch
-from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.compare import Mismatch, shortened
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Inputs
 
 Event = dict[str, Any]
@@ -24,16 +25,24 @@ def event(line: int, what: str, issued: float, start: float, end: float, waits: 
     return {"line": line, "what": what, "issued": issued, "start": start, "end": end, "waits": waits}
 
 
+NOBODY = event(-1, "", 0, 0, 0)
+"""Whoever is blamed for a gap that is left out."""
+
 BY_HAND = [
-    event(4, "add", 0.0002, 0.0010, 0.0030),
-    event(4, "add", 0.0097, 0.0105, 0.0125),
-    event(5, "matmul", 0.0010, 0.0030, 0.0065),
-    event(5, "matmul", 0.0014, 0.0065, 0.0080),
-    event(6, "copy to host", 0.0018, 0.0080, 0.0085, waits=True),
-    event(6, "copy to host", 0.0105, 0.0125, 0.0130, waits=True),
-    event(7, "add", 0.0152, 0.0160, 0.0165),
+    event(6, "matmul", 0.0007, 0.0015, 0.0045),
+    event(4, "copy to host", 0.0132, 0.0140, 0.0150, waits=True),
+    event(5, "add", 0.0052, 0.0060, 0.0075),
+    event(5, "add", 0.0062, 0.0075, 0.0110),
+    event(6, "matmul", 0.0197, 0.0205, 0.0220),
+    event(7, "add", 0.0237, 0.0245, 0.0265),
+    event(4, "copy to host", 0.0157, 0.0165, 0.0175, waits=True),
 ]
-"""Line 6 works for 1 ms only, but after its waits the GPU is idle for 2 and 3 ms: 6 ms; lines 4 and 5 take 5 each."""
+"""Line 4 works for 2 ms only, but 3 ms go by before it and 1.5 and 3 after its waits: 9.5; line 5 takes 6.5, 6 takes 6.
+
+Each usual mistake leads to another line or other seconds.
+"""
+FIRST_LATE = [event(3, "add", 0.0045, 0.005, 0.006), event(8, "matmul", 0.0047, 0.006, 0.009)]
+"""Nothing is done before 5 ms: that gap is due to line 3, which takes 6 ms with it; line 8 takes 3."""
 
 
 def costliest(trace: Sequence[Event]) -> Answer:
@@ -46,30 +55,82 @@ def _shares(
     *,
     work: bool = True,
     gaps: bool = True,
+    first: bool = True,
     blamed: Callable[[Event, Event], Event] = lambda before, after: before if before["waits"] else after,
-    ordered: bool = True,
+    order: str = "start",
+    until: str = "start",
 ) -> list[tuple[int, float]]:
     """Return (line, seconds) of every piece of work and every gap: together, all seconds until the last event's end.
 
-    blamed: which of two events, one after the other, the gap between them is put down to.
+    first: with the gap before the first event. blamed: which of two events the gap between them is put down to; it
+    lasts `until` the second's start. order: what the events are sorted by ("": not at all).
     """
-    events = sorted(trace, key=lambda e: float(e["start"])) if ordered else list(trace)
-    shares, before = [], event(events[0]["line"], "", 0, 0, 0)
+    events = sorted(trace, key=lambda e: float(e[order]) if order else 0)
+    shares, before = [], event(events[0]["line"], "", 0, 0, 0 if first else events[0]["start"])
     for e in events:
         if gaps:
-            shares.append((blamed(before, e)["line"], e["start"] - before["end"]))
+            shares.append((blamed(before, e)["line"], e[until] - before["end"]))
         if work:
             shares.append((e["line"], e["end"] - e["start"]))
         before = e
     return shares
 
 
-def _largest(shares: Sequence[tuple[int, float]]) -> Answer:
-    """Return the line with most seconds, and these."""
+def _sums(shares: Sequence[tuple[int, float]]) -> dict[int, float]:
+    """Return the seconds of each line."""
     seconds: dict[int, float] = defaultdict(float)
     for line, share in shares:
         seconds[line] += share
-    return max(seconds.items(), key=lambda item: item[1])
+    seconds.pop(NOBODY["line"], None)
+    return seconds
+
+
+def _largest(shares: Sequence[tuple[int, float]]) -> Answer:
+    """Return the line with most seconds, and these."""
+    return max(_sums(shares).items(), key=lambda item: item[1])
+
+
+def _of_one_call(trace: Sequence[Event]) -> Answer:
+    """Return the line with most seconds for each of its events, and these."""
+    calls = Counter(e["line"] for e in trace)
+    return max(((line, s / calls[line]) for line, s in _sums(_shares(trace)).items()), key=lambda pair: pair[1])
+
+
+def _of_most_events(trace: Sequence[Event]) -> Answer:
+    """Return the line with most events, and its seconds."""
+    (line, _), *_ = Counter(e["line"] for e in trace).most_common(1)
+    return line, _sums(_shares(trace))[line]
+
+
+def _by_line(trace: Sequence[Event]) -> Answer:
+    return _largest(_shares(trace, order="line"))
+
+
+def _from_first_to_last(trace: Sequence[Event]) -> Answer:
+    """Return the line whose first event and last are farthest apart, and how far."""
+    ends: dict[int, list[float]] = defaultdict(list)
+    for e in trace:
+        ends[e["line"]] += [e["start"], e["end"]]
+    return max(((line, max(times) - min(times)) for line, times in ends.items()), key=lambda pair: pair[1])
+
+
+def _next(before: Event, after: Event) -> Event:
+    return after
+
+
+def _waited_or_nobody(before: Event, after: Event) -> Event:
+    return before if before["waits"] else NOBODY
+
+
+def _waiting_for_ever(trace: Sequence[Event]) -> Answer:
+    """Put each gap down to the last event before it that waited, however long ago."""
+    waited: list[Event] = []
+
+    def blamed(before: Event, after: Event) -> Event:
+        waited.extend([before] if before["waits"] else [])
+        return waited[-1] if waited else after
+
+    return _largest(_shares(trace, blamed=blamed))
 
 
 def _line_of_what(trace: Sequence[Event]) -> list[Event]:
@@ -78,9 +139,13 @@ def _line_of_what(trace: Sequence[Event]) -> list[Event]:
     return [e | {"line": lines[e["what"]]} for e in trace]
 
 
+def _end(trace: Sequence[Event]) -> float:
+    return max(float(e["end"]) for e in trace)
+
+
 TO_THE_NEXT = Mistake(
     "each gap is put down to the line after it: after an event that `waits` it is due to the line that waited",
-    lambda trace: _largest(_shares(trace, blamed=lambda before, after: after)),
+    lambda trace: _largest(_shares(trace, blamed=_next)),
 )
 TO_THE_LAST = Mistake(
     "each gap is put down to the line before it: unless that event `waits`, the GPU is idle because the host has not "
@@ -88,7 +153,7 @@ TO_THE_LAST = Mistake(
     lambda trace: _largest(_shares(trace, blamed=lambda before, after: before)),
 )
 
-TRACE_MISTAKES = (
+SHOWN_MISTAKES = (
     Mistake(
         "only the GPU's work is in it: while the GPU is idle, time goes by as well. Each gap is due to a line, too",
         lambda trace: _largest(_shares(trace, gaps=False)),
@@ -98,7 +163,7 @@ TRACE_MISTAKES = (
     Mistake("only the gaps are in it: the work counts as well", lambda trace: _largest(_shares(trace, work=False))),
     Mistake(
         "the trace holds its events in any order: a gap lies between two that follow each other by `start`",
-        lambda trace: _largest(_shares(trace, ordered=False)),
+        lambda trace: _largest(_shares(trace, order="")),
     ),
     Mistake(
         "that is the longest single event: add up all that is due to a line",
@@ -110,6 +175,60 @@ TRACE_MISTAKES = (
     ),
     given("you added up by `what`: the same kernel may come from several lines", trace=_line_of_what),
 )
+"""These lead to another result for each trace that is drawn."""
+
+TRACE_MISTAKES = (
+    *SHOWN_MISTAKES,
+    Mistake(
+        "a gap is put down to the wrong one of two: `waits` tells of the event before the gap. If that one waits, the "
+        "gap is due to its line, else to the line of the event after it",
+        lambda trace: _largest(_shares(trace, blamed=lambda before, after: after if before["waits"] else before)),
+    ),
+    Mistake(
+        "`waits` of the event after a gap decides in yours; what counts is whether the event before it waits",
+        lambda trace: _largest(_shares(trace, blamed=lambda before, after: before if after["waits"] else after)),
+    ),
+    Mistake(
+        "the gaps after an event that `waits` are due to nobody in yours: they belong to the line that waited",
+        lambda trace: _largest(_shares(trace, blamed=lambda before, after: NOBODY if before["waits"] else after)),
+    ),
+    Mistake(
+        "the gaps between events that do not wait are due to nobody in yours: they belong to the line that comes next",
+        lambda trace: _largest(_shares(trace, blamed=_waited_or_nobody)),
+    ),
+    Mistake(
+        "once a line has waited, all later gaps go to it in yours: only the gap right after it does",
+        _waiting_for_ever,
+    ),
+    Mistake(
+        "the gap before the first event is missing: time starts at 0, and that gap is due to the first event's line",
+        lambda trace: _largest(_shares(trace, first=False)),
+    ),
+    Mistake("this is the costliest for each of its events: in total, not per call", _of_one_call),
+    Mistake("this is the line with most events: add up their seconds and their gaps", _of_most_events),
+    Mistake(
+        "this is the line with the largest number: max(seconds) compares the keys, max(seconds, key=seconds.get) "
+        "what stands there",
+        lambda trace: max(_sums(_shares(trace)).items()),
+    ),
+    result("these are all seconds of the trace: those of the one line are asked", lambda y, trace: (y[0], _end(trace))),
+    result("this is a share of the whole: the line's seconds are asked", lambda y, trace: (y[0], y[1] / _end(trace))),
+    result("these are milliseconds; seconds are asked", lambda y: (y[0], 1e3 * y[1])),
+    result("these are microseconds; seconds are asked", lambda y: (y[0], 1e6 * y[1])),
+    Mistake("the events are sorted by something else than their `start`", _by_line),
+    Mistake(
+        "your gaps end where the next event is `issued`: the GPU is idle until it starts",
+        lambda trace: _largest([(line, max(0.0, seconds)) for line, seconds in _shares(trace, until="issued")]),
+    ),
+    Mistake(
+        "the gap after an event that `waits` goes to two lines in yours: it is due to the line that waited, alone",
+        lambda trace: _largest([*_shares(trace, blamed=_waited_or_nobody, work=False), *_shares(trace, blamed=_next)]),
+    ),
+    Mistake(
+        "this is the time from a line's first event to its last: other lines worked in between",
+        _from_first_to_last,
+    ),
+)
 
 
 def drawn_trace(waits: bool) -> Callable[[np.random.Generator], Inputs]:
@@ -117,7 +236,7 @@ def drawn_trace(waits: bool) -> Callable[[np.random.Generator], Inputs]:
 
     waits: whether a line that waits costs most, or one that the host is slow to ask for.
     """
-    misread = [m.of(costliest) for m in TRACE_MISTAKES if m is not (TO_THE_LAST if waits else TO_THE_NEXT)]
+    misread = [m.of(costliest) for m in SHOWN_MISTAKES if m is not (TO_THE_LAST if waits else TO_THE_NEXT)]
 
     def draw(rng: np.random.Generator) -> Inputs:
         for _ in range(TRIES):
@@ -152,26 +271,36 @@ def _any_trace(rng: np.random.Generator, waits: bool) -> list[Event]:
     return [trace[i] for i in rng.permutation(len(trace))]
 
 
-def no_pair(got: Any, expected: str, second: type = object) -> tuple[str, ...]:
-    """Say why this is no pair as it is expected, with something of type `second` in it."""
-    if isinstance(got, (tuple, list)) and len(got) == 2 and isinstance(got[1], second):
+def no_pair(got: Any, expected: str, second: type = numbers.Real) -> tuple[str, ...]:
+    """Say why this is no pair as it is expected: a number, then something of type `second`."""
+    if got is None:
+        return (f"expected a pair {expected}, got None: is the return statement missing?",)
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        kind = f"{len(got)} items" if isinstance(got, (tuple, list)) else type(got).__name__
+        return (f"expected a pair {expected}, got {kind}: {shortened(got, 60)}",)
+    if isinstance(got[0], numbers.Real) and isinstance(got[1], second):
         return ()
-    advice = ": is the return statement missing?" if got is None else ""
-    return (f"expected a pair {expected}, got {type(got).__name__}{advice}",)
+    turned = isinstance(got[0], second) and isinstance(got[1], numbers.Real)
+    how = "the pair is the other way round: " if turned else ""
+    return (f"{how}expected a pair {expected}, got {shortened(got, 60)}",)
 
 
 def same_line(got: Any, expected: Answer, inputs: Inputs) -> Mismatch | None:
     """Judge whether the line is right, and its seconds within a millionth."""
-    if lines := no_pair(got, "(line, seconds)"):
+    if lines := no_pair(got, "(line, seconds) of numbers"):
         return Mismatch(lines)
-    line, seconds = got
-    try:
-        same, near = int(line) == expected[0], abs(float(seconds) - expected[1]) <= 1e-6 * expected[1]
-    except (TypeError, ValueError):
-        kinds = f"{type(line).__name__} and {type(seconds).__name__}"
-        return Mismatch((f"expected a pair (line, seconds) of numbers, got {kinds}",))
-    takes = f"{expected[1] * 1e3:.3f} ms"
-    if not same:
-        return Mismatch((f"got line {int(line)}; expected line {expected[0]}, which takes {takes}",))
-    told = f"{float(seconds) * 1e3:.3f} ms"
-    return None if near else Mismatch((f"line {expected[0]} is right, but you give it {told}: it takes {takes}",))
+    line, seconds = map(float, got)
+    if seconds.is_integer() and not line.is_integer():
+        return Mismatch((f"the pair is the other way round: expected (line, seconds), got ({line:.4g}, {seconds:g})",))
+    shares = _shares(inputs["trace"])
+    takes = f"{expected[1] * 1e3:.3f} ms ({_parts(shares, inputs['trace'], expected[0])})"
+    if line != expected[0]:
+        return Mismatch((f"got line {line:g}; expected line {expected[0]}, which takes {takes}",))
+    told = f"line {line:g} is right, but you give it {seconds * 1e3:.3f} ms: it takes {takes}"
+    return None if abs(seconds - expected[1]) <= 1e-6 * expected[1] else Mismatch((told,))
+
+
+def _parts(shares: Sequence[tuple[int, float]], trace: Sequence[Event], line: int) -> str:
+    """Say what a line's seconds consist of."""
+    work = sum(e["end"] - e["start"] for e in trace if e["line"] == line)
+    return f"{work * 1e3:.3f} of work, {(_sums(shares)[line] - work) * 1e3:.3f} of gaps"
