@@ -540,6 +540,7 @@ def test_a_call_names_no_object_by_its_place_in_memory():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
+        (lambda x: x.sum - x.sum, "brackets call it"),
         (lambda x: x @ np.ones((2, 2)), "as many columns in a as b has rows"),
         (lambda x: np.dot(np.ones((2, 3)), np.ones((2, 3))), "as many columns in a as b has rows"),
         (lambda x: x + np.ones(2), "shapes must be equal or 1"),

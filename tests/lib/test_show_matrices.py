@@ -29,8 +29,8 @@ def test_numbers_read_as_people_say_them(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0 s"), (2e-15, "0 s"), (2e-9, "2 ns"), (3.2e-6, "3.2 µs"), (0.9999e-3, "1 ms"), (0.024, "24 ms"), (1, "1 s"), (100, "100 s"),
-     (1800, "30 min"), (9000, "2.5 h")],
+    [(0, "0 s"), (2e-15, "0 s"), (2e-9, "2 ns"), (3.2e-6, "3.2 µs"), (0.9999e-3, "1 ms"), (0.024, "24 ms"), (1, "1 s"),
+     (100, "100 s"), (1800, "30 min"), (9000, "2.5 h")],
 )  # fmt: skip
 def test_durations_choose_their_unit(value: float, text: str) -> None:
     assert words.seconds(value) == text

@@ -163,6 +163,57 @@ def timed_without_return(layers, x, grad, clock, synchronize):
     timed(layers, x, grad, clock, synchronize)
 
 
+def timed_waiting_on_one_way(way):
+    """Waits after each layer forward (0) or backward (1), and before both ways."""
+
+    def times(layers, x, grad, clock, synchronize):
+        forward, backward = [], []
+        synchronize()
+        for layer in layers:
+            start = clock()
+            x = layer.forward(x, True)
+            if way == 0:
+                synchronize()
+            forward.append(clock() - start)
+        synchronize()
+        for layer in reversed(layers):
+            start = clock()
+            grad = layer.backward(grad)
+            if way == 1:
+                synchronize()
+            backward.append(clock() - start)
+        return list(zip(forward, reversed(backward), strict=True))
+
+    return times
+
+
+def timed_since_each_way_began(layers, x, grad, clock, synchronize):
+    forward, backward = [], []
+    synchronize()
+    start = clock()
+    for layer in layers:
+        x = layer.forward(x, True)
+        synchronize()
+        forward.append(clock() - start)
+    start = clock()
+    for layer in reversed(layers):
+        grad = layer.backward(grad)
+        synchronize()
+        backward.append(clock() - start)
+    return list(zip(forward, reversed(backward), strict=True))
+
+
+def timed_changed(change):
+    """Right times, given back in another form."""
+    return lambda layers, x, grad, clock, synchronize: change(timed(layers, x, grad, clock, synchronize))
+
+
+def timed_without_brackets(layers, x, grad, clock, synchronize):
+    start = clock
+    layers[0].forward(x, True)
+    return clock - start
+
+
 # find_bottleneck
 
 
@@ -567,6 +618,17 @@ MUTANTS = {
         Mutant(timed_as_a_whole, "expected a list of 2 pairs (forward, backward)"),
         Mutant(timed_in_milliseconds, "these are milliseconds"),
         Mutant(timed_exchanged, "forward and backward are exchanged"),
+        Mutant(timed_waiting_on_one_way(1), "the forward times are read without a wait"),
+        Mutant(timed_waiting_on_one_way(0), "the backward times are read without a wait"),
+        Mutant(timed_since_each_way_began, "from the first layer of its way"),
+        Mutant(timed_changed(lambda y: y[::-1]), "the last layer stands first"),
+        Mutant(timed_changed(lambda y: list(zip(*y, strict=True))), "makes a pair for each layer"),
+        Mutant(timed_changed(lambda y: [(forward, 0.0) for forward, _ in y]), "the backward times are 0"),
+        Mutant(timed_changed(lambda y: [(-forward, -back) for forward, back in y]), "the times are negative"),
+        Mutant(timed_changed(lambda y: [(1e6 * forward, 1e6 * back) for forward, back in y]), "these are microseconds"),
+        Mutant(timed_changed(lambda y: zip(*zip(*y, strict=True), strict=True)), "list(zip(...)) makes one of it"),
+        Mutant(timed_changed(lambda y: [sum(pair) for pair in y]), "expected a list of 2 pairs (forward, backward)"),
+        Mutant(timed_without_brackets, "brackets call it"),
         Mutant(timed_without_return, "is the return statement missing?"),
     ],
     "find_bottleneck": [

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from unrolled.checks.compare import Mismatch, as_numbers
-from unrolled.checks.mistakes import given, result
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
 
@@ -149,10 +150,27 @@ def timed(
     return list(zip(times[: len(layers)], reversed(times[len(layers) :]), strict=True))
 
 
+def _careless(way: int) -> Function:
+    """Return what times the layers without a wait on their way forward (0) or backward (1) alone."""
+
+    def wrong(**inputs: Any) -> Times:
+        pairs = zip(timed(**inputs, after=False), timed(**inputs), strict=True)
+        return [(unwaited[0], right[1]) if way == 0 else (right[0], unwaited[1]) for unwaited, right in pairs]
+
+    return wrong
+
+
+def _each_way(**inputs: Any) -> Times:
+    """Count each time from the beginning of its way."""
+    forward, backward = zip(*timed(**inputs), strict=True)
+    back = list(accumulate(reversed(backward)))
+    return list(zip(accumulate(forward), reversed(back), strict=True))
+
+
 TIMING_MISTAKES = (
     given(
         "the clock was read without a wait: this is how long the host took to give the orders, not how long the GPU "
-        "took. Call synchronize() after each layer's work, before the clock is read again",
+        "took. Call synchronize(), with its brackets, after each layer's work, before the clock is read again",
         after=False,
     ),
     given(
@@ -166,12 +184,23 @@ TIMING_MISTAKES = (
         "too",
         first=False,
     ),
+    Mistake("the forward times are read without a wait: call synchronize() after each layer's forward", _careless(0)),
+    Mistake("the backward times are read without a wait: call synchronize() after each layer's backward", _careless(1)),
     given("each time counts from the very beginning: read the clock anew before each layer", each=False),
     result(
         "the backward times are in the order in which they were measured: the last layer came first, so turn them "
         "round",
         lambda y: [(forward, backward) for (forward, _), (_, backward) in zip(y, reversed(y), strict=True)],
     ),
+    Mistake("each time counts from the first layer of its way: read the clock anew before each layer", _each_way),
+    result("the last layer stands first: the order is that of `layers`", lambda y: y[::-1]),
+    result(
+        "yours are all forward times, then all backward ones: zip(forward, backward) makes a pair for each layer",
+        lambda y: list(zip(*y, strict=True)),
+    ),
+    result("the backward times are 0: send grad back through the layers, too", lambda y: [(f, 0.0) for f, _ in y]),
+    result("the times are negative: the end comes before the minus", lambda y: [(-f, -b) for f, b in y]),
+    result("these are microseconds; seconds are asked", lambda y: [(1e6 * f, 1e6 * b) for f, b in y]),
     result("forward and backward are exchanged", lambda y: [(backward, forward) for forward, backward in y]),
     result(
         "these are milliseconds; seconds are asked",
@@ -190,6 +219,7 @@ def same_times(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if times.shape != (count, 2):
         wrong = f"shape {times.shape}" if times.size else f"an object of type {type(got).__name__}"
         wrong = "None: is the return statement missing?" if got is None else wrong
+        wrong += ": list(zip(...)) makes one of it" if isinstance(got, zip) else ""
         return Mismatch((f"expected a list of {count} pairs (forward, backward), one for each layer, got {wrong}",))
     if not inputs["clock"].__self__.readings:
         return Mismatch((UNREAD,))
