@@ -85,9 +85,25 @@ def test_any_learners_repaired_step_passes(number):
 
 
 @pytest.mark.parametrize("function", [answers.step_by_maximum, answers.step_with_a_loop_over_places])
-def test_honest_answers_pass(function):
+def test_honest_answers_pass_and_are_told_their_time(function):
     report = checks.run("repaired_step", SPEC, function, case_limit=60)
     assert report.passed, str(report)
+    assert "times as fast; 5 times is asked" in report.findings[1].lines[0]
+
+
+def test_a_step_that_leaves_the_gpu_is_told_its_time_as_well():
+    number = planted.KINDS.index("a host round trip")
+    report = str(checks.run("repaired_step", SPEC, answers.step_of(planted.KINDS[number]), case_limit=60))
+    taken = f"{repairs.planted_seconds(planted.KINDS[number]) * 1e6:,.0f} µs, yours"
+    assert taken in report
+    assert "1.0 times as fast; 5 times is asked" in report
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_missing_relu_shows_for_any_seed(seed):
+    inputs = SPEC.cases[0].inputs(seed)
+    step = planted.made(planted.source_of({"dense": "    scores = x.reshape(n, -1) @ weight\n"}, 1.5), "<no ReLU>")
+    assert step(**inputs).min() < 0
 
 
 def test_no_hint_repairs_a_planted_step():
@@ -133,7 +149,7 @@ def test_a_step_that_is_too_slow_is_told_by_its_factor(number):
     slow = planted.made(
         planted.source_of(planted.PLANTED["float64 by accident"], planted.factor_of(number)), "<still slow>"
     )
-    assert f"this is the step with the factor {planted.factor_of(number):.3f}" in str(
+    assert f"as it came, the step with the factor {planted.factor_of(number):.3f} takes" in str(
         checks.run("repaired_step", SPEC, slow, case_limit=60)
     )
 

@@ -33,6 +33,13 @@ class Mismatch:
     expected: Array | None = None
 
 
+@dataclass(frozen=True)
+class Remark:
+    """What is said of a right result, such as how long it took: lines to read."""
+
+    lines: tuple[str, ...]
+
+
 def mismatch(
     got: Any, expected: Any, tolerance: float, inputs: Mapping[str, Any] = MappingProxyType({})
 ) -> Mismatch | None:

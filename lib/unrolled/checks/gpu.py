@@ -34,7 +34,7 @@ ON_GPU = (
 WIDER = "name the dtype where an array is made: zeros, empty, ones and where(..., 1.0, 0.0) give float64 if you do not"
 COPIES = (
     "float(), int(), .item(), .get(), asnumpy, device.to_host, x[x > 0] and an `if` copy from the GPU; asarray and "
-    "device.to_device of a NumPy array copy to it"
+    "device.to_device of a NumPy array, and one as an index, copy to it"
 )
 MASKED = (
     "a boolean mask as an index makes the host wait: how many values it picks decides a shape, so that number is "
@@ -113,7 +113,7 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
 def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:
     """Return what a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
-    copies = MASKED if {copy.cause for copy in trace.transfers} & MASKS else COPIES
+    copies = MASKED if {copy.cause for copy in trace.transfers if copy.direction == "to host"} & MASKS else COPIES
     lines: list[str] = []
     for name, most, events, kinds, helps in (
         ("transfer", budget.transfers, trace.transfers, [copy.direction for copy in trace.transfers], copies),

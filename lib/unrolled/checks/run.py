@@ -22,7 +22,7 @@ from unrolled import device, timing
 from . import foreign, gpu, kernels, words
 from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, withheld_from
-from .compare import Mismatch, agree, changed, mismatch, shortened
+from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
 from .limits import TimeLimitError, time_limit
 from .report import Finding, Part, Report
 from .spec import Case, Function, Inputs, Mistake, Rung, Spec, Speed
@@ -192,12 +192,12 @@ class _Check:
         except Exception as error:  # what was returned is an object with ideas of its own
             line = f"what your function returned cannot be compared: {type(error).__name__}"
             return Finding(case.name, "fail", (line,))
-        if found is not None:
+        if isinstance(found, Mismatch):
             return Finding(case.name, "fail", found.lines, found)
         lines = () if trace is None else self._beyond(trace, case, pristine)
         if lines:
             return Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines))
-        return Finding(case.name, "pass")
+        return Finding(case.name, "pass", () if found is None else found.lines)
 
     def _crashed(self, case: Case, error: BaseException, trace: Trace | None) -> Finding:
         """What is wrong with a call that raised this."""
@@ -221,7 +221,7 @@ class _Check:
 
     def _mismatch(
         self, case: Case, got: Any, given: Inputs, pristine: Inputs, earlier: Sequence[Case], module: device.Module
-    ) -> Mismatch | None:
+    ) -> Mismatch | Remark | None:
         """What is wrong with a call that returned `got`; `pristine` is what its inputs were before."""
         if lines := gpu.strayed(got, module):
             return Mismatch(lines)
@@ -232,11 +232,12 @@ class _Check:
         spec = self.spec
         with set_aside():
             expected = self._result(spec.reference, case)
+            found: Mismatch | Remark | None
             if spec.compare is not None:
                 found = spec.compare(got, expected, given)
             else:
                 found = mismatch(got, expected, spec.tolerance, given)
-            if found is None or agree(got, expected, spec.tolerance):
+            if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
                 return found
             return replace(found, lines=found.lines + self._recognized(case, got, earlier))
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from .compare import Mismatch
+from .compare import Mismatch, Remark
 from .mistakes import Function as Function
 from .mistakes import Mistake as Mistake
 
 Inputs = dict[str, Any]
-Compare = Callable[[Any, Any, Inputs], Mismatch | None]
+Compare = Callable[[Any, Any, Inputs], Mismatch | Remark | None]
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,9 @@ class Spec:
     speed: Speed | None = None
     rung: Rung | None = None
     compare: Compare | None = None
-    """Judges where equality is not the question: `compare(got, expected, inputs)` is None, or what is wrong. The
-    inputs are those that the function was given, so what they recorded of it can be judged as well."""
+    """Judges where equality is not the question: `compare(got, expected, inputs)` is what is wrong, else None or a
+    remark on what is right. The inputs are those that the function was given, so what they recorded of it can be judged
+    as well."""
     call: Callable[[Function, Inputs], Any] | None = None
     """How a case uses the function, where one call with all inputs is not enough: `call(function, inputs)` is the
     result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""

@@ -398,6 +398,29 @@ def step_without(stage, stands_for_it):
     return planted.made(planted.source_of({stage: stands_for_it}, planted.factor_of(0)), f"<without {stage}>")
 
 
+def step_with(stage, instead):
+    return step_without(stage, f"    {instead}\n")
+
+
+def normed(axis, width="std"):
+    return f"x = x - x.mean(axis={axis}, keepdims=True); x = x / x.{width}(axis={axis}, keepdims=True)"
+
+
+SLIPS = (
+    ("fade", "x = images * (1 - 0.2 * xp.abs(xp.arange(5, dtype=xp.float32) - 2))", "in both directions"),
+    ("mirror", "x[::2] = x[::2, :, :, ::-1].copy()", "the other maps are mirrored"),
+    ("mirror", "x = x[:, :, :, ::-1]", "all maps are mirrored"),
+    ("mirror", "x[1::2] = x[1::2, :, ::-1].copy()", "mirrored the other way"),
+    ("mirror", "x[:, 1::2] = x[:, 1::2, :, ::-1].copy()", "every second channel is mirrored"),
+    ("norm", normed("(2, 3)"), "each map has its own mean and width in yours"),
+    ("norm", normed(None), "one mean and width for all in yours"),
+    ("norm", normed(0), "each place has its own mean and width in yours"),
+    ("norm", "x = x - x.mean(axis=(0, 2, 3), keepdims=True)", "the width is missing"),
+    ("norm", normed("(0, 2, 3)", "var"), "not var"),
+    ("dense", "scores = x.reshape(n, -1) @ weight", "negative scores should become 0"),
+    ("largest", "largest = scores.reshape(-1, 16).mean(axis=1)", "the mean of each 16 scores"),
+)
+
 FACTOR = planted.factor_of(0)
 REPAIRED = planted.made(planted.source_of({}, FACTOR), "<repaired>")
 
@@ -675,6 +698,7 @@ MUTANTS = {
         Mutant(step_without("fade", "    x = images.copy()\n"), "the middle of each map should count more"),
         Mutant(step_without("mirror", "\n"), "every second map should be mirrored"),
         Mutant(step_without("norm", "\n"), "each channel should get mean 0 and width 1"),
+        *(Mutant(step_with(stage, instead), says) for stage, instead, says in SLIPS),
         Mutant(
             step_without("largest", "    largest = scores.reshape(-1, 16)[:, 0]\n"),
             "of each 16 neighbouring scores the largest should stay",
@@ -682,7 +706,14 @@ MUTANTS = {
         Mutant(step_without_its_factor, "the factor in the last line of your step is missing"),
         Mutant(step_on_the_host, "it left the GPU"),
         Mutant(step_that_comes_back, "transfers, none allowed"),
-        Mutant(step_that_mirrors_the_others, "compare, stage by stage"),
+        Mutant(step_that_mirrors_the_others, "the other maps are mirrored"),
+        Mutant(step_with("end", "return FACTOR * largest"), "print(received.source)"),
+        Mutant(
+            step_with(
+                "largest", "rows = scores.reshape(-1, 16); largest = rows[np.arange(len(rows)), rows.argmax(axis=1)]"
+            ),
+            "and one as an index, copy to it",
+        ),
         Mutant(step_in_place, "changed its input images"),
         Mutant(step_in_float64, "dtype is float64, expected float32"),
         Mutant(step_with_numpy, "call the same function of the array's own module"),
