@@ -20,6 +20,8 @@ from unrolled.notebook import frontend
 
 COLOURS = {"pass": "#00694c", "inconclusive": "#8a5a00", "missing": "#555", "not run": "#555"}
 
+ONCE_PASSED = "an earlier version of yours passed: until this one does, later cells use the library's function"
+
 
 class CheckFailedError(AssertionError):
     """A check did not pass while nbgrader ran the notebook."""
@@ -59,10 +61,16 @@ class Check:
         points = f"{report.points:g} of {report.max_points:g} point{'s' * (report.max_points != 1)}"
         if not report.passed:
             step = min(self._hints_given + 1, len(self.spec.hints))
-            return f"{points}; check.{self.name}.hint() gives hint {step} of {len(self.spec.hints)}"
+            helps = f"{points}; check.{self.name}.hint() gives hint {step} of {len(self.spec.hints)}"
+            return f"{helps}; {ONCE_PASSED}" if self._passed_before() else helps
         if rung := report.rung:
             return f"{rung['label']}: {seconds(rung['seconds'])} for 60,000 images, on your ladder; {points}"
         return points
+
+    def _passed_before(self) -> bool:
+        """Whether the journal knows of a version that passed; where nbgrader runs, nothing is asked or noted."""
+        noted = {} if "NBGRADER_EXECUTION" in os.environ else journal.read()["checks"]
+        return bool(noted.get(self.name, {}).get("ever_passed"))
 
     def hint(self, step: int | None = None) -> None:
         """Print the next of three hints: the idea, the shapes, nearly the code. `hint(1)` goes back to the first."""

@@ -86,6 +86,23 @@ def test_the_report_says_time_points_and_where_help_is(doubling, monkeypatch, ca
     assert capsys.readouterr().out.endswith("plain loops: 84 min for 60,000 images, on your ladder; 2 of 2 points\n")
 
 
+def test_a_failing_try_after_a_pass_says_what_becomes_of_the_pass(doubling, monkeypatch, capsys):
+    doubling(lambda x: x)
+    assert check.ONCE_PASSED not in capsys.readouterr().out
+    doubling(lambda x: 2 * x)
+    assert check.ONCE_PASSED not in capsys.readouterr().out
+    for _ in range(2):
+        doubling(lambda x: x)
+        assert capsys.readouterr().out.endswith(f"hint 1 of 3; {check.ONCE_PASSED}\n")
+    monkeypatch.setattr(journal.own, "_passed", {})
+    monkeypatch.setattr(checks, "all_specs", lambda: {"double": SPEC})
+    assert journal.mine("double") is SPEC.reference
+    assert capsys.readouterr().out == "double: library, since your last version failed\n"
+    doubling(lambda x: x + x)
+    assert check.ONCE_PASSED not in capsys.readouterr().out
+    assert journal.read()["checks"]["double"]["passed"] is True
+
+
 def test_the_start_of_a_lesson_lists_what_passed(capsys):
     check.start("01_matrix_parallelism", "0")
     assert "Passed" not in capsys.readouterr().out
