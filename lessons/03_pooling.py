@@ -10,10 +10,10 @@
 # - count the work of a line of NumPy before you believe that it is fast;
 # - say what ties and overlapping windows change on the way back.
 #
-# **You need** slices with steps, boolean masks, and the axes of a batch of images (lesson 02). Later exercises use the
-# library's version of earlier ones, so you can leave any of them out. Stuck? `check.NAME.hint()`, with the name of the
-# exercise, gives three hints. Cells in between use your own functions where their checks have passed
-# (`journal.mine`), and say so.
+# **You need** slices with steps, boolean masks, and the axes of a batch of images (lesson 02). Stuck?
+# `check.NAME.hint()`, with the name of the exercise, gives three hints. Cells in between use your own functions where
+# their checks have passed (`journal.mine`), and those of `unrolled.ops` elsewhere; "library" in the printed lines means
+# these. So you can leave any exercise out.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -150,8 +150,8 @@ print("winners:", winners)
 # ## A hunt
 #
 # The article of lesson 00, whose author moved a NumPy network to a GPU, tells of a hunt.¹ An epoch took about 100
-# seconds; a library needed 4. So the author measured a step of training, which takes one batch of 8 images (a
-# **mini-batch**), then its parts, then the parts of the slowest part:
+# seconds; a finished framework needed 4. So the author measured a step of training, which takes one batch of 8 images
+# (a **mini-batch**), then its parts, then the parts of the slowest part:
 #
 # | a step | its backward pass | its pooling | ms |
 # | --- | --- | --- | --- |
@@ -177,19 +177,20 @@ print("winners:", winners)
 # filled[:, winners] = values
 # ```
 #
-# `filled` holds zeros, a row for each window; `values` are the numbers to put back, as a column: one for each row. The
-# author concluded that a GPU is bad at scattered writes, and put a multiplication with a mask of zeros and ones in place
-# of that line. Then the fill took 0.016 ms, and an epoch about 50 seconds. (The parts after the change, timed anew and
-# added up, promise 29. Lesson 07 comes back to that.)
+# `filled` holds zeros, a row for each window. `values` are the numbers to put back, as a column: one for each row, which
+# broadcasting repeats along it. The author concluded that a GPU is bad at scattered writes, and put a multiplication with
+# a mask of zeros and ones in place of that line. Then the fill took 0.016 ms, and an epoch about 50 seconds. (The table
+# with the new fill promises 28, and all parts timed anew promise 29. Lesson 07 comes back to that.)
 #
 # The line was the right one to blame. It is "vectorized", a single statement without a loop. Against it stands a plain
-# Python loop that writes one number at a time. A mini-batch of the article has 15,680 windows. How many times faster is
-# the single statement there, on your CPU? (A guess of 0.5 would say that it takes twice as long.)
+# Python loop that writes one number at a time. Take the 15,680 windows of a mini-batch of the article, and divide the
+# loop's time by the statement's: what comes out on your CPU? (10 says that the statement is ten times as fast as the
+# loop, 0.5 that it takes twice as long.)
 #
 # ¹ *Deep Learning Gaiden: GPU Programming*, Qiita, September 2020, in Japanese.
 
 # %%
-journal.predict("single_statement", ...)  # your guess
+journal.predict("single_statement", ...)  # your guess: time of the loop / time of the statement
 
 # %% [markdown]
 # Now try the line on the four windows above. The values 10, 20, 30 and 40 go out. How many of the 16 numbers of `filled`
@@ -294,8 +295,8 @@ print(f"the indexed fill in another run, on such a device: 980 windows {few:.1f}
 # %% [markdown]
 # So the mask does suit a GPU better. But by far the larger gain comes from no longer doing n² work. And it is not
 # scattered writes that the mask saves: in the last line, 16 times as many of them take little longer. The indexed fill
-# has a fixed price: the library makes several small operations of this one statement, and each has to be handed over.
-# The mask is a single operation.
+# has a fixed price: the array library makes several small operations of this one statement, and each has to be handed
+# over. The mask is a single operation.
 #
 # Look at the host's times, too. They do not follow the work at all. Where the host takes longer than the device, as for
 # the indexed fill and the mask, the GPU waits for Python, and what counts is how many calls a way needs. And your own
@@ -460,7 +461,7 @@ print(f"masks are {loops / mask_seconds:.0f} times faster than plain loops, on t
 # ## Windows that overlap
 #
 # Another experiment left a riddle behind. In 2015 somebody trained a network on small colour photographs with Theano, a
-# library of that time, on a graphics card.² Its pooling had a window of 4 and a stride of 4; 50 epochs took 13
+# framework of that time, on a graphics card.² Its pooling had a window of 4 and a stride of 4; 50 epochs took 13
 # minutes. Then the window stayed 4 x 4 and the stride became 2, so that windows overlap. Now a single epoch took
 # 30 minutes, with the card at nearly 0 %. The author gave it up as a mystery.
 #
@@ -619,8 +620,8 @@ print(f"{(slow + slow_back) / (fast + fast_back):.0f} times faster, on one core 
 # loop, but on another machine and with other parts around it. So it makes the answer likely and proves nothing. The
 # overlap itself is cheap. It takes more than three times as many windows, and a plus sign.
 #
-# Look at the last two lines as well. With 16 places the masks walk through all windows 16 times. The way by index is the
-# library's `ops.max_pool2d_backward`, which finds the indices and then adds once. Which is faster depends on the size of
+# Look at the last two lines as well. With 16 places the masks walk through all windows 16 times. The way by index is
+# `ops.max_pool2d_backward`, which finds the indices and then adds once. Which is faster depends on the size of
 # the windows and on the machine. That is never a law. It is a measurement.
 
 # %% [markdown]
@@ -680,17 +681,22 @@ journal.guesses()
 #
 # A window of k x k takes k² comparisons in your loop over places. But the largest of a window is the largest of its
 # rows' largest. So first take the largest of k neighbours along each row, then of k neighbours down each column of
-# *that*: k + k comparisons. Neighbouring windows share what the rows found. The library does so. A window of 8 has 16
-# times as many pixels as one of 2, but k + k grows with its side alone. How many times as long does it take?
+# *that*: k + k comparisons. Neighbouring windows share what the rows found. `ops.max_pool2d` does so. From a
+# window of 2 to one of 8, k² grows 16 times, and k + k only 4 times. How many times as long does it take?
 
 # %%
 by_window = {}
 for kernel_size in (2, 4, 8):
     took = seconds(ops.max_pool2d, x=batch[:10], kernel_size=kernel_size, stride=1)
     by_window[f"window {kernel_size}: {kernel_size**2} pixels each"] = took
-show.bars(by_window, "s", title="the library, for 10 images of 64 channels, stride 1")
+first, *_, last = by_window.values()
+print(f"a window of 8 takes {last / first:.1f} times as long as one of 2")
+show.bars(by_window, "s", title="ops.max_pool2d, for 10 images of 64 channels, stride 1")
 
 # %% [markdown]
+# Nearer to 4 than to 16: the comparisons along rows and columns set the time. (It is not 4 itself. The first of k
+# neighbours is compared with nothing, so the comparisons grow 7 times; and copying the images costs the same for all.)
+#
 # Write `max_pool2d_rows_first(x, kernel_size, stride)`, compare it with your `max_pool2d_overlapping` for windows of 2,
 # 4 and 8, and see where it begins to pay. Then the way back: in which order do rows and columns have to be asked so
 # that the first maximum is still the first? `unrolled.ops.maxima` has one answer; read it after you have yours.

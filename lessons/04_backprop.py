@@ -353,9 +353,12 @@ print(f"right in the last ten batches: {np.mean(correct[-10:]):.0%}")
 show.losses({"one-hot floats": trapped}, title="sure of itself, and then gone")
 
 # %% [markdown]
-# It learned well, and then everything was NaN, all weights included. The author of an article on a CNN for CIFAR-10
-# (with Theano, 2015) met this trap late in training; integer labels cured it. Here is the whole accident in one row.
-# The network is right, and so sure that the two other classes have probability 0: exp(-117) is too small for float32.
+# It learned well, and then everything was NaN, all weights included. (`argmax` takes the first NaN of a row for its
+# largest value. So every digit is read as a 0, and what is right by then are the zeros among the digits.)
+#
+# The author of an article on a CNN for CIFAR-10 (with Theano, 2015) met this trap late in training; integer labels
+# cured it. Here is the whole accident in one row. The network is right, and so sure that the two other
+# classes have probability 0: exp(-117) is too small for float32.
 
 # %%
 sure = np.array([[120, 3, 0]], np.float32)
