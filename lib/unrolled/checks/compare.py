@@ -26,11 +26,15 @@ BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), di
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Why a result is not the expected one: lines to read, and two 2-D slices to draw where that helps."""
+    """Why a result is not the expected one: lines to read, and two 2-D slices to draw where that helps.
+
+    Those of the lines that are `guesses` know the result alone: where a usual mistake is recognized, they are left out.
+    """
 
     lines: tuple[str, ...]
     got: Array | None = None
     expected: Array | None = None
+    guesses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,8 @@ def _array_mismatch(got: Any, expected: Array, tolerance: float, inputs: Mapping
     if got.dtype.kind not in "biufc":
         return Mismatch((f"expected dtype {expected.dtype}, got {got.dtype}",))
     if got.shape != expected.shape:
-        return Mismatch((f"shape {got.shape}, expected {expected.shape}", *_order_advice(got, expected, tolerance)))
+        guesses = _order_advice(got, expected, tolerance)
+        return Mismatch((f"shape {got.shape}, expected {expected.shape}", *guesses), guesses=guesses)
     wrong = _wrong(got, expected, tolerance)
     dtypes = f"dtype is {got.dtype}, expected {expected.dtype}"
     if not wrong.any():
@@ -171,14 +176,15 @@ def _array_mismatch(got: Any, expected: Array, tolerance: float, inputs: Mapping
         return found if got.dtype != expected.dtype else None
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     texts = _both_texts(got[where], expected[where])
+    guesses = _order_advice(got, expected, tolerance) or _scale_advice(got, expected, tolerance)
     lines = (
         f"shape {got.shape} as expected, but {int(wrong.sum())} of {wrong.size} values differ",
         f"first at {list(where)}: got {texts[0]}, expected {texts[1]}",
         *((f"besides, {dtypes}",) if got.dtype != expected.dtype else ()),
         *_nan_advice(got, expected),
-        *(_order_advice(got, expected, tolerance) or _scale_advice(got, expected, tolerance)),
+        *guesses,
     )
-    return Mismatch(lines, *((got[where[:-2]], expected[where[:-2]]) if got.ndim >= 2 else ()))
+    return Mismatch(lines, *((got[where[:-2]], expected[where[:-2]]) if got.ndim >= 2 else ()), guesses=guesses)
 
 
 def _dtype_advice(got: Array, expected: Array, inputs: Mapping[str, Any]) -> Iterator[str]:

@@ -208,7 +208,7 @@ class _Check:
         if failed := kernels.faults(trace):
             return Finding(case.name, "fail", failed)
         # What a notebook's kernel raises at input() is a kind of NotImplementedError. One in a CUDA kernel is refused.
-        if type(error) is NotImplementedError or UNWRITTEN in str(error):
+        if type(error) is NotImplementedError or UNWRITTEN in shortened(_headline(error), TEXT_LIMIT):
             return Finding(case.name, "missing", (UNWRITTEN,))
         said = crash_lines(error, self.function)
         return Finding(case.name, "crashed", (*said, *words.advice(said)))
@@ -239,7 +239,9 @@ class _Check:
                 found = mismatch(got, expected, spec.tolerance, given)
             if not isinstance(found, Mismatch) or agree(got, expected, spec.tolerance):
                 return found
-            return replace(found, lines=found.lines + self._recognized(case, got, earlier))
+            if not (known := self._recognized(case, got, earlier)):
+                return found
+            return replace(found, lines=(*(line for line in found.lines if line not in found.guesses), *known))
 
     def _recognized(self, case: Case, got: Any, earlier: Sequence[Case]) -> tuple[str, ...]:
         """The first usual mistake whose result this is, and which would have passed the earlier cases as well."""

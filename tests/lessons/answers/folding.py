@@ -67,6 +67,18 @@ def col2im_without_stride(columns, x_shape, kernel_size, stride=1, padding=0):
     return x[:, :, padding : padding + h, padding : padding + w]
 
 
+def col2im_reshaped_place_by_place(columns, x_shape, kernel_size, stride=1, padding=0):
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
+    places = columns.reshape(c, kh, kw, n, oh, ow)
+    for i in range(kh):
+        for j in range(kw):
+            values = places[:, i, j].reshape(n, c, oh, ow)
+            x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] += values
+    return x[:, :, padding : padding + h, padding : padding + w]
+
+
 def col2im_images_first(columns, x_shape, kernel_size, stride=1, padding=0):
     """The columns read as (N, C, KH, KW, OH, OW)."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
@@ -168,6 +180,27 @@ def convolution_with_turned_kernel(item, grad, x, weight, stride, padding):
     return ops.conv2d_backward(grad, x, weight[:, :, ::-1, ::-1], stride, padding)[0]
 
 
+def convolution_with_all_axes_turned_around(grad, x, weight, stride=1, padding=0):
+    rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
+    grad_columns = weight.T.reshape(-1, len(weight)) @ rows
+    _, grad_weight, grad_bias = ops.conv2d_backward(grad, x, weight, stride, padding)
+    return ops.col2im(grad_columns, x.shape, weight.shape[2:], stride, padding), grad_weight, grad_bias
+
+
+def convolution_with_products_reshaped(grad, x, weight, stride=1, padding=0):
+    rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
+    columns = ops.im2col(x, weight.shape[2:], stride, padding)
+    grad_x, _, grad_bias = ops.conv2d_backward(grad, x, weight, stride, padding)
+    return grad_x, (columns @ rows.T).reshape(weight.shape), grad_bias
+
+
+def convolution_with_options_forgotten_on_the_way_back(grad, x, weight, stride=1, padding=0):
+    rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
+    _, grad_weight, grad_bias = ops.conv2d_backward(grad, x, weight, stride, padding)
+    grad_x = ops.col2im(weight.reshape(len(weight), -1).T @ rows, x.shape, weight.shape[2:])
+    return grad_x, grad_weight, grad_bias
+
+
 def convolution_without_stride(grad, x, weight, stride=1, padding=0):
     return ops.conv2d_backward(grad, x, weight, 1, padding)
 
@@ -245,3 +278,7 @@ def pooling_without_padding(grad, x, kernel_size, stride=None, padding=0):
 
 def pooling_without_stride(grad, x, kernel_size, stride=None, padding=0):
     return ops.max_pool2d_backward(grad, x, kernel_size, None, padding)
+
+
+def pooling_without_options(grad, x, kernel_size, stride=None, padding=0):
+    return ops.max_unpool2d(grad, ops.max_pool2d_indices(x, kernel_size), x.shape[2:])

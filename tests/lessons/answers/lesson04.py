@@ -44,6 +44,18 @@ def not_halved(function, x, index, step):
     return (function(moved(x, index, step)) - function(moved(x, index, -step))) / step
 
 
+def without_brackets(function, x, index, step):
+    return (function(moved(x, index, step)) - function(moved(x, index, -step))) / 2 * step
+
+
+def halved(function, x, index, step):
+    return (function(moved(x, index, step)) - function(moved(x, index, -step))) / 2
+
+
+def not_divided(function, x, index, step):
+    return function(moved(x, index, step)) - function(moved(x, index, -step))
+
+
 def wrong_way_round(function, x, index, step):
     return (function(moved(x, index, -step)) - function(moved(x, index, step))) / (2 * step)
 
@@ -71,6 +83,19 @@ def numeric_in_place(function, x, step=1e-5):
         x[index] -= 2 * step
         gradient[index] = (up - function(x)) / (2 * step)
         x[index] += step
+    return gradient
+
+
+def numeric_in_a_copy_as_x_is(function, x, step=1e-5):
+    x = x.astype(np.result_type(x, np.float32))
+    return numeric_in_place(function, x, step)
+
+
+def numeric_in_copies_as_x_is(function, x, step=1e-5):
+    x = x.astype(np.result_type(x, np.float32))
+    gradient = np.zeros(x.shape)
+    for index in np.ndindex(x.shape):
+        gradient[index] = central(function, x, index, step)
     return gradient
 
 
@@ -140,6 +165,16 @@ def with_one_maximum(scores, labels):
     return by_shifted_probabilities_of(scores - scores.max(), labels)
 
 
+def logarithm_of_sums_with_one_maximum(scores, labels):
+    rows, shifted = np.arange(len(scores)), scores - scores.max()
+    exponentials = np.exp(shifted)
+    sums = exponentials.sum(axis=1)
+    loss = (np.log(sums) - shifted[rows, labels]).mean()
+    grad = exponentials / sums[:, None]
+    grad[rows, labels] -= 1
+    return loss, grad / len(scores)
+
+
 def by_shifted_probabilities_of(shifted, labels):
     rows, exponentials = np.arange(len(shifted)), np.exp(shifted)
     sums = exponentials.sum(axis=1)
@@ -183,11 +218,16 @@ MUTANTS = {
         Mutant(numeric(to_one_side), "step to both sides"),
         Mutant(numeric(to_the_other_side), "step to both sides"),
         Mutant(numeric(not_halved), "it is 2 * step"),
+        Mutant(numeric(without_brackets), "write / (2 * step), with brackets"),
+        Mutant(numeric(halved), "but the way is 2 * step"),
+        Mutant(numeric(not_divided), "this is the difference alone"),
         Mutant(numeric(wrong_way_round), "the sign is turned"),
         Mutant(numeric(all_moved), "move one, and hold the others"),
         Mutant(numeric(never_put_back), "x is not back in its place"),
         Mutant(numeric(back_at_x), "your second point is x itself"),
         Mutant(numeric(central, np.float32), "convert x to float64 first"),
+        Mutant(numeric_in_a_copy_as_x_is, "convert x to float64 first"),
+        Mutant(numeric_in_copies_as_x_is, "convert x to float64 first"),
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 1e-2)), "your step is 0.01, whatever is asked"),
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 1e-5)), "your step is the same, whatever is asked"),
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 0.1)), "your step is 0.1, whatever is asked"),
@@ -215,6 +255,7 @@ MUTANTS = {
         Mutant(by_shifted_probabilities, "its logarithm -inf"),
         Mutant(by_one_hot, "0 * log(0) is NaN"),
         Mutant(with_one_maximum, "not of the whole array"),
+        Mutant(logarithm_of_sums_with_one_maximum, "not of the whole array"),
         Mutant(with_a_small_number, "loss: got 8.216, expected 100.2"),
         Mutant(changing_scores, "changed its input scores"),
         Mutant(by_one_hot_of_float64, "grad: the values are right, but dtype is float64, expected float32"),
@@ -237,6 +278,7 @@ MUTANTS = {
         Mutant(folding.col2im_cropped_at_the_corner, "cropped at the wrong place"),
         Mutant(folding.col2im_averaging, "the mean over the windows"),
         Mutant(folding.col2im_without_stride, "the stride is missing"),
+        Mutant(folding.col2im_reshaped_place_by_place, "mixes images and channels"),
         Mutant(folding.col2im_images_first, "read as (N, C, KH, KW)"),
         Mutant(folding.col2im_channels_last, "read as (KH, KW, C)"),
         Mutant(folding.col2im_positions_by_column, "read as (N, OW, OH)"),
@@ -246,6 +288,8 @@ MUTANTS = {
         Mutant(folding.convolution_reshaped_at_once, "mixes images and filters"),
         Mutant(folding.convolution_mixed_but_for_the_bias, "mixes images and filters"),
         Mutant(lambda **given: (ops.conv2d_backward(**given)[0], None, None), "grad_weight: you return None for it"),
+        Mutant(folding.convolution_with_all_axes_turned_around, "weight.T turns all four axes around"),
+        Mutant(folding.convolution_with_products_reshaped, "a reshape does not turn it around"),
         Mutant(folding.convolution_items(x=folding.convolution_with_turned_kernel), "kernel turned by 180 degrees"),
         Mutant(folding.convolution_items(weight=lambda r, *_: r[:, :, ::-1, ::-1]), "grad_weight is turned"),
         Mutant(folding.convolution_items(weight=lambda r, *_: r.reshape(len(r), -1)), "grad_weight is a matrix still"),
@@ -257,6 +301,7 @@ MUTANTS = {
         Mutant(folding.convolution_items(bias=lambda r, g, *_: g.sum(axis=(1, 2, 3))), "one number a filter"),
         Mutant(folding.convolution_without_stride, "ValueError"),
         Mutant(folding.convolution_without_padding, "ValueError"),
+        Mutant(folding.convolution_with_options_forgotten_on_the_way_back, "these columns belong to other windows"),
         Mutant(folding.convolution_divided, "are divided by N: add up"),
         Mutant(lambda **given: ops.conv2d_backward(**given)[:2], "expected 3 items, got 2"),
     ],
@@ -270,6 +315,7 @@ MUTANTS = {
         Mutant(folding.pooling_overwriting, "they add up"),
         Mutant(folding.pooling_without_padding, "ValueError"),
         Mutant(folding.pooling_without_stride, "ValueError"),
+        Mutant(folding.pooling_without_options, "pass stride and padding on"),
     ],
 }
 

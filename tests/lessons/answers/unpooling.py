@@ -65,6 +65,12 @@ def mask_never_used(values, x, kernel_size, stride=None):
     return np.zeros(x.shape, values.dtype)
 
 
+def mask_less_its_winners(values, x, kernel_size):
+    waiting = np.ones(values.shape, bool)
+    here = x[:, :, : values.shape[2] * kernel_size : kernel_size, : values.shape[3] * kernel_size : kernel_size] > 0
+    return here * (waiting - here)
+
+
 def by_columns(every):
     return sorted(every, key=lambda place: place[::-1])
 

@@ -139,11 +139,17 @@ def _by_probabilities(subtract: Callable[[Array], Any], total: Callable[..., Arr
     return wrong
 
 
-def _plain_logarithm_of_sum(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
-    exponentials = np.exp(scores)
-    sums = exponentials.sum(axis=1)
-    losses = np.log(sums) - _chosen(scores, labels, smoothing)
-    return losses.mean(), (exponentials / sums[:, None] - _smoothed(scores, labels, smoothing)) / len(scores)
+def _by_logarithm_of_sum(subtract: Callable[[Array], Any]) -> Function:
+    """Return the stable form, from scores - subtract(scores): right if those are the largest of each row."""
+
+    def wrong(_: Any, scores: Array, labels: Array, smoothing: float = 0) -> tuple[Any, Array]:
+        shifted = scores - subtract(scores)
+        exponentials = np.exp(shifted)
+        sums = exponentials.sum(axis=1)
+        losses = np.log(sums) - _chosen(shifted, labels, smoothing)
+        return losses.mean(), (exponentials / sums[:, None] - _smoothed(scores, labels, smoothing)) / len(scores)
+
+    return wrong
 
 
 def _with_targets(others: Callable[[float, int], float], own: Callable[[float], float]) -> Function:
@@ -159,6 +165,7 @@ def _with_targets(others: Callable[[float, int], float], own: Callable[[float], 
 in_loss, in_grad = (functools.partial(in_item, index) for index in range(2))
 
 LOG_OF_0 = "a probability became 0 and its logarithm -inf: take the log of the sum, never of a probability"
+OF_EACH_ROW = "subtract the maximum of each row (axis=1), not of the whole array"
 OVERFLOWS = "exp overflows: subtract the largest score of each row first; softmax stays the same"
 
 # Of plain labels and of smoothed ones.
@@ -166,8 +173,9 @@ SMOOTHED_OR_NOT = (
     result(LOG_OF_0, _by_probabilities(_row_max)),
     result(OVERFLOWS, _by_probabilities(lambda scores: 0)),
     result(OVERFLOWS, _by_probabilities(lambda scores: 0, _added_up)),
-    result(OVERFLOWS, _plain_logarithm_of_sum),
-    result("subtract the maximum of each row (axis=1), not of the whole array", _by_probabilities(np.max)),
+    result(OVERFLOWS, _by_logarithm_of_sum(lambda scores: 0)),
+    result(OF_EACH_ROW, _by_probabilities(np.max)),
+    result(OF_EACH_ROW, _by_logarithm_of_sum(np.max)),
     in_loss("the loss is a mean over the samples: yours is the sum", lambda loss, scores: loss * len(scores)),
     result(
         "loss and gradient are those of the sum over the samples: divide both by N",

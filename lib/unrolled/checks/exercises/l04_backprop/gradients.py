@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.compare import Mismatch, agree, mismatch
 from unrolled.checks.mistakes import Function, Mistake, given, result
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 
 CLOSE = 1e-6  # of the largest value: what a numeric gradient in float64 keeps, and what no planted error hides under
+NEARLY = 0.05  # of the largest value: what is left of it in float32
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,11 @@ def is_a_judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     """Judge whether a numeric gradient is the expected one, and tells the right gradient from the planted error."""
     found = mismatch(got, expected, CLOSE)
     known, x = inputs["function"], np.asarray(inputs["x"], np.float64)
-    if known.planted is None or not isinstance(got, np.ndarray) or got.shape != np.shape(expected):
+    if not isinstance(got, np.ndarray) or got.shape != np.shape(expected):
+        return found
+    if found is not None and inputs["x"].dtype == np.float32 and agree(got, expected, NEARLY):
+        return dataclasses.replace(found, lines=(*found.lines, IN_FLOAT32))
+    if known.planted is None:
         return found
     right, wrong = (float(np.abs(g - got).max() / np.abs(got).max()) for g in (known.gradient(x), known.planted(x)))
     if found is None and right <= CLOSE < wrong:
@@ -294,6 +299,17 @@ FIXED = "your step is {}, whatever is asked: use the one you are given"
 NUMERIC_MISTAKES = (
     result("you divide by step, but from x - step to x + step it is 2 * step", lambda gradient: 2 * gradient),
     result("the sign is turned: subtract the value at x - step from the one at x + step", lambda gradient: -gradient),
+    result(
+        "/ 2 * step divides by 2 and multiplies by step: write / (2 * step), with brackets",
+        lambda gradient, step: gradient * step**2,
+        _by_differences,
+    ),
+    result("you divide by 2, but the way is 2 * step", lambda gradient, step: gradient * step, _by_differences),
+    result(
+        "this is the difference alone: divide it by the way between the points, 2 * step",
+        lambda gradient, step: gradient * 2 * step,
+        _by_differences,
+    ),
     result("all values of x are moved at once: move one, and hold the others", _all_at_once),
     given(TO_ONE_SIDE.format("(f(x + h) - f(x)) / h"), _by_differences, behind=0),
     given(TO_ONE_SIDE.format("(f(x) - f(x - h)) / h"), _by_differences, ahead=0),

@@ -56,6 +56,15 @@ def _read_as(says: str, *axes: int) -> Mistake:
     return given(says, columns=taken)
 
 
+def _reshaped_in_place(
+    columns: Array, x_shape: Sizes, kernel_size: Sizes, stride: int, padding: int, dilation: int = 1
+) -> Array:
+    """Return the columns of which each place (C, N, OH, OW), transposed, is what a reshape to (N, C, OH, OW) gives."""
+    c, kh, kw, n, oh, ow = column_axes(x_shape, kernel_size, stride, padding, dilation)
+    places = columns.reshape(c, kh * kw, n * oh * ow).swapaxes(0, 1)
+    return places.reshape(kh * kw, n, c, oh * ow).transpose(2, 0, 1, 3).reshape(columns.shape)
+
+
 def _turned(columns: Array, x_shape: Sizes, kernel_size: Sizes) -> Array:
     windows = columns.reshape(x_shape[1], *kernel_size, -1)
     return windows[:, ::-1, ::-1].reshape(columns.shape)
@@ -90,6 +99,11 @@ COL2IM_MISTAKES = (
         result=lambda x, x_shape: x[:, :, : x_shape[2], : x_shape[3]],
     ),
     result("this is the mean over the windows that cover a pixel: add up", _mean),
+    given(
+        "at place (i, j) the values are (C, N, OH, OW), and a reshape to (N, C, OH, OW) mixes images and channels: swap "
+        "these two axes, swapaxes(0, 1)",
+        columns=_reshaped_in_place,
+    ),
     given(STRIDE, col2im_dilated, step=1),
     given("windows are turned by 180 degrees", columns=_turned),
     _read_as("the rows of columns are read as (KH, KW, C): they go channel by channel, (C, KH, KW)", 1, 2, 0, 3, 4, 5),
@@ -160,7 +174,13 @@ def _reshaped_at_once(grad: Array) -> Array:
     return grad.reshape(o, n, *size).swapaxes(0, 1)
 
 
+def _reversed_weight(weight: Array) -> Array:
+    """Return the weight whose rows, transposed, are what weight.T.reshape(-1, O) gives."""
+    return np.asarray(weight.T.reshape(-1, len(weight)).T.reshape(weight.shape))
+
+
 NO_STRIDE = "the stride is missing"
+REVERSED = "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, a filter a row, weight.reshape(O, -1).T"
 MATRIX = "grad_weight is a matrix still: give it the shape of weight"
 MIXED = (
     "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first two "
@@ -174,6 +194,17 @@ CONVOLUTION_MISTAKES = (
         lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
             grad, x, weight[:, :, ::-1, ::-1], stride, padding
         )[0],
+    ),
+    in_x(
+        REVERSED,
+        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
+            grad, x, _reversed_weight(weight), stride, padding
+        )[0],
+    ),
+    in_weight(
+        "columns @ rows.T is grad_weight as (C*KH*KW, O), and a reshape does not turn it around: rows @ columns.T is "
+        "(O, C*KH*KW), as weight is",
+        lambda grad_weight: grad_weight.reshape(len(grad_weight), -1).T.reshape(grad_weight.shape),
     ),
     *_in_both_layouts(positions=(2, 3), kernel=(2, 3)),
     in_bias(
