@@ -47,9 +47,9 @@ MEANINGS = {  # a sentence by what an error says
     "number of them",
     r"truth value of an array": "an array is not one truth: use np.where, & and | with brackets, .any() or .all()",
     r"Cannot interpret .* as a data type": "a shape is one argument, in brackets of its own: np.zeros((2, 3))",
-    r"boolean (subtract|negative)": "True and False have no minus: a & ~b is true where a is and b is not, ~a where a is "
-    "not",
-    r"indices has shape .* to fit values": "the indices are those of another pooling: pass stride and padding on to it",
+    r"boolean (subtract|negative)": "True and False have no minus: a & ~b is true where a is and b is not, "
+    "~a where a is not",
+    r"indices has shape .* to fit values": "these indices belong to another pooling: pass stride and padding on to it",
     r"columns has shape .* to fit x_shape": "these columns belong to other windows: pass stride and padding on, and "
     "count N, C, OH and OW again",
     r"Cannot cast ufunc": "+= and its kin keep the dtype of the left side: write y = y + ..., or give y the dtype",

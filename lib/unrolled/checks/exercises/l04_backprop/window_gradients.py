@@ -180,7 +180,10 @@ def _reversed_weight(weight: Array) -> Array:
 
 
 NO_STRIDE = "the stride is missing"
-REVERSED = "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, a filter a row, weight.reshape(O, -1).T"
+REVERSED = (
+    "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, with a filter in each row, "
+    "weight.reshape(O, -1).T"
+)
 MATRIX = "grad_weight is a matrix still: give it the shape of weight"
 MIXED = (
     "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first two "
