@@ -142,13 +142,24 @@ def _sequence_mismatch(got: Any, expected: Any, tolerance: float, inputs: Mappin
         helps = (f"the values are right: return them as a {kind}",) if agree(got, expected, tolerance) else ()
         return Mismatch((f"expected a {kind} of {len(expected)}, got {_kind(got)}", *helps))
     if len(got) != len(expected):
-        return Mismatch((f"expected {len(expected)} items, got {len(got)}: {_text(got)}",))
+        return Mismatch(
+            (f"expected {len(expected)} items, got {len(got)}: {_text(got)}", *_nesting_advice(got, expected))
+        )
     for index, (item, wanted) in enumerate(zip(got, expected, strict=True)):
         if found := mismatch(item, wanted, tolerance, inputs):
             first, *rest = found.lines
-            helps = ("the items are right, in another order",) if _sorted_alike(got, expected) else ()
+            alike = ("the items are right, in another order",) if _sorted_alike(got, expected) else ()
+            helps = (*alike, *_nesting_advice(got, expected))
             return replace(found, lines=(f"item {index} of {len(expected)}: {first}", *rest, *helps))
     return None
+
+
+def _nesting_advice(got: Any, expected: Any) -> Iterator[str]:
+    """Recognize a list that became a single item of the list it should have lengthened."""
+    nested = next((place for place, item in enumerate(got) if isinstance(item, (list, tuple))), None)
+    if nested is not None and not any(isinstance(item, (list, tuple)) for item in expected):
+        kind = type(got[nested]).__name__
+        yield f"item {nested} is a {kind} itself: append adds it as one item, extend or + each of its items"
 
 
 def _sorted_alike(got: Any, expected: Any) -> bool:
@@ -184,7 +195,9 @@ def _array_mismatch(got: Any, expected: Array, tolerance: float, inputs: Mapping
         *_nan_advice(got, expected),
         *guesses,
     )
-    return Mismatch(lines, *((got[where[:-2]], expected[where[:-2]]) if got.ndim >= 2 else ()), guesses=guesses)
+    if got.ndim < 2:
+        return Mismatch(lines, guesses=guesses)
+    return Mismatch(lines, got[where[:-2]], expected[where[:-2]], guesses)
 
 
 def _dtype_advice(got: Array, expected: Array, inputs: Mapping[str, Any]) -> Iterator[str]:

@@ -254,6 +254,21 @@ def amdahl_without_return(fraction, factor):
     1 / ((1 - fraction) + fraction / factor)
 
 
+def merge_in_pairs(a, b):
+    merged, i = [], 0
+    while i < len(a) and i < len(b):
+        merged += [a[i], b[i]] if a[i] <= b[i] else [b[i], a[i]]
+        i += 1
+    return merged + a[i:] + b[i:]
+
+
+def rows_added_up(a, b):
+    y = np.zeros((len(a), b.shape[1]), a.dtype)
+    for row in a:
+        y += row @ b
+    return y
+
+
 MUTANTS = {
     "merge": [
         Mutant(merge_until_one_is_empty, "your loop ends when one list runs out"),
@@ -266,6 +281,9 @@ MUTANTS = {
         Mutant(merge_concatenated, "the second list stands behind the first"),
         Mutant(merge_compares_without_looking, "IndexError"),
         Mutant(merge_larger_first, "the order is falling"),
+        Mutant(merge_in_pairs, "one position cannot serve both lists"),
+        Mutant(lambda a, b: merge_until_one_is_empty(a, b) + a + b, "you append both lists as a whole"),
+        Mutant(lambda a, b: [*merge_until_one_is_empty(a, b), b], "append adds it as one item"),
         Mutant(merge_as_a_set, "kept only once"),
     ],
     "matmul_rows": [
@@ -277,11 +295,16 @@ MUTANTS = {
         Mutant(rows_entry_by_entry, "could not be broadcast together"),
         Mutant(rows_turned, "its row i is made of row i of a"),
         Mutant(rows_end_to_end, "right and in order, only the shape is not"),
-        Mutant(rows_misses_the_last, "of 4 values differ"),
+        Mutant(rows_misses_the_last, "does the loop end one too early"),
+        Mutant(rows_added_up, "every row is the sum of all"),
     ],
     "lines_touched": [
         Mutant(lines_as_numbers, "neighbours can share a line"),
         Mutant(lines_of_the_other_axis, "a walk along the other axis"),
+        Mutant(
+            lambda shape, strides, axis: len({i * strides[axis] % 64 for i in range(shape[axis])}), "% 64 is the place"
+        ),
+        Mutant(lambda shape, strides, axis: len({i // 64 for i in range(shape[axis])}), "the stride is missing"),
         Mutant(lines_of_16, "strides are bytes already"),
         Mutant(lines_from_end_to_end, "a long step leaves lines out"),
         Mutant(lines_of_all_bytes, "a long step leaves lines out"),
@@ -295,6 +318,8 @@ MUTANTS = {
         Mutant(affine_without_bias, "the bias is missing"),
         Mutant(affine_bias_down, "the bias is added along the wrong axis"),
         Mutant(affine_not_turned, "mismatch in its core dimension"),
+        Mutant(lambda x, weight, bias: x @ weight.reshape(x.shape[1], -1) + bias, "a reshape does not turn the weight"),
+        Mutant(lambda x, weight, bias: x @ weight.T * bias, "the bias is multiplied"),
         Mutant(affine_turned_result, "a row of it belongs to a sample"),
         Mutant(affine_in_float64, "dtype is float64, expected float32"),
         Mutant(affine_adds_in_place, "changed its input x"),
@@ -306,7 +331,9 @@ MUTANTS = {
         Mutant(lambda fraction, factor: 1 / (fraction + (1 - fraction) / factor), "the two parts are swapped"),
         Mutant(lambda fraction, factor: 1 / (1 - fraction), "the limit for an infinite factor"),
         Mutant(lambda fraction, factor: factor / fraction, "the part that stays the same is missing"),
-        Mutant(lambda fraction, factor: factor, "got 3, expected 2.143"),
+        Mutant(lambda fraction, factor: factor, "this is the factor itself"),
+        Mutant(lambda fraction, factor: 1 / ((1 - fraction) + fraction * factor), "divide fraction by factor"),
+        Mutant(lambda fraction, factor: 1 / (1 - fraction + 1e-30) + fraction / factor, "belongs in brackets"),
         Mutant(amdahl_except_for_none_of_it, "got 0, expected 1"),
         Mutant(amdahl_without_return, "is the return statement missing"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import Mistake, first_of, given, result
+from unrolled.checks.mistakes import Mistake, first_of, given, only, result
 from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sorted_integers, vector
 from unrolled.device import Array
 
@@ -68,6 +68,13 @@ def _b_until_a_ends(a: list[float], b: list[float]) -> list[float]:
     return [item for item in b if a and item < a[-1]]
 
 
+def _in_pairs(a: list[float], b: list[float]) -> list[float]:
+    """Return what a merge with one position for both lists makes."""
+    both = min(len(a), len(b))
+    pairs = [item for pair in zip(a, b, strict=False) for item in sorted(pair)]
+    return pairs + a[both:] + b[both:]
+
+
 merge = Spec(
     reference=ops.merge,
     answers=(ops.merge_sort, ops.bubble_sort),
@@ -92,6 +99,11 @@ merge = Spec(
         ),
         given("what is left of a when b runs out still has to be appended", a=_a_until_b_ends),
         given("what is left of b when a runs out still has to be appended", b=_b_until_a_ends),
+        Mistake("one position cannot serve both lists: step forward only in the list you took from", _in_pairs),
+        Mistake(
+            "what is left begins at the positions reached, a[i:] and b[j:]: you append both lists as a whole",
+            lambda a, b: ops.merge(_a_until_b_ends(a, b), _b_until_a_ends(a, b)) + a + b,
+        ),
         Mistake("the second list stands behind the first: take the smaller of the two front items", lambda a, b: a + b),
         result("the order is falling: take the smaller of the two front items, not the larger", lambda y: y[::-1]),
         Mistake(
@@ -115,6 +127,8 @@ merge = Spec(
     ),
 )
 
+ENDS = "does the loop end one too early, or does `return` stand inside the loop?"
+
 matmul_rows = Spec(
     reference=ops.matmul_rows,
     answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one),
@@ -129,7 +143,13 @@ matmul_rows = Spec(
     mistakes=[
         result("this is only the first row: does `return` stand inside the loop?", lambda y: y[0]),
         result("this is only the last row: each row needs a place of its own, y[i] = …", lambda y: y[-1]),
-        result("only the first row is written: does `return` stand inside the loop?", lambda y: first_of(y, 0)),
+        result(f"only the first row is written: {ENDS}", lambda y: first_of(y, 0)),
+        result(f"only the first row is written: {ENDS}", lambda y: only(y, 0)),
+        result(f"the last row is never written: {ENDS}", lambda y: only(y, slice(-1))),
+        result(
+            "every row is the sum of all: give each a place of its own, y[i] = …",
+            lambda y: np.tile(y.sum(axis=0), (len(y), 1)),
+        ),
         result("all rows are the same one: use a[i], with the i of the loop", lambda y: np.tile(y[0], (len(y), 1))),
         Mistake("this multiplies entry by entry (*); a matrix product is @", lambda a, b: a * b),
         given("this is a @ b.T: take the columns of b, not its rows", b=lambda b: b.T),
@@ -179,6 +199,14 @@ lines_touched = Spec(
         Mistake(
             "these are the numbers that are visited: neighbours can share a line, and it counts once",
             lambda shape, strides, axis: shape[axis],
+        ),
+        Mistake(
+            "% 64 is the place inside a line: the line itself is the address // 64",
+            lambda shape, strides, axis: len({step * strides[axis] % LINE for step in range(shape[axis])}),
+        ),
+        given(
+            "the stride is missing: from one step to the next it is strides[axis] bytes, not 1",
+            strides=lambda strides: (1,) * len(strides),
         ),
         given("this is a walk along the other axis", axis=lambda axis, shape: len(shape) - 1 - axis),
         given(
@@ -244,6 +272,11 @@ batch_affine = Spec(
             "the weight is not transposed: its rows belong to the outputs, so the product is x @ weight.T",
             weight=lambda weight: weight.T,
         ),
+        given(
+            "a reshape does not turn the weight: it fills the new rows with what comes next. weight.T turns it",
+            weight=lambda weight: weight.reshape(weight.shape[::-1]).T,
+        ),
+        result("the bias is multiplied: add it", lambda y, bias: (y - bias) * bias),
         result("rows and columns of the result are exchanged: a row of it belongs to a sample", lambda y: y.T),
         result(
             "rows and columns of the product are exchanged: a row of it belongs to a sample, so it is x @ weight.T",
@@ -303,6 +336,17 @@ amdahl_speedup = Spec(
         Mistake(
             "this is the limit for an infinite factor: the part that became faster still takes fraction / factor",
             lambda fraction, factor: 1 / (1 - fraction),
+        ),
+        given(
+            "the part that becomes faster takes less time: divide fraction by factor",
+            factor=lambda factor: 1 / factor,
+        ),
+        Mistake(
+            "1 is divided by the first part alone: the whole new time belongs in brackets, 1 / (… + …)",
+            lambda fraction, factor: 1 / (1 - fraction) + fraction / factor,
+        ),
+        Mistake(
+            "this is the factor itself: only `fraction` of the time shrinks by it", lambda fraction, factor: factor
         ),
         Mistake(
             "the part that stays the same is missing: it takes 1 - fraction", lambda fraction, factor: factor / fraction

@@ -100,8 +100,8 @@ COL2IM_MISTAKES = (
     ),
     result("this is the mean over the windows that cover a pixel: add up", _mean),
     given(
-        "at place (i, j) the values are (C, N, OH, OW), and a reshape to (N, C, OH, OW) mixes images and channels: swap "
-        "these two axes, swapaxes(0, 1)",
+        "at place (i, j) the values are (C, N, OH, OW), and a reshape to (N, C, OH, OW) mixes images and channels: "
+        "swap these two axes, swapaxes(0, 1)",
         columns=_reshaped_in_place,
     ),
     given(STRIDE, col2im_dilated, step=1),
