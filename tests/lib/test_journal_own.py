@@ -1,5 +1,6 @@
 """`journal.mine`: a learner's function goes on once its check has passed, in this notebook and in later ones."""
 
+import functools
 import itertools
 import json
 import linecache
@@ -7,8 +8,9 @@ import linecache
 import numpy as np
 import pytest
 
-from unrolled import check, journal
+from unrolled import check, device, journal, simgpu
 from unrolled.journal import own
+from unrolled.simgpu import jit
 
 AMDAHL = """
 import math
@@ -19,6 +21,34 @@ def rest(fraction):
 def amdahl_speedup(fraction, factor):
     return 1 / (rest(fraction) + fraction / factor)
 """
+KERNEL = """
+@jit.rawkernel(device=True)
+def same(value):
+    return value * ONE
+@jit.rawkernel()
+def row_sum_kernel(x, y, columns):
+    partial = jit.shared_memory(cp.float32, THREADS)
+    t, row = cp.int32(jit.threadIdx.x), cp.int32(jit.blockIdx.x)
+    total = cp.float32(0)
+    for column in range(t, columns, THREADS):
+        total += same(x[row, column])
+    partial[t] = total
+    jit.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            partial[t] += partial[t + half]
+        jit.syncthreads()
+        half //= 2
+    if t == 0:
+        y[row] = partial[0]
+launched = row_sum_kernel
+def row_sum(x):
+    y = device.array_module(x).empty(len(x), x.dtype)
+    launched[len(x), THREADS](x, y, x.shape[1])
+    return y
+"""
+KERNEL_NAMES = {"device": device, "cp": simgpu, "jit": jit, "THREADS": 128, "ONE": 1}
 SIMPLE = "def amdahl_speedup(fraction, factor):\n    return 1 / (1 - fraction + fraction / factor)\n"
 numbers = itertools.count()
 
@@ -35,7 +65,7 @@ def cell(source, **names):
     """The names that a notebook's cell defines, with a source that can be found again."""
     file = f"<cell {next(numbers)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    space = {"__name__": "__main__", "np": np, **names}
+    space = {"__name__": "__main__", "np": np, "functools": functools, **names}
     exec(compile(source, file, "exec"), space)
     return space
 
@@ -96,6 +126,11 @@ def test_another_notebook_defines_it_again_with_what_it_needs(capsys):
             "amdahl_speedup = lambda fraction, factor: 1 / (1 - fraction + fraction / factor)\n",
             "made inside of another",
         ),
+        (
+            f"{SIMPLE.replace('amdahl_speedup', 'plain')}amdahl_speedup = functools.cache(plain)\n"
+            "amdahl_speedup.__name__ = 'amdahl_speedup'\n",
+            "amdahl_speedup was decorated apart from its definition",
+        ),
     ],
 )
 def test_what_cannot_be_written_down_stays_in_its_notebook(source, reason, capsys):
@@ -119,6 +154,35 @@ def test_constants_and_numpy_come_along():
     check.amdahl_speedup(cell(source)["amdahl_speedup"])
     other_notebook()
     assert own.is_yours(journal.mine("amdahl_speedup"))
+
+
+def test_kernels_come_along_and_compile_for_the_machine_they_come_to(capsys, monkeypatch):
+    monkeypatch.setattr(device, "gpu", lambda: simgpu)
+    monkeypatch.setattr(device, "jit", lambda: jit)
+    kept = cell(KERNEL, **KERNEL_NAMES)["row_sum"]
+    check.row_sum(kept)
+    other_notebook()
+    capsys.readouterr()
+    function = journal.mine("row_sum")
+    assert capsys.readouterr().out == "row_sum: yours\n"
+    assert own.is_yours(function)
+    rows = np.arange(600, dtype=np.float32).reshape(2, 300)
+    np.testing.assert_allclose(device.to_host(function(simgpu.asarray(rows))), rows.sum(1))
+    assert function.__globals__["launched"].report.total.write_sectors == 2
+    source = journal.read()["checks"]["row_sum"]["source"]
+    assert "simgpu" not in source  # a machine with a GPU takes that
+
+
+def test_a_kernel_that_passed_by_itself_comes_along(capsys):
+    source = "@jit.rawkernel()\ndef add_kernel(x, y, out, n):\n    i = jit.grid(1)\n    if i < n:\n"
+    check.add_kernel(cell(f"{source}        out[i] = x[i] + y[i]\n", jit=jit)["add_kernel"])
+    other_notebook()
+    capsys.readouterr()
+    x = simgpu.ones(5, np.float32)
+    out = simgpu.empty_like(x)
+    journal.mine("add_kernel")[1, 32](x, x, out, 5)
+    assert capsys.readouterr().out == "add_kernel: yours\n"
+    np.testing.assert_array_equal(device.to_host(out), np.full(5, 2))
 
 
 def test_a_function_that_fails_later_is_forgotten():

@@ -1,7 +1,8 @@
 """Your code goes on: a function whose check passed is kept with its source, for later cells and lessons.
 
-The source holds what the function needs of its notebook: imports, other functions, plain constants. Before a function
-of another notebook is used it is defined again from that source, and has to pass the cases of its check once more.
+The source holds what the function needs of its notebook: imports, other functions and kernels, plain constants. Before
+a function of another notebook is used it is defined again from that source, and has to pass the cases of its check once
+more. A notebook's GPU is not part of it: the source takes the one of the machine that it is defined on.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from unrolled import device
+
 if TYPE_CHECKING:
     from unrolled.checks import Spec
 
 Function: TypeAlias = Callable[..., Any]
 
 SPACE = "your_code"  # the name of the module in which a function from another notebook is defined
+OF_THE_MACHINE = {"cupy": "gpu", "unrolled.simgpu": "gpu", "unrolled.jit": "jit", "unrolled.simgpu.jit": "jit"}
+"""Modules that one machine has and another has not, and the function of `device` that returns what each has."""
 
 _passed: dict[str, Function] = {}  # in this kernel, by the name of the check
 
@@ -57,21 +62,31 @@ def _define(name: str, thing: Any, parts: dict[str, str], seen: set[str]) -> Non
     if name in seen:
         return
     seen.add(name)
+    function = inspect.unwrap(thing) if callable(thing) else thing  # a kernel, and what else a decorator makes
     if isinstance(thing, ModuleType):
-        parts[name] = f"import {thing.__name__} as {name}"
-    elif getattr(thing, "__module__", None) in ("__main__", SPACE) and isinstance(thing, FunctionType):
-        source = textwrap.dedent(inspect.getsource(thing))
-        if thing.__closure__ or thing.__name__ == "<lambda>":
+        parts[name] = _import(name, thing)
+    elif getattr(thing, "__module__", None) in ("__main__", SPACE) and isinstance(function, FunctionType):
+        source = textwrap.dedent(inspect.getsource(function))
+        if function.__closure__ or function.__name__ == "<lambda>":
             raise ValueError(f"{name} is made inside of another function")
-        for used in sorted(_names_in(source) & thing.__globals__.keys()):
-            _define(used, thing.__globals__[used], parts, seen)
-        parts[name] = source.rstrip()
+        if function is not thing and not source.startswith("@"):
+            raise ValueError(f"{name} was decorated apart from its definition")
+        for used in sorted(_names_in(source) & function.__globals__.keys()):
+            _define(used, function.__globals__[used], parts, seen)
+        parts[name] = source.rstrip() + (f"\n{name} = {function.__name__}" if name != function.__name__ else "")
     elif callable(thing) and getattr(thing, "__qualname__", ".").isidentifier() and thing.__module__ != "__main__":
         parts[name] = f"from {thing.__module__} import {thing.__qualname__} as {name}"
     elif _is_constant(thing):
         parts[name] = f"{name} = {thing!r}"
     else:
         raise ValueError(f"it uses {name} of its notebook")
+
+
+def _import(name: str, module: ModuleType) -> str:
+    returns = OF_THE_MACHINE.get(module.__name__)
+    if returns is None or module is not getattr(device, returns)():
+        return f"import {module.__name__} as {name}"
+    return f"import unrolled.device\n{name} = unrolled.device.{returns}()"
 
 
 def _names_in(source: str) -> set[str]:
