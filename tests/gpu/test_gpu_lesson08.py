@@ -48,3 +48,41 @@ EXERCISES = ("add_kernel", "transpose_tiled", "row_sum", "fused_bias_relu_pool",
 def test_the_answers_of_the_lesson_earn_every_point(lesson: Any, name: str) -> None:
     report = checks.run(name, checks.lessons()["08_kernels"][name], getattr(lesson, name))
     assert report.points == report.max_points, str(report)
+
+
+def test_a_race_is_found_in_a_kernel_of_cupys(lesson: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cp, jit = lesson.cp, lesson.jit
+
+    @jit.rawkernel()
+    def kernel(x, y, columns):  # type: ignore[no-untyped-def]
+        partial = jit.shared_memory(cp.float32, 256)
+        t, row = cp.int32(jit.threadIdx.x), cp.int32(jit.blockIdx.x)
+        partial[t] = x[row, t % columns]
+        total = cp.float32(0)
+        for other in range(256):
+            total += partial[other]
+        y[row] = total
+
+    monkeypatch.setattr(lesson, "row_sum_kernel", kernel)
+    report = checks.run("row_sum", checks.lessons()["08_kernels"]["row_sum"], lesson.row_sum)
+    assert not report.points
+    assert "race: thread" in str(report)
+    assert "total += partial[other]" in str(report)
+
+
+def test_scattered_writes_are_counted_in_a_kernel_of_cupys(lesson: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cp, jit = lesson.cp, lesson.jit
+
+    @jit.rawkernel()
+    def kernel(x, y, rows, columns):  # type: ignore[no-untyped-def]
+        i, j = cp.int32(jit.threadIdx.x), cp.int32(jit.threadIdx.y)
+        top, left = cp.int32(jit.blockIdx.y) * 32, cp.int32(jit.blockIdx.x) * 32
+        for k in range(0, 32, 8):
+            if top + j + k < rows and left + i < columns:
+                y[left + i, top + j + k] = x[top + j + k, left + i]
+
+    monkeypatch.setattr(lesson, "transpose_kernel", kernel)
+    report = checks.run("transpose_tiled", checks.lessons()["08_kernels"]["transpose_tiled"], lesson.transpose_tiled)
+    assert not report.points
+    assert "the kernels write" in str(report)
+    assert "y[left + i, top + j + k] = x" in str(report)
