@@ -73,9 +73,15 @@ def test_the_sectors_that_are_fetched_light_up(monkeypatch: pytest.MonkeyPatch) 
     hatched: list[Any] = []
     monkeypatch.setattr(Sheet, "hatch", lambda sheet, boxes, *look: hatched.append(list(boxes)))
     show.warps().at(pattern="x[2 * i]", warp=2)
-    *lines, squares, legend = hatched
+    *lines, squares, would_do, legend = hatched
     assert [len(boxes) for boxes in lines] == [0, 0, 0, 0, 16, 16]
-    assert (len(squares), len(legend)) == (8, 1)
+    assert (len(squares), len(would_do), len(legend)) == (8, 0, 1)
+
+
+def test_a_squares_hatched_part_is_what_the_warp_leaves_of_the_sector() -> None:
+    next_one, far = (Access(name, places_of(name, STRIDES[name], 32), 4) for name in ("x[i + 1]", "x[32 * i]"))
+    assert next_one.shares(0) == [7 / 8, 1, 1, 1, 1 / 8]
+    assert far.shares(0) == [1 / 8] * 32
 
 
 @pytest.mark.parametrize(

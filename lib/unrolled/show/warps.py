@@ -38,6 +38,11 @@ class Access:
         """Return the numbers of the sectors that hold what this warp reads: these are fetched, each as a whole."""
         return [int(sector) for sector in np.unique(self.places[warp] * self.itemsize // SECTOR)]
 
+    def shares(self, warp: int) -> list[float]:
+        """Return how much of each fetched sector the warp asked for, from 0 to 1."""
+        sectors = np.unique(self.places[warp]) * self.itemsize // SECTOR
+        return [float(count) * self.itemsize / SECTOR for count in np.unique(sectors, return_counts=True)[1]]
+
     def fewest(self, warp: int) -> int:
         """Return how many sectors would hold the same values if they lay side by side."""
         return -(-self.used(warp) // SECTOR)
@@ -143,21 +148,23 @@ def _names(threads: list[int]) -> str:
 
 
 def _draw_sectors(sheet: Sheet, top: float, access: Access, warp: int, rows: int) -> None:
-    """Squares: as many as sectors are fetched, and as would do."""
-    for place, (words, count, colour, pattern) in enumerate(
-        (
-            ("sectors fetched", len(access.sectors(warp)), FETCHED, "////"),
-            ("the fewest that would do", access.fewest(warp), READ, ""),
-        )
+    """Squares: as many as sectors are fetched, each blue as far as it is read; and as many as would do."""
+    shares = access.shares(warp)
+    for place, (words, filled) in enumerate(
+        (("sectors fetched", shares), ("the fewest that would do", [1.0] * access.fewest(warp)))
     ):
         y = top + place * (rows * SQUARE + 0.08)
-        sheet.text((EDGE, y + SQUARE / 2), f"{words}: {count}", size=SMALL)
-        boxes = [(2.0 + i % WARP * SQUARE, y + i // WARP * SQUARE, SQUARE - 0.03, SQUARE - 0.03) for i in range(count)]
-        for box in boxes:
-            sheet.fill(box, colour)
-            sheet.rule(Cells(*box[:2], 1, 1, *box[2:]), INK)
-        if pattern:
-            sheet.hatch(boxes, pattern, ORANGE)
+        sheet.text((EDGE, y + SQUARE / 2), f"{words}: {len(filled)}", size=SMALL)
+        side, rest = SQUARE - 0.03, []
+        for i, share in enumerate(filled):
+            left, up = 2.0 + i % WARP * SQUARE, y + i // WARP * SQUARE
+            read = share * side
+            sheet.fill((left, up, read, side), READ)
+            sheet.rule(Cells(left, up, 1, 1, side, side), INK)
+            if share < 1:
+                rest.append((left + read, up, side - read, side))
+                sheet.fill(rest[-1], FETCHED)
+        sheet.hatch(rest, "////", ORANGE)
 
 
 def _legend(sheet: Sheet, y: float) -> None:
