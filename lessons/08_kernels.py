@@ -48,8 +48,8 @@ show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile(), inside=True)
 
 # %% [markdown]
 # At the right are the **multiprocessors**, SM for short; below, one of them is enlarged. Each has arithmetic units, and a
-# small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, and each way to the left is narrower than the one before. So
-# a kernel is mostly judged by what it carries.
+# small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, and each way to the left is
+# narrower than the one before. So a kernel is mostly judged by what it carries.
 #
 # Work reaches an SM in three sizes.
 #
@@ -85,9 +85,13 @@ print(f"{blocks} blocks of {THREADS} threads for {len(x)} values; the last value
 told(doubled)
 
 # %% [markdown]
-# 1,000 values need four blocks, and four blocks have 1,024 threads. The **guard** keeps 24 of them out. Without it they
-# would read and write beyond the end. A real GPU may do so without a word, and overwrite somebody else's array. The
-# simulated one stops, and names the line, the thread and the index.
+# In the square brackets stands the launch: how many blocks, and how many threads each. 1,000 values need four blocks, and
+# four blocks have 1,024 threads. The **guard** keeps 24 of them out. Without it they would read and write beyond the
+# end. A real GPU may do so without a word, and overwrite somebody else's array. The simulated one stops, and names the
+# line, the thread and the index. Take the `if` away, run the cell, read what it says, and put the `if` back.
+#
+# The report has words that you do not know yet; each gets its section. One is easy: a branch is **divergent** if the
+# threads of one warp part there. The warp then goes both ways, one after the other, with some of its threads idle.
 #
 # Some things to know before you write one:
 #
@@ -181,16 +185,15 @@ if SIMULATED:
     journal.measured("stride_2", sectors[2] / sectors[1])
 
 # %% [markdown]
-# Twice the stride, twice the sectors, until each value has a sector to itself. Here you can watch it: choose what the
-# threads read and one of the warps, and its sectors light up.
+# Twice the stride, twice the sectors. From a stride of 8 on, each value has a sector to itself, and it gets no worse:
+# seven of eight values are thrown away already. Here you can watch it. Choose what the threads read and one of the warps,
+# and its sectors light up.
 
 # %%
-show.warps()
+show.warps(start="x[2 * i]")
 
 # %% [markdown]
-# From a stride of 8 on, each value has a sector to itself. Beyond that it gets no worse, since seven of eight values are
-# thrown away already. The sum is the same and so is the arithmetic. Only the neighbours
-# changed.
+# The number of values is the same, and so is the arithmetic. Only the neighbours changed.
 #
 # The rule is short: **neighbouring threads touch neighbouring values.** It is about neighbours in a warp. What one
 # thread does in its next step matters much less.
@@ -200,6 +203,10 @@ show.warps()
 #
 # A transposition is the smallest problem in which the rule cannot be kept by good will. Read along the rows of x, and
 # you write down the columns of y.
+#
+# For a matrix, blocks and grid can have two directions. The first is the one in which threads of a warp are neighbours:
+# in a block of 32 x 8 threads, each of the 8 rows is a warp. So `jit.grid(2)` gives two numbers, and the **column comes
+# first**.
 
 
 # %%
@@ -216,8 +223,8 @@ transpose_naive[(7, 13), (32, 8)](x, y, 104, 200)
 told(transpose_naive)
 
 # %% [markdown]
-# The reads are ideal, and each write takes a sector for a single value. Exchange the two indices, and it is the other
-# way round.
+# The reads are ideal, and each write takes a sector for a single value. Exchange the roles of the two numbers, and it is
+# the other way round.
 #
 # The cure is a detour. A block fetches a **tile** of 32 x 32 values, row by row, into shared memory. Then it writes the
 # tile, again row by row, but takes the values from the tile's *columns*. Shared memory has no sectors. Two new things
@@ -256,7 +263,7 @@ if SIMULATED:
 # values costs a little memory, and every column then goes through all banks.
 
 # %%
-show.banks()
+show.banks(start="a column of 32 × 32")
 
 # %% [markdown]
 # ### Exercise: transpose_tiled
@@ -480,8 +487,8 @@ if SIMULATED:
         print("These are the library's functions both times: write your kernel, and run this cell again.")
 
 # %% [markdown]
-# Three launches became one, and the bytes are what the count above says, or nearly: rows of 28 values do not begin at
-# a sector, so a few sectors are fetched for a part of them only.
+# Three launches became one. The separate ones move the bytes of the count above. The fused one moves somewhat more than
+# its count: rows of 28 values do not all begin at a sector, so some sectors are fetched for a part of them only.
 
 # %% [markdown]
 # ### In its place
@@ -606,7 +613,9 @@ for name in RUNGS:
     rates = f"{row['gb_per_s']:7,.0f} {row['of_copy']:10.0%} {row['of_peer']:16.0%}"
     print(f"{name:31}{rates} {row['modelled_ratio']:25.2f}")
 row = recorded.row("matmul, tiled")
-print(f"\n{'matmul, tiled':31}{row['tflops']:7.1f} Tflop/s, {row['of_peer']:.0%} of cuBLAS's speed")
+print(f"\n{'matmul, tiled':31}{row['tflops']:7.1f} Tflop/s, {row['of_peer']:.0%} of cuBLAS's speed\n")
+for name in ("sum_first_axis", "max_pool_with_indices", "im2col", "mean"):
+    print(f"{name + ' of this library':36}{recorded.row(f'library: {name}')['of_copy']:13.0%} of a copy")
 print(recorded)
 
 # %% [markdown]
@@ -615,6 +624,10 @@ print(recorded)
 # writes less. With a product of matrices it is the other way round: NVIDIA's cuBLAS keeps several outputs of a thread in
 # variables, so that what lies in shared memory serves more than once as well. That is the tiles' idea, one level further
 # in.
+#
+# Below are kernels of the library that you import here. It sums by the same tree. `im2col` reads and writes side by side,
+# but divides a lot to find each place. `mean` is one block: right for the losses of a batch, hopeless on a large array.
+# Your `row_sum`, called twice, would beat it there.
 #
 # Look at the last column, too. The model comes near the clock, but for one row: with a thread for each row it promises a
 # small part of what was measured. It counts bytes and launches. It does not know that each of these threads waits for one
