@@ -97,10 +97,11 @@ told(doubled)
 #
 # - The source is read and compiled, never run as Python. So a kernel knows a part of the language: numbers, indices,
 #   `if`, `for` over `range`, `while`. It has no lists, no strings, and no NumPy functions of arrays.
-# - A variable keeps the type of its first value, as in C. `total = cp.float32(0)` begins a sum of floats.
+# - A variable keeps the type of its first value, as in C. `total = cp.float32(0)` begins a sum of floats. After
+#   `total = 0`, a float is refused with *Cannot cast from 'float32' to int32*.
 # - `jit.threadIdx.x` and its relatives are **unsigned** numbers. A name that begins as one stays one, so `i = i0 + k` in
 #   a loop is refused with *Cannot cast from 'int32' to uint32*. Cast once, at the top:
-#   `t = cp.int32(jit.threadIdx.x)`. And `//` rounds down, as in Python.
+#   `t = cp.int32(jit.threadIdx.x)`. And `//` rounds down, as in Python, while `/` makes a float.
 # - No name in it may be a word of C, such as `double` or `new`: it becomes C in the end.
 # - A kernel sees the numbers of the notebook, such as `TILE`. If the notebook has an *array* of some name, a variable of
 #   the kernel cannot have that name, too.
@@ -132,8 +133,8 @@ check.add_kernel(add_kernel)
 # what CuPy 14.2 made of the model answer:
 #
 # ```c
-# extern "C" __global__ void add_kernel(CArray<float, 1, true, true> x, CArray<float, 1, true, true> y,
-#                                       CArray<float, 1, true, true> out, int n) {
+# extern "C" __global__ void add_kernel(
+#     CArray<float, 1, true, true> x, CArray<float, 1, true, true> y, CArray<float, 1, true, true> out, int n) {
 #   unsigned int i = threadIdx.x + blockIdx.x * blockDim.x;
 #   if (((long long)(i) < (long long)(n))) {
 #     out[i] = (x[i] + y[i]);
