@@ -568,7 +568,7 @@ show.timeline(large, title="a training step, 1,024 digits")
 #
 # ### Exercise: find_bottleneck
 #
-# **Core**, about 15 minutes.
+# **Core**, about 20 minutes.
 #
 # Which line of a program costs most? If the GPU's work were all, you would add it up line by line. But a GPU that has
 # nothing to do costs time as well, and some line is to blame for that, too. A trace holds its events in any order, as
@@ -793,14 +793,16 @@ show.bars(costs(), "s", title="the whole step (modelled, T4)")
 #
 # Return the least time that a whole step can take, and what sets it. The GPU needs the sum of its kernels' bounds, the
 # host `launch` seconds for each kernel, and whoever takes longer sets the pace. If that is the host, the answer is
-# "launches". Else it is "memory" or "arithmetic": that of the two on which more of the kernels' seconds go.
+# "launches". Else it is "memory" or "arithmetic": each kernel's seconds count for the one that takes longer in it, and
+# the larger of these two sums decides.
 
 
 # %% nbgrader={"grade": false, "grade_id": "roofline_bound", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def roofline_bound(kernels, peak, bandwidth, launch):
     """Return (seconds, "launches", "memory" or "arithmetic"): a step's least time and what sets it. About 12 lines.
 
-    kernels is a list of pairs (flops, bytes); peak is in flop/s, bandwidth in bytes a second.
+    kernels is a list of pairs (flops, bytes): how many additions and multiplications of floating-point numbers each
+    does, and how many bytes it moves. peak is in flops a second, bandwidth in bytes a second, launch in seconds.
     """
     ### BEGIN SOLUTION
     memory = arithmetic = 0.0

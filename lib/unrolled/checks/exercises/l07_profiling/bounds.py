@@ -88,8 +88,8 @@ MISTAKES = (
         partial(bound, together=lambda work, host: work + host),
     ),
     Mistake(
-        "`launch` is compared with each kernel: the host goes ahead, so while a long kernel runs it hands out the next "
-        "ones. Compare the sum of the launches with the sum of the work",
+        "the seconds of one launch are compared with each kernel: the host goes ahead, so while a long kernel runs it "
+        "hands out the next ones. Compare the sum of the launches with the sum of the work",
         _launch_in_each,
     ),
     given(

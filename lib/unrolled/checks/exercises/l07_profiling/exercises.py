@@ -56,7 +56,7 @@ find_bottleneck = Spec(
         "start minus the end of the event before (0 for the first), belongs to the line of the event before if that "
         "one waits, else to its own.",
         "for event in sorted(trace, key=lambda event: event['start']):\n"
-        "    cause = (the line before, if it waited, else this one)\n"
+        "    cause = (the line of the event before, if that one waits, else of this one)\n"
         "    seconds[cause] = seconds.get(cause, 0) + event['start'] - done\n"
         "    ... the same for the event's own line and its work\n"
         "    done = event['end']\n"
@@ -78,8 +78,8 @@ repaired_step = Spec(
         "of that line: how many launches is this, how many numbers, what dtype, and does anything wait or leave the "
         "GPU?",
         "A loop over maps or channels becomes one operation on the whole array, (N, C, 5, 5): a reduction over several "
-        "axes at once with keepdims=True, or a slice with a step. A constant is made on the GPU, once, in float32. And "
-        "where two arrays of indices are meant as pairs, both are named.",
+        "axes at once with keepdims=True, or a slice such as y[::3]. A constant is made on the GPU, once, in float32. "
+        "And where two arrays of indices are meant as pairs, both are named.",
         "The same repair in another program: y is (n, m), and each row is divided by its largest value. As it came:\n"
         "    for i in range(n):\n"
         "        y[i] = y[i] / float(y[i].max())\n"

@@ -128,8 +128,8 @@ def _times(trace: Any, number: int) -> str:
     slow, seconds = _as_it_came(number), warm_seconds(trace)
     return (
         f"as it came, the step with the factor {factor_of(number):.3f} takes {slow * 1e6:,.0f} µs, yours "
-        f"{seconds * 1e6:,.0f} µs (modelled, {trace.profile}): {slow / seconds:.1f} times as fast; {AT_LEAST} times is "
-        "asked"
+        f"{seconds * 1e6:,.0f} µs (modelled, {trace.profile}): {slow / seconds:.1f} times as fast (asked: "
+        f"{AT_LEAST})"
     )
 
 

@@ -186,13 +186,13 @@ TIMING_MISTAKES = (
     ),
     Mistake("the forward times are read without a wait: call synchronize() after each layer's forward", _careless(0)),
     Mistake("the backward times are read without a wait: call synchronize() after each layer's backward", _careless(1)),
-    given("each time counts from the very beginning: read the clock anew before each layer", each=False),
+    given("all seconds are counted from the very beginning: read the clock anew before each layer", each=False),
     result(
         "the backward times are in the order in which they were measured: the last layer came first, so turn them "
         "round",
         lambda y: [(forward, backward) for (forward, _), (_, backward) in zip(y, reversed(y), strict=True)],
     ),
-    Mistake("each time counts from the first layer of its way: read the clock anew before each layer", _each_way),
+    Mistake("the seconds of one direction all count from its first layer: read the clock anew", _each_way),
     result("the last layer stands first: the order is that of `layers`", lambda y: y[::-1]),
     result(
         "yours are all forward times, then all backward ones: zip(forward, backward) makes a pair for each layer",
