@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Profiling
 #
-# Lesson 07, about 120 minutes, in two parts with a break between them: *Hunt* and *Bounds*.
+# Lesson 07, about 130 minutes, in two parts with a break between them: *Hunt* and *Bounds*.
 #
 # **Afterwards you can**
 #
@@ -71,7 +71,7 @@ print(f"its host, for instance, is {sources['host.ufunc']}")
 # %% [markdown]
 # # Part 1: Hunt
 #
-# About 90 minutes.
+# About 95 minutes.
 #
 # ## The parts add up to the whole
 #
