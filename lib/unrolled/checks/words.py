@@ -34,10 +34,11 @@ MEANINGS = {  # a sentence by what an error says
     "print the shape of both sides",
     r"could not broadcast input array": "what is written has another shape than its place: the first shape is what you "
     "write, the second is the place",
+    r"remapped shapes": "np.pad takes a pair (before, after) for each axis of the array: four for images (N, C, H, W)",
     r"could not be broadcast": "element by element, shapes must be equal or 1 along each axis, counted from the last: "
     "an axis of size 1 comes from [:, None] or keepdims=True",
     r"index -?\d+ is out of bounds|index out of range": "the last index is the size - 1: "
-    "does a loop, or a size that you computed, go one too far?",
+    "does a loop, or a place that you computed, go too far, or is the array smaller than you think (not padded)?",
     r"axis -?\d+ is out of bounds": "axes are counted from 0, so the last of an array is x.ndim - 1",
     r"too many indices": "the array has fewer axes than you index: print its shape",
     r"setting an array element with a sequence|only (length-1|0-dimensional|size-1) arrays": ONE_PLACE,
@@ -45,7 +46,8 @@ MEANINGS = {  # a sentence by what an error says
     r"only integers, slices|cannot be interpreted as an integer|indices must be integers": FRACTION,
     r"cannot reshape array": "a reshape keeps all values: the sizes of the new shape, multiplied, must give the old "
     "number of them",
-    r"truth value of an array": "an array is not one truth: use np.where, & and | with brackets, .any() or .all()",
+    r"truth value of an array": "an array is not one truth: use np.where, & and | with brackets, .any() or .all(); "
+    "to ask whether it was given, write `is not None`",
     r"Cannot interpret .* as a data type": "a shape is one argument, in brackets of its own: np.zeros((2, 3))",
     r"boolean (subtract|negative)": "True and False have no minus: a & ~b is true where a is and b is not, "
     "~a where a is not",
@@ -57,9 +59,8 @@ MEANINGS = {  # a sentence by what an error says
     "agree along all axes but the one that joins them: print their shapes",
     r"axes don't match array": "transpose names each axis of the array once: it has x.ndim of them",
     r"read-only": "this array is a view that must not be written to: work on a copy",
-    r"for [-+*/@]+: .*'(method|function|builtin_function_or_method)'": "a function stands where its result is meant: "
-    "brackets call it",
-    r"'NoneType'": "something here is None: a function without return, or a name that was never filled",
+    r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
+    "was never filled",
 }
 
 

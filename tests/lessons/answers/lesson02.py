@@ -409,8 +409,65 @@ def columns_position_by_position(x, kernel_size, stride=1, padding=0):
     return columns.reshape(c * kh * kw, n * oh * ow)
 
 
+def sizes_by(formula):
+    """(OH, OW) by formula(size, kernel_size, stride, padding, axis), with pairs."""
+
+    def variant(size, kernel_size, stride=1, padding=0):
+        return formula(size, kernel_size, stride, padding, 0), formula(size, kernel_size, stride, padding, 1)
+
+    return variant
+
+
+def with_all_axes_padded(x, weight, bias=None, stride=1, padding=0):
+    c = x.shape[1]
+    return ops.conv2d(np.pad(x, padding)[:, :c], weight, bias, stride)
+
+
+def with_three_axes_padded(x, weight, bias=None, stride=1, padding=0):
+    return ops.conv2d(np.pad(x, ((0, 0), (padding, padding), (padding, padding))), weight, bias, stride)
+
+
+def with_one_image_for_all(x, weight, bias=None, stride=1, padding=0):
+    return ops.conv2d(np.repeat(x[:1], len(x), axis=0), weight, bias, stride, padding)
+
+
+def with_the_weights_of_one_channel(x, weight, bias=None, stride=1, padding=0):
+    return ops.conv2d(x, np.repeat(weight[:, :1], x.shape[1], axis=1), bias, stride, padding)
+
+
+def with_the_size_before_padding(x, weight, bias=None, stride=1, padding=0):
+    oh, ow = ops.conv2d_output_size(x.shape[2:], weight.shape[2:], stride)
+    return ops.conv2d(x, weight, bias, stride, padding)[:, :, :oh, :ow]
+
+
+def columns_of_one_image(x, kernel_size, stride=1, padding=0):
+    return ops.im2col(np.repeat(x[:1], len(x), axis=0), kernel_size, stride, padding)
+
+
+def columns_all_padded(x, kernel_size, stride=1, padding=0):
+    return ops.im2col(np.pad(x, padding), kernel_size, stride)
+
+
+def columns_over_each_other(x, kernel_size, stride=1, padding=0):
+    columns = np.zeros_like(ops.im2col(x, kernel_size, stride, padding))
+    of_one = ops.im2col(x[-1:], kernel_size, stride, padding)
+    columns[:, : of_one.shape[1]] = of_one
+    return columns
+
+
+def columns_images_first(x, kernel_size, stride=1, padding=0):
+    columns = ops.im2col(x, kernel_size, stride, padding)
+    return columns.reshape(len(columns), len(x), -1).swapaxes(0, 1).reshape(columns.shape)
+
+
 MUTANTS = {
     "conv2d_output_size": [
+        Mutant(sizes_by(lambda s, k, t, p, axis: s[axis] + 2 * p - k[axis] // t + 1), "put the sum in brackets"),
+        Mutant(sizes_by(lambda s, k, t, p, axis: (s[axis] - 2 * p - k[axis]) // t + 1), "makes the image larger"),
+        Mutant(
+            sizes_by(lambda s, k, t, p, axis: (s[axis] + 2 * p - k[0]) // t + 1), "OW needs the width of the kernel"
+        ),
+        Mutant(sizes_by(lambda s, k, t, p, axis: (s[0] + 2 * p - k[axis]) // t + 1), "OW needs the width of the image"),
         Mutant(size_without_one, "count the positions, not the steps"),
         Mutant(size_with_padding_once, "it is added at both ends"),
         Mutant(size_without_padding, "the padding seems to be missing"),
@@ -425,6 +482,11 @@ MUTANTS = {
         Mutant(size_of_squares, "item 1 of 2"),
     ],
     "conv2d_loops": [
+        Mutant(with_all_axes_padded, "pads images and channels, too"),
+        Mutant(with_three_axes_padded, "np.pad takes a pair (before, after) for each axis"),
+        Mutant(with_one_image_for_all, "every image is made of the first one"),
+        Mutant(with_the_weights_of_one_channel, "each channel has weights of its own"),
+        Mutant(with_the_size_before_padding, "OH and OW are those of the padded image"),
         Mutant(with_turned_kernel, "turned by 180 degrees"),
         Mutant(with_mirrored_kernel, "mirrored, left to right"),
         Mutant(with_bias_subtracted, "the bias is subtracted"),
@@ -459,6 +521,9 @@ MUTANTS = {
         Mutant(one_image_too_few, "shape (1, 4, 3, 6), expected (2, 4, 3, 6)"),
     ],
     "im2col": [
+        Mutant(columns_of_one_image, "every image is made of the first one"),
+        Mutant(columns_all_padded, "pads images and channels, too"),
+        Mutant(columns_over_each_other, "the counter of columns starts again at 0"),
         Mutant(columns_transposed, "windows stand in columns"),
         Mutant(columns_reshaped, "is not one window a column"),
         Mutant(columns_of((4, 5, 1, 0, 2, 3)), "yours go (KH, KW, C)"),
@@ -480,6 +545,7 @@ MUTANTS = {
         Mutant(columns_with(until=lambda n, oh, ow: 1), "only the first column is right"),
     ],
     "im2col_fast": [
+        Mutant(columns_images_first, "N belongs behind KW"),
         Mutant(places_with(pixels), "could not broadcast"),
         Mutant(places_with(lambda x, *cut: pixels(x, *cut).reshape(x.shape[1], len(x), *cut[3:])), "do not reshape"),
         Mutant(

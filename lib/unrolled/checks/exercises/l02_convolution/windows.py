@@ -34,6 +34,15 @@ SIZE_MISTAKES = (
     Mistake("the stride seems to be missing", sizes(lambda s, k, t, p: s + 2 * p - k + 1)),
     Mistake("you rounded up: part of a step does not count", sizes(lambda s, k, t, p: -(-(s + 2 * p - k) // t) + 1)),
     Mistake("one is missing: count the positions, not the steps", sizes(lambda s, k, t, p: (s + 2 * p - k) // t)),
+    Mistake(
+        "// comes before + and -: put the sum in brackets, (…) // stride",
+        sizes(lambda s, k, t, p: s + 2 * p - k // t + 1),
+    ),
+    Mistake("padding makes the image larger: add it", sizes(lambda s, k, t, p: (s - 2 * p - k) // t + 1)),
+    given("OW needs the width of the kernel, kernel_size[1]", kernel_size=lambda kernel_size: kernel_size[:1] * 2),
+    given("OH needs the height of the kernel, kernel_size[0]", kernel_size=lambda kernel_size: kernel_size[1:] * 2),
+    given("OW needs the width of the image, size[1]", size=lambda size: size[:1] * 2),
+    given("OH needs the height of the image, size[0]", size=lambda size: size[1:] * 2),
 )
 
 
@@ -73,6 +82,17 @@ def _last_product(weight: Array) -> Array:
     return last
 
 
+def _as_if_without_padding(y: Array, x: Array, weight: Array, stride: Stride) -> Array:
+    """Return as much of y as there would be without padding."""
+    oh, ow = ops.conv2d_output_size(x.shape[2:], weight.shape[2:], stride)
+    return y[:, :, :oh, :ow]
+
+
+ALL_PADDED = (
+    "np.pad(x, padding) pads images and channels, too: a pair for each axis, ((0, 0), (0, 0), (padding, padding), "
+    "(padding, padding))"
+)
+SAME_IMAGE = "every image is made of the first one: use x[image], with the image of the loop"
 OVERWRITTEN = "only the last product is left: = overwrites the sum, += adds to it"
 ONE_ROW = (
     "only the first row is right: is `return` inside a loop? What np.empty made stays as it was until you write it"
@@ -84,6 +104,7 @@ ONE_SHORT = (
 
 CONVOLUTION_MISTAKES = (
     result(ONE_OUTPUT, _first_number),
+    result(SAME_IMAGE, lambda y: np.repeat(y[:1], len(y), axis=0)),
     result(ONE_IMAGE, lambda y: first_of(y, 0)),
     result("only the first filter is used: each makes a channel of y", lambda y: first_of(y, 1)),
     given(
@@ -92,7 +113,10 @@ CONVOLUTION_MISTAKES = (
     ),
     given("your kernel is mirrored, left to right", weight=lambda weight: weight[:, :, :, ::-1]),
     given("your kernel is mirrored, top to bottom", weight=lambda weight: weight[:, :, ::-1]),
-    given("your kernel is transposed: did i and j swap?", weight=lambda weight: weight.swapaxes(2, 3)),
+    given(
+        "your kernel is transposed: did i and j swap? weight.T swaps them, too: make rows first, weight.reshape(O, -1)",
+        weight=lambda weight: weight.swapaxes(2, 3),
+    ),
     given("the bias is missing: each filter adds its own number", bias=None),
     result("the bias is subtracted: add it", lambda y, bias: y - 2 * _each(bias)),
     result(
@@ -120,7 +144,13 @@ CONVOLUTION_MISTAKES = (
     given(OVERWRITTEN, weight=_last_product, bias=None),
     given(OVERWRITTEN, weight=_last_product),
     given("the padding is missing: put zeros on all four sides of each image first", padding=0),
+    given(ALL_PADDED, x=lambda x, padding: np.pad(x, padding)[:, : x.shape[1]], padding=0),
+    result("OH and OW are those of the padded image: conv2d_output_size needs padding, too", _as_if_without_padding),
     given("the padding repeats the edge: pad with zeros", x=partial(padded, mode="edge"), padding=0),
+    given(
+        "each channel has weights of its own: weight[filter, channel], with the channel of the loop",
+        weight=lambda weight: np.repeat(weight[:, :1], weight.shape[1], axis=1),
+    ),
     given("only the first channel counts: add up over all", x=lambda x: x[:, :1], weight=lambda weight: weight[:, :1]),
     given(
         "only the last channel counts: do not start again at 0",
@@ -176,9 +206,32 @@ def _alike(y: Array, x: Array, kernel_size: Size, stride: int, padding: int) -> 
 
 WINDOWS_BY_COLUMN = _columns(lambda six: six.swapaxes(1, 2))
 PLACES_BY_COLUMN = _columns(lambda six: six.swapaxes(4, 5))
+
+
+def _all_over_the_first(y: Array, x: Array) -> Array:
+    """Return the last image's columns in the place of the first's; anything in the others."""
+    of_one = slice(y.shape[1] // len(x))
+    return only(np.roll(y, of_one.stop, axis=1), slice(None), of_one)
+
+
 IN_A_LOOP = "is `return` inside a loop?"
 
 COLUMN_MISTAKES = (
+    result(
+        SAME_IMAGE,
+        lambda y, x: np.tile(y[:, : y.shape[1] // len(x)], (1, len(x))),
+    ),
+    given(ALL_PADDED, x=lambda x, padding: np.pad(x, padding), padding=0),
+    _order(
+        "your axes go (N, C, KH, KW, OH, OW): N belongs behind KW, (C, KH, KW, N, OH, OW), before the reshape to rows "
+        "and columns",
+        3,
+        0,
+        1,
+        2,
+        4,
+        5,
+    ),
     result(f"only the first column is written: {IN_A_LOOP}", lambda y: first_of(y, 1)),
     result(f"only the first row is written: {IN_A_LOOP}", lambda y: first_of(y, 0)),
     result("out of order: go row by row, inside a window and from window to window", _alike),
@@ -198,6 +251,9 @@ COLUMN_MISTAKES = (
     ),
     result(ONE_SHORT.format("column"), lambda y: only(y, slice(None), slice(-1))),
     result(
+        "the images are written over each other: the counter of columns starts again at 0 in each", _all_over_the_first
+    ),
+    result(
         "only the first image is unrolled: is `return` inside a loop?",
         lambda y, x: only(y, slice(None), slice(y.shape[1] // len(x))),
     ),
@@ -208,7 +264,8 @@ COLUMN_MISTAKES = (
         ),
     ),
     result(
-        "only the first column is right: is `return` inside a loop? np.empty leaves in the others what was in memory",
+        "only the first column is right: is `return` inside a loop (np.empty leaves in the others what was in memory), "
+        "or do the others come from the wrong pixels, or stand in the wrong place?",
         lambda y: only(y, slice(None), 0),
     ),
 )
