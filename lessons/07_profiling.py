@@ -771,7 +771,7 @@ show.bars(costs(), "s", title="the whole step (modelled, T4)")
 # %% [markdown]
 # # Part 2: Bounds
 #
-# About 30 minutes. Are you coming back? Choose *Run All Above* first.
+# About 35 minutes. Are you coming back? Choose *Run All Above* first.
 #
 # %% [markdown]
 # ## How fast could it be?

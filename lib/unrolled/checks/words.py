@@ -59,6 +59,8 @@ MEANINGS = {  # a sentence by what an error says
     "agree along all axes but the one that joins them: print their shapes",
     r"axes don't match array": "transpose names each axis of the array once: it has x.ndim of them",
     r"read-only": "this array is a view that must not be written to: work on a copy",
+    r"for [-+*/@]+: .*'(method|function|builtin_function_or_method)'": "a function stands where its result is meant: "
+    "brackets call it",
     r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
     "was never filled",
 }
