@@ -19,7 +19,14 @@ VALUE_LIMIT = 60  # characters of an argument that are shown
 PRODUCT = "a @ b needs as many columns in a as b has rows: print both shapes; a .T or a reshape may be missing"
 FRACTION = "sizes and indices are whole numbers: / gives a float, // a whole number"
 ONE_PLACE = "several numbers meet one place: an index, or a .sum(), is missing on one side"
-BRACKETS = "the arrays belong into one list: np.concatenate([a, b]); an index must be a whole number, not an array"
+BRACKETS = (
+    "the arrays belong into one list: np.concatenate([a, b]); the larger of each pair is np.maximum(a, b); an index must "
+    "be a whole number, not an array"
+)
+IMAGES = (
+    "two arrays of four axes differ in size: print both shapes. Slices i : i + OH * step : step have OH rows for every i; "
+    "swapaxes exchanges two axes"
+)
 MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with asarray"
 CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
 OTHERS = "the check gives arrays of the simulated GPU: take the module from the array, array_module(x)"
@@ -32,6 +39,7 @@ MEANINGS = {  # a sentence by what an error says
     r"mismatch in its core dimension|not aligned": PRODUCT,
     r"value array of shape .* indexing result": "the value has another shape than the places that the index names: "
     "print the shape of both sides",
+    r"could not (be )?broadcast.* \((\d+,){3}\d+\) (into shape )?\((\d+,){3}\d+\)": IMAGES,
     r"could not broadcast input array": "what is written has another shape than its place: the first shape is what you "
     "write, the second is the place",
     r"remapped shapes": "np.pad takes a pair (before, after) for each axis of the array: four for images (N, C, H, W)",
@@ -39,6 +47,11 @@ MEANINGS = {  # a sentence by what an error says
     "an axis of size 1 comes from [:, None] or keepdims=True",
     r"index -?\d+ is out of bounds|index out of range": "the last index is the size - 1: "
     "does a loop, or a place that you computed, go too far, or is the array smaller than you think (not padded)?",
+    r"zero-size array to reduction": "a window without a pixel: its slice ends before it begins, or begins outside the "
+    "array",
+    r"return arrays must be of ArrayType": "several axes belong into one pair of brackets: axis=(2, 3)",
+    r"boolean array indexing assignment": "y[mask] = v takes a value for each True of the mask: v[mask], masked as well",
+    r"boolean index did not match": "a mask needs the shape of what it is laid on: take the slice first, then the mask",
     r"axis -?\d+ is out of bounds": "axes are counted from 0, so the last of an array is x.ndim - 1",
     r"too many indices": "the array has fewer axes than you index: print its shape",
     r"setting an array element with a sequence|only (length-1|0-dimensional|size-1) arrays": ONE_PLACE,
@@ -46,7 +59,7 @@ MEANINGS = {  # a sentence by what an error says
     r"only integers, slices|cannot be interpreted as an integer|indices must be integers": FRACTION,
     r"cannot reshape array": "a reshape keeps all values: the sizes of the new shape, multiplied, must give the old "
     "number of them",
-    r"truth value of an array": "an array is not one truth: use np.where, & and | with brackets, .any() or .all(); "
+    r"truth value of an array": "an array is not one truth: use np.where, np.maximum, & and | with brackets, .any() or .all(); "
     "to ask whether it was given, write `is not None`",
     r"Cannot interpret .* as a data type": "a shape is one argument, in brackets of its own: np.zeros((2, 3))",
     r"boolean (subtract|negative)": "True and False have no minus: a & ~b is true where a is and b is not, "

@@ -17,15 +17,18 @@ from .unpooling import (
     mask_by_way_of_float64,
     mask_by_windows_copied,
     mask_everywhere,
+    mask_given_all_values,
     mask_image_by_image,
     mask_in_float64,
     mask_in_the_images_dtype,
     mask_into_corners,
+    mask_laid_on_the_whole,
     mask_left_in_rows,
     mask_less_its_winners,
     mask_never_used,
     mask_not_swapped_back,
     mask_of_repeated_maxima,
+    mask_of_runs,
     mask_of_the_first_channel,
     mask_of_the_first_image,
     mask_shared,
@@ -71,6 +74,11 @@ def pool_with_windows_one_apart(x, kernel_size):
     for row, column in np.ndindex(y.shape[2:]):
         y[:, :, row, column] = x[:, :, row : row + kernel_size, column : column + kernel_size].max(axis=(2, 3))
     return y
+
+
+def pool_with_windows_too_small(x, kernel_size):
+    windows = cut(x, kernel_size)
+    return windows[..., : kernel_size - 1, : kernel_size - 1].max(axis=(4, 5))
 
 
 def pool_without_swapping_axes(x, kernel_size):
@@ -326,6 +334,9 @@ MUTANTS = {
         Mutant(pooling(None, min), "max-pooling keeps the largest"),
         Mutant(pool_of_means, "these are the means of the windows"),
         Mutant(pool_with_stride_1, "your window moves one pixel at a time"),
+        Mutant(pool_with_windows_too_small, "a pixel too small each way"),
+        Mutant(lambda x, kernel_size: cut(x, kernel_size).max(4, 5), "one pair of brackets: axis=(2, 3)"),
+        Mutant(lambda x, kernel_size: x[:, :, 1:1].max(axis=(2, 3)), "a window without a pixel"),
         Mutant(pool_with_windows_one_apart, "your windows start one pixel apart"),
         Mutant(pool_without_swapping_axes, "runs of neighbours in a row"),
         Mutant(pool_over_channels, "pooling leaves the channels apart"),
@@ -362,6 +373,10 @@ MUTANTS = {
         Mutant(mask_shared, "yours shares it between them"),
         Mutant(mask_that_forgets, "a window is done once and for all"),
         Mutant(mask_never_used, "nothing arrived"),
+        Mutant(mask_of_runs, "not into windows"),
+        Mutant(by_places(maxima=lambda x, k, stride: x.max()), "each window has a largest pixel of its own"),
+        Mutant(mask_laid_on_the_whole, "take the slice first, then the mask"),
+        Mutant(mask_given_all_values, "a value for each True of the mask"),
         Mutant(mask_less_its_winners, "True and False have no minus"),
         Mutant(by_places(order=reversed), "yours gives it to the last"),
         Mutant(by_places(order=by_columns), "down the columns first"),
@@ -387,12 +402,13 @@ MUTANTS = {
         Mutant(overlapping_from_zero, "your maximum starts at 0"),
         Mutant(overlapping_one_short, "the last row and column of windows are missing"),
         Mutant(overlapping(lambda x, k, s: -ops.max_pool2d(-x, k, s)), "max-pooling keeps the largest"),
+        Mutant(overlapping(lambda x, k, s: ops.avg_pool2d(x, k, s) * k**2), "you add up the places"),
         Mutant(overlapping(lambda x, k, s: ops.avg_pool2d(x, k, s)), "these are the means"),
         Mutant(overlapping(lambda x, k, s: ops.max_pool2d(x, k, s).max(axis=1)), "leaves the channels apart"),
         Mutant(overlapping_in_float64, "dtype is float64, expected float32"),
         Mutant(overlapping_without_stride, "your windows start one pixel apart"),
         Mutant(overlapping_assigned, "= overwrites y"),
-        Mutant(overlapping_with_open_slices, "ValueError"),
+        Mutant(overlapping_with_open_slices, "i : i + OH * step : step"),
     ],
     "max_unpool2d_overlapping": [
         Mutant(window_by_window_assigned, "yours keeps one of them. (= overwrites"),

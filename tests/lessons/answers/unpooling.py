@@ -65,6 +65,25 @@ def mask_never_used(values, x, kernel_size, stride=None):
     return np.zeros(x.shape, values.dtype)
 
 
+def mask_of_runs(values, x, kernel_size):
+    runs = x.reshape(-1, kernel_size**2)
+    filled = np.zeros(runs.shape, values.dtype)
+    filled[np.arange(len(runs)), runs.argmax(axis=1)] = values.ravel()
+    return filled.reshape(x.shape)
+
+
+def mask_laid_on_the_whole(values, x, kernel_size):
+    result = np.zeros(x.shape, values.dtype)
+    result[ops.max_pool2d(x, kernel_size) > 0] = 1
+    return result
+
+
+def mask_given_all_values(values, x, kernel_size):
+    result = np.zeros(x.shape, values.dtype)
+    result[x == x.max()] = values
+    return result
+
+
 def mask_less_its_winners(values, x, kernel_size):
     waiting = np.ones(values.shape, bool)
     here = x[:, :, : values.shape[2] * kernel_size : kernel_size, : values.shape[3] * kernel_size : kernel_size] > 0

@@ -39,6 +39,14 @@ def _filled_up(x: Array, kernel_size: int, mode: Literal["constant", "edge"] = "
 _with_more_edge = partial(_filled_up, mode="edge")
 
 
+def _one_pixel_smaller(x: Array, kernel_size: int) -> Array:
+    """Return x with nothing that could win in the last row and column of each window."""
+    y = x.copy()
+    y[:, :, kernel_size - 1 :: kernel_size] = -np.inf
+    y[..., kernel_size - 1 :: kernel_size] = -np.inf
+    return y
+
+
 def _corner_of(y: Array, like: Array) -> Array:
     """Return the upper left part of y, as large as `like`."""
     return y[:, :, : like.shape[2], : like.shape[3]]
@@ -82,6 +90,10 @@ POOLING_MISTAKES = (
     result(FROM_0 + "pixel of the window", lambda y: np.maximum(y, 0)),
     *OTHER_THAN_MAXIMA,
     given(BY_ONE_PIXEL, stride=1),
+    given(
+        "your windows are a pixel too small each way: a slice ends before its last number, top : top + kernel_size",
+        x=_one_pixel_smaller,
+    ),
     result(
         "your windows start one pixel apart: window (row, column) begins at (row * kernel_size, column * kernel_size)",
         lambda y, x, kernel_size: _corner_of(ops.max_pool2d(x, kernel_size, 1), y),
@@ -111,6 +123,10 @@ OVERLAPPING_MISTAKES = (
     result(
         "only the last place counts: = overwrites y; compare it with what is there, np.maximum(y, …)",
         lambda y, x, kernel_size, stride: _corner_of(x[:, :, kernel_size - 1 :: stride, kernel_size - 1 :: stride], y),
+    ),
+    result(
+        "you add up the places: np.maximum(y, …) keeps the larger",
+        lambda _, x, kernel_size, stride: ops.avg_pool2d(x, kernel_size, stride) * kernel_size**2,
     ),
     result(
         "the last row and column of windows are missing: OH = (H - kernel_size) // stride + 1",

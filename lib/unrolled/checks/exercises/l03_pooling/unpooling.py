@@ -177,7 +177,7 @@ def _by_columns(says: str) -> Mistake:
 
 
 BESIDE_TIES = (
-    result("nothing arrived: the result is all zeros", lambda y: 0 * y),
+    result("nothing arrived: the result is all zeros. Is a mask False everywhere from the start?", lambda y: 0 * y),
     given("you put the values where the smallest pixels are", ops.max_unpool2d_mask, x=lambda x: -x),
     given(
         "you put the values into the upper left corners of the windows: find the maxima",
@@ -227,7 +227,22 @@ def _winners_of_every_row(y: Array, values: Array, x: Array, kernel_size: int) -
     return rows.reshape(*values.shape, kernel_size, kernel_size).swapaxes(3, 4).reshape(y.shape)
 
 
+def _runs_as_windows(_: Array, values: Array, x: Array, kernel_size: int) -> Array:
+    runs = x.reshape(-1, kernel_size * kernel_size)
+    filled = np.zeros(runs.shape, values.dtype)
+    filled[np.arange(len(runs)), runs.argmax(axis=1)] = values.ravel()
+    return filled.reshape(x.shape)
+
+
 ROW_MISTAKES = (
+    result(
+        "x.reshape(-1, k * k) cuts each row of pixels into runs, not into windows: swap axes, as windows_as_rows does",
+        _runs_as_windows,
+    ),
+    result(
+        "each window has a largest pixel of its own: compare with ops.max_pool2d(x, kernel_size), not with x.max()",
+        lambda y, x: y * (x == x.max()),
+    ),
     result(
         "every window got its value at the winning places of all windows: [:, winners] pairs every row with every "
         "place. This is the line of the hunt",
