@@ -20,12 +20,12 @@ PRODUCT = "a @ b needs as many columns in a as b has rows: print both shapes; a 
 FRACTION = "sizes and indices are whole numbers: / gives a float, // a whole number"
 ONE_PLACE = "several numbers meet one place: an index, or a .sum(), is missing on one side"
 BRACKETS = (
-    "the arrays belong into one list: np.concatenate([a, b]); the larger of each pair is np.maximum(a, b); an index must "
-    "be a whole number, not an array"
+    "the arrays belong into one list: np.concatenate([a, b]); the larger of each pair is np.maximum(a, b); an index "
+    "must be a whole number, not an array"
 )
 IMAGES = (
-    "two arrays of four axes differ in size: print both shapes. Slices i : i + OH * step : step have OH rows for every i; "
-    "swapaxes exchanges two axes"
+    "two arrays of four axes differ in size: print both shapes. Slices i : i + OH * step : step have OH rows for every "
+    "i; swapaxes exchanges two axes"
 )
 MIXED = "a NumPy array met a GPU array: bring it to the GPU before, once, with asarray"
 CONVERTED = "a function of NumPy got a GPU array: call the same function of the array's own module, array_module(x)"
@@ -42,6 +42,9 @@ MEANINGS = {  # a sentence by what an error says
     r"could not (be )?broadcast.* \((\d+,){3}\d+\) (into shape )?\((\d+,){3}\d+\)": IMAGES,
     r"could not broadcast input array": "what is written has another shape than its place: the first shape is what you "
     "write, the second is the place",
+    r"non-broadcastable output operand": "what += adds must fit the left side, whose shape stays: print both shapes; "
+    "does a slice end elsewhere, or are two axes exchanged (swapaxes)?",
+    r"indices run from .* expected": "indices count the pixels of an image of x, so size is x.shape[2:]",
     r"remapped shapes": "np.pad takes a pair (before, after) for each axis of the array: four for images (N, C, H, W)",
     r"could not be broadcast": "element by element, shapes must be equal or 1 along each axis, counted from the last: "
     "an axis of size 1 comes from [:, None] or keepdims=True",
@@ -50,7 +53,8 @@ MEANINGS = {  # a sentence by what an error says
     r"zero-size array to reduction": "a window without a pixel: its slice ends before it begins, or begins outside the "
     "array",
     r"return arrays must be of ArrayType": "several axes belong into one pair of brackets: axis=(2, 3)",
-    r"boolean array indexing assignment": "y[mask] = v takes a value for each True of the mask: v[mask], masked as well",
+    r"boolean array indexing assignment": "y[mask] = v takes a value for each True of the mask: v[mask], with "
+    "the mask on both sides",
     r"boolean index did not match": "a mask needs the shape of what it is laid on: take the slice first, then the mask",
     r"axis -?\d+ is out of bounds": "axes are counted from 0, so the last of an array is x.ndim - 1",
     r"too many indices": "the array has fewer axes than you index: print its shape",
@@ -59,12 +63,13 @@ MEANINGS = {  # a sentence by what an error says
     r"only integers, slices|cannot be interpreted as an integer|indices must be integers": FRACTION,
     r"cannot reshape array": "a reshape keeps all values: the sizes of the new shape, multiplied, must give the old "
     "number of them",
-    r"truth value of an array": "an array is not one truth: use np.where, np.maximum, & and | with brackets, .any() or .all(); "
-    "to ask whether it was given, write `is not None`",
+    r"truth value of an array": "an array is not one truth: use np.where, np.maximum, & and | with brackets, .any() or "
+    ".all(); to ask whether it was given, write `is not None`",
     r"Cannot interpret .* as a data type": "a shape is one argument, in brackets of its own: np.zeros((2, 3))",
     r"boolean (subtract|negative)": "True and False have no minus: a & ~b is true where a is and b is not, "
     "~a where a is not",
-    r"indices has shape .* to fit values": "these indices belong to another pooling: pass stride and padding on to it",
+    r"indices has shape .* to fit values": "these indices belong to another pooling: take those of x, and pass "
+    "stride and padding on",
     r"columns has shape .* to fit x_shape": "these columns belong to other windows: pass stride and padding on, and "
     "count N, C, OH and OW again",
     r"Cannot cast ufunc": "+= and its kin keep the dtype of the left side: write y = y + ..., or give y the dtype",

@@ -79,6 +79,28 @@ def col2im_reshaped_place_by_place(columns, x_shape, kernel_size, stride=1, padd
     return x[:, :, padding : padding + h, padding : padding + w]
 
 
+def col2im_of_the_first_image(columns, x_shape, kernel_size, stride=1, padding=0):
+    n = x_shape[0]
+    repeated = np.tile(columns[:, : columns.shape[1] // n], (1, n))
+    return ops.col2im(repeated, x_shape, kernel_size, stride, padding)
+
+
+def col2im_not_swapped(columns, x_shape, kernel_size, stride=1, padding=0):
+    (n, c, h, w), (kh, kw) = x_shape, kernel_size
+    oh, ow = ops.conv2d_output_size((h, w), kernel_size, stride, padding)
+    x = np.zeros((n, c, h + 2 * padding, w + 2 * padding), columns.dtype)
+    places = columns.reshape(c, kh, kw, n, oh, ow)
+    for i in range(kh):
+        for j in range(kw):
+            x[:, :, i : i + stride * oh : stride, j : j + stride * ow : stride] += places[:, i, j]
+    return x[:, :, padding : padding + h, padding : padding + w]
+
+
+def col2im_cropped_too_early(columns, x_shape, kernel_size, stride=1, padding=0):
+    h, w = x_shape[2:]
+    return folded(columns, x_shape, kernel_size, stride, padding)[:, :, padding:h, padding:w]
+
+
 def col2im_images_first(columns, x_shape, kernel_size, stride=1, padding=0):
     """The columns read as (N, C, KH, KW, OH, OW)."""
     (n, c, h, w), (kh, kw) = x_shape, kernel_size
@@ -187,6 +209,24 @@ def convolution_with_all_axes_turned_around(grad, x, weight, stride=1, padding=0
     return ops.col2im(grad_columns, x.shape, weight.shape[2:], stride, padding), grad_weight, grad_bias
 
 
+def convolution_with_rows(*axes):
+    def variant(grad, x, weight, stride=1, padding=0):
+        rows = grad.transpose(axes).reshape(len(weight), -1)
+        columns = ops.im2col(x, weight.shape[2:], stride, padding)
+        grad_columns = weight.reshape(len(weight), -1).T @ rows
+        grad_x = ops.col2im(grad_columns, x.shape, weight.shape[2:], stride, padding)
+        return grad_x, (rows @ columns.T).reshape(weight.shape), rows.sum(axis=1)
+
+    return variant
+
+
+def convolution_with_torn_filters(grad, x, weight, stride=1, padding=0):
+    rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
+    _, grad_weight, grad_bias = ops.conv2d_backward(grad, x, weight, stride, padding)
+    grad_columns = weight.reshape(-1, len(weight)) @ rows
+    return ops.col2im(grad_columns, x.shape, weight.shape[2:], stride, padding), grad_weight, grad_bias
+
+
 def convolution_with_products_reshaped(grad, x, weight, stride=1, padding=0):
     rows = grad.swapaxes(0, 1).reshape(len(weight), -1)
     columns = ops.im2col(x, weight.shape[2:], stride, padding)
@@ -282,3 +322,7 @@ def pooling_without_stride(grad, x, kernel_size, stride=None, padding=0):
 
 def pooling_without_options(grad, x, kernel_size, stride=None, padding=0):
     return ops.max_unpool2d(grad, ops.max_pool2d_indices(x, kernel_size), x.shape[2:])
+
+
+def pooling_into_the_size_of_grad(grad, x, kernel_size, stride=None, padding=0):
+    return ops.max_unpool2d(grad, ops.max_pool2d_indices(x, kernel_size, stride, padding), grad.shape[2:])

@@ -99,6 +99,21 @@ def numeric_in_copies_as_x_is(function, x, step=1e-5):
     return gradient
 
 
+def numeric_row_by_row(function, x, step=1e-5):
+    x = np.array(x, dtype=float)
+    gradient = np.zeros(x.shape)
+    for row in range(len(x)):
+        gradient[row] = central(function, x, row, step)
+    return gradient
+
+
+def numeric_of_one_array(function, x, index, step):
+    up = down = x.copy()
+    up[index] += step
+    down[index] -= step
+    return (function(up) - function(down)) / (2 * step)
+
+
 def numeric_flat(function, x, step=1e-5):
     return ops.numeric_gradient(function, x, step).ravel()
 
@@ -196,6 +211,35 @@ def changing_scores(scores, labels):
     return ops.softmax_cross_entropy(scores, labels)
 
 
+def softmax_of_all(scores, labels):
+    rows, shifted = np.arange(len(scores)), scores - scores.max(axis=1, keepdims=True)
+    p = np.exp(shifted) / np.exp(shifted).sum()
+    loss = (np.log(np.exp(shifted).sum()) - shifted[rows, labels]).mean()
+    p[rows, labels] -= 1
+    return loss, p / len(p)
+
+
+def by_all_labels(scores, labels):
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    loss = (np.log(np.exp(shifted).sum(axis=1)) - shifted[:, labels]).mean()
+    return loss, ops.softmax_cross_entropy(scores, labels)[1]
+
+
+def less_one_at(place):
+    def variant(scores, labels):
+        p = ops.softmax(scores)
+        p[place(labels)] -= 1
+        return ops.softmax_cross_entropy(scores, labels)[0], p / len(p)
+
+    return variant
+
+
+def minus_one_for_the_probability(scores, labels):
+    p = ops.softmax(scores)
+    p[np.arange(len(p)), labels] = -1
+    return ops.softmax_cross_entropy(scores, labels)[0], p / len(p)
+
+
 def loss_changed(change):
     def variant(scores, labels):
         loss, grad = ops.softmax_cross_entropy(scores, labels)
@@ -231,6 +275,8 @@ MUTANTS = {
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 1e-2)), "your step is 0.01, whatever is asked"),
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 1e-5)), "your step is the same, whatever is asked"),
         Mutant(numeric(lambda f, x, i, step: central(f, x, i, 0.1)), "your step is 0.1, whatever is asked"),
+        Mutant(numeric_row_by_row, "whole rows of x are moved at once"),
+        Mutant(numeric(numeric_of_one_array), "up and down are the same point"),
         Mutant(numeric_in_place, "changed its input x"),
         Mutant(numeric_flat, "shape (6,), expected (2, 3)"),
         Mutant(numeric_as_float32, "dtype is float32, expected float64"),
@@ -243,6 +289,8 @@ MUTANTS = {
         Mutant(affine_items(bias=lambda g, x, w: g.sum()), "one number an output"),
         Mutant(affine_items(bias=lambda g, x, w: g.mean(axis=0)), "mean over the samples: add up"),
         Mutant(affine_items(bias=lambda g, x, w: g), "(N, M) must become (M,)"),
+        Mutant(affine_items(bias=lambda g, x, w: g.sum(axis=0, keepdims=True)), "keepdims=True leaves an axis"),
+        Mutant(affine_items(weight=lambda g, x, w: g.T @ x / len(x)), "grad_weight is divided by N"),
         Mutant(affine_items(bias=lambda g, x, w: -g.sum(axis=0)), "the sign of grad_bias is turned"),
         Mutant(
             lambda grad, x, weight: (grad @ weight, grad.T @ x / len(x), grad.mean(axis=0)), "are divided by N: add up"
@@ -256,7 +304,22 @@ MUTANTS = {
         Mutant(by_one_hot, "0 * log(0) is NaN"),
         Mutant(with_one_maximum, "not of the whole array"),
         Mutant(logarithm_of_sums_with_one_maximum, "not of the whole array"),
-        Mutant(with_a_small_number, "loss: got 8.216, expected 100.2"),
+        Mutant(with_a_small_number, "a small number inside the logarithm"),
+        Mutant(softmax_of_all, "divide by the sum of each row"),
+        Mutant(by_all_labels, "name the rows as well"),
+        Mutant(less_one_at(lambda labels: (slice(None), labels)), "name the rows as well"),
+        Mutant(less_one_at(lambda labels: labels), "a label is the second index"),
+        Mutant(less_one_at(lambda labels: ...), "1 is subtracted from whole rows"),
+        Mutant(minus_one_for_the_probability, "subtract 1 from it, -= 1"),
+        Mutant(loss_changed(lambda loss, grad, s, t: (loss, grad / s.shape[1])), "is divided by N * M"),
+        Mutant(loss_changed(lambda loss, grad, s, t: (np.full(len(s), loss), grad)), "loss: expected a number"),
+        Mutant(
+            lambda scores, labels: (
+                -np.log(ops.softmax(scores)[np.arange(len(labels)), labels]),
+                ops.softmax_cross_entropy(scores, labels)[1],
+            ),
+            "the loss is their mean",
+        ),
         Mutant(changing_scores, "changed its input scores"),
         Mutant(by_one_hot_of_float64, "grad: the values are right, but dtype is float64, expected float32"),
         Mutant(softmax_along_the_batch, "loss: got"),
@@ -279,6 +342,9 @@ MUTANTS = {
         Mutant(folding.col2im_averaging, "the mean over the windows"),
         Mutant(folding.col2im_without_stride, "the stride is missing"),
         Mutant(folding.col2im_reshaped_place_by_place, "mixes images and channels"),
+        Mutant(folding.col2im_of_the_first_image, "the counter of columns goes on"),
+        Mutant(folding.col2im_not_swapped, "two axes exchanged"),
+        Mutant(folding.col2im_cropped_too_early, "crop with padding : padding + H"),
         Mutant(folding.col2im_images_first, "read as (N, C, KH, KW)"),
         Mutant(folding.col2im_channels_last, "read as (KH, KW, C)"),
         Mutant(folding.col2im_positions_by_column, "read as (N, OW, OH)"),
@@ -289,6 +355,10 @@ MUTANTS = {
         Mutant(folding.convolution_mixed_but_for_the_bias, "mixes images and filters"),
         Mutant(lambda **given: (ops.conv2d_backward(**given)[0], None, None), "grad_weight: you return None for it"),
         Mutant(folding.convolution_with_all_axes_turned_around, "weight.T turns all four axes around"),
+        Mutant(folding.convolution_with_rows(1, 2, 3, 0), "swapaxes(0, 1), and no more"),
+        Mutant(folding.convolution_with_rows(3, 2, 1, 0), "swapaxes(0, 1), and no more"),
+        Mutant(folding.convolution_with_torn_filters, "tears the filters apart"),
+        Mutant(folding.convolution_items(bias=lambda r, g, *_: g.sum(axis=1).ravel()), "one number a filter"),
         Mutant(folding.convolution_with_products_reshaped, "a reshape does not turn it around"),
         Mutant(folding.convolution_items(x=folding.convolution_with_turned_kernel), "kernel turned by 180 degrees"),
         Mutant(folding.convolution_items(weight=lambda r, *_: r[:, :, ::-1, ::-1]), "grad_weight is turned"),
@@ -316,6 +386,7 @@ MUTANTS = {
         Mutant(folding.pooling_without_padding, "ValueError"),
         Mutant(folding.pooling_without_stride, "ValueError"),
         Mutant(folding.pooling_without_options, "pass stride and padding on"),
+        Mutant(folding.pooling_into_the_size_of_grad, "size is x.shape[2:]"),
     ],
 }
 

@@ -46,6 +46,8 @@ EITHER_WAY = (
     in_bias("grad_bias is summed over everything: one number an output", lambda _, grad: grad.sum()),
     in_bias(f"grad_bias is the mean over the samples: {ADD_UP}", lambda _, grad: grad.mean(axis=0)),
     MEAN_TWICE,
+    in_weight(f"grad_weight is divided by N: {ADD_UP}", lambda grad_weight, x: grad_weight / len(x)),
+    in_bias("keepdims=True leaves an axis of size 1: grad_bias is (M,)", lambda grad_bias: grad_bias[None]),
     in_bias("grad_bias has no sum over the samples: (N, M) must become (M,)", lambda _, grad: grad),
     WEIGHT_FIRST,
     result(ORDER, lambda y: (y[1], y[2], y[0])),
@@ -162,9 +164,37 @@ def _with_targets(others: Callable[[float, int], float], own: Callable[[float], 
     return wrong
 
 
+def _softmax_of_all(_: Any, scores: Array, labels: Array) -> tuple[Any, Array]:
+    """Return loss and gradient of probabilities that are divided by the sum over the whole array."""
+    shifted = scores - _row_max(scores)
+    total = np.exp(shifted).sum()
+    losses = np.log(total) - shifted[np.arange(len(labels)), labels]
+    return losses.mean(), (np.exp(shifted) / total - _smoothed(scores, labels, 0)) / len(scores)
+
+
+def _with_small(number: float) -> Function:
+    """Return the loss of probabilities to which a small number is added."""
+    return lambda _, scores, labels: -np.log(_chosen(ops.softmax(scores), labels, 0) + scores.dtype.type(number)).mean()
+
+
+def _by_all_labels(_: Any, scores: Array, labels: Array) -> Any:
+    """Return the loss in which every row is paired with every label."""
+    shifted = scores - _row_max(scores)
+    return (np.log(np.exp(shifted).sum(axis=1)) - shifted[:, labels]).mean()
+
+
+def _less_one_at(scores: Array, place: Any) -> Array:
+    p = ops.softmax(scores)
+    p[place] -= 1
+    return np.asarray(p / len(p))
+
+
 in_loss, in_grad = (functools.partial(in_item, index) for index in range(2))
 
 LOG_OF_0 = "a probability became 0 and its logarithm -inf: take the log of the sum, never of a probability"
+EVERY_LABEL = "[:, labels] pairs every row with every label: name the rows as well, [np.arange(N), labels]"
+WHOLE_ROWS = "1 is subtracted from whole rows: a label is the second index, grad[np.arange(N), labels]"
+SMALL = "a small number inside the logarithm caps the loss: take the logarithm of the sum, log(sum) - score"
 OF_EACH_ROW = "subtract the maximum of each row (axis=1), not of the whole array"
 OVERFLOWS = "exp overflows: subtract the largest score of each row first; softmax stays the same"
 
@@ -194,6 +224,33 @@ LOSS_MISTAKES = (
         _by_probabilities(_row_max, _added_up),
     ),
     *SMOOTHED_OR_NOT,
+    result(
+        "softmax belongs to a row: divide by the sum of each row, .sum(axis=1), not of the whole array", _softmax_of_all
+    ),
+    *(in_loss(SMALL, _with_small(number)) for number in (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12, 1e-15)),
+    in_loss(EVERY_LABEL, _by_all_labels),
+    in_grad(EVERY_LABEL, lambda _, scores, labels: _less_one_at(scores, (slice(None), labels))),
+    in_grad(
+        WHOLE_ROWS,
+        lambda _, scores, labels: _less_one_at(scores, labels),
+    ),
+    in_grad(
+        WHOLE_ROWS,
+        lambda _, scores: _less_one_at(scores, ...),
+    ),
+    in_grad(
+        "= -1 puts -1 in the place of the probability: subtract 1 from it, -= 1",
+        lambda grad, scores, labels: np.where(_smoothed(scores, labels, 0) == 1, -1 / len(scores), grad),
+    ),
+    in_grad("the gradient is divided by N * M: the loss is a mean over N", lambda grad, scores: grad / scores.shape[1]),
+    in_loss(
+        "the score of the right class is added: it is log(sum) - score",
+        lambda loss, scores, labels: loss + 2 * _chosen(scores - _row_max(scores), labels, 0).mean(),
+    ),
+    in_loss(
+        "these are the losses of the samples: the loss is their mean",
+        lambda _, scores, labels: -np.log(_chosen(ops.softmax(scores), labels, 0)),
+    ),
     in_loss("the mean is over the N samples: you divided by N * M", lambda loss, scores: loss / scores.shape[1]),
     in_loss("use the natural logarithm, np.log", lambda loss: loss / np.log(2)),
     in_grad(

@@ -44,7 +44,8 @@ def is_a_judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     known, x = inputs["function"], np.asarray(inputs["x"], np.float64)
     if not isinstance(got, np.ndarray) or got.shape != np.shape(expected):
         return found
-    if found is not None and inputs["x"].dtype == np.float32 and agree(got, expected, NEARLY):
+    in_float32 = inputs["x"].dtype == np.float32 and agree(got, expected, NEARLY) and not agree(got, expected, CLOSE)
+    if found is not None and in_float32:
         return dataclasses.replace(found, lines=(*found.lines, IN_FLOAT32))
     if known.planted is None:
         return found
@@ -288,6 +289,13 @@ def _by_differences(
     return gradient
 
 
+def _row_by_row(_: Array, function: Function, x: Array, step: float) -> Array:
+    """Return the gradient of which each value is the sum over its row."""
+    gradient = ops.numeric_gradient(function, x, step)
+    rows = gradient.reshape(len(gradient), -1).sum(axis=1)
+    return np.ones_like(gradient) * rows.reshape(-1, *[1] * (gradient.ndim - 1))
+
+
 def _all_at_once(gradient: Array, function: Function, x: Array, step: float) -> Array:
     return np.full_like(gradient, slope_along(function, x, np.ones_like(gradient), step))
 
@@ -309,6 +317,13 @@ NUMERIC_MISTAKES = (
         "this is the difference alone: divide it by the way between the points, 2 * step",
         lambda gradient, step: gradient * 2 * step,
         _by_differences,
+    ),
+    result(
+        "whole rows of x are moved at once: an index names a single number, as those of np.ndindex(x.shape) do",
+        _row_by_row,
+    ),
+    result(
+        "up and down are the same point: each needs a copy of its own, x.copy() twice", lambda gradient: 0 * gradient
     ),
     result("all values of x are moved at once: move one, and hold the others", _all_at_once),
     given(TO_ONE_SIDE.format("(f(x + h) - f(x)) / h"), _by_differences, behind=0),

@@ -106,6 +106,15 @@ COL2IM_MISTAKES = (
     ),
     given(STRIDE, col2im_dilated, step=1),
     given("windows are turned by 180 degrees", columns=_turned),
+    given(
+        "every image is made of the columns of the first: the counter of columns goes on from image to image",
+        columns=lambda columns, x_shape: np.tile(columns[:, : columns.shape[1] // x_shape[0]], (1, x_shape[0])),
+    ),
+    Mistake(
+        "padding : H ends too early: crop with padding : padding + H",
+        given=UNCUT,
+        result=lambda x, x_shape, padding: x[:, :, padding : x_shape[2], padding : x_shape[3]],
+    ),
     _read_as("the rows of columns are read as (KH, KW, C): they go channel by channel, (C, KH, KW)", 1, 2, 0, 3, 4, 5),
     _read_as("the rows of columns are read as (C, KW, KH): each window was flattened row by row", 0, 2, 1, 3, 4, 5),
     _read_as("the axes are read as (N, C, KH, KW): they go (C, KH, KW), then (N, OH, OW)", 3, 0, 1, 2, 4, 5),
@@ -174,16 +183,28 @@ def _reshaped_at_once(grad: Array) -> Array:
     return grad.reshape(o, n, *size).swapaxes(0, 1)
 
 
+def _reread(*axes: int) -> Callable[[Array], Array]:
+    """Return what grad is taken for if its axes, in this order, become rows (O, N*OH*OW)."""
+
+    def change(grad: Array) -> Array:
+        n, o, *size = grad.shape
+        return grad.transpose(axes).reshape(o, n, *size).swapaxes(0, 1)
+
+    return change
+
+
 def _reversed_weight(weight: Array) -> Array:
     """Return the weight whose rows, transposed, are what weight.T.reshape(-1, O) gives."""
     return np.asarray(weight.T.reshape(-1, len(weight)).T.reshape(weight.shape))
 
 
 NO_STRIDE = "the stride is missing"
+POSITIONS_FIRST = "the rows of grad go (N, OH, OW), as the columns do: swapaxes(0, 1), and no more, before the reshape"
 REVERSED = (
     "weight.T turns all four axes around, (KW, KH, C, O): make it a matrix first, with a filter in each row, "
     "weight.reshape(O, -1).T"
 )
+OVER_FILTERS = "grad_bias is summed over the filters: one number a filter, summed over N, OH and OW"
 MATRIX = "grad_weight is a matrix still: give it the shape of weight"
 MIXED = (
     "grad (N, O, OH, OW) was reshaped to (O, N*OH*OW) at once, which mixes images and filters: swap the first two "
@@ -198,6 +219,14 @@ CONVOLUTION_MISTAKES = (
             grad, x, weight[:, :, ::-1, ::-1], stride, padding
         )[0],
     ),
+    given(POSITIONS_FIRST, grad=_reread(1, 2, 3, 0)),
+    given(POSITIONS_FIRST, grad=_reread(3, 2, 1, 0)),
+    in_x(
+        "weight.reshape(C*KH*KW, O) tears the filters apart: make a row of each, weight.reshape(O, -1), then transpose",
+        lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
+            grad, x, weight.reshape(-1, len(weight)).T.reshape(weight.shape), stride, padding
+        )[0],
+    ),
     in_x(
         REVERSED,
         lambda _, grad, x, weight, stride, padding: ops.conv2d_backward(
@@ -210,10 +239,8 @@ CONVOLUTION_MISTAKES = (
         lambda grad_weight: grad_weight.reshape(len(grad_weight), -1).T.reshape(grad_weight.shape),
     ),
     *_in_both_layouts(positions=(2, 3), kernel=(2, 3)),
-    in_bias(
-        "grad_bias is summed over the filters: one number a filter, summed over N, OH and OW",
-        lambda _, grad: grad.sum(axis=(1, 2, 3)),
-    ),
+    in_bias(OVER_FILTERS, lambda _, grad: grad.sum(axis=(1, 2, 3))),
+    in_bias(OVER_FILTERS, lambda _, grad: grad.sum(axis=1).ravel()),
     in_weight(MATRIX, lambda grad_weight: grad_weight.reshape(len(grad_weight), -1)),
 )
 
