@@ -88,7 +88,8 @@ told(doubled)
 # In the square brackets stands the launch: how many blocks, and how many threads each. 1,000 values need four blocks, and
 # four blocks have 1,024 threads. The **guard** keeps 24 of them out. Without it they would read and write beyond the
 # end. A real GPU may do so without a word, and overwrite somebody else's array. The simulated one stops, and names the
-# line, the thread and the index. Take the `if` away, run the cell, read what it says, and put the `if` back.
+# line, the thread and the index. If yours is simulated, take the `if` away, run the cell, and read what it says. Then
+# put the `if` back.
 #
 # The report has words that you do not know yet; each gets its section. One is easy: a branch is **divergent** if the
 # threads of one warp part there. The warp then goes both ways, one after the other, with some of its threads idle.
@@ -99,9 +100,10 @@ told(doubled)
 #   `if`, `for` over `range`, `while`. It has no lists, no strings, and no NumPy functions of arrays.
 # - A variable keeps the type of its first value, as in C. `total = cp.float32(0)` begins a sum of floats. After
 #   `total = 0`, a float is refused with *Cannot cast from 'float32' to int32*.
-# - `jit.threadIdx.x` and its relatives are **unsigned** numbers. A name that begins as one stays one, so `i = i0 + k` in
-#   a loop is refused with *Cannot cast from 'int32' to uint32*. Cast once, at the top:
-#   `t = cp.int32(jit.threadIdx.x)`. And `//` rounds down, as in Python, while `/` makes a float.
+# - `jit.threadIdx.x` is a thread's number in its block, and `jit.blockIdx.x` the block's number in the launch. These and
+#   `jit.grid` are **unsigned**. A name that begins as one stays one, so `i = i0 + k` in a loop is refused with *Cannot
+#   cast from 'int32' to uint32*. Cast once, at the top: `t = cp.int32(jit.threadIdx.x)`.
+# - `//` rounds down, as in Python, and `/` makes a float.
 # - No name in it may be a word of C, such as `double` or `new`: it becomes C in the end.
 # - A kernel sees the numbers of the notebook, such as `TILE`. If the notebook has an *array* of some name, a variable of
 #   the kernel cannot have that name, too.
@@ -228,8 +230,8 @@ told(transpose_naive)
 # the other way round.
 #
 # The cure is a detour. A block fetches a **tile** of 32 x 32 values, row by row, into shared memory. Then it writes the
-# tile, again row by row, but takes the values from the tile's *columns*. Shared memory has no sectors. Two new things
-# come with it.
+# tile, again row by row, but takes the values from the tile's *columns*. Shared memory has no sectors.
+# `jit.shared_memory(cp.float32, 64)` gives a block 64 places that all its threads see. Two new things come with it.
 #
 # **The barrier.** A thread writes values that *others* have put into the tile. Have they? Warps run as they like.
 # `jit.syncthreads()` is a **barrier**: no thread of the block passes until all have come to it. Without it, a thread may
