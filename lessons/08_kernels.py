@@ -425,7 +425,8 @@ journal.predict("fusion", ...)  # your guess
 # One thread an output. Windows are 2 x 2, side by side; an edge that is left over belongs to none. Of equal values the
 # first in the window wins, as in lesson 03. After a ReLU ties are common: many windows hold nothing but zeros. The
 # place that you write is that of the pixel in its image, row * w + column. Read the four pixels in a loop of one line: a
-# warp that comes back to a sector at the same line finds it in the L1 cache, and the machine does not count it again.
+# warp that comes back to a sector at the same line finds it in a small cache of its SM, called L1, and the machine does
+# not count it again.
 
 
 # %% nbgrader={"grade": false, "grade_id": "fused_bias_relu_pool", "locked": false, "schema_version": 3, "solution": true, "task": false}

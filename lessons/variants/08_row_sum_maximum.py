@@ -32,7 +32,7 @@ def row_max_kernel(x, y, columns):
 
 def row_sum_maximum(x):
     """Return the largest value of each row of x (rows, columns), float32, on the GPU."""
-    y = cp.empty(len(x), x.dtype)
+    y = device.array_module(x).empty(len(x), x.dtype)
     row_max_kernel[len(x), THREADS](x, y, x.shape[1])
     return y
 

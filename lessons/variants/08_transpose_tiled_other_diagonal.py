@@ -30,7 +30,7 @@ def transpose_kernel(x, y, rows, columns):
 def transpose_tiled_other_diagonal(x):
     """Mirror x (rows, columns), float32, at its other diagonal, on the GPU."""
     rows, columns = x.shape
-    y = cp.empty((columns, rows), x.dtype)
+    y = device.array_module(x).empty((columns, rows), x.dtype)
     blocks = (columns + TILE - 1) // TILE, (rows + TILE - 1) // TILE
     transpose_kernel[blocks, (TILE, 8)](x, y, rows, columns)
     return y
