@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Your own kernels
 #
-# Lesson 08, about 90 minutes.
+# Lesson 08, about 115 minutes. After the exercise `row_sum` is a good place for a break.
 #
 # **Afterwards you can**
 #
@@ -47,9 +47,9 @@ def told(kernel):
 show.hardware(simgpu.profiles.PROFILES["H200"], simgpu.profile(), inside=True)
 
 # %% [markdown]
-# At the right are the **multiprocessors**, SM for short; below, one of them is enlarged. Each has arithmetic units, and a
-# small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, and each way to the left is
-# narrower than the one before. So a kernel is mostly judged by what it carries.
+# At the right are the **multiprocessors**, SM for short; below, one of them is enlarged. Each SM has arithmetic units,
+# and a small memory of its own, the **shared memory**. Look at the ways: arithmetic is plenty, no way to the left is wider
+# than the one before, and the bus is by far the narrowest. So a kernel is mostly judged by what it carries.
 #
 # Work reaches an SM in three sizes.
 #
@@ -100,17 +100,19 @@ told(doubled)
 #   `if`, `for` over `range`, `while`. It has no lists, no strings, and no NumPy functions of arrays.
 # - A variable keeps the type of its first value, as in C. `total = cp.float32(0)` begins a sum of floats. After
 #   `total = 0`, a float is refused with *Cannot cast from 'float32' to int32*.
+# - A bare `return` ends the thread.
 # - `jit.threadIdx.x` is a thread's number in its block, and `jit.blockIdx.x` the block's number in the launch. These and
-#   `jit.grid` are **unsigned**. A name that begins as one stays one, so `i = i0 + k` in a loop is refused with *Cannot
-#   cast from 'int32' to uint32*. Cast once, at the top: `t = cp.int32(jit.threadIdx.x)`.
+#   `jit.grid` are **unsigned**. A name that begins as one stays one: after `i = jit.grid(1)`, the line `i = i + 256` is
+#   refused with *Cannot cast from 'int32' to uint32*. And for thread 0, `i - 1` is 4,294,967,295. Cast once, at the top:
+#   `t = cp.int32(jit.threadIdx.x)`.
 # - `//` rounds down, as in Python, and `/` makes a float.
 # - No name in it may be a word of C, such as `double` or `new`: it becomes C in the end.
-# - A kernel sees the numbers of the notebook, such as `TILE`. If the notebook has an *array* of some name, a variable of
-#   the kernel cannot have that name, too.
+# - A kernel sees the numbers of the notebook, such as `TILE`. If the notebook has an *array* of some name, give no
+#   variable of the kernel that name: on a real GPU that is refused.
 #
 # ### Exercise: add_kernel
 #
-# **Core**, about 6 minutes.
+# **Core**, about 8 minutes.
 #
 # Write the kernel that adds two arrays: thread i takes care of value i, and a thread beyond the last value does nothing.
 # The check launches it, with sizes that do not divide a block.
@@ -185,7 +187,7 @@ if SIMULATED:
         strided[4, THREADS](source, out, stride)
         sectors[stride] = strided.report.total.read_sectors
         print(f"stride {stride:2}: {sectors[stride]:5} sectors for 1,024 values, {sectors[stride] / 128:.0f} times")
-    journal.measured("stride_2", sectors[2] / sectors[1])
+    journal.measured("stride_2", sectors[2] / sectors[1], where="counted")
 
 # %% [markdown]
 # Twice the stride, twice the sectors. From a stride of 8 on, each value has a sector to itself, and it gets no worse:
@@ -204,7 +206,7 @@ show.warps(start="x[2 * i]")
 # %% [markdown]
 # ## Tiles and barriers
 #
-# A transposition is the smallest problem in which the rule cannot be kept by good will. Read along the rows of x, and
+# A transposition is the smallest problem in which the rule cannot be kept by good intentions. Read along the rows of x, and
 # you write down the columns of y.
 #
 # For a matrix, blocks and grid can have two directions. The first is the one in which threads of a warp are neighbours:
@@ -237,7 +239,7 @@ told(transpose_naive)
 # `jit.syncthreads()` is a **barrier**: no thread of the block passes until all have come to it. Without it, a thread may
 # read a place before it is written. That is a **data race**: the result depends on who comes first. It may be right a
 # thousand times. The simulated GPU looks for races by what *could* happen, so it finds them in whatever order threads
-# ran. Here one is, planted:
+# ran. Here is one, planted:
 
 
 # %%
@@ -257,11 +259,11 @@ if SIMULATED:
         print(fault)
 
 # %% [markdown]
-# And a barrier is for all. If it stands inside of an `if` that some threads of the block do not enter, the others wait
+# And a barrier is for all. If it stands inside an `if` that some threads of the block do not enter, the others wait
 # for them forever.
 #
 # **Banks.** Shared memory lies in 32 **banks**, and value number i lies in bank i % 32. A warp gets 32 values in one
-# pass if they lie in 32 banks, or are the same value. If several different ones lie in one bank, they come one after
+# pass if they lie in 32 banks, or if they want the same value. If several different ones lie in one bank, they come one after
 # the other: a *bank conflict*. A column of a tile whose rows are 32 values long lies in a single bank. A row of 33
 # values costs a little memory, and every column then goes through all banks.
 
@@ -271,7 +273,7 @@ show.banks(start="a column of 32 × 32")
 # %% [markdown]
 # ### Exercise: transpose_tiled
 #
-# **Core**, about 16 minutes.
+# **Core**, about 22 minutes.
 #
 # Write the kernel; how it is launched is given. A block has 32 x 8 threads and takes a tile of 32 x 32, so each thread
 # moves four values: rows j, j + 8, j + 16 and j + 24 of the tile. The check allows 1.1 times the fewest sectors, each way,
@@ -354,7 +356,7 @@ show.barriers()
 # %% [markdown]
 # ### Exercise: row_sum
 #
-# **Core**, about 12 minutes.
+# **Core**, about 16 minutes.
 #
 # Write the kernel: one block a row. Rows may be shorter than a block, or longer. Where do the barriers go?
 
@@ -420,12 +422,12 @@ journal.predict("fusion", ...)  # your guess
 # %% [markdown]
 # ### Exercise: fused_bias_relu_pool
 #
-# **Core**, about 15 minutes.
+# **Core**, about 18 minutes.
 #
 # One thread an output. Windows are 2 x 2, side by side; an edge that is left over belongs to none. Of equal values the
 # first in the window wins, as in lesson 03. After a ReLU ties are common: many windows hold nothing but zeros. The
-# place that you write is that of the pixel in its image, row * w + column. Read the four pixels in a loop of one line: a
-# warp that comes back to a sector at the same line finds it in a small cache of its SM, called L1, and the machine does
+# place that you write is that of the pixel in its image, row * w + column. Read the four pixels in a loop, with one
+# line that reads: a warp that comes back to a sector at the same line finds it in a small cache of its SM, called L1, and the machine does
 # not count it again.
 
 
@@ -486,18 +488,19 @@ if SIMULATED:
         where = f"{trace.device_seconds * 1e6:6.1f} µs on the device (modelled)"
         print(f"{name:9} {len(trace.launches)} launches, {moved[name] / 1e6:6.1f} MB, {where}")
     if moved["fused"] < moved["separate"]:
-        journal.measured("fusion", moved["separate"] / moved["fused"])
+        journal.measured("fusion", moved["separate"] / moved["fused"], where="counted")
     else:
         print("These are the library's functions both times: write your kernel, and run this cell again.")
 
 # %% [markdown]
-# Three launches became one. The separate ones move the bytes of the count above. The fused one moves somewhat more than
-# its count: rows of 28 values do not all begin at a sector, so some sectors are fetched for a part of them only.
+# Three launches became one. The separate ones move the bytes of the count above. The fused one moves more than its count,
+# so the factor is smaller than the count's: rows of 28 values do not end at a sector, and a sector in which two warps meet
+# is fetched by both.
 
 # %% [markdown]
 # ### In its place
 #
-# Lesson 07 ended with the step on 8 digits, a few dozen short launches, and the question which of them could be left
+# Lesson 07 ended with the step on 8 digits, some 25 short launches, and the question which of them could be left
 # out. Here is a layer that does convolution, bias, ReLU and pooling, with your kernel (or the library's functions, until
 # the check has passed). On the way back the value goes to its place, if it was above 0; `max_unpool2d` puts it there.
 
@@ -546,8 +549,8 @@ print("the gradients are the same:", same)
 
 # %% [markdown]
 # Fewer launches, and less time in the model. On 8 digits the step is launch-bound, so what counts there is the launches
-# that are gone. With large batches it is the bytes. The counts are true on any GPU. The seconds are modelled, and a
-# kernel of your own has a host's price of its own.
+# that are gone. With large batches it is the bytes. The counts are true on any GPU. The seconds are modelled: a
+# real host needs another time for each launch.
 #
 # Why did the library not do it? It has kernels for a ReLU and for a pooling because one can combine them freely. A fused
 # kernel fits one sequence only. That is the price of fusion: each pair is one more kernel to write, and to test.
@@ -555,9 +558,9 @@ print("the gradients are the same:", same)
 # %% [markdown]
 # ### Exercise: matmul_tiled
 #
-# **More**, about 10 minutes.
+# **More**, about 15 minutes.
 #
-# A product of matrices reads each number of a and b many times: K values of both for each output. With a tile of
+# A product of matrices reads each number of a and b many times: K values of each for every output. With a tile of
 # 32 x 32 threads, what one thread fetches serves 32. So a block walks along K. At each step it fetches a tile of a and a
 # tile of b into shared memory, and every thread multiplies 32 pairs. The check allows 2 K / 32 reads an output. Where a
 # tile reaches beyond the matrix, put 0 there; and think about *two* barriers.
@@ -633,10 +636,10 @@ print(recorded)
 # but divides a lot to find each place. `mean` is one block: right for the losses of a batch, hopeless on a large array.
 # Your `row_sum`, called twice, would beat it there.
 #
-# Look at the last column, too. The model comes near the clock, but for one row: with a thread for each row it promises a
-# small part of what was measured. It counts bytes and launches. It does not know that each of these threads waits for one
-# read after the other, and that there are too few threads to keep the memory busy meanwhile. A model is as good as what
-# it counts.
+# Look at the last column, too. It comes from a model of that H200, and is near the clock, but for one row: with a thread
+# for each row it promises a small part of what was measured. It counts bytes and launches. It does not know that each of
+# these threads waits for one read after the other, and that there are too few threads to keep the memory busy meanwhile.
+# A model is as good as what it counts.
 
 # %%
 if not SIMULATED:
@@ -656,8 +659,8 @@ if not SIMULATED:
 # ## Read this kernel
 #
 # Most kernels of the world are written in CUDA C. You can read it now. With CuPy such a text becomes a kernel by
-# `cp.RawKernel(text, "softmax")`. This one turns each row into probabilities, one block a row, 256 threads. It came with
-# the remark that its results were checked on two GPUs, and that a row is wrong once in a while.
+# `cp.RawKernel(text, "softmax")`. This one turns each row into probabilities, one block a row, 256 threads. Its
+# author says that it was checked on two GPUs. Its users say that once in a while a row is wrong.
 #
 # ```c
 # extern "C" __global__ void softmax(const float* x, float* y, int columns) {
@@ -723,6 +726,7 @@ if not SIMULATED:
 # %% [markdown]
 # When your answer stands, let the machine read the kernel. This is the same in Python, shortened to the lines that
 # matter.
+# Then put the missing barrier in, and run it again.
 
 
 # %%
@@ -782,5 +786,9 @@ journal.guesses()
 # %%
 # Your stretch. When your kernel is written, take away the # of the lines below and run.
 #
-# my_kernel[len(x), THREADS](x, y, x.shape[1])
+# x, sums = cp.asarray(rng.standard_normal((104, 200), dtype=np.float32)), cp.empty(104, cp.float32)
+# my_kernel[len(x), THREADS](x, sums, x.shape[1])
+# print("right:", np.allclose(device.to_host(sums), device.to_host(x).sum(axis=1), atol=1e-4))
 # told(my_kernel)
+# row_sum(x)
+# told(row_sum_kernel)

@@ -18,9 +18,19 @@ if TYPE_CHECKING:
 PLACES = 3  # lines of code that a finding shows
 SIDE_BY_SIDE = "a warp takes the fewest sectors where neighbouring threads touch neighbouring values"
 PADDED = "threads of one warp meet in one bank: rows of a tile that are one value longer lie in other banks"
-AGAIN = "what several threads need is read once for all of them: into shared memory, or one thread computes more"
+AGAIN = (
+    "each value is to be read once: by one thread, which keeps it in a variable, or into shared memory if several "
+    "threads need it"
+)
+ONCE = "each result is to be written once, by one thread"
+IN_STEP = (
+    "a tree adds in pairs: in each round half as many threads, neighbours, take a partner's sum each. One thread that "
+    "adds them all, or threads that lie apart, ask more often"
+)
 MEANINGS = {  # by the fault's kind
-    "out of bounds": "where the last block has threads to spare, a guard such as `if i < n:` keeps them out",
+    "out of bounds": "where the last block has threads to spare, a guard such as `if i < n:` keeps them out, with a "
+    "condition for each axis. An index such as 4,294,967,295 is an unsigned number that went below 0: cast it, "
+    "cp.int32(...)",
     "race": "jit.syncthreads() between the two orders the threads of a block; nothing orders blocks",
     "read before written": "each value of shared memory that is read needs a thread that writes it, and then a barrier",
     "barrier": "every thread of a block has to come to its barrier: no `if`, loop or return on the way for some only",
@@ -67,7 +77,7 @@ def _scattered(trace: Trace, budget: Budget) -> Iterator[str]:
 
 
 def _moved(trace: Trace, budget: Budget, inputs: Inputs) -> Iterator[str]:
-    """Bytes between global memory and the kernels."""
+    """Bytes between global memory and the kernels, and passes of shared memory."""
     for does, kind, most in (("read", "read", budget.bytes_read), ("write", "written", budget.bytes_written)):
         if most is None:
             continue
@@ -75,8 +85,12 @@ def _moved(trace: Trace, budget: Budget, inputs: Inputs) -> Iterator[str]:
         if moved > allowed:
             yield f"the kernels {does} {moved:,} bytes of global memory, at most {allowed:,.0f} allowed"
             yield from _places(trace, attrgetter(f"{does}_sectors"), "sectors")
-            if does == "read":
-                yield AGAIN
+            yield AGAIN if does == "read" else ONCE
+    passes = _sum(trace, attrgetter("shared_passes"))
+    if budget.shared_passes is not None and passes > (allowed := budget.shared_passes(inputs)):
+        yield f"the warps ask shared memory {passes:,} times, at most {allowed:,.0f} allowed"
+        yield from _places(trace, attrgetter("shared_passes"), "times")
+        yield IN_STEP
 
 
 def _sum(trace: Trace, count: Count) -> int:

@@ -77,6 +77,7 @@ class Budget:
     read_sectors: float | None = None  # sectors of 32 bytes that they read, as a multiple of the fewest for the values
     written_sectors: float | None = None
     bank_conflicts: int | None = None
+    shared_passes: Callable[[Inputs], float] | None = None  # requests of warps to shared memory, conflicts included
     bytes_read: Callable[[Inputs], float] | None = None  # of the case's inputs: bytes that they may read
     bytes_written: Callable[[Inputs], float] | None = None
 

@@ -98,6 +98,8 @@ class RawKernel:
         return lambda *args, **options: self(grid, block, args, **options)
 
     def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None) -> None:
+        if not isinstance(args, (tuple, list)):
+            raise TypeError(f"{self.function.__name__} is launched by kernel[blocks, threads](...)")
         if self.device:
             raise TypeError(f"{self.function.__name__} was made with device=True: a kernel calls it, not a program")
         machine, number = current.machine(), current.streams[-1] if stream is None else stream.number

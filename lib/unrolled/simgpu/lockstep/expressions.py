@@ -95,7 +95,8 @@ def scalar_of(x: Operand) -> Scalar:
     """Return the type of a number. Raises RefusedError (TypeError) for an array, a tuple, a function."""
     kind = lift(x).type
     if not isinstance(kind, Scalar):
-        raise RefusedError(TypeError, f"{kind} is no number")
+        arrays = " A thread computes with one value of it: x[i]" if isinstance(kind, Array) else ""
+        raise RefusedError(TypeError, f"{kind} is no number.{arrays}" if arrays else f"{kind} is no number")
     return kind
 
 
@@ -202,9 +203,10 @@ def index(array: Operand, key: Operand, line: int) -> Operand | Element:
     ndim = array.type.ndim if isinstance(array.type, Array) else 1
     if ndim < len(keys) or (ndim == 0 and not isinstance(names.type, Tuple)):
         kind = IndexError if isinstance(names.type, Tuple) else TypeError
-        raise RefusedError(kind, f"{len(keys)} indices for an array with {ndim} axes")
+        flat = "; shared memory has one, so place (a, b) is a * width + b" if isinstance(array.type, Pointer) else ""
+        raise RefusedError(kind, f"{len(keys)} indices for an array with {ndim} axes{flat}")
     if not all(isinstance(kind, Scalar) and kind.kind in "iu" for kind in keys):
-        raise RefusedError(TypeError, f"an index is a whole number, got {names.type}")
+        raise RefusedError(TypeError, f"an index is a whole number, got {names.type}; // divides whole numbers")
     whole, many, compute = array.run, isinstance(names.type, Tuple), names.run
 
     def part(frame: Frame, mask: Mask, does: str) -> View:

@@ -18,6 +18,11 @@ from unrolled.simgpu.lockstep.lanes import Mask
 from unrolled.simgpu.lockstep.source import LIMITS, Source, allowed
 from unrolled.simgpu.lockstep.types import Pointer, Scalar, Type
 
+_NO_MEANING: dict[type[ast.expr], str] = {
+    **{ast.List: "a list", ast.Dict: "a dictionary", ast.Set: "a set", ast.JoinedStr: "an f-string"},
+    **{ast.Slice: "a slice", ast.Starred: "a star", ast.NamedExpr: "an assignment in an expression"},
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension"),
+}
 Device = Callable[["Scope", Function, Sequence[Expr], int], Expr]
 
 
@@ -92,7 +97,8 @@ class Scope:
                 return expressions.choice(self.value(test), self.value(yes), self.value(no))
             case ast.Lambda():
                 raise RefusedError(NotImplementedError, "lambda is not supported in a kernel")
-        raise RefusedError(ValueError, f"{type(node).__name__} has no meaning in a kernel")
+        what = _NO_MEANING.get(type(node), type(node).__name__)
+        raise RefusedError(ValueError, f"{what} has no meaning in a kernel")
 
     def operation(self, op: ast.AST, operands: Sequence[Operand], node: ast.AST) -> Operand:
         """Return an operator's result: known now where all operands are, else an expression."""

@@ -132,7 +132,9 @@ def parameters(function: ast.FunctionDef) -> list[str]:
 def allowed(name: str, node: ast.AST | None = None) -> None:
     """Raise RefusedError (CompileException) for a name that is a word of C++."""
     if name in RESERVED:
-        raise RefusedError(CompileException, f"`{name}` is a word of C++, into which a kernel is translated", node)
+        raise RefusedError(
+            CompileException, f"`{name}` is a word of C++, into which a kernel is translated: choose another name", node
+        )
 
 
 def _counted(tree: ast.AST, count: int) -> int:

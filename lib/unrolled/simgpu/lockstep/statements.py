@@ -277,7 +277,7 @@ def _for(node: ast.For, scope: Scope) -> Step:
     if node.orelse:
         raise RefusedError(NotImplementedError, "a loop of a kernel has no `else`")
     if not isinstance(node.target, ast.Name):
-        raise RefusedError(AssertionError, "a loop has one counter")
+        raise RefusedError(AssertionError, "a loop has one counter: for name in range(...)")
     name, iterable, line = node.target.id, scope.value(node.iter), scope.line(node)
     if isinstance(iterable, Constant) or not isinstance(iterable.type, Range):
         raise RefusedError(NotImplementedError, "a loop goes through a range of numbers only")

@@ -177,4 +177,6 @@ def check_cast(given: Scalar, to: Scalar, casting: Any = "same_kind") -> None:
         text = f"Cannot cast from '{given}' to {to} with casting rule {casting}."
         if given.kind == "i" and to == UINT32:
             text += f" threadIdx, grid() and their kin are unsigned: cast them once, as in cp.{given}(i)."
+        elif given.kind == "f" and to.kind in "iu":
+            text += " A variable keeps the type of its first value: begin it with cp.float32(0), not with 0."
         raise RefusedError(TypeError, text)

@@ -16,6 +16,7 @@ from unrolled.device import Array, array_module
 SECTORS = 1.1  # times the fewest: a few more than needed may come from rows that begin inside of a sector
 THREADS = 256
 TILE = 32
+PASSES = 90.0  # of shared memory for a row: the tree of 256 sums takes 45; one thread that adds them all, 255
 
 
 # add_kernel
@@ -42,7 +43,12 @@ def _any_vectors(rng: np.random.Generator) -> Inputs:
     return {name: rng.standard_normal(n).astype(np.float32) for name in ("x", "y")}
 
 
-ADDING = Budget(own=1, read_sectors=SECTORS, written_sectors=SECTORS)
+ADDING = Budget(
+    own=1,
+    read_sectors=SECTORS,
+    written_sectors=SECTORS,
+    bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes + 32,
+)
 
 add_kernel = Spec(
     reference=added,
@@ -83,8 +89,8 @@ def transposed(x: Array) -> Array:
 
 
 def _any_matrix(rng: np.random.Generator) -> Inputs:
-    """Draw a matrix whose rows and columns are multiples of 8, so that rows begin at sectors, and not of a tile."""
-    rows, columns = (8 * int(size) for size in rng.choice([5, 6, 7, 9, 10, 11, 13], 2, replace=False))
+    """Draw a matrix whose sides divide neither a tile nor a sector."""
+    rows, columns = (2 * int(size) + 1 for size in rng.choice(np.arange(17, 60), 2, replace=False))
     return {"x": rng.standard_normal((rows, columns)).astype(np.float32)}
 
 
@@ -97,6 +103,9 @@ TILED = Budget(
     bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes,
     bytes_written=lambda inputs: SECTORS * inputs["x"].nbytes,
 )
+
+
+ODD = Budget(launches=1, own=1, bank_conflicts=0)  # rows begin inside of sectors, so these say little
 
 
 def _by_tiles(x: Array, mirrored: bool) -> Array:
@@ -120,7 +129,8 @@ transpose_tiled = Spec(
         gpu_case("one tile", TILED, x=np.arange(1024, dtype=np.float32).reshape(32, 32)),
         gpu_case("two tiles side by side", TILED, x=normal(32, 64)),
         gpu_case("104 x 200: tiles at the edges are not full", TILED, x=normal(104, 200)),
-        random_gpu_case("any size", _any_matrix, TILED),
+        gpu_case("101 x 203: no side is a multiple of 8", ODD, x=normal(101, 203)),
+        random_gpu_case("any size", _any_matrix, ODD),
     ],
     points=3,
     hints=(
@@ -184,6 +194,7 @@ SUMMED = Budget(
     bank_conflicts=0,
     bytes_read=lambda inputs: SECTORS * inputs["x"].nbytes,
     bytes_written=lambda inputs: 32.0 * len(inputs["x"]),
+    shared_passes=lambda inputs: PASSES * len(inputs["x"]),
 )
 
 
@@ -294,6 +305,12 @@ def _wrong(x: Array, bias: Array, order: str) -> tuple[Array, Array]:
         return ops.max_pool2d_with_indices(x + shift, POOLED)
     if order == "no bias":
         return ops.max_pool2d_with_indices(ops.relu(x + none), POOLED)
+    if order == "pool first":
+        largest, found = ops.max_pool2d_with_indices(x + shift, POOLED)
+        return ops.relu(largest), found
+    if order == "no pixel":
+        largest, found = ops.max_pool2d_with_indices(ops.relu(x + shift), POOLED)
+        return largest, found * (largest > 0)
     y, found = ops.max_pool2d_with_indices(ops.relu(x + shift)[:, :, ::-1, ::-1], POOLED)
     last = x.shape[2] * x.shape[3] - 1 - found
     return y[:, :, ::-1, ::-1], last[:, :, ::-1, ::-1]
@@ -340,6 +357,15 @@ fused_bias_relu_pool = Spec(
             lambda x, bias: _wrong(x, bias, "relu first"),
         ),
         Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: _wrong(x, bias, "no relu")),
+        Mistake(
+            "the places are those of the largest pixels before the ReLU: after it ties are common, and the first "
+            "wins, so apply bias and ReLU before you compare",
+            lambda x, bias: _wrong(x, bias, "pool first"),
+        ),
+        Mistake(
+            "a window of zeros takes no pixel: begin with a largest below 0, so that its first one is taken",
+            lambda x, bias: _wrong(x, bias, "no pixel"),
+        ),
         Mistake("the bias is missing", lambda x, bias: _wrong(x, bias, "no bias")),
         result(
             "the routing says which of four places it was; asked is the place in the image, row * W + column",
