@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import unicodedata
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from small_course import GOOD, LESSON, answered, hand_in
 import unrolled.cli
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.grading import Grading
-from unrolled_grader.results import forget, people, pseudonyms
+from unrolled_grader.results import forget, people, pseudonyms, traces
 from unrolled_grader.results.people import Names
 
 KNOWN = {
@@ -49,6 +50,7 @@ FORMS = {
     "ob05": [
         "Sean O'Brien",
         "Seán O\u2019Brien",
+        "Seán O\u02bcBrien",
         "OBrien, Sean",
         "O Brien Sean",
         "S. O'Brien",
@@ -133,6 +135,36 @@ def test_forty_forms_of_names_are_gone_from_every_list(course: Grading) -> None:
     assert "the same notebook as carl" in (root / "grades" / "collected.csv").read_text()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig", "cp1252", "cp932"])
+def test_a_list_in_any_encoding_that_a_roster_may_have_loses_their_rows(course: Grading, encoding: str) -> None:
+    name = "山田 太郎" if encoding == "cp932" else "Jürgen Müller"
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    student = "yt06" if encoding == "cp932" else "am03"
+    text = f"{mark}Wer;Punkte\r\n{name};1\r\nSeán Hope;2\r\n".replace("á", "a")
+    file = Path("roster-2.csv")
+    file.write_bytes(text.encode(encoding))
+    assert unrolled.cli.main(["forget", student, "--yes"]) == 0
+    assert file.read_bytes().decode(encoding) == text.replace(f"{name};1\r\n", "")
+
+
+def test_names_in_zips_are_read_in_the_encoding_that_they_are_in(tmp_path: Path) -> None:
+    class Unmarked(zipfile.ZipInfo):
+        def _encodeFilenameFlags(self) -> tuple[bytes, int]:  # noqa: N802
+            return "Jürgen Müller/a.txt".encode(), 0
+
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr(Unmarked("a"), "")
+    (found,) = traces.find(tmp_path, Names(KNOWN).finder("am03"))
+    assert found.found == "Jürgen Müller"
+
+
+def test_half_characters_of_json_are_put_together(tmp_path: Path) -> None:
+    person = Person("ys07", "𠮷田 太郎")
+    (tmp_path / "a.json").write_text(json.dumps("by 𠮷田太郎"))
+    (found,) = traces.find(tmp_path, Names({"ys07": person}).finder("ys07"))
+    assert found.found == "𠮷田太郎"
+
+
 @pytest.mark.parametrize("student", FORMS)
 def test_what_is_left_in_files_of_others_is_named_each(
     course: Grading, student: str, capsys: pytest.CaptureFixture[str]
@@ -148,11 +180,12 @@ def test_what_is_left_in_files_of_others_is_named_each(
 
 def test_an_export_holds_no_form_of_a_name(course: Grading, tmp_path: Path) -> None:
     forms = [form for student, forms in FORMS.items() for form in (*forms, INSIDE[student])]
-    text = "\n".join(f"# {form}" for form in (*forms, ESCAPED[0]))
+    text = "\n".join(f"# {form}" for form in (*forms, *ESCAPED))
     handed = hand_in(Path.cwd(), "bob", answered(Path.cwd(), GOOD | {"double": f"{text}\n{GOOD['double']}"}))
     handed.with_name("journal.json").write_text(json.dumps({form: [form] for form in forms}))
     assert pseudonyms.export(course, people.known(course), tmp_path / "out") == (len(KNOWN), ())
     assert [found for student in FORMS for found in stems_in(tmp_path / "out", student)] == []
+    assert [file for file in (tmp_path / "out").rglob("*") if file.is_file() and "00fc" in file.read_text()] == []
     assert GOOD["double"].splitlines()[-1] in next((tmp_path / "out").rglob(f"{LESSON}.ipynb")).read_text()
 
 

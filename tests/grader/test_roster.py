@@ -228,6 +228,7 @@ def test_a_list_that_is_not_known_gives_nobody(data: str) -> None:
     read = roster.read(data.encode())
     assert read.people == ()
     assert "expected id,name,email,lms_id, Canvas's gradebook export" in read.problems[0]
+    assert "in another language, rename the columns to First name, Last name" in read.problems[0]
 
 
 def test_the_page_shows_what_is_taken_of_its_examples() -> None:

@@ -20,7 +20,11 @@ from unrolled_grader.classroom import columns
 from unrolled_grader.classroom.columns import FIELDS, MOODLE_EXPORT, Columns
 
 DELIMITERS = ",;\t|"
-EXPECTED = "expected id,name,email,lms_id, Canvas's gradebook export, or Moodle's participants or grades"
+EXPECTED = (
+    "expected id,name,email,lms_id, Canvas's gradebook export, or Moodle's participants or grades in English or "
+    "German; in another language, rename the columns to First name, Last name, ID number, Email address"
+)
+GUESSED = {"cp932": "Shift-JIS", "cp1252": "Windows-1252"}
 MIXED = re.compile(r"[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][A-Za-z]")
 """Latin letters and others in one word: Shift-JIS was the wrong guess for accented letters."""
 
@@ -116,7 +120,7 @@ def folded(text: str) -> str:
 
 def squeezed(name: str) -> str:
     """Return a name for comparison: its letters, marks and digits alone, in order."""
-    return re.sub(r"[\W_]", "", folded(name))
+    return re.sub(r"[\W_\u02bb\u02bc]", "", folded(name))
 
 
 def turned(name: str) -> set[str]:
@@ -167,15 +171,23 @@ def _settled(found: list[tuple[int, Person]], problems: tuple[str, ...]) -> Rost
     return Roster(tuple(lines), tuple(said), doubtful)
 
 
-def _text(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """The file's text, and a note if its encoding had to be found out: Excel writes what the country's Windows uses."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace"), ()
-    with suppress(UnicodeDecodeError):
-        return data.decode("utf-8-sig"), ()
-    for encoding, name in (("cp932", "Shift-JIS"), ("cp1252", "Windows-1252")):
+def decoded(data: bytes) -> tuple[str, str]:
+    """Return a table's text, byte order mark included, and its encoding: Excel takes what the country's Windows has."""
+    for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if data.startswith(mark):
+            return data.decode(encoding, "replace"), encoding
+    for encoding in ("utf-8", *GUESSED):
         with suppress(UnicodeDecodeError):
             text = data.decode(encoding)
-            if encoding == "cp1252" or not MIXED.search(text):
-                return text, (f"it is not UTF-8 and was read as {name}: look at the names, or save it as UTF-8",)
-    return data.decode("utf-8", "replace"), ("it is not UTF-8: names in it may not match; save it as UTF-8",)
+            if encoding != "cp932" or not MIXED.search(text):
+                return text, encoding
+    return data.decode("utf-8", "replace"), ""
+
+
+def _text(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """The file's text without a byte order mark, and a note if its encoding had to be found out."""
+    text, encoding = decoded(data)
+    if not encoding:
+        return text, ("it is not UTF-8: names in it may not match; save it as UTF-8",)
+    said = f"it is not UTF-8 and was read as {GUESSED.get(encoding)}: look at the names, or save it as UTF-8"
+    return text.removeprefix("\ufeff"), (said,) * (encoding in GUESSED)

@@ -259,12 +259,12 @@ def one_line(text: str) -> str:
     return f"'{line}" if line[:1] in FORMULAS else line
 
 
-def replace_file(file: Path, text: str) -> None:
+def replace_file(file: Path, text: str, encoding: str = "utf-8") -> None:
     """Write the whole text to a new file beside this one, then put it in this one's place."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+        with os.fdopen(handle, "w", encoding=encoding, errors="backslashreplace", newline="\n") as stream:
             stream.write(text)
         os.replace(temporary, file)
     except BaseException:

@@ -20,7 +20,7 @@ from nbgrader.api import MissingEntry
 from unrolled.cli import CommandError
 from unrolled_grader.classroom import gradebook, settings
 from unrolled_grader.classroom.course import Course
-from unrolled_grader.classroom.roster import Person
+from unrolled_grader.classroom.roster import Person, decoded
 from unrolled_grader.jobs import record
 from unrolled_grader.receiving import collecting, received
 from unrolled_grader.results import report, standing
@@ -218,14 +218,13 @@ def _lists(root: Path, grades: Path, roster: Path | None) -> list[Path]:
 
 
 def _rewrite(file: Path, change: Callable[[str], tuple[str, int]]) -> int:
-    """Change a text file, if there is something to change, and say how much. A file that is not UTF-8 stays."""
-    try:
-        before = file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
+    """Change a text file, if there is something to change, and say how much. It keeps its encoding."""
+    before, encoding = decoded(data := file.read_bytes())
+    if not encoding or before.encode(encoding) != data:
         return 0
     text, count = change(before)
     if count:
-        record.replace_file(file, text)
+        record.replace_file(file, text, encoding)
     return count
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import csv
 import hmac
-import html
 import io
 import json
 import re
@@ -31,7 +30,7 @@ from unrolled_grader.classroom.roster import Person
 from unrolled_grader.jobs import record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
-from unrolled_grader.results import people, regrades, spellings, standing
+from unrolled_grader.results import people, readings, regrades, spellings, standing
 from unrolled_grader.results.people import Names
 from unrolled_grader.results.spellings import Finder, Hit
 
@@ -73,9 +72,14 @@ class Scrubber:
         """Return a text without names, and without times of day."""
         text = text.encode("utf-8", "replace").decode()  # half a character could not be written
         text = TIME.sub(lambda found: found["day"], text)
-        shown = html.unescape(text)
-        hidden = shown != text and len(self._hits(shown)) > len(self._hits(text))  # as in M&uuml;ller
-        return self.finder.replaced(shown if hidden else text, self._instead)
+        while (shown := self._shown(text)) != text:  # as in M&uuml;ller
+            text = shown
+        return self.finder.replaced(text, self._instead)
+
+    def _shown(self, text: str) -> str:
+        """The reading of a text with the most names, the text itself where none has more."""
+        found = [*readings.of_text(text)]
+        return max(found, key=lambda one: len(self._hits(one))) if len(found) > 1 else text
 
     def _hits(self, text: str) -> list[Hit]:
         return [*self.finder.hits(spellings.composed(text))]
@@ -153,7 +157,8 @@ def remaining(folder: Path, names: Names) -> list[str]:
     found = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         name, content = str(file.relative_to(folder)), file.read_text(encoding="utf-8")
-        hits = (hit.text for text in (name, content) for hit in finder.hits(spellings.composed(text)))
+        texts = (name, *readings.of_text(content))
+        hits = (hit.text for text in texts for hit in finder.hits(spellings.composed(text)))
         found += [f"{name}: {hit}" for hit in hits if not names.is_word(hit)][:1]
     return found
 

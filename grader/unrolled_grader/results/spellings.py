@@ -22,6 +22,8 @@ ONE_OR_TWO = re.compile("|".join([*sorted(set(TWO.values())), *TWO]))
 LETTERS = "a-z\u00df-\u024f\u0370-\u052f\u1e00-\u1fff"
 WIDE = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f]+")
 """Latin letters as wide as Japanese ones, and Japanese ones as narrow as Latin."""
+APOSTROPHES = str.maketrans(dict.fromkeys("\u02bb\u02bc", "\u2019"))
+"""Apostrophes that Unicode counts among the letters, as some keyboards write them in O\u02bcBrien."""
 BETWEEN = r"[\W_]{0,3}"  # two words of a name
 BEFORE = f"(?:(?<=(?P<letter>[{LETTERS}]))|(?<=(?P<digit>[0-9]))|(?<![0-9{LETTERS}]))"
 LONG = 8  # letters of a name of several words that is nothing else, even within a longer word
@@ -61,10 +63,11 @@ class Finder:
 
 
 def composed(text: str) -> str:
-    """Return a text in Unicode's composed form, with letters of their usual width."""
+    """Return a text in Unicode's composed form, with letters of their usual width and one sort of apostrophe."""
     if text.isascii():
         return text
-    return WIDE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))
+    text = unicodedata.normalize("NFC", text).translate(APOSTROPHES)
+    return WIDE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
 
 
 def folded(text: str) -> str:

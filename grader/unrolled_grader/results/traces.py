@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import html
 import io
 import os
 import re
 import sqlite3
 import tempfile
-import urllib.parse
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unrolled_grader.receiving import archive
-from unrolled_grader.results import spellings
+from unrolled_grader.results import readings, spellings
 from unrolled_grader.results.spellings import Finder
 
 COURSES_OWN = (".git", ".venv", "lessons", "solutions", "notebooks", "lib", "docs", "tests", "benchmarks", "build")
@@ -33,8 +31,6 @@ LARGEST = 200_000_000  # bytes that are unpacked of one file
 DEPTH = 4
 SQLITE = b"SQLite format 3\0"
 UNKNOWN = ""  # was found where nobody could look
-ENTITY = re.compile(r"[\w ]&(?:#|\w{2,8};)|&(?:#|\w{2,8};)\w")
-QUOTED = re.compile(r"%(?:20|[C-Fc-f][0-9A-Fa-f]%)")
 ZEROS = re.compile("\0\0+")
 """What fills archives, images of disks and zips made to be large; to search 60 MB of it would take half a minute."""
 
@@ -64,8 +60,8 @@ def files(root: Path) -> Iterator[Path]:
 
 def of_file(file: Path, name: str, wanted: Finder) -> Iterator[NameTrace]:
     """Yield the traces in a file's name and content."""
-    for hit in wanted.hits(_text(name)):
-        yield NameTrace(name, "its name", hit.text)
+    for text in readings.of_text(name):
+        yield from dict.fromkeys(NameTrace(name, "its name", hit.text) for hit in wanted.hits(_text(text)))
     try:
         if file.is_symlink():
             yield NameTrace(name, f"is a link to {os.readlink(file)}: what is there was not searched", UNKNOWN)
@@ -88,27 +84,9 @@ def _in_data(data: bytes, place: str, wanted: Finder, depth: int) -> Iterator[tu
     elif depth and (plain := _unpacked(data)) is not None:
         yield from _in_data(plain, f"{place} unpacked".strip(), wanted, depth - 1)
     else:
-        for text in _readings(data):
+        for text in map(_text, readings.of_bytes(data)):
             for hit in wanted.hits(text):
                 yield place or f"line {text.count(chr(10), 0, hit.start) + 1}", hit.text
-
-
-def _readings(data: bytes) -> Iterator[str]:
-    """The texts that bytes may be: UTF-8, with the escapes of JSON, HTML and addresses resolved too; Windows's."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        yield _text(data.decode("utf-16", "replace"))
-        return
-    text = _text(data.decode("utf-8", "replace"))
-    yield text
-    if "\\u" in text:
-        yield _text(re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text))
-    if ENTITY.search(text):
-        yield _text(html.unescape(text))
-    if QUOTED.search(text):
-        yield _text(urllib.parse.unquote(text))
-    if "\ufffd" in text and b"\0" not in data[:1000]:
-        yield _text(data.decode("cp932", "replace"))
-        yield _text(data.decode("cp1252", "replace"))
 
 
 def _in_zip(data: bytes, place: str, wanted: Finder, depth: int) -> Iterator[tuple[str, str]]:
@@ -116,8 +94,9 @@ def _in_zip(data: bytes, place: str, wanted: Finder, depth: int) -> Iterator[tup
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             for member in packed.infolist():
                 within = f"{place} {member.filename}".strip()
-                for hit in wanted.hits(_text(member.filename)):
-                    yield f"the name {within}", hit.text
+                for text in archive.readings(member):
+                    for hit in wanted.hits(_text(text)):
+                        yield f"the name {within}", hit.text
                 if member.file_size > LARGEST:
                     yield f"{within} is too large to look into", UNKNOWN
                 elif member.flag_bits & 1:
