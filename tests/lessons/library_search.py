@@ -38,6 +38,7 @@ from unrolled.checks.compare import mismatch
 from unrolled.checks.limits import time_limit
 from unrolled.checks.run import HERE, _called
 from unrolled.checks.spec import Inputs, Spec
+from unrolled.simgpu import current
 
 FOLDER = str(Path(unrolled.__file__).parent)
 SECONDS = 1.0
@@ -142,7 +143,7 @@ def right_at_first(spec: Spec, takers: Sequence[Taker]) -> Iterator[Callable[...
         block.enter_context(contextlib.redirect_stdout(None))
         block.enter_context(contextlib.redirect_stderr(None))
         module = block.enter_context(gpu.connected()) if case.on_gpu else None
-        anew = copier(inputs)
+        anew, connected, kept = copier(inputs), current.machine(), list(current._kept)
         for way in (way for taker in takers for way in taker.ways(names)):
             given = anew() if spec.call is None else inputs
             if module is not None:
@@ -151,6 +152,9 @@ def right_at_first(spec: Spec, takers: Sequence[Taker]) -> Iterator[Callable[...
             with contextlib.suppress(BaseException), time_limit(SECONDS):
                 got = _called(spec, way, given)
                 right = _is_right(spec, gpu.fetched(got) if module else got, expected, inputs)
+            if current.machine() is not connected:  # it called connect or its like
+                current._replace(connected)
+            current._kept[:] = kept
             yield way if right else None
 
 
