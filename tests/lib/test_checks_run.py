@@ -541,6 +541,8 @@ def test_a_call_names_no_object_by_its_place_in_memory():
     ("wrong", "sentence"),
     [
         (lambda x: x.sum - x.sum, "brackets call it"),
+        (lambda x: {"line": 1}.line, "is read with brackets"),
+        (lambda x: 1 / 0, "what you divide by is 0"),
         (lambda x: x @ np.ones((2, 2)), "as many columns in a as b has rows"),
         (lambda x: np.dot(np.ones((2, 3)), np.ones((2, 3))), "as many columns in a as b has rows"),
         (lambda x: x + np.ones(2), "shapes must be equal or 1"),

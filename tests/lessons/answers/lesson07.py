@@ -609,6 +609,15 @@ def bound_upside_down(kernels, peak, bandwidth, launch):
     return sum(max(peak / flops, bandwidth / nbytes) for flops, nbytes in kernels), "memory"
 
 
+def bound_by_intensity(kernels, peak, bandwidth, launch):
+    sums = {"memory": 0.0, "arithmetic": 0.0}
+    for flops, nbytes in kernels:
+        attainable = min(peak, flops / nbytes * bandwidth)
+        sums["memory" if attainable < peak else "arithmetic"] += flops / attainable
+    work, host = sum(sums.values()), len(kernels) * launch
+    return (host, "launches") if host > work else (work, max(sums, key=sums.get))
+
+
 def bound_of_the_mean(kernels, peak, bandwidth, launch):
     seconds, limit = step_bound(kernels, peak, bandwidth, launch)
     return seconds / len(kernels), limit
@@ -741,6 +750,8 @@ MUTANTS = {
         Mutant(bound_of_the_longest, "only one kernel is in it"),
         Mutant(bound_multiplied, "you multiplied"),
         Mutant(bound_upside_down, "not the other way round"),
+        Mutant(bound_by_intensity, "a copy of 5 s that has no flops"),
+        Mutant(bound_by_intensity, "what you divide by is 0"),
         Mutant(bound_of_the_mean, "this is the mean of the kernels"),
         Mutant(bound_of_the_shorter, "the longer one holds, not the shorter"),
         Mutant(lambda **step: (1e3 * step_bound(**step)[0], step_bound(**step)[1]), "these are milliseconds"),
