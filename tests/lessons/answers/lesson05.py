@@ -401,6 +401,17 @@ MUTANTS = {
         Mutant(lambda **given: (updates.momentum(**given)[0], given["velocity"]), "you return the old velocity"),
     ],
     "adam_step": [
+<<<<<<< HEAD
+=======
+        Mutant(updates.adam_with(raw_m=True), "only v is corrected"),
+        Mutant(updates.adam_with(divisor=lambda beta, t: 1 - beta * t), "beta * t is no power"),
+        Mutant(updates.adam_with(divisor=lambda beta, t: 1 / (1 - beta**t)), "the correction divides"),
+        Mutant(updates.adam_with(divisor=lambda beta, t: 1 - beta), "right in the first step only"),
+        Mutant(updates.adam_with(weigh=lambda old, new, beta: (1 - beta) * old + beta * new), "yours are exchanged"),
+        Mutant(updates.adam_with(squared_weight=True), "the square is of the gradient alone"),
+        Mutant(updates.adam_with(bare=True), "epsilon is missing"),
+        Mutant(updates.adam_with(beside=True), "epsilon belongs to the root"),
+>>>>>>> 0a9d68b (tests: leave epsilon out of Adam)
         Mutant(updates.adam_with(correct=False), "the bias correction is missing"),
         Mutant(updates.adam_with(shift=1), "you count t one too high"),
         Mutant(updates.adam_with(shift=-1), "you count t from 0"),

@@ -70,6 +70,13 @@ def adam(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.
         m_hat, v_hat = m, v
     if change.get("inside"):
         step = m_hat / np.sqrt(v_hat + epsilon)
+<<<<<<< HEAD
+=======
+    elif change.get("beside"):
+        step = m_hat / np.sqrt(v_hat) + epsilon / learning_rate
+    elif change.get("bare"):
+        step = m_hat / np.sqrt(v_hat)
+>>>>>>> 0a9d68b (tests: leave epsilon out of Adam)
     elif change.get("root") is False:
         step = m_hat / (v_hat + epsilon)
     else:
