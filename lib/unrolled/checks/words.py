@@ -77,11 +77,13 @@ MEANINGS = {  # a sentence by what an error says
     "agree along all axes but the one that joins them: print their shapes",
     r"axes don't match array": "transpose names each axis of the array once: it has x.ndim of them",
     r"read-only": "this array is a view that must not be written to: work on a copy",
-    r"for [-+*/@]+: .*'(method|function|builtin_function_or_method)'": "a function stands where its result is meant: "
-    "brackets call it",
-    r"'dict' object has no attribute": "what stands under a key of a dictionary is read with brackets: event['start']",
-    r"ZeroDivisionError": "what you divide by is 0 in this case: which of the arguments is, and is that allowed?",
-    r"'NoneType'": "something here is None: a function without return, or a name that was never filled",
+    r"unsupported operand type.*'tuple'": "one side is a tuple, as of a function that returns several values: take "
+    "one of them, [0], or name them, loss, grad = …",
+    r"has no attribute 'reverse'": "a tuple stays as it is: reversed(layers) goes through it backwards",
+    r"object is not callable": "this is no function: call a method of it, such as layer.forward(x), or index with [ ]",
+    r"labels has shape .* to fit scores": "scores are those of one batch, so take the labels of this batch alone",
+    r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
+    "was never filled",
 }
 
 

@@ -350,6 +350,65 @@ def normalized_without_keepdims(x, gamma, beta, epsilon=1e-5):
     return gamma[:, None, None] * x_hat + beta[:, None, None]
 
 
+def forward_through(layers, x, training):
+    for layer in layers:
+        x = layer.forward(x, training)
+    return x
+
+
+def momentum_changed(gathered):
+    """Momentum with another velocity: gathered(parameters, gradient, velocity, momentum, weight_decay)."""
+
+    def variant(parameters, gradient, velocity, learning_rate, momentum=0.9, weight_decay=0.0):
+        velocity = gathered(parameters, gradient, velocity, momentum, weight_decay)
+        return parameters - learning_rate * velocity, velocity
+
+    return variant
+
+
+def evaluated(forward, images, labels, batch_size):
+    found = list(parts(forward, images, labels, batch_size))
+    return sum(loss * n for loss, _, n in found) / len(images), sum(a * n for _, a, n in found) / len(images)
+
+
+def evaluated_with_a_sum_of_means(forward, images, labels, batch_size):
+    found = list(parts(forward, images, labels, batch_size))
+    return sum(loss for loss, _, _ in found) / len(images), sum(a * n for _, a, n in found) / len(images)
+
+
+def evaluated_with_all_labels(forward, images, labels, batch_size):
+    return loss_and_right(lambda images: forward(images[: batch_size // 2]), images, labels)
+
+
+def evaluated_by_the_highest_score(forward, images, labels, batch_size):
+    return evaluated(forward, images, labels, batch_size)[0], 0.0
+
+
+def evaluated_by_the_wrong_ones(forward, images, labels, batch_size):
+    loss, accuracy = evaluated(forward, images, labels, batch_size)
+    return loss, 1 - accuracy
+
+
+def plain(x, epsilon):
+    c = x.shape[1]
+    return normalized(x, np.ones(c, x.dtype), np.zeros(c, x.dtype), epsilon)
+
+
+def normalized_by_the_mean_of_squares(x, gamma, beta, epsilon=1e-5):
+    mean, squares = (each.mean(axis=(0, 2, 3), keepdims=True) for each in (x, x**2))
+    return gamma[:, None, None] * (x - mean) / np.sqrt(squares + epsilon) + beta[:, None, None]
+
+
+def normalized_without_brackets(x, gamma, beta, epsilon=1e-5):
+    mean, variance = (f(x, axis=(0, 2, 3), keepdims=True) for f in (np.mean, np.var))
+    return gamma[:, None, None] * (x - mean / np.sqrt(variance + epsilon)) + beta[:, None, None]
+
+
+def normalized_flat(x, gamma, beta, epsilon=1e-5):
+    mean, variance = (f(x, axis=(0, 2, 3)) for f in (np.mean, np.var))
+    return gamma * (x - mean) / np.sqrt(variance + epsilon) + beta
+
+
 MUTANTS = {
     "sequential_forward": [
         Mutant(forward_from_the_end, "from last to first"),
@@ -358,9 +417,13 @@ MUTANTS = {
         Mutant(forward_returning_in_the_loop, "only the first layer's result comes back"),
         Mutant(forward_into_another_variable, "each layer got the same x"),
         Mutant(forward_without_return, "is the return statement missing?"),
-        Mutant(forward_calling_the_layers, "object is not callable"),
+        Mutant(forward_calling_the_layers, "call a method of it"),
+        Mutant(
+            lambda layers, x, training=False: forward_through(layers[:-1], x, training), "the last layer is left out"
+        ),
     ],
     "sequential_backward": [
+        Mutant(lambda layers, grad: layers.reverse(), "reversed(layers) goes through it backwards"),
         Mutant(backward_from_the_start, "the last layer is the first to get it"),
         Mutant(backward_reversing_in_place, "'tuple' object has no attribute 'reverse'"),
         Mutant(backward_each_alone, "pass on what the layer after it returned"),
@@ -389,6 +452,13 @@ MUTANTS = {
         ),
     ],
     "momentum_step": [
+        Mutant(momentum_changed(lambda p, g, v, momentum, decay: v + g + decay * p), "momentum is missing"),
+        Mutant(momentum_changed(lambda p, g, v, momentum, decay: momentum * v + g + 2 * decay * p), "counts twice"),
+        Mutant(
+            momentum_changed(lambda p, g, v, momentum, decay: momentum * v + g + decay * g), "yours takes the gradient"
+        ),
+        Mutant(lambda **given: updates.momentum(**given)[::-1], "the order is parameters, velocity"),
+        Mutant(lambda **given: updates.momentum(**given)[0], "return parameters, velocity"),
         Mutant(updates.momentum_uphill, "the step goes uphill"),
         Mutant(updates.momentum_with_two_signs, "two signs cancel"),
         Mutant(updates.momentum_with_the_rate_inside, "the learning rate is inside your velocity"),
@@ -401,17 +471,14 @@ MUTANTS = {
         Mutant(lambda **given: (updates.momentum(**given)[0], given["velocity"]), "you return the old velocity"),
     ],
     "adam_step": [
-<<<<<<< HEAD
-=======
         Mutant(updates.adam_with(raw_m=True), "only v is corrected"),
         Mutant(updates.adam_with(divisor=lambda beta, t: 1 - beta * t), "beta * t is no power"),
         Mutant(updates.adam_with(divisor=lambda beta, t: 1 / (1 - beta**t)), "the correction divides"),
         Mutant(updates.adam_with(divisor=lambda beta, t: 1 - beta), "right in the first step only"),
         Mutant(updates.adam_with(weigh=lambda old, new, beta: (1 - beta) * old + beta * new), "yours are exchanged"),
         Mutant(updates.adam_with(squared_weight=True), "the square is of the gradient alone"),
-        Mutant(updates.adam_with(bare=True), "epsilon is missing"),
+        Mutant(updates.adam_with(epsilon=False), "epsilon is missing"),
         Mutant(updates.adam_with(beside=True), "epsilon belongs to the root"),
->>>>>>> 0a9d68b (tests: leave epsilon out of Adam)
         Mutant(updates.adam_with(correct=False), "the bias correction is missing"),
         Mutant(updates.adam_with(shift=1), "you count t one too high"),
         Mutant(updates.adam_with(shift=-1), "you count t from 0"),
@@ -425,6 +492,10 @@ MUTANTS = {
         Mutant(updates.adam_without_m_and_v, "expected a tuple of 3"),
     ],
     "evaluate": [
+        Mutant(evaluated_by_the_highest_score, "no answer counts as right"),
+        Mutant(evaluated_by_the_wrong_ones, "the share of wrong answers"),
+        Mutant(evaluated_with_a_sum_of_means, "the loss adds up means of batches"),
+        Mutant(evaluated_with_all_labels, "take the labels of this batch alone"),
         Mutant(evaluated_at_once, "you gave the network 40 images in one call; its memory has room for 8"),
         Mutant(evaluated_at_once_and_wrong, "you gave the network 40 images in one call"),
         Mutant(evaluated_one_by_one, "in 40 calls: give the network batch_size = 8 images at a time"),
@@ -452,6 +523,19 @@ MUTANTS = {
         Mutant(trained_without_return, "is the return statement missing?"),
     ],
     "batch_norm2d": [
+        Mutant(normalized_over(1), "axis 1 is that of the channels"),
+        Mutant(lambda x, gamma, beta, epsilon=1e-5: plain(x, epsilon), "gamma and beta are missing"),
+        Mutant(
+            lambda x, gamma, beta, epsilon=1e-5: normalized(x, gamma, 0 * beta, epsilon) + beta,
+            "beta goes along the columns",
+        ),
+        Mutant(
+            lambda x, gamma, beta, epsilon=1e-5: gamma[:, None, None] * (plain(x, epsilon) + beta[:, None, None]),
+            "beta is multiplied by gamma",
+        ),
+        Mutant(normalized_by_the_mean_of_squares, "this is the mean of x**2"),
+        Mutant(normalized_without_brackets, "only the mean is divided"),
+        Mutant(normalized_flat, "all four go along the columns"),
         Mutant(normalized_over(0), "over images only"),
         Mutant(normalized_over(2, 3), "each image is normalized by itself"),
         Mutant(normalized_over(0, 1, 2, 3), "over the channels, too"),

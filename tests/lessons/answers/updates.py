@@ -62,21 +62,21 @@ def momentum_without_its_velocity(parameters, gradient, velocity, learning_rate,
 
 def adam(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, **change):
     """Adam with one thing changed."""
-    m = beta1 * m + (1 - beta1) * gradient
-    v = beta2 * v + (1 - beta2) * (gradient if change.get("square") is False else gradient**2)
+    weigh = change.get("weigh", lambda old, new, beta: beta * old + (1 - beta) * new)
+    m, v = weigh(m, gradient, beta1), weigh(v, gradient if change.get("square") is False else gradient**2, beta2)
+    if change.get("squared_weight"):
+        v = v - beta2 * (1 - beta2) * gradient**2
     t = t + change.get("shift", 0)
-    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+    divisor = change.get("divisor", lambda beta, t: 1 - beta**t)
+    m_hat, v_hat = m if change.get("raw_m") else m / divisor(beta1, t), v / divisor(beta2, t)
     if change.get("correct") is False:
         m_hat, v_hat = m, v
     if change.get("inside"):
         step = m_hat / np.sqrt(v_hat + epsilon)
-<<<<<<< HEAD
-=======
     elif change.get("beside"):
         step = m_hat / np.sqrt(v_hat) + epsilon / learning_rate
-    elif change.get("bare"):
+    elif change.get("epsilon") is False:
         step = m_hat / np.sqrt(v_hat)
->>>>>>> 0a9d68b (tests: leave epsilon out of Adam)
     elif change.get("root") is False:
         step = m_hat / (v_hat + epsilon)
     else:

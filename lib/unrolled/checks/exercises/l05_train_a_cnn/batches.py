@@ -257,6 +257,18 @@ EVALUATE_MISTAKES = (
         "the last batch is weighed as if it were full: times the number of images in this batch, not batch_size",
         lambda right, means, full: (full * means[0], right[1]),
     ),
+    result(
+        "the loss adds up means of batches, and is divided by images: a mean counts as often as its batch has images",
+        lambda y, forward, images, labels, batch_size: (
+            _mean_of_means(forward, images, labels, batch_size)[0] * -(-len(images) // batch_size) / len(images),
+            y[1],
+        ),
+    ),
+    result(
+        "no answer counts as right: compare scores.argmax(axis=1), a class for each image, with the labels",
+        lambda y: (y[0], 0.0),
+    ),
+    result("this is the share of wrong answers: accuracy is that of the right ones", lambda y: (y[0], 1 - y[1])),
     LAST_LEFT_OUT,
     last_only("only the last batch counts: add up, do not replace"),
     FIRST_ONLY,

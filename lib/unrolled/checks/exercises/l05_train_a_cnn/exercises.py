@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import data, nn, ops
+from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l05_train_a_cnn import batches, normalization, optimizer_steps
 from unrolled.checks.exercises.l05_train_a_cnn.training import (
     Bend,
@@ -93,6 +94,7 @@ sequential_forward = Spec(
     ),
     mistakes=(
         *FORWARD_MISTAKES,
+        given("the last layer is left out", layers=lambda layers: layers[:-1]),
         given(
             "only the first layer's result comes back: is the return inside the loop?", layers=lambda layers: layers[:1]
         ),
@@ -196,6 +198,7 @@ momentum_step = Spec(
         "return (the parameters after a step against the new velocity), velocity",
     ),
     mistakes=optimizer_steps.MOMENTUM_MISTAKES,
+    compare=named("parameters", "velocity"),
 )
 
 
@@ -233,6 +236,7 @@ adam_step = Spec(
         NEW_MEANS + "return parameters - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon), m, v",
     ),
     mistakes=optimizer_steps.ADAM_MISTAKES,
+    compare=named("parameters", "m", "v"),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.mistakes import given, result
+from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 
@@ -46,11 +46,22 @@ def _along_columns(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5, m
     return gamma * normalized(x, 0 * gamma + 1, 0 * beta, epsilon) + beta
 
 
+def _without_brackets(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5) -> Array:
+    mean, variance = (moment[:, None, None] for moment in ops.batch_statistics(x))
+    return gamma[:, None, None] * (x - mean / np.sqrt(variance + epsilon)) + beta[:, None, None]
+
+
+def _flat(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-5) -> Array:
+    mean, variance = ops.batch_statistics(x)
+    return gamma * (x - mean) / np.sqrt(variance + epsilon) + beta
+
+
 MISTAKES = (
     given(
         "the mean and the variance are over images only: a channel has one of each, over positions as well", over=(0,)
     ),
     given("each image is normalized by itself: the mean is over all images of the batch, axes (0, 2, 3)", over=(2, 3)),
+    given("axis 1 is that of the channels: the mean is over all the others, axes (0, 2, 3)", over=(1,)),
     given("the mean is over the channels, too: each channel has its own, over the axes (0, 2, 3)", over=(0, 1, 2, 3)),
     given("you divide by the variance: take its square root", power=1.0),
     given("epsilon is outside of the root: it is added to the variance", epsilon=0.0, outside=lambda epsilon: epsilon),
@@ -61,10 +72,28 @@ MISTAKES = (
         gamma=lambda beta: beta,
         beta=lambda gamma: gamma,
     ),
+    given(
+        "gamma and beta are missing: gamma * x_hat + beta",
+        gamma=lambda gamma: 0 * gamma + 1,
+        beta=lambda beta: 0 * beta,
+    ),
+    given(
+        "this is the mean of x**2: the variance is that of (x - mean)**2",
+        epsilon=lambda x, epsilon: epsilon + x.mean(axis=(0, 2, 3), keepdims=True) ** 2,
+    ),
     given("gamma is missing: it multiplies x_hat", gamma=lambda gamma: 0 * gamma + 1),
     given("beta is missing: add it at the end", beta=lambda beta: 0 * beta),
     given("gamma and beta go along the columns: with gamma[:, None, None] they go along the channels", _along_columns),
     given("mean and variance go along the columns: keepdims=True keeps the channels", _along_columns, means=True),
+    result("beta goes along the columns: beta[:, None, None]", lambda y, beta: y - beta[:, None, None] + beta),
+    result(
+        "beta is multiplied by gamma: add it after, gamma * x_hat + beta",
+        lambda y, gamma, beta: y + ((gamma - 1) * beta)[:, None, None],
+    ),
+    Mistake("only the mean is divided: put x - mean in brackets", _without_brackets),
+    Mistake(
+        "all four go along the columns: keepdims=True for mean and variance, [:, None, None] for the others", _flat
+    ),
     result(
         "the mean is not subtracted",
         lambda y, x, gamma, epsilon: (

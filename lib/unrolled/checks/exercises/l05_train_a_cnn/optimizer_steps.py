@@ -14,6 +14,7 @@ from unrolled.device import Array
 State = tuple[Array, ...]
 
 UPHILL = given("the step goes uphill: subtract it", learning_rate=lambda learning_rate: -learning_rate)
+IN_ORDER = "the order is parameters, velocity"
 NO_DECAY = given("the weight decay is missing", weight_decay=0)
 GROWTH = given(
     "the weight decay has the wrong sign: it pulls the parameters towards 0",
@@ -109,6 +110,17 @@ MOMENTUM_MISTAKES = (
         lambda y, parameters, velocity, learning_rate: (parameters - learning_rate * velocity, y[1]),
     ),
     _weighed("the gradient is weighed with 1 - momentum: here it counts in full", lambda rate, momentum: 1 - momentum),
+    given("momentum is missing: the old velocity counts momentum times", momentum=1),
+    given(
+        "the weight decay counts twice: it is weight_decay * parameters",
+        weight_decay=lambda weight_decay: 2 * weight_decay,
+    ),
+    given(
+        "the weight decay is of the parameters: yours takes the gradient",
+        gradient=lambda gradient, weight_decay: (1 + weight_decay) * gradient,
+        weight_decay=0,
+    ),
+    result(IN_ORDER, lambda y: y[::-1]),
     _weighed("momentum multiplies the gradient as well: it is for the old velocity", lambda rate, momentum: momentum),
     GROWTH,
 )
@@ -141,7 +153,7 @@ NESTEROV_MISTAKES = (
         "you return the look ahead as velocity: keep momentum * velocity + gradient",
         lambda y, parameters, learning_rate: (y[0], (parameters - y[0]) / learning_rate),
     ),
-    result("the order is parameters, velocity", lambda y: y[::-1]),
+    result(IN_ORDER, lambda y: y[::-1]),
     _weighed(
         "the learning rate is inside your velocity: here the velocity gathers gradients, and the rate counts in the "
         "step",
@@ -218,11 +230,27 @@ def _divided(says: str, by: Function, share: str = "m_hat") -> Mistake:
             "m_hat": m / (1 - beta1**t),
             "v_hat": v / (1 - beta2**t),
             "epsilon": epsilon,
+            "m": m,
             "v": v,
             "gradient": gradient,
+            "learning_rate": learning_rate,
         }
         right = known["m_hat"] / (np.sqrt(known["v_hat"]) + epsilon)
         return parameters + learning_rate * (right - known[share] / called_by_name(by, known)), m, v
+
+    return result(says, stepped)
+
+
+def _corrected(says: str, by: Callable[[float, int], float]) -> Mistake:
+    """Return the mistake of m and v divided by `by(beta, t)` for the step."""
+
+    def stepped(
+        y: State, parameters: Array, t: int, learning_rate: float, beta1: float, beta2: float, epsilon: float
+    ) -> State:
+        _, m, v = y
+        with np.errstate(all="ignore"):
+            step = m / by(beta1, t) / (np.sqrt(v / by(beta2, t)) + epsilon)
+        return parameters - learning_rate * step, m, v
 
     return result(says, stepped)
 
@@ -245,9 +273,33 @@ MEANS_MISTAKES = (
     ),
 )
 
+BOTH_WEIGHTS = "m becomes beta1 * m + (1 - beta1) * gradient"
+
 ADAM_MISTAKES = (
     *MEANS_MISTAKES,
     _divided("only m is corrected; v begins at 0, too", lambda v, epsilon: np.sqrt(v) + epsilon),
+    _divided("only v is corrected; m begins at 0, too", lambda v_hat, epsilon: np.sqrt(v_hat) + epsilon, "m"),
+    _corrected("beta * t is no power: correct by 1 - beta**t", lambda beta, t: 1 - beta * t),
+    _corrected("the correction divides: m / (1 - beta1**t)", lambda beta, t: 1 / (1 - beta**t)),
+    _corrected(
+        "the correction has a power, 1 - beta**t: without it, it is right in the first step only",
+        lambda beta, t: 1 - beta,
+    ),
+    given(f"{BOTH_WEIGHTS}: the gradient counts in full in yours", m=lambda m, gradient, beta1: m + gradient),
+    given(
+        f"{BOTH_WEIGHTS}: yours are exchanged",
+        m=lambda m, gradient, beta1: ((1 - beta1) * m + (2 * beta1 - 1) * gradient) / beta1,
+        v=lambda v, gradient, beta2: ((1 - beta2) * v + (2 * beta2 - 1) * gradient**2) / beta2,
+    ),
+    given(
+        "the square is of the gradient alone: (1 - beta2) * gradient**2",
+        v=lambda v, gradient, beta2: v - (1 - beta2) * gradient**2,
+    ),
+    _divided("epsilon is missing: it is added to the root", lambda v_hat: np.sqrt(v_hat)),
+    _divided(
+        "epsilon belongs to the root: put it in brackets, / (np.sqrt(v_hat) + epsilon)",
+        lambda m_hat, v_hat, epsilon, learning_rate: m_hat / (m_hat / np.sqrt(v_hat) + epsilon / learning_rate),
+    ),
     _divided("the square root is missing", lambda v_hat, epsilon: v_hat + epsilon),
     _divided("epsilon is inside the square root: add it after", lambda v_hat, epsilon: np.sqrt(v_hat + epsilon)),
     UPHILL,
