@@ -75,7 +75,7 @@ def adam(parameters, gradient, m, v, t, learning_rate=0.001, beta1=0.9, beta2=0.
         step = m_hat / np.sqrt(v_hat + epsilon)
     elif change.get("beside"):
         step = m_hat / np.sqrt(v_hat) + epsilon / learning_rate
-    elif change.get("epsilon") is False:
+    elif change.get("bare"):
         step = m_hat / np.sqrt(v_hat)
     elif change.get("root") is False:
         step = m_hat / (v_hat + epsilon)
