@@ -627,14 +627,14 @@ print(recorded)
 
 # %% [markdown]
 # A transposition by tiles leaves CuPy's own behind, since that one does without tiles. The tree of sums is as fast as a
-# copy, so nothing is left to gain. The fused kernel is far ahead of three functions of CuPy's, because it reads and
-# writes less. With a product of matrices it is the other way round: NVIDIA's cuBLAS keeps several outputs of a thread in
-# variables, so that what lies in shared memory serves more than once as well. That is the tiles' idea, one level further
-# in.
+# copy, so nothing is left to gain. The fused kernel is far ahead of the same in three calls, two of CuPy's and one of
+# this library, because it reads and writes less. With a product of matrices it is the other way round: NVIDIA's cuBLAS
+# keeps several outputs of a thread in variables, so that what lies in shared memory serves more than once as well. That
+# is the tiles' idea, one level further in.
 #
-# Below are kernels of the library that you import here. It sums by the same tree. `im2col` reads and writes side by side,
-# but divides a lot to find each place. `mean` is one block: right for the losses of a batch, hopeless on a large array.
-# Your `row_sum`, called twice, would beat it there.
+# Below are kernels of the library that you import here. It sums by the same tree; reading alone can be a little faster
+# than a copy. `im2col` reads and writes side by side, but divides a lot to find each place. `mean` is one block: right
+# for the losses of a batch, hopeless on a large array. Your `row_sum`, called twice, would beat it there.
 #
 # Look at the last column, too. It comes from a model of that H200, and is near the clock, but for one row: with a thread
 # for each row it promises a small part of what was measured. It counts bytes and launches. It does not know that each of
