@@ -138,7 +138,8 @@ check.add_kernel(add_kernel)
 #
 # ```c
 # extern "C" __global__ void add_kernel(
-#     CArray<float, 1, true, true> x, CArray<float, 1, true, true> y, CArray<float, 1, true, true> out, int n) {
+#     CArray<float, 1, true, true> x, CArray<float, 1, true, true> y,
+#     CArray<float, 1, true, true> out, int n) {
 #   unsigned int i = threadIdx.x + blockIdx.x * blockDim.x;
 #   if (((long long)(i) < (long long)(n))) {
 #     out[i] = (x[i] + y[i]);
@@ -149,7 +150,7 @@ check.add_kernel(add_kernel)
 # ```
 #
 # Line by line it is what you wrote, with types. There is the `unsigned int` that was promised, and what `jit.grid(1)`
-# stands for. (The line was broken for the page, and an `#include` left out.)
+# stands for. (The first line was broken for the page, and an `#include` left out.)
 
 # %%
 if not SIMULATED:
