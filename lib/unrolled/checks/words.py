@@ -82,6 +82,8 @@ MEANINGS = {  # a sentence by what an error says
     r"has no attribute 'reverse'": "a tuple stays as it is: reversed(layers) goes through it backwards",
     r"object is not callable": "this is no function: call a method of it, such as layer.forward(x), or index with [ ]",
     r"labels has shape .* to fit scores": "scores are those of one batch, so take the labels of this batch alone",
+    r"for [-+*/@]+: .*'(method|function|builtin_function_or_method)'": "a function stands where its result is meant: "
+    "brackets call it",
     r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
     "was never filled",
 }
