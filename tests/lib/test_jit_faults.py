@@ -50,6 +50,9 @@ FAULTS = {
     "a row that is none": fault(BOUNDS, T, "row = m[t]  # here", "y[t] = row[0]", parameters="y, m", index=(16,), arguments=(np.zeros((16, 4), "f"),)),
     "a guard with or": fault(BOUNDS, "i, j = jit.grid(2)", "if i < 4 or j < 4:", "    m[i, j] = 1.0  # here", parameters="y, m", threads=(8, 8), arguments=(np.zeros((4, 4), "f"),)),
     "an atomic operation": fault(BOUNDS, T, "jit.atomic_add(y, t * 2, 1.0)  # here", thread=(32, 0, 0), index=(64,)),
+    "in a loop's condition": fault(BOUNDS, T, "k = t", "while x[k] > 0.0:  # here", "    k += 1", index=(64,)),
+    "in the second line of a sum": fault(BOUNDS, T, "y[t] = (x[t] +", "    x[t + 1]  # here", ")", index=(64,)),
+    "a row of a tile without its padding": fault(BOUNDS, T, S, "s[t // 8 * 9 + t % 8] = x[t]  # here", thread=(57, 0, 0), index=(64,)),
     "shared memory": fault(BOUNDS, T, S, "s[t * 2] = 1.0  # here", thread=(32, 0, 0), index=(64,)),
     "shared memory by a pointer": fault(BOUNDS, T, S, "p = s + 1", "p[t] = 1.0  # here", thread=(63, 0, 0), index=(64,)),
     "the loop's last turn": fault(BOUNDS, T, "for k in range(0, 65):", "    y[t] += x[k]  # here", index=(64,)),
@@ -58,6 +61,10 @@ FAULTS = {
     # races
     "no barrier": fault(RACE, T, S, "s[t] = x[t]", "y[t] = s[63 - t]  # here"),
     "no barrier after the read": fault(RACE, T, S, "for k in range(2):", "    s[t] = x[t]  # here", "    jit.syncthreads()", "    y[t] += s[63 - t]"),
+    "a scan in place": fault(RACE, T, S, "s[t] = x[t]", "jit.syncthreads()", "if t > 0:", "    s[t] += s[t - 1]  # here"),
+    "a transpose in place": fault(RACE, "i, j = jit.grid(2)", "y[8 * j + i] = y[8 * i + j] + 1.0  # here", threads=(8, 8)),
+    "a tree whose upper half works, too": fault(RACE, T, S, "s[t] = x[t]", "jit.syncthreads()", "k = 16", "while k > 0:", "    if t + k < 64:", "        s[t] += s[t + k]  # here", "    jit.syncthreads()", "    k //= 2"),
+    "a pointer beside its array": fault(RACE, T, S, "p = s + 1", "s[t] = x[t]", "jit.syncthreads()", "if t < 63:", "    p[t] = s[t]  # here"),
     "all write to one": fault(RACE, T, "y[0] = x[t]  # here", index=(0,)),
     "a sum by all": fault(RACE, T, "y[0] += x[t]  # here", index=(0,)),
     "a shift in place": fault(RACE, T, S, "s[t] = x[t]", "jit.syncthreads()", "if t > 0:", "    s[t - 1] = s[t]  # here"),
@@ -87,6 +94,7 @@ FAULTS = {
     "a break before it": fault(BARRIER, T, "while True:", "    if t == 5:", "        break", "    jit.syncthreads()  # here", thread=(5, 0, 0)),
     "a continue before it": fault(BARRIER, T, "for k in range(3):", "    if t == 5:", "        continue", "    jit.syncthreads()  # here"),
     "in one block of two": fault(BARRIER, T, "if jit.blockIdx.x == 1 and t == 3:", "    jit.syncthreads()  # here", grid=2, block=(1, 0, 0)),
+    "a barrier in a device function": Fault(BARRIER, "@jit.rawkernel(device=True)\ndef wait():\n    jit.syncthreads()  # here\n\n@jit.rawkernel()\ndef kernel(y, x):\n    if jit.threadIdx.x < 3:\n        wait()\n", thread=(3, 0, 0)),
     "half a warp": fault(BARRIER, T, "if t % 32 < 16:", "    jit.syncwarp()  # here", thread=(16, 0, 0)),
     # sizes, loops, and what C leaves undefined
     "1,025 threads": fault(THREADS, "y[0] = 1.0", threads=1025),
@@ -99,6 +107,7 @@ FAULTS = {
     "while True": fault(ENDLESS, "while True:  # here", "    pass", threads=1),
     "never there": fault(ENDLESS, T, "k = t", "while k != 100:  # here", "    k += 2", thread=(1, 0, 0)),
     "a step of 0": fault(ENDLESS, "for k in range(0, 5, 0):  # here", "    pass", threads=1),
+    "loops of different lengths": fault(SHUFFLE, T, "v = x[t]", "for k in range(t % 3):", "    v += jit.shfl_xor_sync(0xffffffff, v, 1)  # here"),
     "a lane that left": fault(SHUFFLE, T, "if t < 16:", "    y[t] = jit.shfl_down_sync(0xffffffff, x[t], 8)  # here", thread=(16, 0, 0)),
     "a lane that is none": fault(SHUFFLE, T, "y[t] = jit.shfl_down_sync(0xffffffff, x[t], 8)  # here", threads=24, thread=(16, 0, 0)),
     "set in a branch only": fault(UNSET, T, "if t > 5:", "    v = 1.0", "y[t] = v  # here", thread=(0, 0, 0)),
@@ -130,6 +139,18 @@ def test_a_fault_is_named(name: str) -> None:
     if found.kind in (THREADS, SHARED):
         assert isinstance(caught.value, CUDADriverError)
         assert "CUDA_ERROR_INVALID_VALUE" in str(caught.value)
+
+
+def test_an_endless_loop_around_memory_is_given_up_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    from unrolled.simgpu import current
+    from unrolled.simgpu.lockstep.state import RunLimits
+    from unrolled.simgpu.machine import MachineLimits
+
+    monkeypatch.setattr(current.machine(), "limits", MachineLimits(kernels=RunLimits(steps=1000)))
+    turns = cp.zeros(1, "i")
+    with pytest.raises(KernelFault, match="endless loop"):
+        kernel("def kernel(turns):\n    while True:\n        turns[0] += 1\n", jit, cp)[1, 1](turns)
+    assert int(turns[0]) < 1000 / 8
 
 
 def test_there_are_enough() -> None:

@@ -97,6 +97,7 @@ def change(run: Run, element: View, mask: Mask, line: int) -> Reach:
 
 
 def _count(run: Run, element: View, mask: Mask, line: int, what: str) -> None:
+    run.steps += run.limits.access
     cost, ideal = element.space.traffic(element.place, mask)
     counts = run.counts.line(line)
     if isinstance(element.space, Shared):

@@ -21,7 +21,9 @@ class RunLimits:
     """What ends a kernel that would run for ever, or too long."""
 
     steps: int = 100_000
-    """Statements that one batch of blocks executes in loops."""
+    """Statements that one batch of blocks executes in loops, and what it does in memory."""
+    access: int = 4
+    """How many more steps a read or a write takes: an endless loop around one is given up within seconds, too."""
     work: int = 6 * 10**9
     """Statements times threads, in the whole launch. No batch counts for less than `least` threads."""
     least: int = 4096
@@ -86,5 +88,5 @@ class Run:
         self.steps += statements
         self.counts.work += statements * max(self.batch.blocks * self.batch.width, self.limits.least)
         if self.steps > self.limits.steps or self.counts.work > self.limits.work:
-            text = f"is still at work after {self.steps:,} statements, the whole launch after {self.counts.work:,}"
+            text = f"is still at work after {self.steps:,} steps, the whole launch after {self.counts.work:,}"
             raise self.fault(faults.ENDLESS, line, text, mask.first(True))
