@@ -151,7 +151,8 @@ transpose_tiled = Spec(
             lambda x: _by_tiles(x, mirrored=False),
         ),
         Mistake(
-            "each tile is turned, but it lies where it came from: block (column, row) of x is block (row, column) of y",
+            "each tile is turned, but lies where it came from, or its guard keeps it out: block (column, row) of x "
+            "is block (row, column) of y",
             lambda x: _by_tiles(x, mirrored=True),
         ),
         Mistake(
