@@ -157,7 +157,7 @@ def _sequence_mismatch(got: Any, expected: Any, tolerance: float, inputs: Mappin
 def _nesting_advice(got: Any, expected: Any) -> Iterator[str]:
     """Recognize a list that became a single item of the list it should have lengthened."""
     nested = next((place for place, item in enumerate(got) if isinstance(item, (list, tuple))), None)
-    if nested is not None and not any(isinstance(item, (list, tuple)) for item in expected):
+    if nested is not None and all(isinstance(item, numbers.Real) for item in expected):
         kind = type(got[nested]).__name__
         yield f"item {nested} is a {kind} itself: append adds it as one item, extend or + each of its items"
 

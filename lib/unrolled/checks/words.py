@@ -18,7 +18,10 @@ VALUE_LIMIT = 60  # characters of an argument that are shown
 
 PRODUCT = "a @ b needs as many columns in a as b has rows: print both shapes; a .T or a reshape may be missing"
 FRACTION = "sizes and indices are whole numbers: / gives a float, // a whole number"
-ONE_PLACE = "several numbers meet one place: an index, or a .sum(), is missing on one side"
+ONE_PLACE = (
+    "several numbers meet one place: an index, or a .sum(), is missing on one side; math.exp and its kin take one "
+    "number, np.exp an array"
+)
 BRACKETS = (
     "the arrays belong into one list: np.concatenate([a, b]); the larger of each pair is np.maximum(a, b); an index "
     "must be a whole number, not an array"

@@ -173,6 +173,25 @@ def _index(says: str, index: Callable[[Array, Array, int, int, int], Array]) -> 
 
 
 INDEXED_MISTAKES = (
+    result("the order is the largest, then their indices", lambda y: y[::-1]),
+    Mistake(
+        "these are the smallest pixels: a new leader is larger, pixel > largest",
+        ops.max_pool2d_with_indices,
+        given={"x": lambda x: -x},
+        result=lambda y: (-y[0], y[1]),
+    ),
+    _index(
+        "the index of the window's first pixel is missing: corner + (i * W + j)",
+        lambda row, column, height, width, k: row % k * width + column % k,
+    ),
+    _index(
+        "place (i, j) lies i rows of the image lower: corner + (i * W + j), not i * kernel_size + j",
+        lambda row, column, height, width, k: row // k * k * width + column // k * k + row % k * k + column % k,
+    ),
+    _index(
+        "where the first pixel of a window wins, its index is missing: begin with the corners, not with 0",
+        lambda row, column, height, width, k: np.where((row % k == 0) & (column % k == 0), 0, row * width + column),
+    ),
     Mistake("of equal maxima the first wins: take a new leader only where it is larger, not equal", _last_maximum),
     _index(
         "your index is the place inside the window: in the image it is row * W + column",

@@ -12,8 +12,8 @@ from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
-from unrolled.checks.exercises.l05_train_a_cnn.batches import LAST_LEFT_OUT
-from unrolled.checks.exercises.l06_gpu_port import gpu_work
+from unrolled.checks.exercises.l04_backprop.gradients import named
+from unrolled.checks.exercises.l06_gpu_port import epochs, gpu_work
 from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
@@ -69,6 +69,19 @@ activation = Spec(
         given(
             "the sign in the exponent is wrong: sigmoid is 1 / (1 + exp(-x))",
             x=lambda kind, x: -x if kind == "sigmoid" else x,
+        ),
+        result("sign is -1 below 0, where a step is 0", lambda y, kind, x: np.sign(x) if kind == "step" else y),
+        result(
+            "the larger of x and 0.01 * x is asked: maximum(x, 0.01 * x)",
+            lambda y, kind, x: np.minimum(x, 0.01 * x) if kind == "leaky_relu" else y,
+        ),
+        result(
+            "below 0 it is 0.01 * x, and above 0 it is x itself: maximum(x, 0.01 * x)",
+            lambda y, kind, x: np.maximum(0.01 * x, 0) if kind == "leaky_relu" else y,
+        ),
+        result(
+            "1 / 1 + exp(-x) divides first: put 1 + exp(-x) in brackets",
+            lambda y, kind, x: 1 + np.exp(-x) if kind == "sigmoid" else y,
         ),
         result(
             "your step is 1 at 0, too: it is 1 where x > 0",
@@ -208,6 +221,7 @@ max_pool2d_port = Spec(
         "    largest = xp.where(leads, pixel, largest)",
     ),
     mistakes=INDEXED_MISTAKES,
+    compare=named("largest", "indices"),
 )
 
 
@@ -246,6 +260,8 @@ def _any_link(rng: np.random.Generator) -> Inputs:
     return {"cpu": cpu, **figures, "latency": float(rng.uniform(5e-6, 3e-5)), "bandwidth": bandwidth, "uses": 3}
 
 
+NOTHING_SAVED = "in yours a byte saves nothing: it saves cpu - gpu in each use, and a transfer takes bytes / bandwidth"
+
 break_even = Spec(
     reference=fewest_bytes,
     cases=[
@@ -271,6 +287,20 @@ break_even = Spec(
         given("each byte goes there and back: 2 / bandwidth seconds for it", ways=1),
         given("each use is a launch: uses * launch", launches=1),
         given("you move the array in each use: it is moved once, used there, and fetched once", uses=1),
+        given(
+            "each use costs a byte on the GPU, too: uses * (cpu - gpu)",
+            gpu=lambda gpu, uses: gpu / uses,
+        ),
+        given(NOTHING_SAVED, cpu=lambda gpu: gpu, gpu=lambda cpu: cpu),
+        given(NOTHING_SAVED, bandwidth=lambda bandwidth: 1 / bandwidth),
+        given("the bytes on the way are missing: 2 / bandwidth seconds for each", ways=0),
+        given("the ways cost the GPU: subtract them from what a byte saves", ways=-2),
+        given("the latency is missing: each of two transfers has it", latency=0),
+        result("this is upside down: the fixed seconds, divided by what each byte saves", lambda y: 1 / y),
+        result(
+            'where it never pays, no size is large enough: return float("inf"), not 0',
+            lambda y: 0.0 if math.isinf(y) else y,
+        ),
         given("the launches are missing: each use costs the host one, whatever the size", launch=0),
         given(
             "a negative number of bytes: if a byte costs the GPU more, ways included, it never pays, which is "
@@ -309,45 +339,12 @@ gpu_time = Spec(
 # train_epoch
 
 
-def epoch(
-    images: Array, labels: Array, weight: Array, bias: Array, batch_size: int, rate: float
-) -> tuple[Array, Array, Array]:
-    """Return (weight, bias, loss of each step) after an epoch of softmax regression."""
-    starts = range(0, len(images), batch_size)
-    losses = array_module(images).zeros(len(starts), dtype=weight.dtype)
-    for step, start in enumerate(starts):
-        x = images[start : start + batch_size].reshape(-1, weight.shape[1])
-        loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels[start : start + batch_size])
-        weight = weight - rate * (grad.T @ x)
-        bias = bias - rate * grad.sum(axis=0)
-        losses[step] = loss
-    return weight, bias, losses
-
-
-def any_epoch(rng: np.random.Generator) -> Inputs:
-    """Draw an epoch of six steps, the last one smaller."""
-    batch_size = int(rng.integers(5, 9))
-    return epoch_of(rng, 5 * batch_size + int(rng.integers(1, batch_size)), batch_size)
-
-
-def epoch_of(rng: np.random.Generator, count: int, batch_size: int) -> Inputs:
-    """Draw an epoch of `count` images of 1 x 4 x 4 and three classes."""
-    return {
-        "images": rng.standard_normal((count, 1, 4, 4)).astype(np.float32),
-        "labels": rng.integers(0, 3, count),
-        "weight": (0.1 * rng.standard_normal((3, 16))).astype(np.float32),
-        "bias": (0.1 * rng.standard_normal(3)).astype(np.float32),
-        "batch_size": batch_size,
-        "rate": 0.5,
-    }
-
-
 train_epoch = Spec(
-    reference=epoch,
+    reference=epochs.epoch,
     cases=[
-        case("two steps, NumPy", **epoch_of(np.random.default_rng(0), 8, 4)),
-        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epoch_of(np.random.default_rng(0), 8, 4)),
-        random_gpu_case("six steps, GPU", any_epoch, Budget(launches=180, float64=0)),
+        case("two steps, NumPy", **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
+        gpu_case("two steps, GPU", Budget(launches=60, float64=0), **epochs.epoch_of(np.random.default_rng(0), 8, 4)),
+        random_gpu_case("six steps, GPU", epochs.any_epoch, Budget(launches=180, float64=0)),
     ],
     points=3,
     hints=(
@@ -360,10 +357,6 @@ train_epoch = Spec(
         "return weight, bias, xp.stack(losses)\n"
         "Or an array from the beginning, xp.zeros(steps, dtype=weight.dtype), and losses[step] = loss.",
     ),
-    mistakes=(
-        given("the step goes uphill: go against the gradient", rate=lambda rate: -rate),
-        LAST_LEFT_OUT,
-        given("the weights did not move", rate=0.0),
-        result("you return the bias that came in", lambda y, bias: (y[0], bias, y[2])),
-    ),
+    mistakes=epochs.MISTAKES,
+    compare=named("weight", "bias", "losses"),
 )

@@ -124,8 +124,11 @@ def _why(got: float, true: float, alone: float, calls: int) -> str:
     if abs(got / alone - 1) < 0.12:
         return (
             "so long takes a call that the host waits for: the GPU has nothing to do while the next one is handed "
-            "over. Make many calls, wait once, and divide"
+            "over. Make many calls, wait once, and divide. (Or the work of the first call is in it: wait for the "
+            "device before you start the clock, too)"
         )
+    if got < true and calls <= 2:
+        return f"{TOO_EARLY}. Or it ran for one call: make many, and divide by as many as there were"
     first = "the work of the first call is in it: make that call before the clock starts, and wait for the device "
     first += "before you start it"
     counts, waiting = (calls, calls - 1), alone / true
@@ -145,11 +148,12 @@ def _why(got: float, true: float, alone: float, calls: int) -> str:
     if distance < 0.12:
         return says
     if got < true:
-        return "the clock stopped before the device was done: wait, device.synchronize(x), before you read it. " + CLOCK
+        return f"{TOO_EARLY}. {CLOCK}"
     return (
         "that is too long: the work of the first call is in it if you do not wait for the device before you start the "
         "clock, or something else runs between the two readings. " + CLOCK
     )
 
 
+TOO_EARLY = "the clock stopped before the device was done: wait, device.synchronize(x), before you read it"
 CLOCK = "And let it be device.clock(x): on a simulated GPU time.perf_counter() tells how long this computer was busy"
