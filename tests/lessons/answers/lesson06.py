@@ -1,5 +1,6 @@
 """Wrong and imperfect answers to lesson 06."""
 
+import math
 import time
 
 import numpy as np
@@ -482,8 +483,76 @@ def trained_without_losses(**inputs):
     return trained(**inputs)[:2]
 
 
+def activated(**other):
+    """The activations, some of them in another way: kind=function(module, x)."""
+
+    def variant(kind, x):
+        right = {"step": ops.step, "relu": ops.relu, "leaky_relu": ops.leaky_relu, "sigmoid": ops.sigmoid}
+        return other[kind](device.array_module(x), x) if kind in other else right[kind](x)
+
+    return variant
+
+
+def pooled(change):
+    """change(largest, indices, row in the window, column in the window, corner, x, kernel_size) of a pooling."""
+
+    def variant(x, kernel_size):
+        largest, indices = ops.max_pool2d_with_indices(x, kernel_size)
+        row, column = indices // x.shape[3], indices % x.shape[3]
+        corner = row // kernel_size * kernel_size * x.shape[3] + column // kernel_size * kernel_size
+        return change(largest, indices, row % kernel_size, column % kernel_size, corner, x, kernel_size)
+
+    return variant
+
+
+def pooled_to_the_smallest(x, kernel_size):
+    largest, indices = ops.max_pool2d_with_indices(-x, kernel_size)
+    return -largest, indices
+
+
+def bytes_from(saved, never=float("inf"), upside_down=False):
+    """Break even where a byte saves saved(cpu, gpu, uses, seconds of a byte on the way)."""
+
+    def variant(cpu, gpu, launch, latency, bandwidth, uses=1):
+        fixed, gain = 2 * latency + uses * launch, saved(cpu, gpu, uses, 1 / bandwidth)
+        if upside_down:
+            return gain / fixed
+        return fixed / gain if gain > 0 else never
+
+    return variant
+
+
+def timed_of_one_call_for_many(function, x, calls=20):
+    function(x)
+    device.synchronize(x)
+    start = device.clock(x)
+    function(x)
+    device.synchronize(x)
+    return (device.clock(x) - start) / calls
+
+
+def stepping(weight_gradient, bias_gradient):
+    """An epoch with other gradients: weight_gradient(grad, x), bias_gradient(grad)."""
+
+    def variant(images, labels, weight, bias, batch_size, rate):
+        losses = []
+        for start in range(0, len(images), batch_size):
+            x = images[start : start + batch_size].reshape(-1, weight.shape[1])
+            loss, grad = ops.softmax_cross_entropy(ops.affine(x, weight, bias), labels[start : start + batch_size])
+            weight, bias = weight - rate * weight_gradient(grad, x), bias - rate * bias_gradient(grad)
+            losses.append(loss)
+        return weight, bias, device.array_module(images).stack(losses)
+
+    return variant
+
+
 MUTANTS = {
     "activation": [
+        Mutant(activated(step=lambda xp, x: xp.sign(x)), "sign is -1 below 0"),
+        Mutant(activated(leaky_relu=lambda xp, x: xp.minimum(x, 0.01 * x)), "the larger of x and 0.01 * x"),
+        Mutant(activated(leaky_relu=lambda xp, x: xp.maximum(0.01 * x, 0)), "above 0 it is x itself"),
+        Mutant(activated(sigmoid=lambda xp, x: 1 / 1 + xp.exp(-x)), "put 1 + exp(-x) in brackets"),
+        Mutant(activated(sigmoid=lambda xp, x: 1 / (1 + math.exp(-x))), "take one number, np.exp an array"),
         Mutant(activation_of_numpy_alone, "call the same function of the array's own module"),
         Mutant(activation_of_the_gpu_alone, "Unsupported type <class 'numpy.ndarray'>"),
         Mutant(activation_in_whole_numbers, "dtype is int64, expected float32"),
@@ -511,6 +580,12 @@ MUTANTS = {
         Mutant(convolved_without_padding, "the padding is missing"),
     ],
     "max_pool2d_port": [
+        Mutant(pooled(lambda largest, indices, *_: (indices, largest)), "the order is the largest"),
+        Mutant(pooled(lambda largest, *_: largest), "return largest, indices"),
+        Mutant(pooled_to_the_smallest, "these are the smallest pixels"),
+        Mutant(pooled(lambda y, at, i, j, corner, x, k: (y, i * x.shape[3] + j)), "first pixel is missing"),
+        Mutant(pooled(lambda y, at, i, j, corner, x, k: (y, corner + i * k + j)), "i rows of the image lower"),
+        Mutant(pooled(lambda y, at, i, j, corner, x, k: (y, at * (i + j > 0))), "begin with the corners"),
         Mutant(pooled_window_by_window, "launches, at most 44 allowed"),
         Mutant(pooled_by_numpys_where, "call the same function of the array's own module"),
         Mutant(pooled_with_an_if, "transfers, none allowed: 8 x to host"),
@@ -524,6 +599,12 @@ MUTANTS = {
         Mutant(pooled_with_float_indices, "dtype is float64, expected int64"),
     ],
     "break_even": [
+        Mutant(bytes_from(lambda cpu, gpu, uses, way: uses * (gpu - cpu) - 2 * way), "a byte saves nothing"),
+        Mutant(bytes_from(lambda cpu, gpu, uses, way: uses * (cpu - gpu)), "bytes on the way are missing"),
+        Mutant(bytes_from(lambda cpu, gpu, uses, way: uses * (cpu - gpu) + 2 * way), "the ways cost the GPU"),
+        Mutant(bytes_from(lambda cpu, gpu, uses, way: uses * cpu - gpu - 2 * way), "each use costs a byte"),
+        Mutant(bytes_from(lambda cpu, gpu, uses, way: uses * (cpu - gpu) - 2 * way, upside_down=True), "upside down"),
+        Mutant(bytes_from(lambda cpu, gpu, uses, way: uses * (cpu - gpu) - 2 * way, never=0.0), "not 0"),
         Mutant(fewest_one_way, "the way back is missing"),
         Mutant(fewest_with_one_latency, "each transfer has its latency: there are two"),
         Mutant(fewest_with_bytes_one_way, "each byte goes there and back"),
@@ -533,6 +614,7 @@ MUTANTS = {
         Mutant(fewest_even_below_zero, "it never pays"),
     ],
     "gpu_time": [
+        Mutant(timed_of_one_call_for_many, "Or it ran for one call"),
         Mutant(timed_with_a_wait_after_every_call, "so long takes a call that the host waits for"),
         Mutant(timed_by_a_single_call, "so long takes a call that the host waits for"),
         Mutant(timed_on_the_host, "call function(x) with x as it comes"),
@@ -549,6 +631,13 @@ MUTANTS = {
         Mutant(lambda function, x: None, "is the return statement missing?"),
     ],
     "train_epoch": [
+        Mutant(lambda **given: trained(**given | {"rate": 1.0}), "the rate is missing"),
+        Mutant(lambda **given: trained(**given)[:2], "return weight, bias, losses"),
+        Mutant(lambda **given: trained(**given)[2:] + trained(**given)[:2], "the order is weight, bias, losses"),
+        Mutant(stepping(lambda grad, x: grad.T @ x, lambda grad: 0), "the bias stays as it was"),
+        Mutant(stepping(lambda grad, x: 0, lambda grad: grad.sum(axis=0)), "the weight stays as it was"),
+        Mutant(stepping(lambda grad, x: grad.T @ x / len(x), lambda grad: grad.sum(axis=0)), "do not divide it again"),
+        Mutant(stepping(lambda grad, x: grad.T @ x, lambda grad: grad.mean(axis=0)), "add up for the bias"),
         Mutant(trained_with_numpys_labels, "Implicit conversion to a NumPy array is not allowed"),
         Mutant(trained_with_an_if, "2 transfers, none allowed: 2 x to host"),
         Mutant(trained_with_a_list_of_floats, "3 transfers, none allowed: 2 x to host, 1 x to device"),
