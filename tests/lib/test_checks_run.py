@@ -571,12 +571,33 @@ def test_a_call_names_no_object_by_its_place_in_memory():
         (lambda x: x.transpose(0, 1), "transpose names each axis"),
         (lambda x: np.broadcast_to(x, (2, 3)).__setitem__(0, 1), "work on a copy"),
         (lambda x: x + None, "something here is None"),
+        (lambda x: (x > 0) - (x > 1), "True and False have no minus"),
+        (lambda x: -(x > 0), "True and False have no minus"),
+        (lambda x: np.pad(np.ones((2, 2)), ((1, 1), (1, 1), (1, 1))), "a pair (before, after) for each axis"),
+        (lambda x: np.ones((1, 1, 3, 3)) + np.ones((1, 1, 2, 2)), "two arrays of four axes differ in size"),
+        (lambda x: x[:0].max(), "a window without a pixel"),
+        (lambda x: np.ones((2, 2)).max(0, 1), "one pair of brackets"),
+        (lambda x: np.ones((2, 2)).__setitem__(np.ones((2, 2), bool), np.ones((2, 2))), "v[mask]"),
+        (lambda x: x[np.ones(2, bool)], "take the slice first"),
+        (lambda x: x[:1].__iadd__(x), "must fit the left side"),
+        (lambda x: 1 + (x, x), "one side is a tuple"),
+        (lambda x: (x, x).reverse(), "reversed(layers)"),
+        (lambda x: x(1), "this is no function"),
     ],
 )
 def test_usual_errors_of_numpy_get_a_sentence(wrong, sentence):
     (finding, *_) = report(wrong).findings
     assert finding.verdict == "crashed"
     assert any(sentence in line for line in finding.lines[1:]), finding.lines
+
+
+def test_a_guess_from_the_result_alone_gives_way_to_a_mistake_that_is_known():
+    times_three = Mistake("three times", lambda x: 3 * x)
+    for mistakes, guessed in (((), True), ((times_three,), False)):
+        spec = dataclasses.replace(SPEC, mistakes=mistakes)
+        text = str(report(lambda x: 3 * x, spec))
+        assert ("every value is 1.5 times the expected one" in text) is guessed
+        assert ("three times" in text) is not guessed
 
 
 def test_the_last_line_of_the_notebooks_own_code_is_shown():
