@@ -99,6 +99,7 @@ def test_a_threshold_in_week_two(root: Path, capsys: pytest.CaptureFixture[str])
     assert not staged.is_ready(root)
 
     assert run("--threshold", "total=2", "--yes") == 0
+    assert [file.name for file in (root / staged.DONE).iterdir()] == [staged.PLAN]  # no copy of course.toml
     changed = {name for name, content in files(root).items() if before.get(name) != content}
     library = f"lib/{settings.CHOICES.removeprefix('lib/')}"
     assert changed == {"instructors/course.toml", f"instructors/{library}", f"learners/{library}"}

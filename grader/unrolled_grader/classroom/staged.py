@@ -1,7 +1,7 @@
 """Files that change together: written beside first, then put in place one by one; killed anywhere, it can go on.
 
 Before `READY` stands, nothing is changed and a new attempt begins anew. From then on the change is decided: `put` may
-be repeated until every file is in its place. `DONE` keeps why, for the log of what was graded again for it.
+be repeated until every file is in its place. `DONE` keeps only why, for the log of what was graded again for it.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ def put(root: Path) -> None:
         os.replace(beside, target)
     shutil.rmtree(done, ignore_errors=True)
     ready.rename(done)
+    for file in done.iterdir():  # the files are in their places; a copy of course.toml would keep whom `forget` deletes
+        if file.name != PLAN:
+            file.unlink()
 
 
 def reasons(root: Path) -> Mapping[str, str]:
