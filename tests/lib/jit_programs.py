@@ -161,7 +161,7 @@ REFUSED: list[Program] = [
     refused("a negative number for an index", OverflowError, "-1", T, "y[t] = t + (-1)"),
     refused("a variable that is a word of C++", CompileException, "`double` is a word of C", "double = 2 * x[0]"),
     refused("a counter that is a word of C++", CompileException, "`new` is a word of C", "for new in range(3):", "    y[0] = 1.0"),
-    refused("a parameter that is a word of C++", CompileException, "`short` is a word of C", "y[0] = 1.0", more=[1], parameters="y, x, short"),
+    refused("a parameter that is a word of C++", CompileException, "`new` is a word of C", "y[0] = 1.0", more=[1], parameters="y, x, new"),
     refused("an unknown name", NameError, "'nothing' is not known", "y[0] = nothing"),
     refused("a name set later", NameError, "'late' is not known", "for k in range(3):", "    y[0] = late", "    late = 1.0"),
     refused("print", TypeError, "print", "print(x[0])"),
