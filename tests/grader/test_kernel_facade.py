@@ -160,7 +160,7 @@ def test_the_front_end_works_through_questions(facade: Facade) -> None:
         assert caught.value.fault.index == (70,)
         with pytest.raises(jit.CUDADriverError):
             far[0, 1](y)
-        with pytest.raises(ValueError, match="ListComp has no meaning"):
+        with pytest.raises(ValueError, match="a comprehension has no meaning"):
             refused[1, 1](y)
 
 

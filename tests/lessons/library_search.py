@@ -24,6 +24,7 @@ import socket
 import subprocess
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from inspect import Parameter
 from pathlib import Path
 from types import FunctionType
@@ -77,7 +78,7 @@ def forbid() -> None:
 def callables() -> list[Any]:
     """Functions, classes, partials and objects with `__call__` of the library, whoever holds them."""
     for found in pkgutil.walk_packages(unrolled.__path__, "unrolled."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith("__main__") and (found.name != "unrolled.jit" or find_spec("cupyx")):
             importlib.import_module(found.name)
     checks.all_specs()
     return [thing for thing in gc.get_objects() if _is_of_library(thing)]

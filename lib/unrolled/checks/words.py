@@ -87,6 +87,8 @@ MEANINGS = {  # a sentence by what an error says
     r"labels has shape .* to fit scores": "scores are those of one batch, so take the labels of this batch alone",
     r"for [-+*/@]+: .*'(method|function|builtin_function_or_method)'": "a function stands where its result is meant: "
     "brackets call it",
+    r"'dict' object has no attribute": "what stands under a key of a dictionary is read with brackets: event['start']",
+    r"ZeroDivisionError": "what you divide by is 0 in this case: which of the arguments is, and is that allowed?",
     r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
     "was never filled",
 }

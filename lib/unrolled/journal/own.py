@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from unrolled import device
-
 if TYPE_CHECKING:
     from unrolled.checks import Spec
 
@@ -84,6 +82,8 @@ def _define(name: str, thing: Any, parts: dict[str, str], seen: set[str]) -> Non
 
 def _import(name: str, module: ModuleType) -> str:
     returns = OF_THE_MACHINE.get(module.__name__)
+    from unrolled import device  # brings NumPy, which a command that reads journals does without
+
     if returns is None or module is not getattr(device, returns)():
         return f"import {module.__name__} as {name}"
     return f"import unrolled.device\n{name} = unrolled.device.{returns}()"
