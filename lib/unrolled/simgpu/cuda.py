@@ -159,10 +159,14 @@ class _Runtime:
         return 1
 
     def getDeviceProperties(self, device: int = 0) -> dict[str, Any]:  # noqa: N802
-        """{"name", "totalGlobalMem"} of a device; the name, bytes as in CUDA, says that it is simulated."""
+        """{"name", "totalGlobalMem", "multiProcessorCount"} of a device.
+
+        The name, bytes as in CUDA, says that it is simulated.
+        """
         Device(device)
         figures = current.profile()
-        return {"name": f"{figures.name} (simulated)".encode(), "totalGlobalMem": figures.memory}
+        sizes = {"totalGlobalMem": figures.memory, "multiProcessorCount": int(figures.multiprocessors)}
+        return {"name": f"{figures.name} (simulated)".encode(), **sizes}
 
     def memGetInfo(self) -> tuple[int, int]:  # noqa: N802
         """(free, total) bytes of the device; what the pool holds is not free."""
