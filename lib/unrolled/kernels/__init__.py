@@ -5,6 +5,7 @@
 
 from unrolled.kernels.kernel import NONE, Constants, Kernel, constants, runs_on, take
 from unrolled.kernels.loss import count_right, softmax_cross_entropy
+from unrolled.kernels.lstm import lstm_cell, lstm_cell_backward
 from unrolled.kernels.optimizers import adadelta, adam, momentum, nesterov, scaled, sgd
 from unrolled.kernels.persistent import lstm_persistent, lstm_persistent_backward, persists
 from unrolled.kernels.pooling import avg_pool, avg_pool_backward, max_pool, max_pool_with_indices, max_unpool
@@ -16,7 +17,7 @@ from unrolled.kernels.windows import col2im, im2col
 __all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]
-__all__ += ["lstm_persistent", "lstm_persistent_backward", "persists"]
+__all__ += ["lstm_cell", "lstm_cell_backward", "lstm_persistent", "lstm_persistent_backward", "persists"]
 __all__ += ["PLAIN", "TURN_A", "TURN_B", "filters", "mean", "product", "sum_filters", "sum_first_axis"]
 __all__ += ["add_row", "col2im", "count_right", "dropout", "im2col", "relu", "relu_backward", "softmax_cross_entropy"]
 

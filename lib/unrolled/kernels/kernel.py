@@ -22,6 +22,7 @@ TYPES = {"f": "float", "d": "double"}  # by NumPy's character for the dtype: its
 LARGEST_INT = 2**31 - 2**16  # the last block has threads beyond the last value
 # Each line is (float's, double's): the compiler that CuPy calls knows C's names of these functions.
 FUNCTIONS = {"EXP": ("expf", "exp"), "LOG": ("logf", "log"), "SQRT": ("sqrtf", "sqrt"), "MAX": ("fmaxf", "fmax")}
+FUNCTIONS |= {"TANH": ("tanhf", "tanh")}
 
 
 class Constants(dict[str, int]):

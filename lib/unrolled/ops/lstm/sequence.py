@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.lstm.cell import activated, states
-from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights
+from unrolled.ops.lstm import forms
+from unrolled.ops.lstm.wavefront import wavefront
+from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
+from unrolled.ops.memory import empty
 
-FORMS = ("naive", "combined", "streams", "fused", "transposed", "inputs_at_once", "wavefront", "persistent")
+STEPPING = {
+    form.__name__: form
+    for form in (forms.naive, forms.combined, forms.streams, forms.fused, forms.transposed, forms.inputs_at_once)
+}
+FORMS = (*STEPPING, "wavefront", "persistent")
+"""Each does what the one before it does, in fewer calls, or keeps more of it on the chip."""
+ON_GPU = ("streams", "persistent")
 
 
 def lstm(
@@ -21,12 +30,16 @@ def lstm(
 ) -> tuple[Array, tuple[Array, Array]]:
     """Return the last layer's outputs (T, N, H) and the last states (h, c), each (L, N, H), of x (T, N, D).
 
-    `weights` holds a layer's LSTMWeights each; `state` is (h, c) before the first step, zeros unless given. `form` is
-    one of FORMS, the fastest that fits if None. Where `mask` (T, N) is False there is no step: the state stays, and the
-    output is 0.
+    `weights` holds an LSTMWeights for each layer; `state` is (h, c) before the first step, zeros unless given. `form`
+    is one of FORMS, the fastest that fits if None; all give the same numbers, to rounding. Where `mask` (T, N) is False
+    a sample makes no step: its states stay, and the output is 0. So shorter sequences end where their mask does.
+
+    float32 in, float32 out; integers count as float32. Raises ValueError, which names the argument, for shapes that do
+    not fit, for no steps, and for a form that is unknown or cannot run here.
     """
     kept, state = lstm_with_gates(x, weights, state, form=form, mask=mask)
-    return kept[-1].y, state
+    y = kept[-1].y
+    return y if mask is None else y * mask[:, :, None], state
 
 
 def lstm_with_gates(
@@ -37,21 +50,64 @@ def lstm_with_gates(
     form: str | None = None,
     mask: Array | None = None,
 ) -> tuple[list[LSTMGates], tuple[Array, Array]]:
-    """Return what each layer computed, for `lstm_backward`, and the last states (h, c), each (L, N, H)."""
-    module, (steps, n, _) = array_module(x), x.shape
-    size = weights[0].weight_hh.shape[1]
-    if state is None:
-        state = tuple(module.zeros((len(weights), n, size), dtype=x.dtype) for _ in "hc")
-    kept, ends = [], []
-    for layer, h, c in zip(weights, *state, strict=True):
-        y, cs = (module.empty((steps, n, size), dtype=x.dtype) for _ in "hc")
-        gates = module.empty((steps, n, 4 * size), dtype=x.dtype)
-        for t in range(steps):
-            gates[t] = activated(x[t] @ layer.weight_ih.T + h @ layer.weight_hh.T + layer.bias)
-            h, c = states(gates[t], c)
-            y[t], cs[t] = h, c
-        kept.append(LSTMGates(y, cs, gates))
-        ends.append((h, c))
-        x = y
-    last = tuple(module.concatenate([end[k][None] for end in ends]) for k in range(2))
-    return kept, (last[0], last[1])
+    """Return what each layer computed, for `lstm_backward`, and the last states (h, c), each (L, N, H).
+
+    Arguments and errors are those of `lstm`. Where mask is False, y and c are the states that stay.
+    """
+    x, weights = check_stack(x, weights)
+    layers, n, hidden = len(weights), x.shape[1], weights[0].weight_hh.shape[1]
+    check_states("state", state, (layers, n, hidden), x)
+    check_mask(mask, x)
+    module, form = array_module(x), chosen(form, x, hidden, layers, mask)
+    h, c = state or [module.zeros((layers, n, hidden), dtype=x.dtype)] * 2
+    h, c = (a.astype(x.dtype, copy=False) for a in (h, c))
+    if form == "wavefront":
+        kept = wavefront(x, weights, (h, c))
+    else:
+        kept = []
+        for number, layer in enumerate(weights):
+            kept.append(_layer(kept[-1].y if kept else x, layer, h[number], c[number], form, mask))
+    return kept, tuple(module.concatenate([layer[k][-1:] for layer in kept]) for k in range(2))
+
+
+def chosen(form: str | None, x: Array, hidden: int, layers: int, mask: Array | None) -> str:
+    """Return the form's name, the fastest that fits if None. Raises ValueError for one that cannot run here."""
+    on_gpu = kernels.take(x)
+    if form is None:
+        if mask is None and kernels.persists(x, hidden):
+            return "persistent"
+        return "wavefront" if on_gpu and layers > 1 and mask is None else "inputs_at_once"
+    if form not in FORMS:
+        raise ValueError(f"form is {form!r}; expected one of {', '.join(FORMS)}, or None for the fastest that fits")
+    if form in ON_GPU and not on_gpu:
+        raise ValueError(f"form {form!r} needs float32 or float64 arrays on a GPU; here x is {x.dtype} elsewhere")
+    if mask is not None and form in ("wavefront", "persistent"):
+        raise ValueError(f"form {form!r} takes no mask; expected one of {', '.join(STEPPING)}, or None")
+    if form == "persistent" and not kernels.persists(x, hidden):
+        raise ValueError(
+            f"form 'persistent' keeps the weights on the chip: float32, and a hidden size of 64, 128 ... 512 that the "
+            f"GPU has room for; got {x.dtype} and {hidden}"
+        )
+    return form
+
+
+def _layer(x: Array, layer: LSTMWeights, h: Array, c: Array, form: str, mask: Array | None) -> LSTMGates:
+    """What a layer computed on its inputs x (T, N, D), from h and c (N, H)."""
+    shape = (*x.shape[:2], h.shape[1])
+    y, cells = (empty(x, f"the LSTM's {name}", shape) for name in ("outputs", "cell states"))
+    kept = LSTMGates(y, cells, empty(x, "the LSTM's gates", (*shape[:2], 4 * shape[2])))
+    if form == "persistent":
+        sums = empty(x, "the LSTM's sums", kept.gates.shape)
+        forms.sums_of_inputs(x, layer, sums)
+        inputs = sums, layer.weight_hh, layer.bias, h, c
+        kernels.lstm_persistent(inputs, kept, kernels.constants(hidden=shape[2]))
+        return kept
+    step = STEPPING[form](x, layer, kept)
+    for t in range(len(x)):
+        step(t, h, c)
+        if mask is not None:
+            moves = mask[t][:, None]
+            for now, before in ((kept.y, h), (kept.c, c)):
+                now[t] = array_module(x).where(moves, now[t], before)
+        h, c = kept.y[t], kept.c[t]
+    return kept
