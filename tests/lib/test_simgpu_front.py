@@ -172,6 +172,20 @@ def test_streams_run_beside_each_other_and_events_order_them() -> None:
         cp.cuda.get_elapsed_time(cp.cuda.Event(), end)
 
 
+def test_the_default_stream_waits_for_others_but_for_non_blocking_ones() -> None:
+    x = cp.zeros((1024, 1024), dtype="float32")
+    starts = {}
+    for non_blocking in (False, True):
+        stream = cp.cuda.Stream(non_blocking=non_blocking)
+        with cp.trace() as trace:
+            with stream:
+                x @ x
+            x[:1, :1] + 1
+        product, *_, last = trace.launches
+        starts[non_blocking] = last.start < product.end
+    assert starts == {False: False, True: True}
+
+
 def test_a_trace_holds_what_a_block_does() -> None:
     x = cp.asarray(HOST)
     for _ in range(2):  # the name stays ours, whatever is imported

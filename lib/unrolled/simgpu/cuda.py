@@ -8,19 +8,24 @@ from typing import Any, ClassVar
 
 from unrolled.simgpu import current
 from unrolled.simgpu.command import OutOfMemoryError
+from unrolled.simgpu.timeline import NON_BLOCKING
 
-STREAMS = 255  # beside the default one; further ones share their numbers, as work queues of a GPU are shared
+STREAMS = 127  # of each kind, beside the default one; further ones share their numbers, as a GPU's queues are shared
 
 _numbers = count()
 
 
 class Stream:
-    """A queue of work: `with stream:` sends the block's work there. `Stream.null`, the default, waits for all."""
+    """A queue of work: `with stream:` sends the block's work there.
+
+    `Stream.null`, the default, waits for all others, and they for it, but for those that are `non_blocking`.
+    """
 
     null: ClassVar[Stream]
 
     def __init__(self, null: bool = False, non_blocking: bool = False) -> None:
-        self.number = 0 if null else 1 + next(_numbers) % STREAMS
+        first = NON_BLOCKING if non_blocking else 1
+        self.number = 0 if null else first + next(_numbers) % STREAMS
 
     def __enter__(self) -> Stream:
         current.streams.append(self.number)

@@ -1,11 +1,14 @@
 """Modelled time: a clock for the host, one for each stream, and engines that streams share. No real clock is read.
 
-Stream 0 is CUDA's default stream: it waits for all others, and they wait for it.
+Stream 0 is CUDA's default stream: it waits for all others, and they wait for it; but for non-blocking ones, which are
+those from number NON_BLOCKING on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+NON_BLOCKING = 128
 
 
 @dataclass
@@ -24,9 +27,11 @@ class Timeline:
 
     def end(self, stream: int | None) -> float:
         """Return when all work given so far to a stream is done (None: to the device)."""
-        if stream is None or stream == 0:
+        if stream is None:
             return max(self.streams.values())
-        return max(self.streams.get(stream, 0.0), self.streams[0])
+        if stream == 0:
+            return max(end for number, end in self.streams.items() if number < NON_BLOCKING)
+        return max(self.streams.get(stream, 0.0), self.streams[0] if stream < NON_BLOCKING else 0.0)
 
     def enqueue(self, stream: int, seconds: float, work: float, engine: str) -> tuple[float, float]:
         """Put work on a stream; return (start, end). It starts when the host has issued it and work before it is done.
