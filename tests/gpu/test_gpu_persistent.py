@@ -9,8 +9,7 @@ import pytest
 
 from unrolled import kernels
 
-pytestmark = pytest.mark.gpu
-cp = pytest.importorskip("cupy")
+cp: Any = pytest.importorskip("cupy", reason='CuPy is not installed: pip install -e ".[gpu]"')
 
 # (steps, samples, hidden): part of a block's samples, one step, several row groups, more samples than one launch takes
 SIZES = [(1, 1, 64), (3, 5, 64), (6, 37, 192), (12, 64, 512), (4, 150, 512), (7, 2200, 64)]

@@ -69,7 +69,7 @@ def lstm_backward(
         grad, by_layer = products.finish(by_sums)
         by_weights.append(by_layer)
         by_states.append(by_state)
-    h, c = (array_module(x).concatenate([one[j][None] for one in by_states[::-1]]) for j in range(2))
+    h, c = (array_module(x).concatenate(tuple(one[j][None] for one in by_states[::-1])) for j in range(2))
     return grad, by_weights[::-1], (h, c)
 
 
@@ -142,7 +142,7 @@ class AtOnce:
         """Return the gradients by the layer's inputs, None unless wanted, and by its weights."""
         layer, (steps, n, rows) = self.layer, by_sums.shape
         flat, hidden = by_sums.reshape(steps * n, rows), rows // 4
-        before = array_module(by_sums).concatenate([layer.h[None], layer.kept.y[:-1]]).reshape(steps * n, hidden)
+        before = array_module(by_sums).concatenate((layer.h[None], layer.kept.y[:-1])).reshape(steps * n, hidden)
         by_ih = matmul_of_columns(flat, layer.x.reshape(steps * n, layer.x.shape[2]))
         by_weights = LSTMWeights(by_ih, matmul_of_columns(flat, before), flat.sum(axis=0))
         by_x = plain_matmul(flat, layer.weights.weight_ih).reshape(layer.x.shape) if self.wanted else None

@@ -22,7 +22,7 @@ def lstm_step(x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, 
     for name, state in (("h", h), ("c", c)):
         check_shape(name, state, (len(x), hidden), f"x {x.shape} and weight_hh {weight_hh.shape}")
     x, h, c, weight_ih, weight_hh, bias = as_floats(x, h, c, weight_ih, weight_hh, bias)
-    return states(activated(x @ weight_ih.T + h @ weight_hh.T + bias), c)
+    return states(*activated(*blocks(x @ weight_ih.T + h @ weight_hh.T + bias)), c)
 
 
 def lstm_step_backward(grad_h: Array, grad_c: Array, gates: Array, c: Array, c_before: Array) -> tuple[Array, Array]:
@@ -41,7 +41,7 @@ def lstm_step_backward(grad_h: Array, grad_c: Array, gates: Array, c: Array, c_b
     (i, f, g, o), tanh_c = blocks(gates), module.tanh(c)
     grad_c = grad_c + grad_h * o * (1 - tanh_c * tanh_c)
     parts = [grad_c * g * i * (1 - i), grad_c * c_before * f * (1 - f), grad_c * i * (1 - g * g)]
-    return module.concatenate([*parts, grad_h * tanh_c * o * (1 - o)], axis=1), grad_c * f
+    return module.concatenate((*parts, grad_h * tanh_c * o * (1 - o)), axis=1), grad_c * f
 
 
 def blocks(gates: Array) -> list[Array]:
@@ -50,16 +50,13 @@ def blocks(gates: Array) -> list[Array]:
     return [gates[..., k * size : (k + 1) * size] for k in range(4)]
 
 
-def activated(sums: Array) -> Array:
-    """Return the gates (N, 4 * H) after their functions: tanh for g, sigmoid for the others."""
-    i, f, g, o = blocks(sums)
-    module = array_module(sums)
-    return module.concatenate([sigmoid(i), sigmoid(f), module.tanh(g), sigmoid(o)], axis=1)
+def activated(i: Array, f: Array, g: Array, o: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the gates (N, H) after their functions, from their sums: tanh for g, sigmoid for the others."""
+    return sigmoid(i), sigmoid(f), array_module(g).tanh(g), sigmoid(o)
 
 
-def states(gates: Array, c: Array) -> tuple[Array, Array]:
-    """Return the new (h, c) from the gates after their functions (N, 4 * H) and the old c (N, H)."""
-    i, f, g, o = blocks(gates)
+def states(i: Array, f: Array, g: Array, o: Array, c: Array) -> tuple[Array, Array]:
+    """Return the new (h, c) from the gates after their functions and the old c, all (N, H)."""
     c = f * c + i * g
     return o * array_module(c).tanh(c), c
 

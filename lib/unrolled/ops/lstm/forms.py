@@ -6,7 +6,7 @@ it writes y[t], c[t] and gates[t] from h and c before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from unrolled import kernels
@@ -20,12 +20,11 @@ Step: TypeAlias = Callable[[int, Array, Array], None]
 
 def naive(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Step:
     """Eight products a step: for each gate one with the input and one with the last output."""
-    module, gates = array_module(x), [cell.blocks(a.T) for a in layer]  # T: blocks of rows, as blocks of columns
+    blocks = [cell.blocks(a.T) for a in layer]  # rows of the weights, as columns of what is turned
 
     def step(t: int, h: Array, c: Array) -> None:
-        sums = [matmul(x[t], ih.T) + matmul(h, hh.T) + bias for ih, hh, bias in zip(*gates, strict=True)]
-        kept.gates[t] = cell.activated(module.concatenate(sums, axis=1))
-        kept.y[t], kept.c[t] = cell.states(kept.gates[t], c)
+        sums = [matmul(x[t], ih.T) + matmul(h, hh.T) + bias for ih, hh, bias in zip(*blocks, strict=True)]
+        point_wise(sums, c, kept, t)
 
     return step
 
@@ -35,8 +34,7 @@ def combined(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Step:
 
     def step(t: int, h: Array, c: Array) -> None:
         sums = matmul(x[t], layer.weight_ih) + matmul(h, layer.weight_hh) + layer.bias
-        kept.gates[t] = cell.activated(sums)
-        kept.y[t], kept.c[t] = cell.states(kept.gates[t], c)
+        point_wise(cell.blocks(sums), c, kept, t)
 
     return step
 
@@ -50,12 +48,17 @@ def streams(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Step:
             matmul(x[t], layer.weight_ih, out=kept.gates[t])
         sums = matmul(h, layer.weight_hh)
         beside.join()
-        sums += kept.gates[t]
-        sums += layer.bias
-        kept.gates[t] = cell.activated(sums)
-        kept.y[t], kept.c[t] = cell.states(kept.gates[t], c)
+        point_wise(cell.blocks(sums + kept.gates[t] + layer.bias), c, kept, t)
 
     return step
+
+
+def point_wise(sums: Sequence[Array], c: Array, kept: LSTMGates, t: int) -> None:
+    """Write gates[t], c[t] and y[t] from c before and the sums of i, f, g and o, (N, H): a call for each operation."""
+    gates = cell.activated(*sums)
+    for to, gate in zip(cell.blocks(kept.gates[t]), gates, strict=True):
+        to[...] = gate
+    kept.y[t], kept.c[t] = cell.states(*gates, c)
 
 
 def fused(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Step:

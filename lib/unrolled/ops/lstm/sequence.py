@@ -67,7 +67,7 @@ def lstm_with_gates(
         kept = []
         for number, layer in enumerate(weights):
             kept.append(_layer(kept[-1].y if kept else x, layer, h[number], c[number], form, mask))
-    return kept, tuple(module.concatenate([layer[k][-1:] for layer in kept]) for k in range(2))
+    return kept, tuple(module.concatenate(tuple(layer[k][-1:] for layer in kept)) for k in range(2))
 
 
 def chosen(form: str | None, x: Array, hidden: int, layers: int, mask: Array | None) -> str:

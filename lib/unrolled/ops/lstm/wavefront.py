@@ -25,7 +25,7 @@ def wavefront(x: Array, weights: Sequence[LSTMWeights], state: tuple[Array, Arra
     sums_of_inputs(x, weights[0], first)
     by_below = _stacked([layer.weight_ih for layer in weights[1:]])
     by_last = _stacked([layer.weight_hh for layer in weights])
-    bias = module.concatenate([layer.bias[None] for layer in weights])
+    bias = module.concatenate(tuple(layer.bias[None] for layer in weights))
     sums = module.empty((layers, n, 4 * hidden), dtype=x.dtype)
     for layer in range(layers):
         y[layer, layer], c[layer, layer] = state[0][layer], state[1][layer]
@@ -46,4 +46,4 @@ def _stacked(weights: list[Array]) -> Array:
     """The weights (4 * H, H) of several layers, each turned: (L, H, 4 * H)."""
     if not weights:
         return None
-    return array_module(weights[0]).concatenate([weight.T[None] for weight in weights]).copy()
+    return array_module(weights[0]).concatenate(tuple(weight.T[None] for weight in weights)).copy()

@@ -1,0 +1,264 @@
+"""The LSTM: all forms against PyTorch, forward and backward, with masks; what each costs; what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lstm_cases import Case, case
+from ops_cases import Call, numeric_gradient
+
+from unrolled import ops, simgpu
+from unrolled.ops.lstm.sequence import FORMS, ON_GPU
+
+ON_CPU = tuple(form for form in FORMS if form not in ON_GPU)
+RNG = np.random.default_rng(3)
+T, N, D, H = 4, 3, 5, 2
+
+
+def floats(*shape: int) -> Any:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+WEIGHTS = floats(4 * H, D), floats(4 * H, H), floats(4 * H)
+X, STATE, GRAD = floats(T, N, D), (floats(1, N, H), floats(1, N, H)), floats(T, N, H)
+STEP = floats(N, D), floats(N, H), floats(N, H)
+GATES = ops.lstm_with_gates(X, [WEIGHTS])[0]
+
+
+def lstm(x: Any, *layer: Any) -> Any:
+    y, (h, c) = ops.lstm(x, [ops.LSTMWeights(*layer)])
+    return y, h, c
+
+
+def lstm_with_gates(x: Any, *layer: Any) -> Any:
+    return tuple(ops.lstm_with_gates(x, [ops.LSTMWeights(*layer)])[0][0])
+
+
+def lstm_backward(grad: Any, x: Any, *layer: Any) -> Any:
+    weights = [ops.LSTMWeights(*layer)]
+    by_x, (by_weights,), by_state = ops.lstm_backward(grad, x, weights, ops.lstm_with_gates(x, weights)[0])
+    return by_x, *by_weights, *by_state
+
+
+CALLS = {
+    "lstm_step": Call(ops.lstm_step, (*STEP, *WEIGHTS)),
+    "lstm_step_backward": Call(ops.lstm_step_backward, (STEP[1], STEP[2], floats(N, 4 * H), STEP[1], STEP[2])),
+    "lstm": Call(lstm, (X, *WEIGHTS)),
+    "lstm_with_gates": Call(lstm_with_gates, (X, *WEIGHTS)),
+    "lstm_backward": Call(lstm_backward, (GRAD, X, *WEIGHTS)),
+}
+
+
+def gpu(x: Any, dtype: str = "float32") -> Any:
+    return simgpu.asarray(x if x.dtype == bool else x.astype(dtype))
+
+
+def test_a_step_by_hand() -> None:
+    """The bias alone sets the gates: i, f and o half open, g at tanh(1)."""
+    weights = np.zeros((4, 1)), np.zeros((4, 1)), np.array([0.0, 0.0, 1.0, 0.0])
+    h, c = ops.lstm_step(np.zeros((1, 1)), np.zeros((1, 1)), np.full((1, 1), 2.0), *weights)
+    np.testing.assert_allclose(c, 0.5 * 2 + 0.5 * np.tanh(1))
+    np.testing.assert_allclose(h, 0.5 * np.tanh(c))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(0, 9))
+def test_all_forms_for_the_cpu_are_pytorch(
+    steps: int, n: int, inputs: int, hidden: int, layers: int, seed: int
+) -> None:
+    there = case(steps, n, inputs, hidden, layers, seed)
+    for form in (*ON_CPU, None):
+        there.check(form, 1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_on_the_gpu_are_pytorch(form: str) -> None:
+    case(3, 3, 5, 64, 2).on(gpu).check(form, 2e-4)
+
+
+@pytest.mark.parametrize("lengths", [[3, 1, 4], [4, 4, 4]])
+def test_sequences_of_unequal_lengths(lengths: list[int]) -> None:
+    there = case(4, 3, 2, 3, 2, lengths=lengths)
+    for form in (*ON_CPU[:-1], None):
+        there.check(form, 1e-9)
+    on_gpu = there.on(lambda x: gpu(x, "float64"))
+    for form in ("naive", "streams", "fused", "inputs_at_once", None):
+        on_gpu.check(form, 1e-9)
+
+
+def test_gradients_by_trying() -> None:
+    there = case(3, 2, 2, 3, 2)
+    kept, _ = ops.lstm_with_gates(there.x, there.weights)
+    by_x, by_weights, _ = ops.lstm_backward(there.grad, there.x, there.weights, kept)
+    expected = numeric_gradient(lambda x: ops.lstm(x, there.weights)[0], there.x, there.grad)
+    np.testing.assert_allclose(by_x, expected, atol=1e-8)
+
+    def with_weight(weight_hh: Any) -> Any:
+        return ops.lstm(there.x, [there.weights[0]._replace(weight_hh=weight_hh), there.weights[1]])[0]
+
+    expected = numeric_gradient(with_weight, there.weights[0].weight_hh, there.grad)
+    np.testing.assert_allclose(by_weights[0].weight_hh, expected, atol=1e-8)
+    assert ops.lstm_backward(there.grad, there.x, there.weights, kept, input_gradient=False)[0] is None
+
+
+def test_a_mask_with_gaps_passes_states_by() -> None:
+    there = case(5, 2, 3, 4, 1)
+    mask = np.array([[1, 0], [0, 1], [1, 1], [0, 0], [1, 0]], bool)
+    y, (h, _) = ops.lstm(there.x, there.weights, mask=mask)
+    alone, (end, _) = ops.lstm(there.x[mask[:, 0], :1], there.weights)
+    np.testing.assert_allclose(y[mask[:, 0], :1], alone)
+    np.testing.assert_allclose(h[:, :1], end)
+    assert not y[~mask].any()
+
+
+# what a forward pass of T steps and L layers launches: (products, launches besides)
+LAUNCHES = {
+    "combined": lambda t, layers: 2 * t * layers,
+    "naive": lambda t, layers: 8 * t * layers,
+    "streams": lambda t, layers: 2 * t * layers,
+    "fused": lambda t, layers: 2 * t * layers,
+    "transposed": lambda t, layers: 2 * t * layers,
+    "inputs_at_once": lambda t, layers: (t + 1) * layers,
+    "wavefront": lambda t, layers: 1 + (t + layers - 1) + (t + layers - 2 if layers > 1 else 0),
+    "persistent": lambda t, layers: layers,
+}
+
+
+def traced(form: str, there: Case) -> Any:
+    on_gpu = there.on(gpu)
+    with simgpu.trace() as trace:
+        ops.lstm(on_gpu.x, on_gpu.weights, on_gpu.state, form=form)
+    return trace
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_products_and_launches_are_those_of_the_form(layers: int) -> None:
+    steps = 5
+    there = case(steps, 2, 64, 64, layers)
+    launches = {}
+    for form, products in LAUNCHES.items():
+        trace = traced(form, there)
+        names = [launch.op for launch in trace.launches]
+        assert names.count("product") == products(steps, layers), form
+        fused = [name for name in names if name.startswith("lstm_")]
+        cells = {"wavefront": steps + layers - 1, "persistent": layers}.get(form, steps * layers)
+        assert len(fused) == (0 if form in ("naive", "combined", "streams") else cells), form
+        launches[form] = len(names)
+    order = [launches[form] for form in ("naive", "combined", "fused", "inputs_at_once", "persistent")]
+    assert order == sorted(set(order), reverse=True)
+
+
+def test_streams_overlap() -> None:
+    there = case(2, 16, 4096, 512, 1)  # products with the input that take longer than the next launch
+    trace = traced("streams", there)
+    products = [launch for launch in trace.launches if launch.op == "product"]
+    assert len({launch.stream for launch in products}) == 2
+    first, second = products[-2:]
+    assert first.start < second.end
+    assert second.start < first.end
+    alone = traced("combined", there)
+    assert {launch.stream for launch in alone.launches} == {0}
+
+
+def test_without_a_gpu_the_fastest_is_inputs_at_once() -> None:
+    there = case(2, 2, 2, 64, 2)
+    np.testing.assert_array_equal(*(ops.lstm(there.x, there.weights, form=f)[0] for f in (None, "inputs_at_once")))
+    there = there.on(gpu)
+    with simgpu.trace() as trace:
+        ops.lstm(there.x, there.weights)
+    assert [launch.op for launch in trace.launches].count("lstm_persistent") == 2
+
+
+LAYER = ops.LSTMWeights(*WEIGHTS)
+REFUSED = {
+    "no steps": (lambda: ops.lstm(X[:0], [LAYER]), ValueError, r"x has shape \(0, 3, 5\): a sequence needs at least"),
+    "two axes": (lambda: ops.lstm(X[0], [LAYER]), ValueError, r"x has shape \(3, 5\); expected 3 axes \(T, N, D\)"),
+    "no layers": (lambda: ops.lstm(X, []), TypeError, "expected a list with an ops.LSTMWeights for each layer"),
+    "bare weights": (lambda: ops.lstm(X, LAYER), TypeError, "expected a list with an ops.LSTMWeights for each layer"),
+    "a layer's inputs": (
+        lambda: ops.lstm(X[:, :, :3], [LAYER]),
+        ValueError,
+        r"weights\[0\].weight_ih has shape \(8, 5\); expected \(8, 3\)",
+    ),
+    "Keras's layout": (
+        lambda: ops.lstm(X, [LAYER._replace(weight_hh=LAYER.weight_hh.T)]),
+        ValueError,
+        r"weights\[0\].weight_hh has shape \(2, 8\); expected \(4 \* H, H\).*transpose it",
+    ),
+    "second layer": (
+        lambda: ops.lstm(X, [LAYER, LAYER]),
+        ValueError,
+        r"weights\[1\].weight_ih has shape \(8, 5\); expected \(8, 2\)",
+    ),
+    "bias": (
+        lambda: ops.lstm(X, [LAYER._replace(bias=LAYER.bias[:2])]),
+        ValueError,
+        r"weights\[0\].bias has shape \(2,\); expected \(8,\)",
+    ),
+    "another batch's state": (
+        lambda: ops.lstm(X, [LAYER], (STATE[0][:, :2], STATE[1][:, :2])),
+        ValueError,
+        r"state\[0\] has shape \(1, 2, 2\); expected \(1, 3, 2\) to fit \(layers, N, H\)",
+    ),
+    "half a state": (lambda: ops.lstm(X, [LAYER], STATE[0]), TypeError, r"(?s)state is .*expected two arrays \(h, c\)"),
+    "a mask of numbers": (
+        lambda: ops.lstm(X, [LAYER], mask=np.ones((T, N))),
+        ValueError,
+        "mask is float64; expected booleans",
+    ),
+    "a mask turned": (
+        lambda: ops.lstm(X, [LAYER], mask=np.ones((N, T), bool)),
+        ValueError,
+        r"mask has shape \(3, 4\); expected \(4, 3\)",
+    ),
+    "a form": (
+        lambda: ops.lstm(X, [LAYER], form="fast"),
+        ValueError,
+        "form is 'fast'; expected one of naive, combined",
+    ),
+    "streams on the CPU": (
+        lambda: ops.lstm(X, [LAYER], form="streams"),
+        ValueError,
+        "form 'streams' needs float32 or float64 arrays on a GPU",
+    ),
+    "persistent and small": (
+        lambda: ops.lstm(gpu(X), [ops.LSTMWeights(*map(gpu, LAYER))], form="persistent"),
+        ValueError,
+        "a hidden size of 64, 128 .* got float32 and 2",
+    ),
+    "wavefront with a mask": (
+        lambda: ops.lstm(X, [LAYER], form="wavefront", mask=np.ones((T, N), bool)),
+        ValueError,
+        "form 'wavefront' takes no mask",
+    ),
+    "what was kept": (
+        lambda: ops.lstm_backward(GRAD, X, [LAYER], []),
+        ValueError,
+        "kept is of 0 layers; expected 1",
+    ),
+    "another forward pass": (
+        lambda: ops.lstm_backward(GRAD[:2], X[:2], [LAYER], GATES),
+        ValueError,
+        r"kept\[0\].y has shape \(4, 3, 2\); expected \(2, 3, 2\)",
+    ),
+    "a gradient": (
+        lambda: ops.lstm_backward(GRAD[:, :, :1], X, [LAYER], GATES),
+        ValueError,
+        r"grad has shape \(4, 3, 1\); expected \(4, 3, 2\)",
+    ),
+    "a step's state": (
+        lambda: ops.lstm_step(STEP[0], STEP[1][:1], STEP[2], *WEIGHTS),
+        ValueError,
+        r"h has shape \(1, 2\); expected \(3, 2\)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_does_not_fit_is_named(call: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
