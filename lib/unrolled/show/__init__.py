@@ -14,7 +14,9 @@ from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import difference, filters, images
 from unrolled.show.ladder import gallery, ladder
+from unrolled.show.launches import launches
 from unrolled.show.learning_curves import learning_curves, live, losses
+from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.memory import memory_walk
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
@@ -22,10 +24,12 @@ from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.race import race
 from unrolled.show.roofline import roofline
+from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling
 from unrolled.show.timeline import timeline
 from unrolled.show.warps import warps
 from unrolled.show.waterfall import waterfall
+from unrolled.show.wavefront import wavefront
 
 __all__ = [
     "Explorer",
@@ -40,6 +44,16 @@ __all__ = [
     "computation_graph",
 ]
 __all__ += ["confusion", "conv2d_backward", "convolution", "difference", "filters", "gallery", "growth", "guesses"]
-__all__ += ["hardware", "im2col", "images", "ladder", "learning_curves", "live", "losses", "matmul_workers"]
-__all__ += ["max_pool2d", "memory_walk", "optimizer_paths", "pairs", "race", "roofline", "scaling", "timeline"]
-__all__ += ["warps", "waterfall"]
+__all__ += ["hardware", "im2col", "images", "ladder", "launches", "learning_curves", "live", "losses", "lstm_cell"]
+__all__ += [
+    "matmul_workers",
+    "max_pool2d",
+    "memory_walk",
+    "optimizer_paths",
+    "pairs",
+    "race",
+    "roofline",
+    "rungs",
+    "scaling",
+]
+__all__ += ["timeline", "warps", "waterfall", "wavefront"]

@@ -33,6 +33,7 @@ MANY = 400  # cells: from here on an image is quicker than single boxes
 FINE = 0.1  # inches: smaller cells have no lines between them
 NUMBER_LIGHTNESS = 1.9  # shades behind numbers
 LINE_SPACING = 1.25
+HEAD = 0.08  # inches: of an arrow
 
 Anchor = Literal["left", "middle", "right"]
 Dashes = Literal["-", "--", ":"]
@@ -162,6 +163,15 @@ class Sheet:
     def line(self, *points: Point, colour: str = GREY, width: float = 0.6, style: Dashes = "-") -> None:
         """Draw a line through points, `width` in points of type."""
         self._lines.append((points, to_rgba(colour), width, style))
+
+    def arrow(self, *points: Point, colour: str = GREY, width: float = 1.2, style: Dashes = "-") -> None:
+        """Draw a line through points with a head at the last one."""
+        self.line(*points, colour=colour, width=width, style=style)
+        (x0, y0), (x, y) = points[-2:]
+        length = float(np.hypot(x - x0, y - y0))
+        along, across = (HEAD * (x - x0) / length, HEAD * (y - y0) / length), HEAD / 2.2 / length
+        sides = [(x - along[0] - way * (y - y0), y - along[1] + way * (x - x0)) for way in (across, -across)]
+        self.line(sides[0], (x, y), sides[1], colour=colour, width=width)
 
     def rule(self, cells: Cells, colour: str = GREY, width: float = 0.6) -> None:
         """Draw the lines between cells, or only their frame where cells are too small for lines."""

@@ -34,7 +34,7 @@ LOOKS: dict[Kind, tuple[str, str]] = {  # what it is called, its colour
 class Interval:
     """Something that the host (row "host") or a stream of the GPU does, in seconds from the start of the trace.
 
-    `calls`: how many calls the host had made before it asked for this.
+    `calls`: how many calls the host had made before it asked for this; `op`: the operation that was called, or "".
     """
 
     row: str
@@ -42,6 +42,7 @@ class Interval:
     start: float
     end: float
     calls: int
+    op: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,17 +91,17 @@ def course_of(trace: Any) -> Schedule:
     pieces, stops, done = [], [], 0.0
     for i, event in enumerate(work):
         kind: Kind = "kernel" if hasattr(event, "op") else "copy"
-        called = event.op if kind == "kernel" else f"copy {event.direction}"
+        op = event.op if kind == "kernel" else f"copy {event.direction}"
         row = "GPU" if len(streams) == 1 else f"stream {event.stream}"
         issued = event.issued - zero
         over = issued + event.call
-        pieces.append(Interval("host", "call", issued, over, i))
-        pieces.append(Interval(row, kind, event.start - zero, event.end - zero, i))
+        pieces.append(Interval("host", "call", issued, over, i, op))
+        pieces.append(Interval(row, kind, event.start - zero, event.end - zero, i, op))
         if kind == "copy" and event.blocking:
             pieces.append(Interval("host", "wait", over, event.end - zero, i))
             over = event.end - zero
         done = max(done, event.end - zero)
-        stops.append(Stop(over, done, i + 1, f"after call {i + 1} ({called})"))
+        stops.append(Stop(over, done, i + 1, f"after call {i + 1} ({op})"))
     for wait in trace.synchronizations:
         calls = bisect_left(work, wait.start, key=lambda event: event.issued)
         pieces.append(Interval("host", "wait", wait.start - zero, wait.end - zero, calls))
@@ -123,7 +124,7 @@ def _draw(course: Schedule, title: str, place: int, wait: bool) -> Figure:
     clock, true = reading(course, place, wait)
     sheet.text((0.1, 0.17), f"{title or 'Host and GPU'} ({course.where})", bold=True)
     sheet.text((0.1, 0.43), _says(course, place, wait))
-    _axis(sheet, course.span, bottom)
+    time_ticks(sheet, course.span, bottom, LEFT)
     for row, name in enumerate(course.rows):
         sheet.text((LEFT - 0.12, _top(row) + BOX / 2), name, anchor="right")
     for piece in course.pieces:
@@ -171,13 +172,14 @@ def _stop(sheet: Sheet, course: Schedule, clock: float, true: float, bottom: flo
         sheet.line((there, TOP - 0.02), (there, bottom), colour=INK, width=1.4, style="--")
 
 
-def _axis(sheet: Sheet, span: float, bottom: float) -> None:
+def time_ticks(sheet: Sheet, span: float, y: float, left: float) -> None:
+    """Draw the axis of time at the height y, from 0 at `left` to `span` seconds at RIGHT."""
     step = _step(span)
     for i in range(int(span / step + 1e-9) + 1):
-        x = LEFT + (RIGHT - LEFT) * i * step / span
-        sheet.line((x, bottom), (x, bottom + 0.05), width=0.8)
-        sheet.text((x, bottom + 0.15), seconds(i * step), size=SMALL, anchor="middle")
-    sheet.line((LEFT, bottom), (RIGHT, bottom), width=0.8)
+        x = left + (RIGHT - left) * i * step / span
+        sheet.line((x, y), (x, y + 0.05), width=0.8)
+        sheet.text((x, y + 0.15), seconds(i * step), size=SMALL, anchor="middle")
+    sheet.line((left, y), (RIGHT, y), width=0.8)
 
 
 def _step(span: float) -> float:

@@ -1,0 +1,194 @@
+"""Rungs of a ladder as launches on one axis of time: the work stays, the gaps between the launches close."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Box, Sheet
+from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, SMALL, tint
+from unrolled.show.timeline import RIGHT, THINNEST, Interval, Schedule, course_of, time_ticks
+from unrolled.show.words import count_of, percent, seconds
+from unrolled.simgpu.trace import covered
+
+LEFT, EDGE = 1.72, 0.1  # inches: the axis of time starts at LEFT
+TOP, ROW, BOX, OVERVIEW, BAR = 0.92, 0.42, 0.28, 0.4, 0.2
+PRODUCTS = ("matmul", "einsum")
+# What is drawn of a row, its colour and the share of the height that it takes: they differ without colours, too.
+LOOKS = {
+    "call": ("host hands out work", BLUE, 1.0),
+    "product": ("matrix product", ORANGE, 1.0),
+    "other": ("other kernel", SKY, 0.6),
+    "copy": ("copy", GREEN, 0.3),
+}
+PARTS = {1: "all", 4: "the first quarter", 16: "the first sixteenth"}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """What a trace says: its pieces, how many launches, its seconds, and those in which the GPU has something to do."""
+
+    course: Schedule
+    launches: int
+    busy: float
+
+    @classmethod
+    def of(cls, trace: Any) -> Rung:
+        course = course_of(trace)
+        work = [piece for piece in course.pieces if piece.row != "host"]
+        launches = sum(piece.kind == "kernel" for piece in work)
+        return cls(course, launches, covered((piece.start, piece.end) for piece in work))
+
+    @property
+    def span(self) -> float:
+        return self.course.span
+
+
+@dataclass(frozen=True)
+class Climb:
+    """All rungs by name. `where`: what gave the times; `streams`: the most rows that a rung has below its host."""
+
+    rungs: Mapping[str, Rung]
+    title: str
+
+    @property
+    def span(self) -> float:
+        return max(rung.span for rung in self.rungs.values())
+
+    @property
+    def where(self) -> str:
+        return next(iter(self.rungs.values())).course.where
+
+    @property
+    def rows(self) -> int:
+        """The most rows that a rung has."""
+        return max(len(rung.course.rows) for rung in self.rungs.values())
+
+
+def launches(traces: Mapping[str, Any], title: str = "", start: str | None = None) -> Explorer:
+    """Draw the launches of the same work in several forms, all on one axis of time; a slider goes from form to form.
+
+    traces: name -> trace of the simulated GPU (`with simgpu.trace() as t:`), in the order of the ladder; start: the
+    name to show first. A second slider looks at the first part of the axis only. Trace a call after a first one, which
+    takes memory from the driver. ValueError for no traces, one without a launch, traces of several GPUs, an unknown
+    start.
+    """
+    if not traces or start not in (None, *traces):
+        raise ValueError(f"start must be one of the traces, got {start!r} for {list(traces)}")
+    climb = Climb({name: _rung(name, trace) for name, trace in traces.items()}, title or "Launches, form by form")
+    machines = {rung.course.where for rung in climb.rungs.values()}
+    if len(machines) > 1:
+        raise ValueError(f"traces are of several machines, {' and '.join(sorted(machines))}; expected those of one")
+    names = list(traces)
+    form = Slider("form", names, names.index(start) if start else 0, play=True)
+    return Explorer(_draw, _alt, climb, form=form, part=Slider("see", tuple(PARTS), 0, PARTS.__getitem__))
+
+
+def _rung(name: str, trace: Any) -> Rung:
+    try:
+        return Rung.of(trace)
+    except ValueError as error:
+        raise ValueError(f"traces[{name!r}]: {error}") from None
+
+
+def _draw(climb: Climb, form: str, part: int) -> Figure:
+    rung, span = climb.rungs[form], climb.span / part
+    over = TOP + ROW * climb.rows + 0.3
+    bottom = over + OVERVIEW * len(climb.rungs)
+    sheet = Sheet(bottom + 0.86)
+    sheet.text((EDGE, 0.17), f"{climb.title} ({climb.where})", bold=True)
+    sheet.text((EDGE, 0.43), _says(form, rung))
+    sheet.text((EDGE, TOP - 0.16), f"{form}, row by row", GREY, SMALL)
+    for row, name in enumerate(rung.course.rows):
+        top = TOP + ROW * row
+        sheet.text((LEFT - 0.12, top + BOX / 2), name, size=SMALL, anchor="right")
+        for piece in rung.course.pieces:
+            if piece.row == name:
+                _piece(sheet, piece, span, top, BOX)
+        sheet.line((LEFT, top + BOX), (RIGHT, top + BOX), colour=PALE)
+    sheet.text((EDGE, over - 0.12), "the GPU in all forms, on the same axis", GREY, SMALL)
+    for number, (name, one) in enumerate(climb.rungs.items()):
+        _overview(sheet, name, one, span, over + 0.06 + OVERVIEW * number, name == form)
+    time_ticks(sheet, span, bottom, LEFT)
+    sheet.text((RIGHT, bottom + 0.34), f"time, {climb.where}", GREY, SMALL, "right")
+    _legend(sheet, climb, bottom + 0.42)
+    return sheet.figure()
+
+
+def kind_of(piece: Interval) -> str:
+    """Return which of LOOKS a piece has; "" for the host's waiting, which is not drawn."""
+    if piece.kind == "kernel":
+        return "product" if piece.op in PRODUCTS else "other"
+    return "" if piece.kind == "wait" else piece.kind
+
+
+def _piece(sheet: Sheet, piece: Interval, span: float, top: float, height: float, faded: bool = False) -> None:
+    box = box_of(piece.start, piece.end, span, top, height)
+    if box and (kind := kind_of(piece)):
+        _, colour, share = LOOKS[kind]
+        left, _, width, _ = box
+        sheet.fill((left, top + height * (1 - share), width, height * share), _pale(colour) if faded else colour)
+
+
+def box_of(start: float, end: float, span: float, top: float, height: float) -> Box | None:
+    """Return the box from start to end on an axis of `span` seconds, cut off at its end; None for what lies beyond."""
+    if start >= span:
+        return None
+    scale = (RIGHT - LEFT) / span
+    left = LEFT + start * scale
+    return left, top, min(max((end - start) * scale, THINNEST), RIGHT - left), height
+
+
+def _overview(sheet: Sheet, name: str, rung: Rung, span: float, top: float, chosen: bool) -> None:
+    """A form as one bar: the time it takes, and in it when the GPU has something to do."""
+    counted = f"{count_of(rung.launches, 'launch').replace('launchs', 'launches')}, {seconds(rung.span)}"
+    sheet.text((EDGE, top + 0.02), name, size=SMALL, bold=chosen)
+    sheet.text((EDGE, top + 0.18), counted, INK if chosen else GREY, 8)
+    box = box_of(0, rung.span, span, top, BAR)
+    assert box is not None
+    sheet.fill(box, "#F4F4F4")
+    for piece in rung.course.pieces:
+        if piece.row != "host":
+            _piece(sheet, piece, span, top, BAR, faded=not chosen)
+    if chosen:
+        sheet.outline(box, INK, 1.2)
+
+
+def _pale(colour: str) -> str:
+    from matplotlib.colors import to_hex
+
+    return to_hex(tint(colour, 0.55))
+
+
+def _legend(sheet: Sheet, climb: Climb, y: float) -> None:
+    pieces = [piece for rung in climb.rungs.values() for piece in rung.course.pieces]
+    kinds, x = {kind_of(piece) for piece in pieces}, EDGE
+    for words, colour, share in (look for kind, look in LOOKS.items() if kind in kinds):
+        sheet.fill((x, y + 0.08 - 0.16 * share, 0.22, 0.16 * share), colour)
+        sheet.text((x + 0.3, y), words, size=SMALL)
+        x += 0.52 + 0.072 * len(words)
+    sheet.text(
+        (EDGE, y + 0.25),
+        "Nothing drawn: on the host, Python between two calls or waiting; on the GPU, nothing to do.",
+        GREY,
+        SMALL,
+    )
+
+
+def _says(form: str, rung: Rung) -> str:
+    took, share = seconds(rung.span), percent(rung.busy / rung.span)
+    counted = count_of(rung.launches, "launch").replace("launchs", "launches")
+    return f"{form}: {counted}, {took}. The GPU works for {seconds(rung.busy)} of it, {share}."
+
+
+def _alt(climb: Climb, form: str, part: int) -> str:
+    others = "; ".join(
+        f"{name} {count_of(rung.launches, 'launch').replace('launchs', 'launches')}, {seconds(rung.span)}"
+        for name, rung in climb.rungs.items()
+    )
+    seen = "" if part == 1 else f" Seen is {PARTS[part]} of {seconds(climb.span)}."
+    return f"{climb.title} ({climb.where}). {_says(form, climb.rungs[form])} All on one axis of time: {others}.{seen}"

@@ -1,0 +1,241 @@
+"""One step of an LSTM as a computation graph: four gates, gate after gate, then the new cell state and output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from unrolled import ops
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Cells, Point, Scale, Sheet, cell_text, on_host
+from unrolled.show.style import BLUE, GREY, INK, PALE, SMALL
+from unrolled.show.words import count_of, listing
+
+# Two cells: the first keeps what it holds, the second forgets it and takes what is new.
+X, H, C = (1.0, -0.5), (0.5, 0.2), (0.8, -0.6)
+WEIGHT_IH = ((-2, 1), (2, 0), (2, -1), (-3, 1), (1, 0.5), (1.5, -1), (1, -1), (2, 0))
+WEIGHT_HH = ((-1, 0), (1, 1), (1, 0), (0, -1), (0, 1), (1, 0), (1, 0), (0, 1))
+BIAS = (-0.5, 0.5, 1, 0, 0, 0, 0, 0)
+
+MOST_INPUTS, MOST_UNITS = 4, 3
+CELL = 0.5, 0.24  # inches
+TOP, GAP = 1.28, 0.36
+# Left sides of the columns: what comes in, sums, gates, f * c, i * g, the new c, the new h.
+IN, SUMS, GATES, KEPT, ADDED, NEW_C, NEW_H = 0.12, 1.9, 3.35, 4.3, 5.05, 5.85, 6.88
+BLOCKS = "ifgo"
+ROLES = {
+    "i": "how much of what is new gets in",
+    "f": "how much of c stays",
+    "g": "what is new",
+    "o": "how much of c is shown",
+}
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CellStep:
+    """One step of the stepper: what it makes, and how, in words."""
+
+    name: str
+    makes: tuple[str, ...]
+    formula: str
+
+
+STEPS = (
+    CellStep("start", ("x", "h before", "c before"), "x is this step's input; h and c come from the step before."),
+    CellStep("sums", ("sums",), "sums = x @ weight_ih.T + h @ weight_hh.T + bias: four blocks, i, f, g and o"),
+    CellStep("input gate", ("i",), f"i = sigmoid(its sums): {ROLES['i']}, from 0 to 1"),
+    CellStep("forget gate", ("f",), f"f = sigmoid(its sums): {ROLES['f']}, from 0 to 1"),
+    CellStep("candidate", ("g",), f"g = tanh(its sums): {ROLES['g']}, from −1 to 1"),
+    CellStep("output gate", ("o",), f"o = sigmoid(its sums): {ROLES['o']}, from 0 to 1"),
+    CellStep("new cell state", ("f * c", "i * g", "c"), "c = f * c + i * g: what stays, and what gets in"),
+    CellStep("new output", ("h",), "h = o * tanh(c): what the next step and the next layer see"),
+)
+LAST = len(STEPS) - 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One sample's step: x (D,), h and c (H,) before it, and the weights in four blocks of H rows: i, f, g, o."""
+
+    x: Values
+    h: Values
+    c: Values
+    weight_ih: Values
+    weight_hh: Values
+    bias: Values
+
+    @property
+    def units(self) -> int:
+        return len(self.h)
+
+    @cached_property
+    def values(self) -> dict[str, Values]:
+        """All values by name; "sums" is (4, H), the others are (D,) or (H,)."""
+        sums = (self.x @ self.weight_ih.T + self.h @ self.weight_hh.T + self.bias).reshape(4, -1)
+        i, f, g, o = ops.sigmoid(sums[0]), ops.sigmoid(sums[1]), np.tanh(sums[2]), ops.sigmoid(sums[3])
+        c = f * self.c + i * g
+        found = {"x": self.x, "h before": self.h, "c before": self.c, "sums": sums, "i": i, "f": f, "g": g, "o": o}
+        return {**found, "f * c": f * self.c, "i * g": i * g, "c": c, "h": o * np.tanh(c)}
+
+
+def lstm_cell(
+    x: ArrayLike = X,
+    h: ArrayLike = H,
+    c: ArrayLike = C,
+    weight_ih: ArrayLike = WEIGHT_IH,
+    weight_hh: ArrayLike = WEIGHT_HH,
+    bias: ArrayLike = BIAS,
+    step: int = LAST,
+) -> Explorer:
+    """Draw one step of an LSTM for one sample as a graph with its numbers; a slider goes from gate to gate.
+
+    x (D,), h and c (H,) before the step, weight_ih (4 * H, D), weight_hh (4 * H, H), bias (4 * H,), as in
+    `ops.lstm_step`; without them, an example whose first cell keeps and whose second one replaces. step (0 to 7) says
+    where the slider stands first. ValueError where shapes do not fit, D is above 4 or H above 3.
+    """
+    given = {"x": x, "h": h, "c": c, "weight_ih": weight_ih, "weight_hh": weight_hh, "bias": bias}
+    cell = Cell(**{name: on_host(values, np.float64) for name, values in given.items()})
+    _check(cell)
+    return Explorer(
+        _draw,
+        _alt,
+        cell,
+        step=Slider("step", range(LAST + 1), step, lambda at: f"{at} of {LAST}: {STEPS[at].name}", True),
+    )
+
+
+def _check(cell: Cell) -> None:
+    inputs, units = cell.x.size, cell.h.size
+    wanted = {"x": (inputs,), "h": (units,), "c": (units,), "weight_ih": (4 * units, inputs)}
+    wanted |= {"weight_hh": (4 * units, units), "bias": (4 * units,)}
+    for name, shape in wanted.items():
+        if getattr(cell, name).shape != shape:
+            got = getattr(cell, name).shape
+            raise ValueError(f"{name} has shape {got}; expected {shape} for one sample of {inputs} and {units} cells")
+    if not (1 <= inputs <= MOST_INPUTS and 1 <= units <= MOST_UNITS):
+        raise ValueError(
+            f"the picture has room for {MOST_INPUTS} inputs and {MOST_UNITS} cells, got {inputs} and {units}"
+        )
+
+
+def places_of(cell: Cell) -> dict[str, Cells]:
+    """Return where the values stand, by name: a column of cells each; the sums are one a gate, as "sums i"."""
+    units, (width, height) = cell.units, CELL
+    pitch = units * height + GAP
+
+    def column(left: float, row: float, count: int = units) -> Cells:
+        return Cells(left, TOP + row * pitch, count, 1, width, height)
+
+    found = {"c before": column(IN, 0), "c": column(NEW_C, 0), "f * c": column(KEPT, 0), "i * g": column(ADDED, 1)}
+    for row, name in enumerate(BLOCKS, start=1):
+        found[f"sums {name}"], found[name] = column(SUMS, row), column(GATES, row)
+    found["h"] = column(NEW_H, 4)
+    middle = found["i"].top + 0.5 * units * height
+    x = column(IN, 1.4, len(cell.x))
+    return {**found, "x": x.at(IN, middle + 0.7 * pitch - x.size[1] / 2), "h before": column(IN, 3.1)}
+
+
+def _draw(cell: Cell, step: int) -> Figure:
+    places, at = places_of(cell), STEPS[step]
+    sheet = Sheet(places["o"].bottom + 0.4)
+    sheet.text((IN, 0.18), f"Step {step}: {at.name}", BLUE, 11, bold=True)
+    sheet.text((IN, 0.43), at.formula)
+    sheet.text((IN, 0.66), worked(cell, step), size=SMALL)
+    done = {name for each in STEPS[: step + 1] for name in each.makes}
+    _edges(sheet, places, at.makes, done)
+    values = cell.values
+    shown = {f"sums {name}": values["sums"][row] for row, name in enumerate(BLOCKS)}
+    shown |= {name: value for name, value in values.items() if name != "sums"}
+    scale = Scale(max(1.0, *(float(np.abs(value).max()) for value in shown.values())), True)
+    for name, cells in places.items():
+        there = name in done or (name.startswith("sums") and "sums" in done)
+        _column(sheet, cells, shown[name], scale, there)
+        sheet.text(
+            (cells.left, cells.top - 0.12), name, INK if there else GREY, SMALL, bold=name in (*BLOCKS, "c", "h")
+        )
+        if name in at.makes or (name.startswith("sums") and "sums" in at.makes):
+            sheet.outline(cells.frame, BLUE)
+    return sheet.figure()
+
+
+def _column(sheet: Sheet, cells: Cells, values: Values, scale: Scale, there: bool) -> None:
+    sheet.fill(cells.frame, "#FFFFFF")
+    sheet.matrix(cells, values[:, None] if there else np.full((cells.rows, 1), np.nan), scale)
+    if not there:
+        sheet.hatch([cells.frame], "....", PALE)
+
+
+def _edges(sheet: Sheet, places: dict[str, Cells], makes: Sequence[str], done: set[str]) -> None:
+    """The lines from value to value; those into what is made now are thick."""
+
+    def edge(*points: Point, into: str) -> None:
+        now = into in makes
+        sheet.arrow(*points, colour=BLUE if now else GREY if into in done else "#BBBBBB", width=1.8 if now else 0.9)
+
+    def right(name: str) -> Point:
+        return places[name].right, places[name].middle[1]
+
+    def left(name: str, shift: float = 0.0) -> Point:
+        return places[name].left - 0.03, places[name].middle[1] + shift
+
+    for name in BLOCKS:
+        for source, shift in (("x", -0.05), ("h before", 0.05)):
+            edge(right(source), left(f"sums {name}", shift), into="sums")
+        edge(right(f"sums {name}"), left(name), into=name)
+        words = "tanh" if name == "g" else "sigmoid"
+        sheet.text(((SUMS + CELL[0] + GATES) / 2, places[name].middle[1] - 0.1), words, size=SMALL, anchor="middle")
+    kept, added, new_c, new_h = (places[name] for name in ("f * c", "i * g", "c", "h"))
+    edge(right("c before"), left("f * c"), into="f * c")
+    edge(right("f"), (kept.middle[0], right("f")[1]), (kept.middle[0], kept.bottom + 0.03), into="f * c")
+    edge(right("i"), left("i * g"), into="i * g")
+    edge(right("g"), (added.middle[0], right("g")[1]), (added.middle[0], added.bottom + 0.03), into="i * g")
+    edge(right("f * c"), left("c"), into="c")
+    edge(right("i * g"), (new_c.middle[0], right("i * g")[1]), (new_c.middle[0], new_c.bottom + 0.03), into="c")
+    edge(right("c"), (new_h.middle[0], right("c")[1]), (new_h.middle[0], new_h.top - 0.24), into="h")
+    edge(right("o"), left("h"), into="h")
+    sheet.text((new_h.middle[0] + 0.06, (right("c")[1] + new_h.top) / 2), "tanh", size=SMALL)
+    sheet.text((new_c.middle[0] + 0.08, right("i * g")[1] - 0.25), "+", size=12)
+
+
+def worked(cell: Cell, step: int) -> str:
+    """Return how the first number that a step makes is computed, in words."""
+    values, name = cell.values, STEPS[step].name
+    first = {key: _signed(value.flat[0]) for key, value in values.items()}
+    if name == "sums":
+        inputs, outputs = (zip(a, w[0], strict=True) for a, w in ((cell.x, cell.weight_ih), (cell.h, cell.weight_hh)))
+        terms = " + ".join(f"{_signed(a)} × {_signed(b)}" for a, b in (*inputs, *outputs))
+        return f"first value: {terms} + {_signed(cell.bias[0])} = {first['sums']}"
+    if name == "new cell state":
+        return f"first value: {first['f']} × {first['c before']} + {first['i']} × {first['g']} = {first['c']}"
+    if name == "new output":
+        return f"first value: {first['o']} × tanh({first['c']}) = {first['h']}"
+    if (gate := STEPS[step].makes[0]) in BLOCKS:
+        sums = _signed(values["sums"][BLOCKS.index(gate), 0])
+        return f"first value: {'tanh' if gate == 'g' else 'sigmoid'}({sums.strip('()')}) = {first[gate]}"
+    return f"{count_of(len(cell.x), 'input')}, {count_of(cell.units, 'cell')}: {4 * cell.units} sums to compute"
+
+
+def _signed(value: float) -> str:
+    text = cell_text(float(value))
+    text = text.replace(".", "0.", 1) if text.lstrip("−").startswith(".") else text
+    return f"({text})" if text.startswith("−") else text
+
+
+def _alt(cell: Cell, step: int) -> str:
+    at, values = STEPS[step], cell.values
+    made = []
+    for name in at.makes:
+        rows = dict(zip(BLOCKS, values["sums"], strict=True)) if name == "sums" else {name: values[name]}
+        made += [f"{row} ({', '.join(cell_text(value) for value in found.tolist())})" for row, found in rows.items()]
+    return (
+        f"One step of an LSTM with {count_of(cell.units, 'cell')} as a graph: x, h and c come in, four gates i, f, g "
+        f"and o are made of x and h, c and h go out. Step {step} of {LAST}, {at.name}: {at.formula.rstrip('.')}. "
+        f"{worked(cell, step)}. Made: {listing(made)}."
+    )

@@ -1,0 +1,186 @@
+"""Ladders of the same rungs side by side: a panel a machine, its speedups, and how much of its peak each reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from unrolled.ops.lstm import FORMS
+from unrolled.show.charts import word_ticks
+from unrolled.show.picture import Picture
+from unrolled.show.style import COLOURS, GREY, INK, MARKERS, RED, SMALL, WIDTH, new_figure, styled
+from unrolled.show.words import listing, number, percent, rounded, times
+
+TITLE, CREDIT = "published, 2016", "Published: cuDNN 5's own account of its LSTM, 2016."
+OTHER = "four layers"
+PUBLISHED: tuple[Mapping[str, Any], ...] = (
+    {"name": "naive", "speedup": 1.0, "gflops": 349},
+    {"name": "combined", "speedup": 2.1, "gflops": 724},
+    {"name": "streams", "speedup": 2.8, "gflops": 994},
+    {"name": "fused", "speedup": 5.5, "gflops": 1942},
+    {"name": "transposed", "speedup": 6.3, "gflops": 2199},
+    {"name": "inputs_at_once", "speedup": 6.5, "gflops": 2290},
+    {"name": "wavefront", "speedup": 11.1, "gflops": 3898, "workload": OTHER},
+)
+MOST = 3
+ROW, LEFT, TOP, BOTTOM, BETWEEN, BESIDE = 0.46, 1.22, 0.62, 0.5, 0.12, 0.72  # inches
+OFFSET: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
+
+Rows = Mapping[str, float] | Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rung: how many times faster than the first, and where known GFLOPS and the share of the machine's peak.
+
+    `workload`: what else was computed than on the other rungs, or "".
+    """
+
+    name: str
+    speedup: float
+    gflops: float | None = None
+    of_peak: float | None = None
+    workload: str = ""
+
+
+@styled()
+def rungs(ladders: Mapping[str, Rows], peaks: Mapping[str, float] | None = None, published: bool = True) -> Picture:
+    """Draw ladders side by side, a panel each: how many times faster than the first rung every rung is, on a log scale.
+
+    ladders: title -> seconds by rung, or rows: mappings with "name" (what follows its last comma is the rung) and
+    "speedup", "seconds", "ours_s" or "gflops", and where known "gflops", "of_peak" (from 0 to 1) and "workload" (what
+    else this rung computes than the others). peaks: title -> GFLOPS of its machine, for rows that lack "of_peak".
+    published: also draw what cuDNN's makers published, under the title "published, 2016". ValueError for no ladders or
+    more than three, an empty one, values not above 0, or a peak of no ladder.
+    """
+    given = {**ladders, **({TITLE: PUBLISHED} if published else {})}
+    peaks = peaks or {}
+    if not 1 <= len(given) <= MOST:
+        raise ValueError(f"ladders must be 1 to {MOST} with the published one, got {len(given)}: {list(given)}")
+    for title in peaks:
+        if title not in given:
+            raise ValueError(f"peaks has {title!r}; expected a title of a ladder: {list(given)}")
+    found = {title: steps_of(title, rows, peaks.get(title)) for title, rows in given.items()}
+    names = order(found)
+    notes = _notes(found, published)
+    height = TOP + ROW * len(names) + BOTTOM + 0.2 * len(notes)
+    figure = new_figure(height)
+    wide = (WIDTH - LEFT - BETWEEN * len(found)) / len(found)
+    fastest = max(step.speedup for steps in found.values() for step in steps)
+    slowest = min(step.speedup for steps in found.values() for step in steps)
+    for place, (title, steps) in enumerate(found.items()):
+        left = LEFT + place * (wide + BETWEEN)
+        bottom = BOTTOM + 0.2 * len(notes)
+        box = left / WIDTH, bottom / height, (wide - BESIDE) / WIDTH, ROW * len(names) / height
+        axes = figure.add_axes(box)
+        axes.set(xscale="log", xlim=(min(1.0, slowest) / 1.15, fastest * 1.2), ylim=(len(names) - 0.5, -0.5))
+        _panel(axes, title, steps, names, place)
+    figure.axes[0].set_yticks(range(len(names)), names)
+    for line, note in enumerate(reversed(notes)):
+        figure.text(0.1 / WIDTH, (0.08 + 0.2 * line) / height, note, size=8, color=GREY)
+    figure.text(LEFT / WIDTH, (0.16 + 0.2 * len(notes)) / height, f"times as fast as {names[0]}, log scale", size=SMALL)
+    return Picture(figure, _alt(found, notes))
+
+
+def steps_of(title: str, rows: Rows, peak: float | None = None) -> list[Step]:
+    """Return a ladder's rungs. ValueError where it has none, or a value is missing or not above 0."""
+    if isinstance(rows, Mapping):
+        rows = [{"name": name, "seconds": value} for name, value in rows.items()]
+    found = [_step(title, row, peak) for row in rows]
+    if not found:
+        raise ValueError(f"ladder {title!r} is empty; expected one rung or more")
+    first = found[0].speedup
+    return [Step(step.name, step.speedup / first, step.gflops, step.of_peak, step.workload) for step in found]
+
+
+def _step(title: str, row: Mapping[str, Any], peak: float | None) -> Step:
+    """A rung whose speedup is not yet over the first one."""
+    name = str(row["name"]).rsplit(", ", 1)[-1]
+    speeds = {"speedup": 1, "gflops": 1, "seconds": -1, "ours_s": -1}
+    key = next((key for key in speeds if key in row), None)
+    if key is None or not row[key] > 0:
+        got = f"{key} {row[key]}" if key else f"none of {', '.join(speeds)}"
+        raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
+    gflops = row.get("gflops")
+    of_peak = row.get("of_peak", gflops / peak if gflops and peak else None)
+    return Step(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", "")))
+
+
+def order(ladders: Mapping[str, Sequence[Step]]) -> list[str]:
+    """Return all rungs, each once: the library's forms in their order, then others as they come."""
+    names = dict.fromkeys(step.name for steps in ladders.values() for step in steps)
+    return [form for form in FORMS if form in names] + [name for name in names if name not in FORMS]
+
+
+def gains(steps: Sequence[Step]) -> dict[str, float]:
+    """Return how many times faster each rung is than the one before it, where both did the same work."""
+    pairs = pairwise(steps)
+    return {step.name: step.speedup / before.speedup for before, step in pairs if step.workload == before.workload}
+
+
+def _panel(axes: Axes, title: str, steps: Sequence[Step], names: Sequence[str], place: int) -> None:
+    """A dot a rung; a thick line from the rung before it, and that of the largest gain in a colour of its own."""
+    gained = gains(steps)
+    largest = max(gained, key=gained.__getitem__) if gained else ""
+    axes.annotate(title, (0, 1), (0, 30), xycoords="axes fraction", weight="bold", **OFFSET)
+    if largest:
+        words = f"most: {largest}, × {rounded(gained[largest], 2)}"
+        axes.annotate(words, (0, 1), (0, 12), xycoords="axes fraction", size=8.5, color=RED, **OFFSET)
+    before = 1.0
+    for step in steps:
+        y, colour = names.index(step.name), RED if step.name == largest else COLOURS[place]
+        axes.hlines(y, 1.0, step.speedup, color=GREY, linewidth=0.8, linestyle=":" if step.workload else "-", zorder=1)
+        if not step.workload:
+            axes.hlines(y, before, step.speedup, color=colour, linewidth=4, zorder=2)
+            before = step.speedup
+        face = "white" if step.workload else colour
+        axes.plot(step.speedup, y, MARKERS[place], color=face, markeredgecolor=colour, markersize=7, zorder=3)
+        _words(axes, step, y)
+    word_ticks(axes, "x", number)
+    axes.set_yticks([])
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x")
+    axes.spines["left"].set_visible(False)
+
+
+def _words(axes: Axes, step: Step, y: int) -> None:
+    """The speedup beside the panel, and below it what is known of the machine's use."""
+    use = [f"{percent(step.of_peak)} of peak"] if step.of_peak is not None else []
+    if not use and step.gflops is not None:
+        use = [f"{number(step.gflops)} GFLOPS"]
+    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False, **OFFSET}
+    star = " *" if step.workload else ""
+    axes.annotate(f"{rounded(step.speedup, 3)}{star}", (1, y), (5, 6 if use else 0), weight="bold", size=SMALL, **look)
+    for words in use:
+        axes.annotate(words, (1, y), (5, -6), size=7.5, color=INK, **look)
+
+
+def _notes(found: Mapping[str, Sequence[Step]], published: bool) -> list[str]:
+    """Return the lines below the picture: which rungs are another workload, and the credit."""
+    notes = [
+        f"* {step.name}, {title}: {step.workload}, another workload than the rungs above it; no step of this ladder."
+        for title, steps in found.items()
+        for step in steps
+        if step.workload
+    ]
+    return [*notes, CREDIT] if published else notes
+
+
+def _alt(found: Mapping[str, Sequence[Step]], notes: Sequence[str]) -> str:
+    text = "Ladders side by side: how many times faster than its first rung each rung is."
+    for title, steps in found.items():
+        said = []
+        for step in steps:
+            rate = [f"{number(round(step.gflops, 1))} GFLOPS"] if step.gflops is not None else []
+            rate += [f"{percent(step.of_peak)} of peak"] if step.of_peak is not None else []
+            rate += [f"another workload: {step.workload}"] if step.workload else []
+            said.append(f"{step.name} {rounded(step.speedup, 3)}{f' ({listing(rate)})' if rate else ''}")
+        gained = gains(steps)
+        largest = max(gained, key=gained.__getitem__) if gained else ""
+        most = f". The largest step is {largest}, {times(gained[largest])} faster than before it" if largest else ""
+        text += f" {title[:1].upper()}{title[1:]}: {'; '.join(said)}{most}."
+    return f"{text} {CREDIT if CREDIT in notes else ''}".strip()
