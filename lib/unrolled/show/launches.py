@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from unrolled.show.ladder import clip
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Box, Sheet
-from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, SMALL, tint
+from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SKY, SMALL, tint
 from unrolled.show.timeline import RIGHT, THINNEST, Interval, Schedule, course_of, time_ticks
 from unrolled.show.words import count_of, percent, seconds
 from unrolled.simgpu.trace import covered
 
 LEFT, EDGE = 1.72, 0.1  # inches: the axis of time starts at LEFT
 TOP, ROW, BOX, OVERVIEW, BAR = 0.92, 0.42, 0.28, 0.4, 0.2
+SEPARATED = 0.03  # inches: wider pieces have a white line before them
 PRODUCTS = ("matmul", "einsum")
 # What is drawn of a row, its colour and the share of the height that it takes: they differ without colours, too.
 LOOKS = {
@@ -25,11 +28,12 @@ LOOKS = {
     "other": ("other kernel", SKY, 0.6),
     "copy": ("copy", GREEN, 0.3),
 }
+TRACK = "#F4F4F4"
 PARTS = {1: "all", 4: "the first quarter", 16: "the first sixteenth"}
 
 
 @dataclass(frozen=True)
-class Rung:
+class Form:
     """What a trace says: its pieces, how many launches, its seconds, and those in which the GPU has something to do."""
 
     course: Schedule
@@ -37,7 +41,7 @@ class Rung:
     busy: float
 
     @classmethod
-    def of(cls, trace: Any) -> Rung:
+    def of(cls, trace: Any) -> Form:
         course = course_of(trace)
         work = [piece for piece in course.pieces if piece.row != "host"]
         launches = sum(piece.kind == "kernel" for piece in work)
@@ -50,23 +54,23 @@ class Rung:
 
 @dataclass(frozen=True)
 class Climb:
-    """All rungs by name. `where`: what gave the times; `streams`: the most rows that a rung has below its host."""
+    """All forms by name, as they are drawn."""
 
-    rungs: Mapping[str, Rung]
+    forms: Mapping[str, Form]
     title: str
 
     @property
     def span(self) -> float:
-        return max(rung.span for rung in self.rungs.values())
+        return max(form.span for form in self.forms.values())
 
     @property
     def where(self) -> str:
-        return next(iter(self.rungs.values())).course.where
+        return next(iter(self.forms.values())).course.where
 
     @property
     def rows(self) -> int:
-        """The most rows that a rung has."""
-        return max(len(rung.course.rows) for rung in self.rungs.values())
+        """The most rows that a form has."""
+        return max(len(form.course.rows) for form in self.forms.values())
 
 
 def launches(traces: Mapping[str, Any], title: str = "", start: str | None = None) -> Explorer:
@@ -79,8 +83,8 @@ def launches(traces: Mapping[str, Any], title: str = "", start: str | None = Non
     """
     if not traces or start not in (None, *traces):
         raise ValueError(f"start must be one of the traces, got {start!r} for {list(traces)}")
-    climb = Climb({name: _rung(name, trace) for name, trace in traces.items()}, title or "Launches, form by form")
-    machines = {rung.course.where for rung in climb.rungs.values()}
+    climb = Climb({name: _form(name, trace) for name, trace in traces.items()}, title or "Launches, form by form")
+    machines = {one.course.where for one in climb.forms.values()}
     if len(machines) > 1:
         raise ValueError(f"traces are of several machines, {' and '.join(sorted(machines))}; expected those of one")
     names = list(traces)
@@ -88,30 +92,30 @@ def launches(traces: Mapping[str, Any], title: str = "", start: str | None = Non
     return Explorer(_draw, _alt, climb, form=form, part=Slider("see", tuple(PARTS), 0, PARTS.__getitem__))
 
 
-def _rung(name: str, trace: Any) -> Rung:
+def _form(name: str, trace: Any) -> Form:
     try:
-        return Rung.of(trace)
+        return Form.of(trace)
     except ValueError as error:
         raise ValueError(f"traces[{name!r}]: {error}") from None
 
 
 def _draw(climb: Climb, form: str, part: int) -> Figure:
-    rung, span = climb.rungs[form], climb.span / part
+    now, span = climb.forms[form], climb.span / part
     over = TOP + ROW * climb.rows + 0.3
-    bottom = over + OVERVIEW * len(climb.rungs)
+    bottom = over + OVERVIEW * len(climb.forms)
     sheet = Sheet(bottom + 0.86)
     sheet.text((EDGE, 0.17), f"{climb.title} ({climb.where})", bold=True)
-    sheet.text((EDGE, 0.43), _says(form, rung))
+    sheet.text((EDGE, 0.43), _says(form, now))
     sheet.text((EDGE, TOP - 0.16), f"{form}, row by row", GREY, SMALL)
-    for row, name in enumerate(rung.course.rows):
+    for row, name in enumerate(now.course.rows):
         top = TOP + ROW * row
         sheet.text((LEFT - 0.12, top + BOX / 2), name, size=SMALL, anchor="right")
-        for piece in rung.course.pieces:
+        for piece in now.course.pieces:
             if piece.row == name:
                 _piece(sheet, piece, span, top, BOX)
         sheet.line((LEFT, top + BOX), (RIGHT, top + BOX), colour=PALE)
     sheet.text((EDGE, over - 0.12), "the GPU in all forms, on the same axis", GREY, SMALL)
-    for number, (name, one) in enumerate(climb.rungs.items()):
+    for number, (name, one) in enumerate(climb.forms.items()):
         _overview(sheet, name, one, span, over + 0.06 + OVERVIEW * number, name == form)
     time_ticks(sheet, span, bottom, LEFT)
     sheet.text((RIGHT, bottom + 0.34), f"time, {climb.where}", GREY, SMALL, "right")
@@ -129,9 +133,12 @@ def kind_of(piece: Interval) -> str:
 def _piece(sheet: Sheet, piece: Interval, span: float, top: float, height: float, faded: bool = False) -> None:
     box = box_of(piece.start, piece.end, span, top, height)
     if box and (kind := kind_of(piece)):
-        _, colour, share = LOOKS[kind]
         left, _, width, _ = box
-        sheet.fill((left, top + height * (1 - share), width, height * share), _pale(colour) if faded else colour)
+        _, colour, share = LOOKS[kind]
+        colour = to_hex(tint(colour, 0.55)) if faded else colour
+        sheet.fill((left, top + height * (1 - share), width, height * share), colour)
+        if width > SEPARATED:
+            sheet.line((left, top), (left, top + height), colour=PAPER, width=0.6)
 
 
 def box_of(start: float, end: float, span: float, top: float, height: float) -> Box | None:
@@ -143,29 +150,23 @@ def box_of(start: float, end: float, span: float, top: float, height: float) -> 
     return left, top, min(max((end - start) * scale, THINNEST), RIGHT - left), height
 
 
-def _overview(sheet: Sheet, name: str, rung: Rung, span: float, top: float, chosen: bool) -> None:
+def _overview(sheet: Sheet, name: str, one: Form, span: float, top: float, chosen: bool) -> None:
     """A form as one bar: the time it takes, and in it when the GPU has something to do."""
-    counted = f"{count_of(rung.launches, 'launch').replace('launchs', 'launches')}, {seconds(rung.span)}"
-    sheet.text((EDGE, top + 0.02), name, size=SMALL, bold=chosen)
+    counted = f"{count_of(one.launches, 'launch')}, {seconds(one.span)}"
+    sheet.text((EDGE, top + 0.02), clip(name, 22), size=SMALL, bold=chosen)
     sheet.text((EDGE, top + 0.18), counted, INK if chosen else GREY, 8)
-    box = box_of(0, rung.span, span, top, BAR)
+    box = box_of(0, one.span, span, top, BAR)
     assert box is not None
-    sheet.fill(box, "#F4F4F4")
-    for piece in rung.course.pieces:
+    sheet.fill(box, TRACK)
+    for piece in one.course.pieces:
         if piece.row != "host":
             _piece(sheet, piece, span, top, BAR, faded=not chosen)
     if chosen:
         sheet.outline(box, INK, 1.2)
 
 
-def _pale(colour: str) -> str:
-    from matplotlib.colors import to_hex
-
-    return to_hex(tint(colour, 0.55))
-
-
 def _legend(sheet: Sheet, climb: Climb, y: float) -> None:
-    pieces = [piece for rung in climb.rungs.values() for piece in rung.course.pieces]
+    pieces = [piece for one in climb.forms.values() for piece in one.course.pieces]
     kinds, x = {kind_of(piece) for piece in pieces}, EDGE
     for words, colour, share in (look for kind, look in LOOKS.items() if kind in kinds):
         sheet.fill((x, y + 0.08 - 0.16 * share, 0.22, 0.16 * share), colour)
@@ -179,16 +180,15 @@ def _legend(sheet: Sheet, climb: Climb, y: float) -> None:
     )
 
 
-def _says(form: str, rung: Rung) -> str:
-    took, share = seconds(rung.span), percent(rung.busy / rung.span)
-    counted = count_of(rung.launches, "launch").replace("launchs", "launches")
-    return f"{form}: {counted}, {took}. The GPU works for {seconds(rung.busy)} of it, {share}."
+def _says(form: str, one: Form) -> str:
+    took, share = seconds(one.span), percent(one.busy / one.span)
+    counted = count_of(one.launches, "launch")
+    return f"{form}: {counted}, {took}. The GPU works for {seconds(one.busy)} of it, {share}."
 
 
 def _alt(climb: Climb, form: str, part: int) -> str:
     others = "; ".join(
-        f"{name} {count_of(rung.launches, 'launch').replace('launchs', 'launches')}, {seconds(rung.span)}"
-        for name, rung in climb.rungs.items()
+        f"{name} {count_of(one.launches, 'launch')}, {seconds(one.span)}" for name, one in climb.forms.items()
     )
     seen = "" if part == 1 else f" Seen is {PARTS[part]} of {seconds(climb.span)}."
-    return f"{climb.title} ({climb.where}). {_says(form, climb.rungs[form])} All on one axis of time: {others}.{seen}"
+    return f"{climb.title} ({climb.where}). {_says(form, climb.forms[form])} All on one axis of time: {others}.{seen}"

@@ -10,10 +10,9 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from unrolled.ops.lstm import FORMS
-from unrolled.show.charts import word_ticks
 from unrolled.show.picture import Picture
-from unrolled.show.style import COLOURS, GREY, INK, MARKERS, RED, SMALL, WIDTH, new_figure, styled
-from unrolled.show.words import listing, number, percent, rounded, times
+from unrolled.show.style import BLUE, GREY, INK, ORANGE, SMALL, WIDTH, new_figure, styled
+from unrolled.show.words import listing, number, rounded, times
 
 TITLE, CREDIT = "published, 2016", "Published: cuDNN 5's own account of its LSTM, 2016."
 OTHER = "four layers"
@@ -27,21 +26,22 @@ PUBLISHED: tuple[Mapping[str, Any], ...] = (
     {"name": "wavefront", "speedup": 11.1, "gflops": 3898, "workload": OTHER},
 )
 MOST = 3
-ROW, LEFT, TOP, BOTTOM, BETWEEN, BESIDE = 0.46, 1.22, 0.62, 0.5, 0.12, 0.72  # inches
+ROW, LEFT, TOP, BOTTOM, BESIDE = 0.46, 1.2, 0.62, 0.5, 0.94  # inches
+TICKS = 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200
 OFFSET: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 
 Rows = Mapping[str, float] | Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Step:
+class Speedup:
     """A rung: how many times faster than the first, and where known GFLOPS and the share of the machine's peak.
 
     `workload`: what else was computed than on the other rungs, or "".
     """
 
     name: str
-    speedup: float
+    factor: float
     gflops: float | None = None
     of_peak: float | None = None
     workload: str = ""
@@ -65,40 +65,41 @@ def rungs(ladders: Mapping[str, Rows], peaks: Mapping[str, float] | None = None,
         if title not in given:
             raise ValueError(f"peaks has {title!r}; expected a title of a ladder: {list(given)}")
     found = {title: steps_of(title, rows, peaks.get(title)) for title, rows in given.items()}
-    names = order(found)
-    notes = _notes(found, published)
-    height = TOP + ROW * len(names) + BOTTOM + 0.2 * len(notes)
+    names, notes = order(found), _notes(found, published)
+    below = BOTTOM + 0.2 * len(notes)
+    height = TOP + ROW * len(names) + below
     figure = new_figure(height)
-    wide = (WIDTH - LEFT - BETWEEN * len(found)) / len(found)
-    fastest = max(step.speedup for steps in found.values() for step in steps)
-    slowest = min(step.speedup for steps in found.values() for step in steps)
+    wide = (WIDTH - LEFT) / len(found)
+    factors = [step.factor for steps in found.values() for step in steps]
     for place, (title, steps) in enumerate(found.items()):
-        left = LEFT + place * (wide + BETWEEN)
-        bottom = BOTTOM + 0.2 * len(notes)
-        box = left / WIDTH, bottom / height, (wide - BESIDE) / WIDTH, ROW * len(names) / height
-        axes = figure.add_axes(box)
-        axes.set(xscale="log", xlim=(min(1.0, slowest) / 1.15, fastest * 1.2), ylim=(len(names) - 0.5, -0.5))
-        _panel(axes, title, steps, names, place)
+        left, size = LEFT + place * wide, (wide - BESIDE, ROW * len(names))
+        axes = figure.add_axes((left / WIDTH, below / height, size[0] / WIDTH, size[1] / height))
+        axes.set(xscale="log", xlim=(min(factors) / 1.3, max(factors) * 1.2), ylim=(len(names) - 0.5, -0.5))
+        _panel(axes, title, steps, names)
     figure.axes[0].set_yticks(range(len(names)), names)
+    first, *others = {steps[0].name for steps in found.values()}
+    words = f"times as fast as {'the first rung' if others else first}, log scale; thick: what a rung adds"
+    figure.text(LEFT / WIDTH, (below - 0.34) / height, words, size=SMALL)
     for line, note in enumerate(reversed(notes)):
         figure.text(0.1 / WIDTH, (0.08 + 0.2 * line) / height, note, size=8, color=GREY)
-    figure.text(LEFT / WIDTH, (0.16 + 0.2 * len(notes)) / height, f"times as fast as {names[0]}, log scale", size=SMALL)
     return Picture(figure, _alt(found, notes))
 
 
-def steps_of(title: str, rows: Rows, peak: float | None = None) -> list[Step]:
+def steps_of(title: str, rows: Rows, peak: float | None = None) -> list[Speedup]:
     """Return a ladder's rungs. ValueError where it has none, or a value is missing or not above 0."""
     if isinstance(rows, Mapping):
         rows = [{"name": name, "seconds": value} for name, value in rows.items()]
     found = [_step(title, row, peak) for row in rows]
     if not found:
         raise ValueError(f"ladder {title!r} is empty; expected one rung or more")
-    first = found[0].speedup
-    return [Step(step.name, step.speedup / first, step.gflops, step.of_peak, step.workload) for step in found]
+    first = found[0].factor
+    return [Speedup(step.name, step.factor / first, step.gflops, step.of_peak, step.workload) for step in found]
 
 
-def _step(title: str, row: Mapping[str, Any], peak: float | None) -> Step:
+def _step(title: str, row: Mapping[str, Any], peak: float | None) -> Speedup:
     """A rung whose speedup is not yet over the first one."""
+    if "name" not in row:
+        raise ValueError(f"ladder {title!r} has a row without a name: {dict(row)!r:.80}")
     name = str(row["name"]).rsplit(", ", 1)[-1]
     speeds = {"speedup": 1, "gflops": 1, "seconds": -1, "ours_s": -1}
     key = next((key for key in speeds if key in row), None)
@@ -107,59 +108,75 @@ def _step(title: str, row: Mapping[str, Any], peak: float | None) -> Step:
         raise ValueError(f"rung {name!r} of ladder {title!r} has {got}; expected a number above 0")
     gflops = row.get("gflops")
     of_peak = row.get("of_peak", gflops / peak if gflops and peak else None)
-    return Step(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", "")))
+    return Speedup(name, float(row[key]) ** speeds[key], gflops, of_peak, str(row.get("workload", "")))
 
 
-def order(ladders: Mapping[str, Sequence[Step]]) -> list[str]:
+def order(ladders: Mapping[str, Sequence[Speedup]]) -> list[str]:
     """Return all rungs, each once: the library's forms in their order, then others as they come."""
     names = dict.fromkeys(step.name for steps in ladders.values() for step in steps)
     return [form for form in FORMS if form in names] + [name for name in names if name not in FORMS]
 
 
-def gains(steps: Sequence[Step]) -> dict[str, float]:
+def gains(steps: Sequence[Speedup]) -> dict[str, float]:
     """Return how many times faster each rung is than the one before it, where both did the same work."""
     pairs = pairwise(steps)
-    return {step.name: step.speedup / before.speedup for before, step in pairs if step.workload == before.workload}
+    return {step.name: step.factor / before.factor for before, step in pairs if step.workload == before.workload}
 
 
-def _panel(axes: Axes, title: str, steps: Sequence[Step], names: Sequence[str], place: int) -> None:
-    """A dot a rung; a thick line from the rung before it, and that of the largest gain in a colour of its own."""
-    gained = gains(steps)
-    largest = max(gained, key=gained.__getitem__) if gained else ""
+def largest_gain(steps: Sequence[Speedup]) -> str:
+    """Return the rung that gains most, "" if none gains anything."""
+    gained = {name: gain for name, gain in gains(steps).items() if gain > 1}
+    return max(gained, key=gained.__getitem__, default="")
+
+
+def _panel(axes: Axes, title: str, steps: Sequence[Speedup], names: Sequence[str]) -> None:
+    """A dot a rung, a thick line from the rung before it; the largest gain has a colour and a marker of its own."""
+    gained, largest = gains(steps), largest_gain(steps)
     axes.annotate(title, (0, 1), (0, 30), xycoords="axes fraction", weight="bold", **OFFSET)
     if largest:
-        words = f"most: {largest}, × {rounded(gained[largest], 2)}"
-        axes.annotate(words, (0, 1), (0, 12), xycoords="axes fraction", size=8.5, color=RED, **OFFSET)
+        words = f"largest: {largest}, × {rounded(gained[largest], 2)}"
+        axes.annotate(words, (0, 1), (0, 12), xycoords="axes fraction", size=8, **OFFSET)
     before = 1.0
     for step in steps:
-        y, colour = names.index(step.name), RED if step.name == largest else COLOURS[place]
-        axes.hlines(y, 1.0, step.speedup, color=GREY, linewidth=0.8, linestyle=":" if step.workload else "-", zorder=1)
+        y, colour = names.index(step.name), ORANGE if step.name == largest else BLUE
+        axes.hlines(y, 1.0, step.factor, color=GREY, linewidth=0.8, linestyle=":" if step.workload else "-", zorder=1)
         if not step.workload:
-            axes.hlines(y, before, step.speedup, color=colour, linewidth=4, zorder=2)
-            before = step.speedup
-        face = "white" if step.workload else colour
-        axes.plot(step.speedup, y, MARKERS[place], color=face, markeredgecolor=colour, markersize=7, zorder=3)
+            axes.hlines(y, before, step.factor, color=colour, linewidth=4, zorder=2)
+            before = step.factor
+        face, marker = "white" if step.workload else colour, "D" if step.name == largest else "o"
+        axes.plot(step.factor, y, marker, color=face, markeredgecolor=INK, markersize=7, zorder=3)
         _words(axes, step, y)
-    word_ticks(axes, "x", number)
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    axes.set_xticks(ticks, [number(tick) for tick in ticks])
+    axes.minorticks_off()
     axes.set_yticks([])
     axes.tick_params(axis="y", length=0)
     axes.grid(True, axis="x")
     axes.spines["left"].set_visible(False)
 
 
-def _words(axes: Axes, step: Step, y: int) -> None:
+def _words(axes: Axes, step: Speedup, y: int) -> None:
     """The speedup beside the panel, and below it what is known of the machine's use."""
-    use = [f"{percent(step.of_peak)} of peak"] if step.of_peak is not None else []
+    use = [f"{_percent(step.of_peak)} of peak"] if step.of_peak is not None else []
     if not use and step.gflops is not None:
-        use = [f"{number(step.gflops)} GFLOPS"]
+        use = [_rate(step.gflops)]
     look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False, **OFFSET}
     star = " *" if step.workload else ""
-    axes.annotate(f"{rounded(step.speedup, 3)}{star}", (1, y), (5, 6 if use else 0), weight="bold", size=SMALL, **look)
+    axes.annotate(f"× {rounded(step.factor)}{star}", (1, y), (5, 6 if use else 0), weight="bold", size=SMALL, **look)
     for words in use:
         axes.annotate(words, (1, y), (5, -6), size=7.5, color=INK, **look)
 
 
-def _notes(found: Mapping[str, Sequence[Step]], published: bool) -> list[str]:
+def _percent(share: float) -> str:
+    return f"{rounded(100 * share, 2)} %"
+
+
+def _rate(gflops: float) -> str:
+    return f"{number(round(gflops, 1 if gflops < 100 else None))} GFLOPS"
+
+
+def _notes(found: Mapping[str, Sequence[Speedup]], published: bool) -> list[str]:
     """Return the lines below the picture: which rungs are another workload, and the credit."""
     notes = [
         f"* {step.name}, {title}: {step.workload}, another workload than the rungs above it; no step of this ladder."
@@ -170,17 +187,16 @@ def _notes(found: Mapping[str, Sequence[Step]], published: bool) -> list[str]:
     return [*notes, CREDIT] if published else notes
 
 
-def _alt(found: Mapping[str, Sequence[Step]], notes: Sequence[str]) -> str:
+def _alt(found: Mapping[str, Sequence[Speedup]], notes: Sequence[str]) -> str:
     text = "Ladders side by side: how many times faster than its first rung each rung is."
     for title, steps in found.items():
         said = []
         for step in steps:
-            rate = [f"{number(round(step.gflops, 1))} GFLOPS"] if step.gflops is not None else []
-            rate += [f"{percent(step.of_peak)} of peak"] if step.of_peak is not None else []
+            rate = [_rate(step.gflops)] if step.gflops is not None else []
+            rate += [f"{_percent(step.of_peak)} of peak"] if step.of_peak is not None else []
             rate += [f"another workload: {step.workload}"] if step.workload else []
-            said.append(f"{step.name} {rounded(step.speedup, 3)}{f' ({listing(rate)})' if rate else ''}")
-        gained = gains(steps)
-        largest = max(gained, key=gained.__getitem__) if gained else ""
+            said.append(f"{step.name} {rounded(step.factor)}{f' ({listing(rate)})' if rate else ''}")
+        gained, largest = gains(steps), largest_gain(steps)
         most = f". The largest step is {largest}, {times(gained[largest])} faster than before it" if largest else ""
         text += f" {title[:1].upper()}{title[1:]}: {'; '.join(said)}{most}."
     return f"{text} {CREDIT if CREDIT in notes else ''}".strip()

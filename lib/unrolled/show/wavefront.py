@@ -10,14 +10,15 @@ from operator import index
 from matplotlib.figure import Figure
 
 from unrolled.show.picture import Explorer, Slider
-from unrolled.show.sheet import Box, Cells, Sheet
-from unrolled.show.style import BLUE, GREY, INK, PALE, RED, SMALL, WIDTH
+from unrolled.show.sheet import Box, Cells, Dashes, Sheet
+from unrolled.show.style import BLUE, FONT_SIZE, GREY, INK, PALE, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, listing
 
-MOST_LAYERS, MOST_STEPS = 8, 24
+MOST_LAYERS, MOST_STEPS = 8, 16
 EDGE, LABEL, TOP, GAP = 0.1, 0.72, 1.12, 0.34  # inches; GAP: between two cells, so that arrows have room
 HEIGHT, WIDEST = 0.34, 0.62
 DONE, FIRING, WRONG = "#9CD0EF", "#F5C566", "#FAD9C8"
+LINES: tuple[tuple[str, str, Dashes], ...] = (("needed, done", BLUE, "-"), ("needed, not done", RED, "--"))
 NAMED = 2  # wrong cells that a sentence names one by one
 
 Cell = tuple[int, int]
@@ -69,7 +70,7 @@ def wavefront(schedule: Sequence[Sequence[Cell]], layers: int, steps: int) -> Ex
 
     schedule: a list of slots, each a list of the (layer, step) that fire together, counted from 0. It need not be
     valid: a cell that fires before what it needs, or twice, is marked. ValueError for an empty schedule, a cell outside
-    the grid, more than 8 layers or 24 steps; TypeError for slots that do not hold pairs of integers.
+    the grid, more than 8 layers or 16 steps; TypeError for slots that do not hold pairs of integers.
     """
     if not (1 <= layers <= MOST_LAYERS and 1 <= steps <= MOST_STEPS):
         given = f"got {layers} and {steps}"
@@ -107,7 +108,7 @@ def _draw(schedule: Plan, slot: int) -> Figure:
     sheet = Sheet(grid.bottom + 0.78)
     sheet.text((EDGE, 0.2), f"Slot {slot} of {len(schedule.slots) - 1}", size=11, bold=True)
     for line, words in enumerate(_says(schedule, slot)):
-        sheet.text((EDGE, 0.45 + 0.22 * line), words, RED if line else INK, bold=bool(line))
+        sheet.text((EDGE, 0.45 + 0.22 * line), words, RED if line else INK, size=SMALL if line else FONT_SIZE)
     for layer in range(schedule.layers):
         sheet.text((EDGE, _box(grid, (layer, 0), width)[1] + HEIGHT / 2), f"layer {layer}", size=SMALL)
         for step in range(schedule.steps):
@@ -150,7 +151,7 @@ def _cell(sheet: Sheet, schedule: Plan, slot: int, cell: Cell, box: Box) -> None
 
 def _needed(sheet: Sheet, start: Box, end: Box, late: bool) -> None:
     """An arrow from what a cell needs to the cell; dashed red where that is not done yet."""
-    colour, style = (RED, "--") if late else (BLUE, "-")
+    _, colour, style = LINES[late]
     if start[0] == end[0]:  # from the layer below
         x = start[0] + start[2] / 2
         sheet.arrow((x, start[1] - 0.02), (x, end[1] + HEIGHT + 0.04), colour=colour, width=1.6, style=style)
@@ -161,7 +162,7 @@ def _needed(sheet: Sheet, start: Box, end: Box, late: bool) -> None:
 
 def _legend(sheet: Sheet, y: float) -> None:
     x = EDGE
-    for words, colour in (("done", DONE), ("fires now", FIRING), ("not yet", ""), ("fires too early", WRONG)):
+    for words, colour in (("done", DONE), ("fires now", FIRING), ("not yet", ""), ("too early, or again", WRONG)):
         box = (x, y - 0.07, 0.24, 0.14)
         if colour:
             sheet.fill(box, colour)
@@ -173,12 +174,12 @@ def _legend(sheet: Sheet, y: float) -> None:
             sheet.outline(box, INK, 1.4)
         sheet.text((x + 0.32, y), words, size=SMALL)
         x += 0.62 + 0.075 * len(words)
-    sheet.arrow((x, y), (x + 0.3, y), colour=BLUE, width=1.6)
-    sheet.text((x + 0.38, y), "needed, done", size=SMALL)
-    x += 1.4
-    sheet.arrow((x, y), (x + 0.3, y), colour=RED, width=1.6, style="--")
-    sheet.text((x + 0.38, y), "needed, not done", size=SMALL)
-    sheet.text((EDGE, y + 0.25), "The number in a cell is the slot in which it fires.", GREY, SMALL)
+    x, y = EDGE, y + 0.25
+    for words, colour, style in LINES:
+        sheet.arrow((x, y), (x + 0.3, y), colour=colour, width=1.6, style=style)
+        sheet.text((x + 0.38, y), words, size=SMALL)
+        x += 0.68 + 0.075 * len(words)
+    sheet.text((x, y), "number: the slot in which a cell fires", size=SMALL)
 
 
 def _says(schedule: Plan, slot: int) -> list[str]:

@@ -60,8 +60,9 @@ def percent(share: float) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """Return a count with its noun: "1 cell", "12 cells"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """Return a count with its noun: "1 cell", "12 cells", "12 launches"."""
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def listing(items: Sequence[str]) -> str:
