@@ -4,53 +4,17 @@ import json
 from typing import Any
 
 import pytest
+from drawn import Drawn
 from paper_trace import PaperTrace, lying_clock
 
 from unrolled import show
 from unrolled.show.hardware import figures
 from unrolled.show.roofline import as_points, kernels_of
 from unrolled.show.scaling import growth_in_words
-from unrolled.show.sheet import Sheet
 from unrolled.show.style import GREEN, ORANGE, RED
 from unrolled.show.timeline import Interval, course_of, reading
 from unrolled.show.waterfall import IN_NONE, TOO_MUCH, levels_of
 from unrolled.simgpu.profiles import PROFILES
-
-
-class Drawn:
-    """What a picture puts on its sheet: boxes with their colours, hatches, lines and texts."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.fills: list[tuple[tuple[float, ...], str]] = []
-        self.hatches: list[tuple[tuple[float, ...], str]] = []
-        self.lines: list[tuple[Any, str]] = []
-        self.texts: list[str] = []
-        fill, hatch, line, text = Sheet.fill, Sheet.hatch, Sheet.line, Sheet.text
-
-        def keep_fill(sheet: Sheet, box: Any, colour: str) -> None:
-            self.fills.append((box, colour))
-            fill(sheet, box, colour)
-
-        def keep_hatch(sheet: Sheet, boxes: Any, pattern: str, colour: str = "") -> None:
-            self.hatches += [(box, colour) for box in boxes]
-            hatch(sheet, boxes, pattern, colour)
-
-        def keep_line(sheet: Sheet, *points: Any, **look: Any) -> None:
-            self.lines.append((points, look.get("colour", "")))
-            line(sheet, *points, **look)
-
-        def keep_text(sheet: Sheet, point: Any, words: str, *args: Any, **look: Any) -> None:
-            self.texts.append(words)
-            text(sheet, point, words, *args, **look)
-
-        for name, keep in (("fill", keep_fill), ("hatch", keep_hatch), ("line", keep_line), ("text", keep_text)):
-            monkeypatch.setattr(Sheet, name, keep)
-
-    def at(self, explorer: show.Explorer, **values: Any) -> "Drawn":
-        """Draw the explorer there, forgetting what was drawn before."""
-        self.fills, self.hatches, self.lines, self.texts = [], [], [], []
-        explorer.at(**values)
-        return self
 
 
 @pytest.fixture

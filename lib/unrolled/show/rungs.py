@@ -26,7 +26,7 @@ PUBLISHED: tuple[Mapping[str, Any], ...] = (
     {"name": "wavefront", "speedup": 11.1, "gflops": 3898, "workload": OTHER},
 )
 MOST = 3
-ROW, LEFT, TOP, BOTTOM, BESIDE = 0.46, 1.2, 0.62, 0.5, 0.94  # inches
+ROW, LEFT, TOP, BOTTOM, BESIDE = 0.46, 1.2, 0.62, 0.55, 0.94  # inches
 TICKS = 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200
 OFFSET: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 
@@ -79,7 +79,7 @@ def rungs(ladders: Mapping[str, Rows], peaks: Mapping[str, float] | None = None,
     figure.axes[0].set_yticks(range(len(names)), names)
     first, *others = {steps[0].name for steps in found.values()}
     words = f"times as fast as {'the first rung' if others else first}, log scale; thick: what a rung adds"
-    figure.text(LEFT / WIDTH, (below - 0.34) / height, words, size=SMALL)
+    figure.text(LEFT / WIDTH, (below - 0.42) / height, words, size=SMALL)
     for line, note in enumerate(reversed(notes)):
         figure.text(0.1 / WIDTH, (0.08 + 0.2 * line) / height, note, size=8, color=GREY)
     return Picture(figure, _alt(found, notes))

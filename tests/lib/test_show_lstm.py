@@ -1,0 +1,369 @@
+"""unrolled.show: the pictures of lesson 09 draw what the cell computes, what traces hold and what schedules say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn import Drawn
+from paper_trace import PaperTrace
+
+from unrolled import ops, show
+from unrolled import simgpu as cp
+from unrolled.ops.lstm import FORMS
+from unrolled.show.launches import LEFT, Form
+from unrolled.show.lstm_cell import BIAS, BLOCKS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, places_of, worked
+from unrolled.show.rungs import PUBLISHED, gains, largest_gain, steps_of
+from unrolled.show.style import BLUE, ORANGE, RED, SKY
+from unrolled.show.timeline import RIGHT
+from unrolled.show.wavefront import FIRING, Plan, slots_of
+from unrolled.show.wavefront import WRONG as TOO_EARLY
+
+EXAMPLE = tuple(np.array(values, float) for values in (X, H, C, WEIGHT_IH, WEIGHT_HH, BIAS))
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    return Drawn(monkeypatch)
+
+
+# the cell
+
+
+@pytest.mark.parametrize(("inputs", "units"), [(2, 2), (4, 3), (1, 1)])
+def test_the_cell_in_the_picture_computes_what_the_library_does(inputs: int, units: int) -> None:
+    rng = np.random.default_rng(0)
+    shapes = (inputs,), (units,), (units,), (4 * units, inputs), (4 * units, units), (4 * units,)
+    given = [rng.standard_normal(shape) for shape in shapes]
+    x, h, c, *parameters = given
+    right_h, right_c = ops.lstm_step(x[None], h[None], c[None], *parameters)
+    values = Cell(*given).values
+    np.testing.assert_allclose(values["h"], right_h[0])
+    np.testing.assert_allclose(values["c"], right_c[0])
+    np.testing.assert_allclose(values["sums"].ravel(), x @ parameters[0].T + h @ parameters[1].T + parameters[2])
+
+
+def test_the_examples_first_cell_keeps_and_its_second_replaces() -> None:
+    values = Cell(*EXAMPLE).values
+    assert values["c"][0] == pytest.approx(C[0], abs=0.05)
+    assert values["c"][1] == pytest.approx(values["g"][1], abs=0.1)
+    assert abs(values["c"][1] - C[1]) > 1
+
+
+def test_a_step_shows_what_is_computed_by_then_and_nothing_else(drawn: Drawn) -> None:
+    explorer = show.lstm_cell()
+    seen = []
+    for step in range(len(STEPS)):
+        texts = drawn.at(explorer, step=step).texts
+        seen.append([name for name, text in (("f", ".98"), ("c", ".81"), ("h", ".59")) if text in texts])
+        assert len(drawn.hatches) == 2 * 4 + 3 + 1 - sum(map(_columns, STEPS[1 : step + 1]))
+    assert seen == [[], [], [], ["f"], ["f"], ["f"], ["f", "c"], ["f", "c", "h"]]
+
+
+def _columns(step: Any) -> int:
+    return 4 if step.name == "sums" else len(step.makes)
+
+
+def test_the_lines_into_what_is_made_now_are_marked(drawn: Drawn) -> None:
+    marked = []
+    for step in range(len(STEPS)):
+        lines = drawn.at(show.lstm_cell(), step=step).lines
+        marked.append(sum(colour == BLUE for _, colour in lines) // 2)  # a line and its head
+    assert marked == [0, 8, 1, 1, 1, 1, 6, 2]  # the eight are the eight matrix products of a step
+
+
+def test_values_of_the_cell_do_not_overlap() -> None:
+    for sizes in ((2, 2), (4, 3), (1, 1), (4, 1)):
+        boxes = [cells.frame for cells in places_of(_cell(*sizes)).values()]
+        for i, (left, top, width, height) in enumerate(boxes):
+            assert left >= 0
+            assert left + width <= 7.5
+            for other_left, other_top, other_width, other_height in boxes[:i]:
+                apart = left >= other_left + other_width or other_left >= left + width
+                assert apart or top > other_top + other_height + 0.1 or other_top > top + height + 0.1
+
+
+def _cell(inputs: int, units: int) -> Cell:
+    size = 4 * units
+    return Cell(np.ones(inputs), *(np.ones(units),) * 2, np.ones((size, inputs)), np.ones((size, units)), np.ones(size))
+
+
+def test_the_cell_in_words() -> None:
+    explorer = show.lstm_cell(step=1)
+    assert "i (−3.5, 3.2), f (4, −3.7), g (.95, 2.5) and o (2, 2.2)." in explorer.alt
+    assert "first value: 0.98 × 0.8 + 0.03 × 0.74 = 0.81" in explorer.at(step=6).alt
+    lines = [worked(Cell(*EXAMPLE), step) for step in range(len(STEPS))]
+    assert lines[1].endswith("1 × (−2) + (−0.5) × 1 + 0.5 × (−1) + 0.2 × 0 + (−0.5) = (−3.5)")
+    assert lines[2] == "first value: sigmoid(−3.5) = 0.03"
+    assert lines[4] == "first value: tanh(0.95) = 0.74"
+    assert lines[7] == "first value: 0.88 × tanh(0.81) = 0.59"
+    assert BLOCKS == "ifgo"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"weight_ih": np.ones((8, 3))}, r"weight_ih has shape \(8, 3\); expected \(8, 2\) for one sample of 2"),
+        ({"h": np.ones((1, 2))}, r"h has shape \(1, 2\); expected \(2,\)"),
+        ({"x": np.ones(5), "weight_ih": np.ones((8, 5))}, "room for 4 inputs and 3 cells, got 5 and 2"),
+        ({"step": 8}, "start must be an index into the 8 values"),
+    ],
+)
+def test_cells_that_cannot_be_drawn_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        show.lstm_cell(**arguments)
+
+
+# launches
+
+
+def traces() -> dict[str, Any]:
+    """The same work as eight launches with gaps, and as two without; times in seconds."""
+    many, few = PaperTrace(), PaperTrace()
+    for _ in range(4):
+        many.launch("matmul", 1e-5, call=2e-5).launch("add", 5e-6, call=2e-5)
+    few.launch("matmul", 4e-5, call=2e-5).launch("lstm_cell", 2e-5, call=2e-5, stream=7)
+    return {"naive": many.synchronize(), "fused": few.synchronize()}
+
+
+def test_a_form_says_how_long_it_takes_and_how_busy_the_gpu_is() -> None:
+    many, few = (Form.of(trace) for trace in traces().values())
+    assert (many.launches, few.launches) == (8, 2)
+    assert (many.span, few.span) == pytest.approx((1.65e-4, 6e-5))
+    assert (many.busy, few.busy) == pytest.approx((6e-5, 4e-5))  # two streams at once count once
+    explorer = show.launches(traces())
+    assert "naive: 8 launches, 165 µs. The GPU works for 60 µs of it, 36.4 %." in explorer.alt
+    assert "All on one axis of time: naive 8 launches, 165 µs; fused 2 launches, 60 µs." in explorer.alt
+
+
+def test_forms_share_one_axis(drawn: Drawn) -> None:
+    """Half the time is half the length, whichever form is chosen; a part of the axis stretches all of them."""
+    explorer = show.launches(traces())
+    for form in ("naive", "fused"):
+        boxes = [box for box, colour in drawn.at(explorer, form=form).fills if colour == "#F4F4F4"]
+        assert [box[0] for box in boxes] == [LEFT, LEFT]
+        assert [box[2] for box in boxes] == pytest.approx([RIGHT - LEFT, (RIGHT - LEFT) * 60 / 165])
+    boxes = [box for box, colour in drawn.at(explorer, part=4).fills if colour == "#F4F4F4"]
+    assert [box[2] for box in boxes] == pytest.approx([RIGHT - LEFT] * 2)
+    assert max(box[0] + box[2] for box, _ in drawn.fills) == pytest.approx(RIGHT)
+
+
+def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
+    """The host's calls, the products and the others of the chosen form, each with a look of its own."""
+    drawn.at(show.launches(traces(), start="fused"))
+    by_colour = {look: [box for box, colour in drawn.fills if colour == look] for look in (BLUE, ORANGE, SKY)}
+    inch = (RIGHT - LEFT) / 1.65e-4
+    assert [box[0] for box in by_colour[BLUE][:2]] == pytest.approx([LEFT, LEFT + 2e-5 * inch])
+    product, other = by_colour[ORANGE][0], by_colour[SKY][0]
+    assert (product[0], product[2]) == pytest.approx((LEFT + 2e-5 * inch, 4e-5 * inch))
+    assert (other[0], other[2]) == pytest.approx((LEFT + 4e-5 * inch, 2e-5 * inch))
+    assert other[3] < product[3]  # told apart without colours
+    assert other[1] > product[1] + product[3]  # a row of its own for the second stream
+    assert {"host", "stream 0", "stream 7"} <= set(drawn.texts)
+
+
+def test_launches_say_that_their_times_are_modelled(drawn: Drawn) -> None:
+    explorer = show.launches(traces(), "Two steps")
+    assert explorer.alt.startswith("Two steps (modelled, T4). ")
+    assert "Two steps (modelled, T4)" in drawn.at(explorer).texts
+    assert "time, modelled, T4" in drawn.texts
+    assert explorer.at(part=16).alt.endswith("Seen is the first sixteenth of 165 µs.")
+
+
+def test_a_learners_functions_can_be_traced_too() -> None:
+    x = cp.ones((4, 4), "f")
+    found = {}
+    for name, work in (("eight", lambda: [x @ x for _ in range(8)]), ("one", lambda: x + x)):
+        with cp.trace() as trace:
+            work()
+        found[name] = trace
+    alt = show.launches(found).at(form="one").alt
+    assert "eight 8 launches" in alt
+    assert "one: 1 launch, " in alt
+    assert sum(piece.op == "matmul" for piece in Form.of(found["eight"]).course.pieces if piece.row == "GPU") == 8
+
+
+@pytest.mark.parametrize(
+    ("given", "start", "message"),
+    [
+        ({}, None, r"start must be one of the traces, got None for \[\]"),
+        ({"naive": traces()["naive"]}, "fused", r"got 'fused' for \['naive'\]"),
+        ({"naive": traces()["naive"], "empty": PaperTrace()}, None, r"traces\['empty'\]: the trace is empty"),
+        ({"a": traces()["naive"], "b": PaperTrace("H200").launch("add", 1.0)}, None, "modelled, H200 and modelled, T4"),
+    ],
+)
+def test_traces_that_cannot_be_drawn_are_refused(given: Any, start: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        show.launches(given, start=start)
+
+
+# the wavefront
+
+DIAGONALS = [[(layer, slot - layer) for layer in range(3) if 0 <= slot - layer < 4] for slot in range(6)]
+
+
+def plan(schedule: Any, layers: int = 3, steps: int = 4) -> Plan:
+    return Plan(slots_of(schedule, layers, steps), layers, steps)
+
+
+def broken() -> Iterator[tuple[str, list[list[tuple[int, int]]], list[list[tuple[int, int]]]]]:
+    """Wrong schedules, with the cells that are wrong in each slot."""
+    yield "same slot", [[(0, 0), (1, 0)], [(0, 1), (1, 1)]], [[(1, 0)], [(1, 1)]]
+    yield "backward", [[(1, 1)], [(0, 1), (1, 0)], [(0, 0)]], [[(1, 1)], [(0, 1), (1, 0)], []]
+    yield "twice", [[(0, 0)], [(0, 0), (0, 1)], [(0, 1)]], [[], [(0, 0)], [(0, 1)]]
+    yield "twice at once", [[(0, 0), (0, 0)]], [[(0, 0)]]
+    yield "step skipped", [[(0, 0)], [(0, 2)]], [[], [(0, 2)]]
+
+
+def test_diagonals_are_right_and_so_is_one_cell_at_a_time() -> None:
+    one = [[(layer, step)] for layer in range(3) for step in range(4)]
+    for schedule in (DIAGONALS, one):
+        assert not any(plan(schedule).wrong(slot) for slot in range(len(schedule)))
+        assert plan(schedule).never == 0
+        assert show.wavefront(schedule, 3, 4).alt.endswith("Every cell fires once, after what it needs.")
+
+
+@pytest.mark.parametrize(("schedule", "wrong"), [case[1:] for case in broken()], ids=[case[0] for case in broken()])
+def test_cells_that_fire_too_early_or_again_are_found(schedule: Any, wrong: Any) -> None:
+    found = plan(schedule)
+    assert [found.wrong(slot) for slot in range(len(schedule))] == wrong
+    assert "after what it needs." not in show.wavefront(schedule, 3, 4).alt
+
+
+def test_a_slot_is_drawn_as_it_is(drawn: Drawn) -> None:
+    """Cells firing and done, an arrow from each that is needed, and what is wrong marked."""
+    explorer = show.wavefront(DIAGONALS, 3, 4)
+    for slot, (firing, arrows) in enumerate(((1, 0), (2, 2), (3, 4), (3, 5), (2, 4), (1, 2))):
+        drawn.at(explorer, slot=slot)
+        assert sum(colour == FIRING for _, colour in drawn.fills) == firing + 1  # and the legend's
+        assert sum(colour == BLUE for _, colour in drawn.lines) == 2 * (arrows + 1)  # each with its head
+        assert len(drawn.hatches) == 1
+    drawn.at(show.wavefront([[(0, 0), (1, 0)]], 2, 1), slot=0)
+    assert sum(colour == TOO_EARLY for _, colour in drawn.fills) == 2
+    assert sum(colour == RED for _, colour in drawn.lines) == 2 * 2
+    (box, _), _ = drawn.hatches
+    assert box in [box for box, colour in drawn.fills if colour == TOO_EARLY]
+
+
+def test_layer_0_is_at_the_bottom_and_steps_go_right(drawn: Drawn) -> None:
+    drawn.at(show.wavefront(DIAGONALS, 3, 4), slot=2)
+    boxes = [box for box, colour in drawn.fills if colour == FIRING][:3]
+    # Cells are drawn from layer 0 on: of (0, 2), (1, 1) and (2, 0) the last stands highest and leftmost.
+    assert boxes == sorted(boxes, reverse=True)
+    assert [box[1] for box in boxes] == sorted((box[1] for box in boxes), reverse=True)
+
+
+def test_the_wavefront_in_words() -> None:
+    explorer = show.wavefront(DIAGONALS, 3, 4)
+    assert explorer.start == {"slot": 2}
+    assert "Slot 2 of 5: (0, 2), (1, 1) and (2, 0) fire; 3 cells done before." in explorer.alt
+    assert "12 cells in 6 slots; the fewest slots that can do it are 6." in explorer.alt
+    bad = show.wavefront([[(0, 0)], [(0, 1), (1, 1)], []], 2, 2)
+    alt = bad.at(slot=1).alt
+    assert "Wrong: (1, 1) needs (0, 1) and (1, 0), not done yet." in alt
+    assert alt.endswith("Slots with a wrong cell: 1.")
+    last = bad.at(slot=2).alt
+    assert "Slot 2 of 2: none fire; 3 cells done before. No cell fires." in last
+    assert "Wrong: 1 cell never fires." in last
+
+
+@pytest.mark.parametrize(
+    ("schedule", "size", "error", "message"),
+    [
+        ([], (3, 4), ValueError, "schedule is empty"),
+        ([[(0, 0)], [(3, 0)]], (3, 4), ValueError, r"slot 1 of schedule holds \(3, 0\); expected layers 0 to 2 and"),
+        ([[(0, -1)]], (3, 4), ValueError, r"holds \(0, -1\); expected layers 0 to 2 and steps 0 to 3"),
+        (None, (3, 4), TypeError, "schedule is None; expected a list of slots"),
+        ([(0, 0), (0, 1)], (3, 4), TypeError, "expected a list of slots, each a list of"),
+        ([[(0.5, 0)]], (3, 4), TypeError, "expected a list of slots"),
+        (DIAGONALS, (3, 17), ValueError, "layers must be 1 to 8 and steps 1 to 16, got 3 and 17"),
+        (DIAGONALS, (0, 4), ValueError, "got 0 and 4"),
+    ],
+)
+def test_schedules_that_cannot_be_drawn_are_refused(schedule: Any, size: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        show.wavefront(schedule, *size)
+
+
+# the rungs
+
+RECORD = [
+    {"name": "lstm, naive", "ours_s": 0.04, "speedup": 1.0, "gflops": 500.0, "of_peak": 0.01},
+    {"name": "lstm, combined", "ours_s": 0.02, "speedup": 2.0, "gflops": 1000.0, "of_peak": 0.02},
+    {"name": "lstm, streams", "ours_s": 0.025, "speedup": 1.6, "gflops": 800.0, "of_peak": 0.016},
+    {"name": "lstm, persistent", "ours_s": 0.002, "speedup": 20.0, "gflops": 10000.0, "of_peak": 0.2},
+]
+
+
+def test_a_rung_stands_at_its_speedup() -> None:
+    picture = show.rungs({"yours": {"naive": 0.06, "combined": 0.02, "my own": 0.01}, "recorded": RECORD})
+    dots = [
+        [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if line.get_marker() in "oD"]
+        for axes in picture.figure.axes
+    ]
+    names = [label.get_text() for label in picture.figure.axes[0].get_yticklabels()]
+    assert names == [*FORMS, "my own"]
+    assert dots[0] == [(1, 0), (pytest.approx(3), 1), (pytest.approx(6), 8)]
+    assert dots[1] == [(1, 0), (2, 1), (1.6, 2), (20, 7)]
+    assert len({axes.get_xlim() for axes in picture.figure.axes}) == 1
+
+
+def test_the_published_ladder_is_as_it_was_published() -> None:
+    steps = steps_of("published", PUBLISHED)
+    assert [step.gflops for step in steps] == [349, 724, 994, 1942, 2199, 2290, 3898]
+    for step in steps:  # some of its factors are rounded, others cut off
+        assert (step.gflops or 0) / 349 == pytest.approx(step.factor, abs=0.1)
+    assert largest_gain(steps) == "combined"
+    assert "wavefront" not in gains(steps)
+
+
+def test_the_largest_gain_is_of_one_rung_over_the_one_before() -> None:
+    steps = steps_of("recorded", RECORD)
+    assert gains(steps) == pytest.approx({"combined": 2, "streams": 0.8, "persistent": 12.5})
+    assert largest_gain(steps) == "persistent"
+    assert largest_gain(steps_of("slower", {"naive": 1.0, "combined": 2.0})) == ""
+
+
+def test_the_rungs_in_words() -> None:
+    alt = show.rungs({"yours, here": {"naive": 0.06, "combined": 0.02}, "H200": RECORD}).alt
+    assert "Yours, here: naive 1; combined 3. The largest step is combined, 3 times faster than before it." in alt
+    assert "persistent 20 (10,000 GFLOPS and 20 % of peak)" in alt
+    assert "wavefront 11.1 (3,898 GFLOPS and another workload: four layers)" in alt
+    assert alt.endswith("Published: cuDNN 5's own account of its LSTM, 2016.")
+    texts = [text.get_text() for text in show.rungs({"H200": RECORD}).figure.texts]
+    assert any(text.startswith("* wavefront, published, 2016: four layers, another workload") for text in texts)
+    assert "2016" not in show.rungs({"H200": RECORD}, published=False).alt
+
+
+def test_a_peak_that_the_caller_knows_gives_the_share_of_it() -> None:
+    steps = steps_of("a", [{"name": "naive", "gflops": 50}, {"name": "fused", "gflops": 100}], peak=200)
+    assert [(step.factor, step.of_peak) for step in steps] == [(1, 0.25), (2, 0.5)]
+    alt = show.rungs({}, peaks={"published, 2016": 6980}).alt
+    assert "naive 1 (349 GFLOPS and 5 % of peak)" in alt
+    assert [step.of_peak for step in steps_of("recorded", RECORD, peak=1)] == [0.01, 0.02, 0.016, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("ladders", "options", "message"),
+    [
+        ({}, {"published": False}, r"ladders must be 1 to 3 with the published one, got 0"),
+        ({"a": RECORD, "b": RECORD, "c": RECORD}, {}, "got 4"),
+        ({"mine": {}}, {}, "ladder 'mine' is empty"),
+        ({"mine": {"naive": 0.0}}, {}, "rung 'naive' of ladder 'mine' has seconds 0.0; expected a number above 0"),
+        ({"mine": [{"name": "lstm, naive"}]}, {}, "rung 'naive' of ladder 'mine' has none of speedup, gflops"),
+        ({"mine": [{"speedup": 1.0}]}, {}, "ladder 'mine' has a row without a name"),
+        ({"mine": RECORD}, {"peaks": {"H200": 1.0}}, "peaks has 'H200'; expected a title of a ladder"),
+    ],
+)
+def test_ladders_that_cannot_be_drawn_are_refused(ladders: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        show.rungs(ladders, **options)
+
+
+def test_pictures_are_images() -> None:
+    pictures = (show.rungs({"H200": RECORD}), show.launches(traces()).still(), show.wavefront(DIAGONALS, 3, 4).still())
+    for picture in (*pictures, show.lstm_cell().still()):
+        picture.figure.set_dpi(20)
+        picture.figure.canvas.draw()
