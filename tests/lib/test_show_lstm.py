@@ -14,7 +14,7 @@ from unrolled import ops, show
 from unrolled import simgpu as cp
 from unrolled.ops.lstm import FORMS
 from unrolled.show.launches import LEFT, Form
-from unrolled.show.lstm_cell import BIAS, BLOCKS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, places_of, worked
+from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, places_of, worked
 from unrolled.show.rungs import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.style import BLUE, ORANGE, RED, SKY
 from unrolled.show.timeline import RIGHT
@@ -93,13 +93,15 @@ def _cell(inputs: int, units: int) -> Cell:
 def test_the_cell_in_words() -> None:
     explorer = show.lstm_cell(step=1)
     assert "i (−3.5, 3.2), f (4, −3.7), g (.95, 2.5) and o (2, 2.2)." in explorer.alt
-    assert "first value: 0.98 × 0.8 + 0.03 × 0.74 = 0.81" in explorer.at(step=6).alt
+    assert "First value: 0.98 × 0.8 + 0.03 × 0.74 = 0.81" in explorer.at(step=6).alt
     lines = [worked(Cell(*EXAMPLE), step) for step in range(len(STEPS))]
-    assert lines[1].endswith("1 × (−2) + (−0.5) × 1 + 0.5 × (−1) + 0.2 × 0 + (−0.5) = (−3.5)")
-    assert lines[2] == "first value: sigmoid(−3.5) = 0.03"
-    assert lines[4] == "first value: tanh(0.95) = 0.74"
-    assert lines[7] == "first value: 0.88 × tanh(0.81) = 0.59"
-    assert BLOCKS == "ifgo"
+    assert lines[1].endswith("1 × (−2) + (−0.5) × 1 + 0.5 × (−1) + 0.2 × 0 + (−0.5) = −3.5")
+    assert lines[2] == "First value: sigmoid(−3.5) = 0.03"
+    assert lines[4] == "First value: tanh(0.95) = 0.74"
+    assert lines[7] == "First value: 0.88 × tanh(0.81) = 0.59"
+    assert worked(_cell(4, 3), 1).startswith("First value: 1 × 1 + ")
+    long = Cell(*(np.full_like(values, -0.25) for values in vars(_cell(4, 3)).values()))
+    assert worked(long, 1) == "First value: 7 products and a bias = 0.19"
 
 
 @pytest.mark.parametrize(
@@ -259,8 +261,10 @@ def test_the_wavefront_in_words() -> None:
     explorer = show.wavefront(DIAGONALS, 3, 4)
     assert explorer.start == {"slot": 2}
     assert "Slot 2 of 5: (0, 2), (1, 1) and (2, 0) fire; 3 cells done before." in explorer.alt
-    assert "12 cells in 6 slots; the fewest slots that can do it are 6." in explorer.alt
+    assert "In all, 12 of 12 cells fire in 6 slots; the fewest that can do it are 6." in explorer.alt
     bad = show.wavefront([[(0, 0)], [(0, 1), (1, 1)], []], 2, 2)
+    assert bad.start == {"slot": 1}  # where something is wrong
+    assert "In all, 3 of 4 cells fire in 3 slots; the fewest that can do it are 3." in bad.alt
     alt = bad.at(slot=1).alt
     assert "Wrong: (1, 1) needs (0, 1) and (1, 0), not done yet." in alt
     assert alt.endswith("Slots with a wrong cell: 1.")

@@ -28,6 +28,7 @@ TOP, GAP = 1.28, 0.36
 # Left sides of the columns: what comes in, sums, gates, f * c, i * g, the new c, the new h.
 IN, SUMS, GATES, KEPT, ADDED, NEW_C, NEW_H = 0.12, 1.9, 3.35, 4.3, 5.05, 5.85, 6.88
 BLOCKS = "ifgo"
+LONGEST = 95  # characters of a sum that fits in a line
 ROLES = {
     "i": "how much of what is new gets in",
     "f": "how much of c stays",
@@ -206,26 +207,31 @@ def _edges(sheet: Sheet, places: dict[str, Cells], makes: Sequence[str], done: s
 
 def worked(cell: Cell, step: int) -> str:
     """Return how the first number that a step makes is computed, in words."""
-    values, name = cell.values, STEPS[step].name
-    first = {key: _signed(value.flat[0]) for key, value in values.items()}
-    if name == "sums":
-        inputs, outputs = (zip(a, w[0], strict=True) for a, w in ((cell.x, cell.weight_ih), (cell.h, cell.weight_hh)))
-        terms = " + ".join(f"{_signed(a)} × {_signed(b)}" for a, b in (*inputs, *outputs))
-        return f"first value: {terms} + {_signed(cell.bias[0])} = {first['sums']}"
-    if name == "new cell state":
-        return f"first value: {first['f']} × {first['c before']} + {first['i']} × {first['g']} = {first['c']}"
-    if name == "new output":
-        return f"first value: {first['o']} × tanh({first['c']}) = {first['h']}"
-    if (gate := STEPS[step].makes[0]) in BLOCKS:
-        sums = _signed(values["sums"][BLOCKS.index(gate), 0])
-        return f"first value: {'tanh' if gate == 'g' else 'sigmoid'}({sums.strip('()')}) = {first[gate]}"
-    return f"{count_of(len(cell.x), 'input')}, {count_of(cell.units, 'cell')}: {4 * cell.units} sums to compute"
+    values, at = cell.values, STEPS[step]
+    first = {name: _signed(float(value.flat[0])) for name, value in values.items()}
+    if at.name == "start":
+        return f"{count_of(len(cell.x), 'input')}, {count_of(cell.units, 'cell')}: {4 * cell.units} sums to compute."
+    if at.name == "sums":
+        pairs = [*zip(cell.x, cell.weight_ih[0], strict=True), *zip(cell.h, cell.weight_hh[0], strict=True)]
+        terms = " + ".join([f"{_signed(a)} × {_signed(b)}" for a, b in pairs] + [_signed(cell.bias[0])])
+        how = terms if len(terms) < LONGEST else f"{len(pairs)} products and a bias"
+    elif at.name == "new cell state":
+        how = f"{first['f']} × {first['c before']} + {first['i']} × {first['g']}"
+    elif at.name == "new output":
+        how = f"{first['o']} × tanh({_bare(values['c'][0])})"
+    else:
+        sums = values["sums"][BLOCKS.index(at.makes[0]), 0]
+        how = f"{'tanh' if at.makes[0] == 'g' else 'sigmoid'}({_bare(sums)})"
+    return f"First value: {how} = {_bare(values[at.makes[-1]].flat[0])}"
+
+
+def _bare(value: float) -> str:
+    text = cell_text(float(value))
+    return text.replace(".", "0.", 1) if text.lstrip("−").startswith(".") else text
 
 
 def _signed(value: float) -> str:
-    text = cell_text(float(value))
-    text = text.replace(".", "0.", 1) if text.lstrip("−").startswith(".") else text
-    return f"({text})" if text.startswith("−") else text
+    return f"({_bare(value)})" if _bare(value).startswith("−") else _bare(value)
 
 
 def _alt(cell: Cell, step: int) -> str:
@@ -237,5 +243,5 @@ def _alt(cell: Cell, step: int) -> str:
     return (
         f"One step of an LSTM with {count_of(cell.units, 'cell')} as a graph: x, h and c come in, four gates i, f, g "
         f"and o are made of x and h, c and h go out. Step {step} of {LAST}, {at.name}: {at.formula.rstrip('.')}. "
-        f"{worked(cell, step)}. Made: {listing(made)}."
+        f"{worked(cell, step).rstrip('.')}. Made: {listing(made)}."
     )

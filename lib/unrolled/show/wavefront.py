@@ -77,9 +77,9 @@ def wavefront(schedule: Sequence[Sequence[Cell]], layers: int, steps: int) -> Ex
         raise ValueError(f"layers must be 1 to {MOST_LAYERS} and steps 1 to {MOST_STEPS}, {given}")
     found = Plan(slots_of(schedule, layers, steps), layers, steps)
     last = len(found.slots) - 1
-    # The widest slot is the still: there the diagonal is seen best.
-    widest = max(range(last + 1), key=lambda slot: len(found.slots[slot]))
-    slider = Slider("slot", range(last + 1), widest, lambda slot: f"{slot} of {last}", play=True)
+    # First shown: what is wrong, or else the widest slot, where the diagonal is seen best.
+    start = max(range(last + 1), key=lambda slot: (bool(found.wrong(slot)), len(found.slots[slot])))
+    slider = Slider("slot", range(last + 1), start, lambda slot: f"{slot} of {last}", play=True)
     return Explorer(_draw, _alt, found, slot=slider)
 
 
@@ -185,11 +185,11 @@ def _legend(sheet: Sheet, y: float) -> None:
 def _says(schedule: Plan, slot: int) -> list[str]:
     """What fires, and how many slots there are; and what of it is wrong."""
     fire = len(schedule.slots[slot])
-    cells, slots = count_of(schedule.layers * schedule.steps, "cell"), count_of(len(schedule.slots), "slot")
-    verb = "fires" if fire == 1 else "fire"
+    now = f"{count_of(fire, 'cell')} fire{'s' * (fire == 1)}." if fire else "No cell fires."
+    cells = schedule.layers * schedule.steps
+    fired = f"{cells - schedule.never} of {count_of(cells, 'cell')} fire in {count_of(len(schedule.slots), 'slot')}"
     fewest = schedule.layers + schedule.steps - 1
-    now = f"{count_of(fire, 'cell') if fire else 'No cell'} {verb}." if fire else "No cell fires."
-    return [f"{now} {cells} in {slots}; the fewest slots that can do it are {fewest}.", *_wrong(schedule, slot)]
+    return [f"{now} In all, {fired}; the fewest that can do it are {fewest}.", *_wrong(schedule, slot)]
 
 
 def _wrong(schedule: Plan, slot: int) -> list[str]:
@@ -203,7 +203,7 @@ def _wrong(schedule: Plan, slot: int) -> list[str]:
             parts.append(f"{cell} fires a second time")
     more = len(parts) - NAMED
     if more > 0:
-        parts = [*parts[:NAMED], f"{more} more too early"]
+        parts = [*parts[:NAMED], f"{count_of(more, 'more cell')}"]
     if slot == len(schedule.slots) - 1 and schedule.never:
         parts.append(f"{count_of(schedule.never, 'cell')} never fire{'s' * (schedule.never == 1)}")
     return [f"Wrong: {'; '.join(parts)}."] if parts else []
