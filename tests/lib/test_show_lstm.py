@@ -13,7 +13,7 @@ from paper_trace import PaperTrace
 from unrolled import ops, show
 from unrolled import simgpu as cp
 from unrolled.ops.lstm import FORMS
-from unrolled.show.launches import LEFT, Form
+from unrolled.show.launches import LEFT, TRACK, Form
 from unrolled.show.lstm_cell import BIAS, STEPS, WEIGHT_HH, WEIGHT_IH, C, Cell, H, X, places_of, worked
 from unrolled.show.rungs import PUBLISHED, gains, largest_gain, steps_of
 from unrolled.show.style import BLUE, ORANGE, RED, SKY
@@ -142,12 +142,12 @@ def test_a_form_says_how_long_it_takes_and_how_busy_the_gpu_is() -> None:
 
 def test_forms_share_one_axis(drawn: Drawn) -> None:
     """Half the time is half the length, whichever form is chosen; a part of the axis stretches all of them."""
-    explorer = show.launches(traces())
+    explorer = show.launches(dict(reversed(traces().items())))
     for form in ("naive", "fused"):
-        boxes = [box for box, colour in drawn.at(explorer, form=form).fills if colour == "#F4F4F4"]
+        boxes = [box for box, colour in drawn.at(explorer, form=form).fills if colour == TRACK]
         assert [box[0] for box in boxes] == [LEFT, LEFT]
-        assert [box[2] for box in boxes] == pytest.approx([RIGHT - LEFT, (RIGHT - LEFT) * 60 / 165])
-    boxes = [box for box, colour in drawn.at(explorer, part=4).fills if colour == "#F4F4F4"]
+        assert [box[2] for box in boxes] == pytest.approx([(RIGHT - LEFT) * 60 / 165, RIGHT - LEFT])
+    boxes = [box for box, colour in drawn.at(explorer, part=4).fills if colour == TRACK]
     assert [box[2] for box in boxes] == pytest.approx([RIGHT - LEFT] * 2)
     assert max(box[0] + box[2] for box, _ in drawn.fills) == pytest.approx(RIGHT)
 
@@ -302,14 +302,14 @@ RECORD = [
 
 
 def test_a_rung_stands_at_its_speedup() -> None:
-    picture = show.rungs({"yours": {"naive": 0.06, "combined": 0.02, "my own": 0.01}, "recorded": RECORD})
+    picture = show.rungs({"yours": {"naive": 0.06, "combined": 0.02, "my own": 0.12}, "recorded": RECORD})
     dots = [
         [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if line.get_marker() in "oD"]
         for axes in picture.figure.axes
     ]
     names = [label.get_text() for label in picture.figure.axes[0].get_yticklabels()]
     assert names == [*FORMS, "my own"]
-    assert dots[0] == [(1, 0), (pytest.approx(3), 1), (pytest.approx(6), 8)]
+    assert dots[0] == [(1, 0), (pytest.approx(3), 1), (pytest.approx(0.5), 8)]
     assert dots[1] == [(1, 0), (2, 1), (1.6, 2), (20, 7)]
     assert len({axes.get_xlim() for axes in picture.figure.axes}) == 1
 

@@ -19,7 +19,7 @@ EDGE, LABEL, TOP, GAP = 0.1, 0.72, 1.12, 0.34  # inches; GAP: between two cells,
 HEIGHT, WIDEST = 0.34, 0.62
 DONE, FIRING, WRONG = "#9CD0EF", "#F5C566", "#FAD9C8"
 LINES: tuple[tuple[str, str, Dashes], ...] = (("needed, done", BLUE, "-"), ("needed, not done", RED, "--"))
-NAMED = 2  # wrong cells that a sentence names one by one
+NAMED = 1  # wrong cells that the sentence names: what two of them need is too long for a line
 
 Cell = tuple[int, int]
 
