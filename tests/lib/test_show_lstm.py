@@ -121,6 +121,12 @@ def test_cells_that_cannot_be_drawn_are_refused(arguments: dict[str, Any], messa
 # launches
 
 
+def render(picture: show.Picture, dpi: int) -> Any:
+    picture.figure.set_dpi(dpi)
+    picture.figure.canvas.draw()
+    return picture.figure.canvas.buffer_rgba()  # type: ignore[attr-defined]
+
+
 def traces() -> dict[str, Any]:
     """The same work as eight launches with gaps, and as two without; times in seconds."""
     many, few = PaperTrace(), PaperTrace()
@@ -164,6 +170,19 @@ def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
     assert other[3] < product[3]  # told apart without colours
     assert other[1] > product[1] + product[3]  # a row of its own for the second stream
     assert {"host", "stream 0", "stream 7"} <= set(drawn.texts)
+
+
+def test_short_launches_do_not_fill_the_gaps_between_them(drawn: Drawn) -> None:
+    """A thousand launches that take a tenth of the time take a tenth of the row, each less than a pixel."""
+    trace = PaperTrace()
+    for _ in range(1000):
+        trace.launch("product", 1e-6, call=1e-5)
+    explorer = show.launches({"naive": trace.synchronize()})
+    row = [box for box, colour in drawn.at(explorer).fills if colour == ORANGE][:1000]
+    assert sum(box[2] for box in row) == pytest.approx(0.1 * (RIGHT - LEFT), rel=0.01)
+    pixels = np.asarray(render(explorer.still(), 40))
+    band = pixels[round((row[0][1] + row[0][3] / 2) * 40), round(LEFT * 40) + 4 : round(RIGHT * 40) - 4, :3].astype(int)
+    assert band.std(axis=0).max() < 25  # pale all along, not here a launch and there none
 
 
 def test_launches_say_that_their_times_are_modelled(drawn: Drawn) -> None:
@@ -369,5 +388,4 @@ def test_ladders_that_cannot_be_drawn_are_refused(ladders: Any, options: Any, me
 def test_pictures_are_images() -> None:
     pictures = (show.rungs({"H200": RECORD}), show.launches(traces()).still(), show.wavefront(DIAGONALS, 3, 4).still())
     for picture in (*pictures, show.lstm_cell().still()):
-        picture.figure.set_dpi(20)
-        picture.figure.canvas.draw()
+        assert np.ptp(render(picture, 20)) > 150

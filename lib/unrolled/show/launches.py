@@ -13,14 +13,14 @@ from unrolled.show.ladder import clip
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import Box, Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SKY, SMALL, tint
-from unrolled.show.timeline import RIGHT, THINNEST, Interval, Schedule, course_of, time_ticks
+from unrolled.show.timeline import RIGHT, Interval, Schedule, course_of, time_ticks
 from unrolled.show.words import count_of, percent, seconds
 from unrolled.simgpu.trace import covered
 
 LEFT, EDGE = 1.72, 0.1  # inches: the axis of time starts at LEFT
-TOP, ROW, BOX, OVERVIEW, BAR = 0.92, 0.42, 0.28, 0.4, 0.2
+TOP, ROW, ROWS, BOX, OVERVIEW, BAR = 0.92, 0.42, 1.5, 0.28, 0.4, 0.2
 SEPARATED = 0.03  # inches: wider pieces have a white line before them
-PRODUCTS = ("matmul", "einsum")
+PRODUCTS = ("matmul", "einsum", "product")  # the last is the library's own call of cuBLAS
 # What is drawn of a row, its colour and the share of the height that it takes: they differ without colours, too.
 LOOKS = {
     "call": ("host hands out work", BLUE, 1.0),
@@ -101,19 +101,20 @@ def _form(name: str, trace: Any) -> Form:
 
 def _draw(climb: Climb, form: str, part: int) -> Figure:
     now, span = climb.forms[form], climb.span / part
-    over = TOP + ROW * climb.rows + 0.3
+    pitch = min(ROW, ROWS / climb.rows)
+    over = TOP + pitch * climb.rows + 0.3
     bottom = over + OVERVIEW * len(climb.forms)
-    sheet = Sheet(bottom + 0.86)
+    sheet = Sheet(bottom + 0.86, sharp=False)
     sheet.text((EDGE, 0.17), f"{climb.title} ({climb.where})", bold=True)
     sheet.text((EDGE, 0.43), _says(form, now))
     sheet.text((EDGE, TOP - 0.16), f"{form}, row by row", GREY, SMALL)
     for row, name in enumerate(now.course.rows):
-        top = TOP + ROW * row
-        sheet.text((LEFT - 0.12, top + BOX / 2), name, size=SMALL, anchor="right")
+        top, height = TOP + pitch * row, BOX / ROW * pitch
+        sheet.text((LEFT - 0.12, top + height / 2), name, size=SMALL, anchor="right")
         for piece in now.course.pieces:
             if piece.row == name:
-                _piece(sheet, piece, span, top, BOX)
-        sheet.line((LEFT, top + BOX), (RIGHT, top + BOX), colour=PALE)
+                _piece(sheet, piece, span, top, height)
+        sheet.line((LEFT, top + height), (RIGHT, top + height), colour=PALE)
     sheet.text((EDGE, over - 0.12), "the GPU in all forms, on the same axis", GREY, SMALL)
     for number, (name, one) in enumerate(climb.forms.items()):
         _overview(sheet, name, one, span, over + 0.06 + OVERVIEW * number, name == form)
@@ -135,19 +136,22 @@ def _piece(sheet: Sheet, piece: Interval, span: float, top: float, height: float
     if box and (kind := kind_of(piece)):
         left, _, width, _ = box
         _, colour, share = LOOKS[kind]
-        colour = to_hex(tint(colour, 0.55)) if faded else colour
+        colour = to_hex(tint(colour, 0.7)) if faded else colour
         sheet.fill((left, top + height * (1 - share), width, height * share), colour)
         if width > SEPARATED:
             sheet.line((left, top), (left, top + height), colour=PAPER, width=0.6)
 
 
 def box_of(start: float, end: float, span: float, top: float, height: float) -> Box | None:
-    """Return the box from start to end on an axis of `span` seconds, cut off at its end; None for what lies beyond."""
+    """Return the box from start to end on an axis of `span` seconds, cut off at its end; None for what lies beyond.
+
+    However thin it is: a least width would fill the gaps between hundreds of short launches.
+    """
     if start >= span:
         return None
     scale = (RIGHT - LEFT) / span
     left = LEFT + start * scale
-    return left, top, min(max((end - start) * scale, THINNEST), RIGHT - left), height
+    return left, top, min((end - start) * scale, RIGHT - left), height
 
 
 def _overview(sheet: Sheet, name: str, one: Form, span: float, top: float, chosen: bool) -> None:

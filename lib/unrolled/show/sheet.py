@@ -128,10 +128,14 @@ class Scale:
 
 
 class Sheet:
-    """Gathers images, boxes, hatches, lines, outlines and texts; `figure()` draws them in this order, texts on top."""
+    """Gathers images, boxes, hatches, lines, outlines and texts; `figure()` draws them in this order, texts on top.
 
-    def __init__(self, height: float, width: float = WIDTH) -> None:
+    sharp: boxes begin and end at whole pixels, so that thinner ones than a pixel become one or vanish.
+    """
+
+    def __init__(self, height: float, width: float = WIDTH, sharp: bool = True) -> None:
         self.height, self.width = height, width
+        self._snap = None if sharp else False  # None: Matplotlib decides
         self._images: list[tuple[Box, NDArray[np.float64]]] = []
         self._fills: list[tuple[Box, Sequence[float]]] = []
         self._lines: list[tuple[Sequence[Point], RGBA, float, str]] = []
@@ -258,7 +262,7 @@ class Sheet:
     def _artists(self) -> Iterator[Artist]:
         if self._fills:
             corners = [_corners(box) for box, _ in self._fills]
-            yield PolyCollection(corners, facecolors=[colour for _, colour in self._fills], zorder=1.1)
+            yield PolyCollection(corners, facecolors=[colour for _, colour in self._fills], snap=self._snap, zorder=1.1)
         for (pattern, colour), boxes in self._hatches.items():
             path = Path.make_compound_path(*(Path(_corners(box), closed=True) for box in boxes))
             yield PathPatch(path, hatch=pattern, edgecolor=colour, facecolor="none", linewidth=0, zorder=1.2)
