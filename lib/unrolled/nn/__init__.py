@@ -5,13 +5,14 @@ from unrolled.nn.history import Evaluation, History
 from unrolled.nn.layers import AvgPool2d, BatchNorm2d, Conv2d, Dropout, Flatten, Layer, Linear, MaxPool2d
 from unrolled.nn.network import Sequential, predict_with_loops
 from unrolled.nn.optim import SGD, AdaDelta, AdaGrad, Adam, Optimizer, RMSProp
+from unrolled.nn.recurrent import LSTM
 from unrolled.nn.schedules import cosine_decay, exponential_decay, step_decay, warmup
 from unrolled.nn.summary import Summary
 from unrolled.nn.training import EarlyStop
 from unrolled.nn.watch import NonFiniteError
 
 __all__ = ["LeakyReLU", "ReLU", "Sigmoid", "Softplus", "Tanh"]
-__all__ += ["AvgPool2d", "BatchNorm2d", "Conv2d", "Dropout", "Flatten", "Layer", "Linear", "MaxPool2d"]
+__all__ += ["LSTM", "AvgPool2d", "BatchNorm2d", "Conv2d", "Dropout", "Flatten", "Layer", "Linear", "MaxPool2d"]
 __all__ += ["Sequential", "Summary"]
 __all__ += ["SGD", "AdaDelta", "AdaGrad", "Adam", "Optimizer", "RMSProp"]
 __all__ += ["EarlyStop", "Evaluation", "History", "NonFiniteError", "predict_with_loops"]

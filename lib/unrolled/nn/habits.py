@@ -15,11 +15,13 @@ T = TypeVar("T")
 
 FOLLOWS = "leave it out: sizes of inputs follow from the first batch"
 OPTIONS = {
-    **dict.fromkeys(("in_channels", "in_features", "num_features", "input_shape", "input_dim"), FOLLOWS),
+    **dict.fromkeys(("in_channels", "in_features", "num_features", "input_size", "input_shape", "input_dim"), FOLLOWS),
     "out_channels": "filters is the name here",
     **dict.fromkeys(("out_features", "units"), "features is the name here"),
     "strides": "stride is the name here",
     "bias": "leave it out: these layers always have a bias",
+    "batch_first": "leave it out: batches are (N, T, D)",
+    "bidirectional": "leave it out: a layer reads from the first step to the last",
     "inplace": "leave it out: inputs are never changed",
     "activation": "an activation is a layer of its own, such as nn.ReLU()",
     "negative_slope": "slope is the name here",

@@ -157,12 +157,18 @@ class Sequential(Answering):
         seed: int = 0,
         early_stop: EarlyStop | None = None,
         callbacks: Sequence[Callback] = (),
+        clip_norm: float | None = None,
         progress: bool = True,
     ) -> History:
-        """Train on mini-batches, shuffled by `seed`, and return the history. See `training.fit`."""
+        """Train on mini-batches, shuffled by `seed`, and return the history. See `training.fit`.
+
+        With `clip_norm` the gradient of a step is scaled so that its norm, of all parameters together, is at most that.
+        """
         if more:
             raise TypeError("fit takes images and labels together, fit(data.Dataset(images, labels)), all else by name")
-        plan = training.Plan(epochs, batch_size, optimizer, schedule, seed, early_stop, tuple(callbacks), progress)
+        plan = training.Plan(
+            epochs, batch_size, optimizer, schedule, seed, early_stop, tuple(callbacks), clip_norm, progress
+        )
         return training.fit(self, train, validation, plan)
 
     def evaluate(self, dataset: Dataset, batch_size: int = 256) -> Evaluation:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unrolled import kernels, ops
 from unrolled.data import Dataset, minibatches
 from unrolled.device import Array, array_module, pool_bytes, to_host
+from unrolled.nn.clipping import check_clip_norm, clip
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
@@ -63,9 +64,11 @@ class Plan:
     seed: int = 0
     early_stop: EarlyStop | None = None
     callbacks: Sequence[Callback] = ()
+    clip_norm: float | None = None
     progress: bool = True
 
     def __post_init__(self) -> None:
+        check_clip_norm(self.clip_norm)
         check_whole("batch_size", self.batch_size)
         check_whole("epochs", self.epochs, 0)
         kinds = {"optimizer": (Optimizer, "nn.Adam()"), "early_stop": (EarlyStop, "nn.EarlyStop(patience=3)")}
@@ -166,6 +169,8 @@ def _epoch(
     for step, (images, labels) in enumerate(minibatches(train, plan.batch_size, (plan.seed, epoch))):
         loss, scores = network.loss_and_scores(images, labels)
         watch.check(loss, images, labels)
+        if plan.clip_norm is not None:
+            clip(network.gradients, plan.clip_norm)
         optimizer.step(network.parameters, network.gradients, rate)
         losses[step] = loss
         right = right + _right(scores, labels)
