@@ -1,4 +1,4 @@
-"""The LSTM in all its forms: each rung of lesson 09 beside cuDNN and PyTorch's CPU layer, both through PyTorch.
+"""The LSTM in all its forms, beside cuDNN on a GPU and PyTorch on the CPU.
 
     python benchmarks/lstm.py [--only SECTION ...] [--quick] [--json lib/unrolled/records/lstm.json] [--threads 2]
 
@@ -100,8 +100,8 @@ def in_turn(sides: Mapping[str, common.Step], wait: Callable[[], Any], quick: bo
 def rows(section: str, prefix: str, case: Case, times: Mapping[str, float], passes: int = 1) -> list[Row]:
     """Return a row for each form in `times`, which has the peer's, too. A training step is three passes' products."""
     found = []
-    for form in times:
-        if form != PEER:
+    for form in FORMS:
+        if form in times:
             rate = passes * case.flops / times[form] / 1e9
             row = {"section": section, "name": f"{prefix}, {form}", "ours_s": times[form], "gflops": rate}
             row |= {"of_peak": 1e9 * rate / H200.float32} if section != "CPU" else {}

@@ -16,6 +16,7 @@ from typing import Any
 GPU = Path(__file__).parent / "gpu.json"
 MODEL = Path(__file__).parent / "simgpu.json"
 KERNELS = Path(__file__).parent / "gpu_kernels.json"
+LSTM = Path(__file__).parent / "lstm.json"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,12 @@ def model() -> RecordedRun:
 def gpu_kernels() -> RecordedRun:
     """Return the recorded run of lesson 08's kernels on a real GPU, which `benchmarks/gpu_kernels.py` wrote."""
     return _read(KERNELS)
+
+
+@lru_cache(maxsize=1)
+def lstm() -> RecordedRun:
+    """Return the recorded run of the LSTM's forms on a real GPU and its host, which `benchmarks/lstm.py` wrote."""
+    return _read(LSTM)
 
 
 def _read(file: Path) -> RecordedRun:
