@@ -20,6 +20,7 @@ from small_course import GOOD, LESSON, answered, hand_in
 
 import unrolled.cli
 from unrolled_grader import commands
+from unrolled_grader.classroom import staged
 from unrolled_grader.classroom.roster import Person
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue
@@ -150,6 +151,24 @@ def test_every_trace_is_gone(
 def wal(database: Path) -> bytes:
     log = database.with_name(f"{database.name}-wal")
     return log.read_bytes() if log.exists() else b""
+
+
+def test_what_a_killed_change_of_the_class_left_goes_too(
+    course: Grading, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = root_of(course)
+    for folder in (staged.PART, staged.DONE, staged.READY):
+        (root / folder).mkdir()
+        (root / folder / "0").write_text("[extensions.ada]\n")
+        (root / folder / staged.PLAN).write_text('{"files": {}, "reasons": {}}')
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    assert run(course, monkeypatch, "forget", "ada", "--yes") == 1
+    assert "`unrolled class change` finishes it; nothing was deleted" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    shutil.rmtree(root / staged.READY)
+    assert run(course, monkeypatch, "forget", "ada", "--yes") == 0
+    assert not (root / staged.PART).exists()
+    assert [path.name for path in (root / staged.DONE).iterdir()] == [staged.PLAN]
 
 
 def test_the_others_stay(course: Grading, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,7 @@ def test_an_export_holds_no_form_of_a_name(course: Grading, tmp_path: Path) -> N
     text = "\n".join(f"# {form}" for form in (*forms, *ESCAPED))
     handed = hand_in(Path.cwd(), "bob", answered(Path.cwd(), GOOD | {"double": f"{text}\n{GOOD['double']}"}))
     handed.with_name("journal.json").write_text(json.dumps({form: [form] for form in forms}))
-    assert pseudonyms.export(course, people.known(course), tmp_path / "out") == (len(KNOWN), ())
+    assert pseudonyms.export(course, people.known(course), tmp_path / "out") == (len(KNOWN), (), ())
     assert [found for student in FORMS for found in stems_in(tmp_path / "out", student)] == []
     assert [file for file in (tmp_path / "out").rglob("*") if file.is_file() and "00fc" in file.read_text()] == []
     assert GOOD["double"].splitlines()[-1] in next((tmp_path / "out").rglob(f"{LESSON}.ipynb")).read_text()

@@ -110,7 +110,7 @@ def files(folder: Path) -> dict[str, str]:
 def test_an_export_names_nobody(course: Grading, tmp_path: Path) -> None:
     out = tmp_path / "out"
     known = people.known(course)
-    assert pseudonyms.export(course, known, out) == (4, ("Max", "max", "Total"))
+    assert pseudonyms.export(course, known, out) == (4, ("Max", "max", "Total"), ())
     made = files(out)
     names = pseudonyms.of(pseudonyms.key(course.grades), KNOWN)
     whole = "\n".join([*made, *made.values()])
@@ -171,6 +171,21 @@ def test_the_command_says_what_it_cannot(
     assert "Of 3 students no name is known" in said
     assert "Read before you publish" in said
     assert "a name that the roster does not know" in (tmp_path / "out" / "README.txt").read_text()
+
+
+def test_an_address_that_nobody_is_known_by_is_shown(
+    course: Grading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(course.directory.root)
+    monkeypatch.setattr("unrolled.cli.checkout.find", lambda: root)
+    (root / "roster.csv").unlink()
+    (handed,) = root.glob("grader/submitted/ada/*/*.ipynb")
+    handed.write_text(
+        handed.read_text("utf-8").replace("I, Ada.", "Ask a.lovelace@mail.example.org or me@home, x @ y.")
+    )
+    assert unrolled.cli.main(["pseudonymous", str(tmp_path / "out")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("E-mail address")]
+    assert re.search(r"look whose it is: notebooks/s-\w+/.*\.ipynb: a\.lovelace@mail\.example\.org$", line)
 
 
 def test_hostile_notebooks_and_journals_do_not_stop_the_export(course: Grading, tmp_path: Path) -> None:

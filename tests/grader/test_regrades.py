@@ -78,6 +78,12 @@ def test_first_marks_are_no_regrade_and_what_goes_is_logged(tmp_path: Path) -> N
     assert [line[:5] for line in lines(tmp_path)] == [("ann", LESSON, "total", "1", "0")]
 
 
+def test_a_part_that_nobody_measured_yet_is_logged_when_it_vanishes(tmp_path: Path) -> None:
+    regrades.note(tmp_path, [changed("total", "deferred", 0)])
+    regrades.note(tmp_path, [replace(KEPT, scores=KEPT.scores[:1])], "no speed any more")
+    assert lines(tmp_path) == [("ann", LESSON, "total", "0", "0", "no speed any more")]
+
+
 def test_a_forced_regrade_that_changes_nothing_is_logged_too(tmp_path: Path) -> None:
     regrades.note(tmp_path, [KEPT])
     regrades.note(tmp_path, [KEPT], "ann asked", {("ann", LESSON)})

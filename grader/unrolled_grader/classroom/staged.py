@@ -60,9 +60,22 @@ def put(root: Path) -> None:
         os.replace(beside, target)
     shutil.rmtree(done, ignore_errors=True)
     ready.rename(done)
-    for file in done.iterdir():  # the files are in their places; a copy of course.toml would keep whom `forget` deletes
-        if file.name != PLAN:
-            file.unlink()
+    tidy(root)
+
+
+def tidy(root: Path) -> bool:
+    """Delete the copies that a change left that was killed before it was decided, or after all was in its place.
+
+    They hold a course.toml, and with it the extensions of people whom `unrolled forget` deletes. Returns whether there
+    were any; the copies of a change that waits to go on stay.
+    """
+    part, done = root / PART, root / DONE
+    copies = [file for file in done.iterdir() if file.name != PLAN] if done.is_dir() else []
+    for file in copies:
+        file.unlink()
+    there = part.exists()
+    shutil.rmtree(part, ignore_errors=True)
+    return there or bool(copies)
 
 
 def reasons(root: Path) -> Mapping[str, str]:

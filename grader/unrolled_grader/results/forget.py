@@ -18,7 +18,7 @@ from pathlib import Path
 from nbgrader.api import MissingEntry
 
 from unrolled.cli import CommandError
-from unrolled_grader.classroom import gradebook, settings
+from unrolled_grader.classroom import gradebook, settings, staged
 from unrolled_grader.classroom.course import Course
 from unrolled_grader.classroom.roster import Person, decoded
 from unrolled_grader.jobs import record
@@ -44,12 +44,17 @@ def deleted(course: Course, names: Names, student: str, roster: Path | None = No
 
     `roster` is one that has another name than roster.csv; outside of the course's folder it stays as it is. Other
     people's rows and files stay; where their texts name this student, only `traces.find` says so. Raises RecordError
-    while a class is being graded, CommandError for an id that can name no folder, and OSError.
+    while a class is being graded, CommandError while a change of the class waits to be finished and for an id that can
+    name no folder, and OSError.
     """
     root, done = Path(course.directory.root), list[str]()
     if student in ("", ".", "..") or re.search(r"[\\/]", student):
         raise CommandError(f"{student!r} can name no student's folder: nothing was deleted")
+    if staged.is_ready(root):  # it would put a course.toml in place that still has the student's extension
+        words = "a change of the class was interrupted: `unrolled class change` finishes it"
+        raise CommandError(f"{words}; nothing was deleted")
     with record.alone(course.grades):
+        done += ["copies of files from a change of the class that was killed"] if staged.tidy(root) else []
         done += _folders(course, student)
         done += _received(course, names, student)
         done += _gradebook(course, student)

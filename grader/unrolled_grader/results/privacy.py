@@ -46,13 +46,15 @@ def _pseudonymous(arguments: argparse.Namespace) -> int:
     course = Course.at(root)
     known = people.known(course, arguments.roster)
     nameless = sum(not person.name for person in known.values())
-    count, left = pseudonyms.export(course, known, arguments.folder)
+    made = pseudonyms.export(course, known, arguments.folder)
     key = course.grades / pseudonyms.KEY
-    print(f"{count} students are in {arguments.folder}. The key is {key}: keep it to yourself.")
+    print(f"{made.students} students are in {arguments.folder}. The key is {key}: keep it to yourself.")
     if nameless:
         print(f"Of {nameless} students no name is known, so none was looked for: name a roster with --roster CSV.")
-    if left:
-        print(f"Left in the texts, because the course uses them as words: {', '.join(left)}.")
+    if made.words:
+        print(f"Left in the texts, because the course uses them as words: {', '.join(made.words)}.")
+    for place in made.addresses:
+        print(f"E-mail address of nobody whose address is known; look whose it is: {place}")
     print("What no program can remove stands in README.txt there. Read before you publish.")
     return 0
 

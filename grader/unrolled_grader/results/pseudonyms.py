@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -40,6 +40,7 @@ SOMEONE = "someone"  # in place of a name that several students have
 TIME = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?(?:UTC|Z)\b| ?[+-]\d\d:?\d\d)?", re.IGNORECASE
 )
+ADDRESS = re.compile(r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)*\.[^\W\d_]{2,}")
 README = """\
 Scores, records and notebooks of a class under pseudonyms, made by `unrolled pseudonymous`.
 
@@ -48,7 +49,8 @@ outputs, attachments, cell ids and every metadata but the exercises' marks; time
 hashes by which a notebook could be found again.
 
 Not removed, because no program can: a name that the roster does not know, such as a friend's, a nickname or a misspelt
-one; what somebody tells about themselves; the way somebody writes prose and code. Words that the course itself uses
+one; an e-mail address that the roster does not know (`unrolled pseudonymous` lists what looks like one); what somebody
+tells about themselves; the way somebody writes prose and code. Words that the course itself uses
 stay, even where a student is called so. Whoever has the original notebooks can tell whose these are by their code. Read
 before you publish.
 """
@@ -100,11 +102,18 @@ class Scrubber:
         return {self.text(key): self.data(item) for key, item in data.items()} if isinstance(data, dict) else data
 
 
-def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[int, tuple[str, ...]]:
+class Exported(NamedTuple):
+    """What an export holds, and what stays in it."""
+
+    students: int
+    words: tuple[str, ...]  # names that the course uses as words
+    addresses: tuple[str, ...]  # "FILE: ADDRESS", e-mail addresses of nobody whose address is known
+
+
+def export(course: Course, known: Mapping[str, Person], folder: Path) -> Exported:
     """Write the class to `folder`, which must not be there or be empty.
 
-    Returns the number of students, and the names that stay because the course uses them as words. Raises CommandError,
-    and writes nothing, if `folder` holds something or names would be left.
+    Raises CommandError, and writes nothing, if `folder` holds something or names would be left.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"{folder} is there already: name a new folder")
@@ -120,10 +129,11 @@ def export(course: Course, known: Mapping[str, Person], folder: Path) -> tuple[i
         (into / "README.txt").write_text(README, encoding="utf-8")
         if found := remaining(into, names):
             raise CommandError(f"nothing was written, because names would have been left: {'; '.join(found)}")
+        addresses = addresses_in(into)
         if folder.exists():
             folder.rmdir()
         shutil.move(into, folder)
-    return len(pseudonyms), scrub.left
+    return Exported(len(pseudonyms), scrub.left, addresses)
 
 
 def key(grades: Path) -> bytes:
@@ -161,6 +171,16 @@ def remaining(folder: Path, names: Names) -> list[str]:
         hits = (hit.text for text in texts for hit in finder.hits(spellings.composed(text)))
         found += [f"{name}: {hit}" for hit in hits if not names.is_word(hit)][:1]
     return found
+
+
+def addresses_in(folder: Path) -> tuple[str, ...]:
+    """Return "FILE: ADDRESS" for what looks like an e-mail address in a file: whose it is, a person can tell."""
+    found = dict[str, None]()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        texts = readings.of_text(file.read_text(encoding="utf-8"))
+        name = file.relative_to(folder)
+        found |= dict.fromkeys(f"{name}: {hit[0]}" for text in texts for hit in ADDRESS.finditer(text))
+    return tuple(found)
 
 
 def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:

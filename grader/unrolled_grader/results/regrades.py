@@ -82,7 +82,8 @@ def differences(
     for name in before | after:
         was, now = before.get(name, _nothing(before)), after.get(name, _nothing(after))
         first_marks = was.verdict in WAITING and now.verdict == "marked"
-        if abs(was.points - now.points) > 1e-9 and not first_marks:
+        vanished = name not in after and was.verdict == "deferred"  # no points yet, and now none to come
+        if vanished or (abs(was.points - now.points) > 1e-9 and not first_marks):
             silent = False
             yield name, f"{was.points:g}", f"{now.points:g}", _reason(was, now, reason, asked)
     if forced and silent:
@@ -98,7 +99,7 @@ def _nothing(parts: Parts) -> Standing:
 
 def _reason(was: Standing, now: Standing, given: str, asked: Mapping[str, str]) -> str:
     """Why the points of a part changed. That deferred points were completed is said whatever else is."""
-    if was.verdict == "deferred" and now.verdict != "deferred":
+    if was.verdict == "deferred" and now.verdict not in ("deferred", ""):
         return COMPLETED
     if given:
         return given
