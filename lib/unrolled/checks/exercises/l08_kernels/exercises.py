@@ -8,12 +8,12 @@ import numpy as np
 
 from unrolled import ops
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
-from unrolled.checks.exercises.l08_kernels import naive
+from unrolled.checks.exercises.l08_kernels import fusion, naive
+from unrolled.checks.exercises.l08_kernels.fusion import SECTORS
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Budget, Draw, Inputs, Spec, Speed, gpu_case, normal, random_gpu_case
 from unrolled.device import Array, array_module
 
-SECTORS = 1.1  # times the fewest: a few more than needed may come from rows that begin inside of a sector
 THREADS = 256
 TILE = 32
 PASSES = 90.0  # of shared memory for a row: the tree of 256 sums takes 45; one thread that adds them all, 255
@@ -256,84 +256,28 @@ row_sum = Spec(
 
 # fused_bias_relu_pool
 
-POOLED = 2  # the window
-
-
-def bias_relu_pool(x: Array, bias: Array) -> tuple[Array, Array]:
-    """Return (the largest of each window of relu(x + bias), where it lies: row * W + column, int64)."""
-    return ops.max_pool2d_with_indices(ops.relu(x + bias.reshape(-1, 1, 1)), POOLED)
-
-
-def _traffic(inputs: Inputs) -> float:
-    """One read of the inputs, in bytes.
-
-    Where rows of windows do not begin at a sector, what a warp reads of a row of x may begin and end inside of one. A
-    row of windows lies on two rows of x, and is cut where a warp ends.
-    """
-    x = inputs["x"]
-    n, c, h, w = x.shape
-    warps = -(-n * c * (h // POOLED) * (w // POOLED) // 32)
-    ends = 0 if w % 16 == 0 else 2 * POOLED * (n * c * (h // POOLED) + warps)
-    return SECTORS * float(x.nbytes + inputs["bias"].nbytes) + 32.0 * ends
-
-
-def _results(inputs: Inputs) -> float:
-    x = inputs["x"]
-    outputs = x.shape[0] * x.shape[1] * (x.shape[2] // POOLED) * (x.shape[3] // POOLED)
-    return SECTORS * float(outputs * (x.dtype.itemsize + 8))
-
-
-FUSED = Budget(launches=1, own=1, bytes_read=_traffic, bytes_written=_results)
-
-
-def _any_maps(rng: np.random.Generator) -> Inputs:
-    """Draw maps of any height, with ties; some are a multiple of 16 wide, so that rows of windows begin at sectors."""
-    n, c, h, w = int(rng.integers(1, 3)), int(rng.integers(2, 5)), int(rng.integers(10, 18)), int(rng.integers(20, 33))
-    x = rng.standard_normal((n, c, h, int(rng.choice([w, 32])))).astype(np.float32)
-    return {"x": np.round(x), "bias": np.round(rng.standard_normal(c)).astype(np.float32)}
-
 
 def _before(bias: Array) -> Draw:
     return Draw(lambda rng: bias.copy())
 
 
-def _wrong(x: Array, bias: Array, order: str) -> tuple[Array, Array]:
-    """The operations with one of them in another place, or missing."""
-    shift, none = bias.reshape(-1, 1, 1), np.float32(0)
-    if order == "relu first":
-        return ops.max_pool2d_with_indices(ops.relu(x) + shift, POOLED)
-    if order == "no relu":
-        return ops.max_pool2d_with_indices(x + shift, POOLED)
-    if order == "no bias":
-        return ops.max_pool2d_with_indices(ops.relu(x + none), POOLED)
-    if order == "pool first":
-        largest, found = ops.max_pool2d_with_indices(x + shift, POOLED)
-        return ops.relu(largest), found
-    if order == "no pixel":
-        largest, found = ops.max_pool2d_with_indices(ops.relu(x + shift), POOLED)
-        return largest, found * (largest > 0)
-    y, found = ops.max_pool2d_with_indices(ops.relu(x + shift)[:, :, ::-1, ::-1], POOLED)
-    last = x.shape[2] * x.shape[3] - 1 - found
-    return y[:, :, ::-1, ::-1], last[:, :, ::-1, ::-1]
-
-
-def _places(found: Array, x: Array) -> Array:
-    """Where in its window each index lies: 0 to 3."""
-    return found // x.shape[3] % 2 * 2 + found % x.shape[3] % 2
-
-
 fused_bias_relu_pool = Spec(
-    reference=bias_relu_pool,
+    reference=fusion.bias_relu_pool,
     answers=(*POOLINGS, ops.relu),
     cases=[
         gpu_case("one window", x=np.array([[[[1, 5], [2, -3]]]], np.float32), bias=np.array([-2], np.float32)),
-        gpu_case("two images, three channels", FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
-        gpu_case("28 x 28, as in the article", FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
-        gpu_case("13 x 29: the last row and column are in no window", FUSED, x=normal(2, 2, 13, 29), bias=normal(2)),
+        gpu_case("two images, three channels", fusion.FUSED, x=normal(2, 3, 14, 32), bias=normal(3)),
+        gpu_case("28 x 28, as in the article", fusion.FUSED, x=normal(1, 4, 28, 28), bias=normal(4)),
         gpu_case(
-            "ties, as after a ReLU", FUSED, x=small_integers(3, 2, 10, 32), bias=_before(np.array([-1, 1], np.float32))
+            "13 x 29: the last row and column are in no window", fusion.FUSED, x=normal(2, 2, 13, 29), bias=normal(2)
         ),
-        random_gpu_case("any size", _any_maps, FUSED),
+        gpu_case(
+            "ties, as after a ReLU",
+            fusion.FUSED,
+            x=small_integers(3, 2, 10, 32),
+            bias=_before(np.array([-1, 1], np.float32)),
+        ),
+        random_gpu_case("any size", fusion.any_maps, fusion.FUSED),
     ],
     points=4,
     hints=(
@@ -351,26 +295,26 @@ fused_bias_relu_pool = Spec(
     mistakes=(
         Mistake(
             "the last of equal maxima wins: in lesson 03 it is the first, so take a pixel only if it is larger",
-            lambda x, bias: _wrong(x, bias, "last"),
+            lambda x, bias: fusion.wrong(x, bias, "last"),
         ),
         Mistake(
             "the ReLU comes before the bias: first the bias, then the ReLU",
-            lambda x, bias: _wrong(x, bias, "relu first"),
+            lambda x, bias: fusion.wrong(x, bias, "relu first"),
         ),
-        Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: _wrong(x, bias, "no relu")),
+        Mistake("the ReLU is missing: what is below 0 becomes 0", lambda x, bias: fusion.wrong(x, bias, "no relu")),
         Mistake(
             "the places are those of the largest pixels before the ReLU: after it ties are common, and the first "
             "wins, so apply bias and ReLU before you compare",
-            lambda x, bias: _wrong(x, bias, "pool first"),
+            lambda x, bias: fusion.wrong(x, bias, "pool first"),
         ),
         Mistake(
             "a window of zeros takes no pixel: begin with a largest below 0, so that its first one is taken",
-            lambda x, bias: _wrong(x, bias, "no pixel"),
+            lambda x, bias: fusion.wrong(x, bias, "no pixel"),
         ),
-        Mistake("the bias is missing", lambda x, bias: _wrong(x, bias, "no bias")),
+        Mistake("the bias is missing", lambda x, bias: fusion.wrong(x, bias, "no bias")),
         result(
             "the routing says which of four places it was; asked is the place in the image, row * W + column",
-            lambda y, x: (y[0], _places(y[1], x)),
+            lambda y, x: (y[0], fusion.places(y[1], x)),
         ),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.checks.exercises.l08_kernels import exercises, naive
+from unrolled.checks.exercises.l08_kernels import exercises, fusion, naive
 from unrolled.checks.mistakes import Mistake, given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, gpu_case, normal, random_gpu_case, variant
 from unrolled.device import Array, array_module
@@ -36,7 +36,7 @@ def _any_vectors(rng: np.random.Generator) -> Inputs:
     return {name: rng.standard_normal(n).astype(np.float32) for name in ("x", "y")}
 
 
-BACKWARDS = Budget(own=1, read_sectors=1.3, written_sectors=exercises.SECTORS)  # y may end inside of a sector
+BACKWARDS = Budget(own=1, read_sectors=1.3, written_sectors=fusion.SECTORS)  # y may end inside of a sector
 
 add_kernel_backwards = variant(
     exercises.add_kernel,
@@ -101,7 +101,7 @@ BELOW = np.repeat(np.array([[-1], [-2], [-3]], np.float32), exercises.THREADS, a
 
 MAXIMA = replace(
     exercises.SUMMED,  # each of up to 32 warps may fetch a first value to begin with
-    bytes_read=lambda inputs: exercises.SECTORS * inputs["x"].nbytes + 32 * 32 * len(inputs["x"]),
+    bytes_read=lambda inputs: fusion.SECTORS * inputs["x"].nbytes + 32 * 32 * len(inputs["x"]),
 )
 
 row_sum_maximum = variant(
@@ -142,15 +142,15 @@ row_sum_maximum = variant(
 
 def bias_relu_mean(x: Array, bias: Array) -> Array:
     """Return the mean of each window of relu(x + bias), for windows of 2 x 2 side by side."""
-    return ops.avg_pool2d(ops.relu(x + bias.reshape(-1, 1, 1)), exercises.POOLED)
+    return ops.avg_pool2d(ops.relu(x + bias.reshape(-1, 1, 1)), fusion.POOLED)
 
 
 def _means(inputs: Inputs) -> float:
     n, c, h, w = inputs["x"].shape
-    return exercises.SECTORS * float(4 * n * c * (h // 2) * (w // 2))
+    return fusion.SECTORS * float(4 * n * c * (h // 2) * (w // 2))
 
 
-MEANS = replace(exercises.FUSED, bytes_written=_means)
+MEANS = replace(fusion.FUSED, bytes_written=_means)
 
 fused_bias_relu_pool_average = variant(
     exercises.fused_bias_relu_pool,
