@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
+import pytest
 
 from unrolled import ops
 from unrolled.device import to_host
@@ -52,6 +52,7 @@ class Case:
 
 def case(steps: int, n: int, inputs: int, hidden: int, layers: int, seed: int = 0, lengths: Any = None) -> Case:
     """Return PyTorch's forward and backward pass over random numbers; `lengths` (N,) of the sequences, if not all."""
+    torch = pytest.importorskip("torch", reason="PyTorch comes with the extras `peers` and `dev`")
     torch.manual_seed(seed)
     network = torch.nn.LSTM(inputs, hidden, layers, dtype=torch.float64)
     x = torch.randn(steps, n, inputs, dtype=torch.float64, requires_grad=True)
@@ -72,7 +73,7 @@ def case(steps: int, n: int, inputs: int, hidden: int, layers: int, seed: int = 
     return Case(x.detach().numpy(), weights_of(network), state, mask, grad, tuple(grad_state), results)
 
 
-def weights_of(network: torch.nn.LSTM) -> list[ops.LSTMWeights]:
+def weights_of(network: Any) -> list[ops.LSTMWeights]:
     """Return the weights of PyTorch's layers as ours."""
     found = []
     for k in range(network.num_layers):

@@ -14,9 +14,10 @@ from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import check_arrays, check_shape
 from unrolled.ops.lstm import cell
-from unrolled.ops.lstm.forms import Beside, matmul_of_columns, plain_matmul
+from unrolled.ops.lstm.forms import Beside
 from unrolled.ops.lstm.sequence import chosen
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
+from unrolled.ops.products import matmul_of_columns, plain_matmul
 
 Gradients: TypeAlias = "tuple[Array | None, LSTMWeights]"
 """By a layer's inputs, and by its weights."""

@@ -13,6 +13,7 @@ from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.lstm import cell
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights
+from unrolled.ops.products import matmul, plain_matmul
 
 Step: TypeAlias = Callable[[int, Array, Array], None]
 """step(t, h, c)."""
@@ -107,39 +108,6 @@ def sums_of_inputs(x: Array, layer: LSTMWeights, out: Array) -> None:
     """Write x (T, N, D) times the weights of the inputs, for all steps in one product, to out (T, N, 4 * H)."""
     steps, n, inputs = x.shape
     matmul(x.reshape(steps * n, inputs), layer.weight_ih, out=out.reshape(steps * n, out.shape[2]))
-
-
-def matmul(a: Array, weight: Array, out: Array | None = None) -> Array:
-    """Return a (..., N, K) @ weight (..., M, K) transposed, in `out` if given."""
-    return _product(a, weight, out, kernels.TURN_B)
-
-
-def plain_matmul(a: Array, b: Array, out: Array | None = None) -> Array:
-    """Return a (..., N, K) @ b (..., K, M), in `out` if given."""
-    return _product(a, b, out, kernels.PLAIN)
-
-
-def matmul_of_columns(a: Array, b: Array, out: Array | None = None) -> Array:
-    """Return a (K, N) transposed @ b (K, M), in `out` if given."""
-    return _product(a, b, out, kernels.TURN_A)
-
-
-def _product(a: Array, b: Array, out: Array | None, layout: kernels.Constants) -> Array:
-    """On a GPU nothing is copied to turn a matrix: cuBLAS reads it in either order."""
-    module, turn_a, turn_b = array_module(a), layout["transpose_a"], layout["transpose_b"]
-    if kernels.take(a, b):
-        if out is None:
-            rows, columns = a.shape[-1 if turn_a else -2], b.shape[-2 if turn_b else -1]
-            out = module.empty((*a.shape[:-2], rows, columns), dtype=a.dtype)
-        kernels.product((a, b), (out,), layout)
-        return out
-    a, b = _turned(a) if turn_a else a, _turned(b) if turn_b else b
-    return module.matmul(a, b) if out is None else module.matmul(a, b, out=out)
-
-
-def _turned(a: Array) -> Array:
-    """A view with the last two axes exchanged."""
-    return a.transpose(*range(a.ndim - 2), -1, -2)
 
 
 class Beside:

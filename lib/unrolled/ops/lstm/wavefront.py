@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from unrolled.device import Array, array_module
 from unrolled.ops.lstm import cell
-from unrolled.ops.lstm.forms import plain_matmul, sums_of_inputs
+from unrolled.ops.lstm.forms import sums_of_inputs
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights
+from unrolled.ops.products import plain_matmul
 
 
 def wavefront(x: Array, weights: Sequence[LSTMWeights], state: tuple[Array, Array]) -> list[LSTMGates]:

@@ -11,6 +11,7 @@ from unrolled import ops
 from unrolled.checks.mistakes import Mistake, first_of, given, only, result
 from unrolled.checks.spec import Draw, Inputs, Rung, Spec, Speed, case, normal, random_case, sorted_integers, vector
 from unrolled.device import Array
+from unrolled.ops.products import plain_matmul
 
 DENSE = "a dense layer 784 to 10, forward only"
 SQUARES = {"a": normal(64, 64), "b": normal(64, 64)}
@@ -131,7 +132,7 @@ ENDS = "does the loop end one too early, or does `return` stand inside the loop?
 
 matmul_rows = Spec(
     reference=ops.matmul_rows,
-    answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one),
+    answers=(ops.matmul_loops, ops.affine, ops.affine_one_by_one, plain_matmul),
     cases=[
         case("the product worked by hand", a=array([1, 2, 3], [4, 5, 6]), b=array([1, 2], [0, 1], [3, 1])),
         case("(5, 3) times (3, 7)", a=normal(5, 3), b=normal(3, 7)),
