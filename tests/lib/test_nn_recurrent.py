@@ -115,6 +115,12 @@ def test_on_the_gpu_nothing_is_waited_for() -> None:
     np.testing.assert_allclose(network.gradients.get(), twin.gradients, atol=1e-6)
 
 
+def test_beside_a_nan_all_gradients_stay_so_that_it_can_be_found() -> None:
+    gradients = np.array([3.0, np.nan, 4.0], np.float32)
+    clip(gradients, 1)
+    np.testing.assert_array_equal(gradients, np.array([3.0, np.nan, 4.0], np.float32))
+
+
 def test_short_gradients_stay_as_they_are() -> None:
     gradients = np.array([0.3, 0.4], np.float32)
     clip(gradients, 0.6)

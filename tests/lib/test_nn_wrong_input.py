@@ -43,6 +43,11 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "Linear(784, 10)": (lambda: nn.Linear(784, 10), TypeError, "is nn.Linear(10) here"),
     "Linear(out_features=10)": (lambda: nn.Linear(out_features=10), TypeError, "features is the name here"),
     "LSTM(28, 64, 2)": (lambda: nn.LSTM(28, 64, 2), TypeError, "is nn.LSTM(64, 2) here"),
+    "LSTM(28, 64)": (
+        lambda: nn.Sequential(nn.LSTM(28, 64)).build((5, 28)),
+        ValueError,
+        "num_layers is 64; expected at most 16: nn.LSTM(28, 64) of PyTorch is nn.LSTM(64) here",
+    ),
     "LSTM(batch_first=True)": (lambda: nn.LSTM(8, batch_first=True), TypeError, "batches are (N, T, D)"),
     "LSTM of images": (
         lambda: nn.Sequential(nn.LSTM(8)).build((1, 28, 28)),

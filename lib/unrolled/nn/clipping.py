@@ -12,11 +12,13 @@ EPSILON = 1e-6  # PyTorch's: a gradient of 0 stays 0
 def clip(gradients: Array, most: float) -> None:
     """Scale gradients (P,) in place so that their norm is at most `most`, as torch.nn.utils.clip_grad_norm_.
 
-    The norm stays where the gradients are: a GPU is not waited for. A gradient that is not finite stays so.
+    The norm stays where the gradients are: a GPU is not waited for. Beside a NaN all stay as they are, so that it can
+    be found where it is.
     """
     module = array_module(gradients)
     norm = module.sqrt((gradients * gradients).sum())
-    gradients *= module.minimum(most / (norm + EPSILON), 1)
+    share = most / (norm + EPSILON)
+    gradients *= module.where(share < 1, share, 1).astype(gradients.dtype)
 
 
 def check_clip_norm(clip_norm: float | None) -> None:

@@ -13,6 +13,8 @@ from unrolled.nn.habits import answering
 from unrolled.nn.layers import Layer, Shape
 from unrolled.ops.arguments import check_whole
 
+MOST_LAYERS = 16  # more is somebody's hidden size
+
 
 @answering(
     "sizes of inputs follow from the first batch, so nn.LSTM(28, 64, 2) of PyTorch is nn.LSTM(64, 2) here; "
@@ -40,6 +42,9 @@ class LSTM(Layer):
             raise ValueError(f"{self!r} takes sequences (T, D), got samples of shape {shape}{rows}")
         check_whole("hidden_size", self.hidden_size)
         check_whole("num_layers", self.num_layers)
+        if self.num_layers > MOST_LAYERS:
+            peer = f"nn.LSTM({self.hidden_size}, {self.num_layers}) of PyTorch is nn.LSTM({self.num_layers}) here"
+            raise ValueError(f"num_layers is {self.num_layers}; expected at most {MOST_LAYERS}: {peer}")
         if not isinstance(self.return_sequences, bool):
             raise TypeError(f"return_sequences is {self.return_sequences!r}; expected True or False")
         steps, self.inputs = shape
