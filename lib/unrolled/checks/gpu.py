@@ -112,12 +112,14 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
 
 def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:
     """Return what a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
+    products = [launch for launch in trace.launches if launch.is_product]
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
     copies = MASKED if {copy.cause for copy in trace.transfers if copy.direction == "to host"} & MASKS else COPIES
     lines: list[str] = []
     for name, most, events, kinds, helps in (
         ("transfer", budget.transfers, trace.transfers, [copy.direction for copy in trace.transfers], copies),
         ("synchronization", budget.synchronizations, trace.synchronizations, [], ""),
+        ("matrix product", budget.products, products, [], ""),
         ("launch", budget.launches, trace.launches, [launch.op for launch in trace.launches], ""),
         ("float64 launch", budget.float64, wide, [launch.op for launch in wide], WIDER),
     ):

@@ -15,12 +15,11 @@ from unrolled.show.sheet import Box, Sheet
 from unrolled.show.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SKY, SMALL, tint
 from unrolled.show.timeline import RIGHT, Interval, Schedule, course_of, time_ticks
 from unrolled.show.words import count_of, percent, seconds
-from unrolled.simgpu.trace import covered
+from unrolled.simgpu.trace import PRODUCTS, covered
 
 LEFT, EDGE = 1.72, 0.1  # inches: the axis of time starts at LEFT
 TOP, ROW, ROWS, BOX, OVERVIEW, BAR = 0.92, 0.42, 1.5, 0.28, 0.4, 0.2
 SEPARATED = 0.03  # inches: wider pieces have a white line before them
-PRODUCTS = ("matmul", "einsum", "product")  # the last is the library's own call of cuBLAS
 # What is drawn of a row, its colour and the share of the height that it takes: they differ without colours, too.
 LOOKS = {
     "call": ("host hands out work", BLUE, 1.0),

@@ -11,6 +11,10 @@ from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep.faults import Fault
 
 
+PRODUCTS = ("matmul", "einsum", "product")
+"""Kinds of launches that multiply matrices; the last is the library's own call of cuBLAS."""
+
+
 class Lasting:
     """An event that lasts from start to end."""
 
@@ -42,6 +46,11 @@ class Launch(Lasting):
     @property
     def nbytes(self) -> int:
         return self.bytes_read + self.bytes_written
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it multiplies matrices."""
+        return self.op in PRODUCTS
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,651 @@
+# %% [markdown]
+# # A network with a memory, rung by rung
+#
+# Lesson 09, about 90 minutes. After the exercise `inputs_at_once` is a good place for a break.
+#
+# **Afterwards you can**
+#
+# - write the step of an LSTM, and read a sequence with it;
+# - do the same multiplications in fewer and larger products, and say what each change gains, and where;
+# - put all the rest of a step into one kernel;
+# - order the steps of many layers so that those which need not wait do not wait.
+#
+# **You need** products of matrices (lesson 01), launches and arrays on a GPU (lesson 06), and a kernel that you wrote
+# yourself (lesson 08). No exercise needs an earlier one.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
+
+# %%
+from itertools import pairwise
+
+import numpy as np
+
+from unrolled import check, data, device, journal, nn, ops, records, show, simgpu, timing
+
+check.start("09_lstm", "0.1.0")
+
+cp, jit = device.gpu(), device.jit()
+SIMULATED = device.is_simulated(cp)
+if SIMULATED:
+    simgpu.use("H200")  # the GPU of the recorded runs below
+print("the GPU is", "simulated: it counts launches, and models their times" if SIMULATED else "real")
+
+rng = np.random.default_rng(0)
+
+# %% [markdown]
+# ## A digit, row by row
+#
+# So far a network saw all pixels of a digit at once. Now it reads: first row of 28 pixels, second row, and so on to the
+# last. Speech, text and prices come like that, one piece after the other, and nobody knows how many there will be. So
+# the network needs a memory: what it has made of the rows so far, in as many numbers after row 20 as after row 2.
+#
+# A network whose output goes back into itself is called **recurrent**. Here is one, in ten lines. A `step` takes a row of
+# pixels, and the two arrays in which the network keeps its memory, `h` and `c`. It returns both, renewed.
+
+
+# %%
+def read(images, step, weights, last_weight, last_bias):
+    """Return a score for each class: images (N, 28, 28), read from the top row to the bottom one."""
+    x = images.transpose(1, 0, 2)  # steps first: (T, N, D)
+    hidden = weights[1].shape[1]
+    h = c = np.zeros((len(images), hidden), np.float32)
+    for row in x:
+        h, c = step(row, h, c, *weights)
+    return h @ last_weight.T + last_bias
+
+
+# %% [markdown]
+# The last `h` has seen all rows, and a dense layer makes ten scores of it. `nn.LSTM` is such a loop as a layer. Let it
+# learn the digits: 64 numbers of memory, eight epochs. (A gradient that goes back through 28 steps can become very long
+# once in a while. `clip_norm` shortens it then.)
+
+# %%
+digits = data.digits()
+learn, held = (data.Dataset(part.images[:, 0], part.labels) for part in digits.split())
+reader = nn.Sequential(nn.LSTM(64), nn.Linear(10), seed=0)
+history = reader.fit(
+    learn,
+    epochs=8,
+    batch_size=16,
+    optimizer=nn.Adam(0.005),
+    schedule=nn.cosine_decay(8),
+    clip_norm=1.0,
+    validation=held,
+    progress=False,
+)
+print(f"{history.validation_accuracy[-1]:.1%} of {len(held)} digits that it never saw are right")
+
+# %% [markdown]
+# It works, with rows for words. Do the ten lines give the same? They need the weights that were learned, and a step: the
+# library's, for the moment.
+
+
+# %%
+layer, dense = reader.layers
+weights = (
+    layer.parameters["weight_ih_l0"],
+    layer.parameters["weight_hh_l0"],
+    layer.parameters["bias_ih_l0"] + layer.parameters["bias_hh_l0"],
+)
+last = dense.parameters["weight"], dense.parameters["bias"]
+for name, array in zip(("weight_ih", "weight_hh", "bias"), weights, strict=True):
+    print(f"{name:10}{array.shape}")
+
+
+def right_with(step):
+    """The share of held digits that the ten lines get right with this step."""
+    return np.mean(read(held.images, step, weights, *last).argmax(axis=1) == held.labels)
+
+
+print(f"the ten lines: {right_with(ops.lstm_step):.1%} right")
+
+# %% [markdown]
+# ## The cell
+#
+# What does the step do? The name says it: *long short-term memory*, published by Hochreiter and Schmidhuber in 1997. `c`
+# is the memory, a number for each of H **cells**. Three **gates** decide about it. A gate is a number between 0 and 1,
+# one for each cell, and each is made from the row x and the last output h:
+#
+# - **i**, the input gate: how much of what is new gets in;
+# - **f**, the forget gate: how much of the memory stays;
+# - **o**, the output gate: how much of the memory is shown.
+#
+# What is new has a letter, too: **g**, between -1 and 1. Step through an example with two cells. The first keeps what it
+# holds. The second forgets, and takes what is new.
+
+# %%
+show.lstm_cell()
+
+# %% [markdown]
+# As formulas, with a dot for the product value by value:
+#
+# - sums = x @ weight_ih.T + h @ weight_hh.T + bias
+# - i = sigmoid(first block), f = sigmoid(second), g = tanh(third), o = sigmoid(fourth)
+# - c = f · c + i · g
+# - h = o · tanh(c)
+#
+# The weights of the four stand below each other: rows 0 to H - 1 of `weight_ih` belong to i, the next H to f, then g,
+# then o. So the sums lie side by side, (N, 4 · H). PyTorch has the same order. Other libraries have others, and no shape
+# tells you which.
+#
+# ### Exercise: lstm_step
+#
+# **Core**, about 10 minutes.
+#
+# Write the step. It works where its arrays are, on the host or on the GPU: `@`, `ops.sigmoid` and `ops.tanh` do. The check
+# compares values, and how fast they change if all arguments move a little.
+
+
+# %% nbgrader={"grade": false, "grade_id": "lstm_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def lstm_step(x, h, c, weight_ih, weight_hh, bias):
+    """Return the new (h, c), (N, H) each, for x (N, D), weight_ih (4 * H, D), weight_hh (4 * H, H). About 6 lines."""
+    ### BEGIN SOLUTION
+    size = weight_hh.shape[1]
+    sums = x @ weight_ih.T + h @ weight_hh.T + bias
+    i, f, g, o = (sums[:, k * size : (k + 1) * size] for k in range(4))
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    h = ops.sigmoid(o) * ops.tanh(c)
+    return h, c
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_lstm_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.lstm_step(lstm_step)
+
+# %%
+print(f"the ten lines with this step: {right_with(journal.mine('lstm_step')):.1%} right")
+
+# %% [markdown]
+# ## The formulas as they are written
+#
+# In books each gate has weights of its own. Programmed like that, a step has eight products, two for each gate. That is
+# where the makers of cuDNN began in 2016, when they made an LSTM faster, in six changes and without leaving out a single
+# multiplication. You will make these changes now, and see which of them still count.
+
+
+# %%
+def by_gate(x, weight_ih, weight_hh, bias):
+    """Return the outputs (T, N, H) of x (T, N, D), from a memory of zeros: two products for each gate."""
+    xp, (steps, n, _), size = device.array_module(x), x.shape, weight_hh.shape[1]
+    y = xp.empty((steps, n, size), x.dtype)
+    h = c = xp.zeros((n, size), x.dtype)
+    rows = [slice(k * size, (k + 1) * size) for k in range(4)]
+    for t in range(steps):
+        i, f, g, o = (x[t] @ weight_ih[part].T + h @ weight_hh[part].T + bias[part] for part in rows)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        h = ops.sigmoid(o) * ops.tanh(c)
+        y[t] = h
+    return y
+
+
+STEPS, BATCH = 28, 32
+images = digits.images[:BATCH, 0].transpose(1, 0, 2).copy()  # 28 steps of 32 digits
+on_gpu = [cp.asarray(array) for array in (images, *weights)]
+
+
+def counted(name, function):
+    """Print what a function launches for a step of 32 digits, and return its launches."""
+    function(*on_gpu)  # the first time reserves memory
+    with simgpu.trace() as trace:
+        function(*on_gpu)
+    products = sum(launch.is_product for launch in trace.launches)
+    print(
+        f"{name:15}{len(trace.launches) / STEPS:6.1f} launches a step, {products / STEPS:.2f} of them products; "
+        f"the GPU works {trace.device_seconds / trace.seconds:.0%} of the time (modelled)"
+    )
+    return len(trace.launches)
+
+
+launches = {}
+if SIMULATED:
+    launches["by gate"] = counted("by gate", by_gate)
+
+# %% [markdown]
+# Three dozen launches a step, and the GPU waits most of the time. Each product is small, since it multiplies 32 rows. So
+# a launch costs more than what it launches. You know the disease from lesson 06. The cure is the same: fewer launches,
+# and more work in each.
+#
+# ## Four gates in one product
+#
+# Both products of a gate take the same x and the same h. Only the weights differ, and those stand below each other. So
+# one product with all of `weight_ih` gives the sums of four gates, side by side. (Perhaps your `lstm_step` does that
+# already.) Eight products become two.
+#
+# On a CPU there are no launches, but there are calls, and each costs its microsecond. How many times faster is a sequence
+# of 400 steps on your CPU, with one sample and 64 cells?
+
+# %%
+journal.predict("combined_gates", ...)  # your guess
+
+# %% [markdown]
+# ### Exercise: combined_gates
+#
+# **Core**, about 10 minutes.
+#
+# Read a whole sequence with two products a step: all outputs, (T, N, H), from a memory of zeros. The check counts products and launches on the simulated
+# GPU, and at most 30 launches a step are allowed. Then it asks for 1.25 times the speed of `by_gate`
+# on the CPU. With products this small, all other calls count as well. Do you need three sigmoids?
+
+
+# %% nbgrader={"grade": false, "grade_id": "combined_gates", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def combined_gates(x, weight_ih, weight_hh, bias):
+    """Return the outputs (T, N, H) of x (T, N, D), with two products a step. About 11 lines."""
+    ### BEGIN SOLUTION
+    xp, (steps, n, _), size = device.array_module(x), x.shape, weight_hh.shape[1]
+    y = xp.empty((steps, n, size), x.dtype)
+    h = c = xp.zeros((n, size), x.dtype)
+    for t in range(steps):
+        sums = x[t] @ weight_ih.T + h @ weight_hh.T + bias
+        gates, g = ops.sigmoid(sums), ops.tanh(sums[:, 2 * size : 3 * size])  # one block of the sigmoids is not used
+        c = gates[:, size : 2 * size] * c + gates[:, :size] * g
+        h = gates[:, 3 * size :] * ops.tanh(c)
+        y[t] = h
+    return y
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_combined_gates", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.combined_gates(combined_gates)
+
+# %%
+WHAT = "an LSTM reads the digits"
+combined = journal.mine("combined_gates")
+sequence = dict(zip(("x", "weight_ih", "weight_hh", "bias"), (images, *weights), strict=True))
+
+
+def rung(label, function, *made_of):
+    """Time a form on 32 digits, put it on the ladder, and return the seconds of an epoch."""
+    epoch = timing.measure(function, sequence).seconds / BATCH * 60_000
+    journal.rung(label, WHAT, epoch, batch=BATCH, made_of=made_of)
+    print(f"{label:25}{epoch:6.2f} s for 60,000 digits")
+    return epoch
+
+
+rung("eight products a step", by_gate)
+rung("two products a step", combined, combined)
+if SIMULATED:
+    launches["combined"] = counted("combined", combined)
+
+# %% [markdown]
+# The multiplications are the same. What went away is calls. With 32 digits a call has more to do than with one sample, so
+# the gain is smaller than in the check. That is the rule of this lesson: what a change gains depends on how much work
+# one call has.
+#
+# ## The inputs of all steps at once
+#
+# Look at the two products that are left. `h @ weight_hh.T` has to wait for the step before. `x[t] @ weight_ih.T` waits for
+# nothing: all rows of the digit are there from the beginning. So let one product do it for all steps. It has T · N rows
+# in place of N, and reads `weight_ih` once, not T times. T + 1 products are left of 2 · T.
+#
+# How many times faster is that on your CPU, for 60 steps of 2 samples with 2,048 inputs and 64 cells?
+
+# %%
+journal.predict("inputs_at_once", ...)  # your guess
+
+# %% [markdown]
+# ### Exercise: inputs_at_once
+#
+# **Core**, about 8 minutes.
+#
+# Take your `combined_gates`, and let one product handle the inputs of all steps. The check counts T + 1 products and
+# asks for 1.5 times the speed of two products a step.
+
+
+# %% nbgrader={"grade": false, "grade_id": "inputs_at_once", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def inputs_at_once(x, weight_ih, weight_hh, bias):
+    """Return the outputs (T, N, H) of x (T, N, D), with T + 1 products. About 12 lines."""
+    ### BEGIN SOLUTION
+    xp, (steps, n, inputs), size = device.array_module(x), x.shape, weight_hh.shape[1]
+    from_x = (x.reshape(steps * n, inputs) @ weight_ih.T + bias).reshape(steps, n, 4 * size)
+    y = xp.empty((steps, n, size), x.dtype)
+    h = c = xp.zeros((n, size), x.dtype)
+    for t in range(steps):
+        sums = from_x[t] + h @ weight_hh.T
+        gates, g = ops.sigmoid(sums), ops.tanh(sums[:, 2 * size : 3 * size])
+        c = gates[:, size : 2 * size] * c + gates[:, :size] * g
+        h = gates[:, 3 * size :] * ops.tanh(c)
+        y[t] = h
+    return y
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_inputs_at_once", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.inputs_at_once(inputs_at_once)
+
+# %%
+at_once = journal.mine("inputs_at_once")
+rung("inputs at once", at_once, at_once)
+if SIMULATED:
+    launches["inputs at once"] = counted("inputs at once", at_once)
+
+# %% [markdown]
+# Digits have only 28 inputs a step, so here the gain is small. In the check there were 2,048, and `weight_ih` did not fit
+# into the fast caches: to read it 60 times was most of the work. There is a price, too. The sums of all steps lie in
+# memory together. And somebody who translates while you speak does not have all steps yet.
+#
+# ## One launch for all the rest
+#
+# Two products became one, and still there are more than a dozen launches a step. What are they? An addition, a sigmoid in
+# four parts, tanh, two products value by value, another addition. Each reads arrays and writes arrays, for a single
+# operation on each number.
+#
+# Lesson 08 has the means: a thread for each cell of each sample. It fetches the four sums of its cell, and its c. It
+# does all in variables of its own, and writes two numbers. How many launches a step are left then?
+
+# %% [markdown]
+# ### Exercise: fused_cell
+#
+# **Core**, about 13 minutes.
+#
+# Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them. The check asks
+# for one launch, and counts what is read and written: each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`. A plain 1
+# would be an integer.
+
+
+# %% nbgrader={"grade": false, "grade_id": "fused_cell", "locked": false, "schema_version": 3, "solution": true, "task": false}
+THREADS, ONE = 256, np.float32(1)
+
+
+@jit.rawkernel()
+def cell_kernel(from_x, from_h, bias, c, h_new, c_new, size, hidden):
+    # from_x, from_h (N, 4 * hidden); bias (4 * hidden,); c, h_new, c_new (N, hidden), `size` values. About 7 more lines.
+    at = cp.int32(jit.grid(1))
+    if at < size:
+        row, unit = at // hidden, at % hidden
+        ### BEGIN SOLUTION
+        i = from_x[row, unit] + from_h[row, unit] + bias[unit]
+        f = from_x[row, unit + hidden] + from_h[row, unit + hidden] + bias[unit + hidden]
+        g = from_x[row, unit + 2 * hidden] + from_h[row, unit + 2 * hidden] + bias[unit + 2 * hidden]
+        o = from_x[row, unit + 3 * hidden] + from_h[row, unit + 3 * hidden] + bias[unit + 3 * hidden]
+        new = c[row, unit] / (ONE + cp.exp(-f)) + cp.tanh(g) / (ONE + cp.exp(-i))
+        c_new[row, unit] = new
+        h_new[row, unit] = cp.tanh(new) / (ONE + cp.exp(-o))
+        ### END SOLUTION
+
+
+def fused_cell(from_x, from_h, bias, c):
+    """Return the new (h, c), (N, H) each, from the sums of the inputs and of the last outputs, on the GPU."""
+    xp = device.array_module(c)
+    h_new, c_new = xp.empty(c.shape, c.dtype), xp.empty(c.shape, c.dtype)
+    blocks = (c.size + THREADS - 1) // THREADS
+    cell_kernel[blocks, THREADS](from_x, from_h, bias, c, h_new, c_new, c.size, c.shape[1])
+    return h_new, c_new
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_fused_cell", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check.fused_cell(fused_cell)
+
+# %% [markdown]
+# The last point needs a real GPU. There your kernel has to be at least 1.5 times as fast as a launch for each operation.
+# Without one it is deferred, not lost. What can be counted can be counted here. This puts your kernel into the loop:
+
+
+# %%
+cell = journal.mine("fused_cell")
+
+
+def fused(x, weight_ih, weight_hh, bias):
+    """Return the outputs (T, N, H): one product for all inputs, then a product and a kernel a step."""
+    xp, (steps, n, inputs), size = device.array_module(x), x.shape, weight_hh.shape[1]
+    from_x = (x.reshape(steps * n, inputs) @ weight_ih.T).reshape(steps, n, 4 * size)
+    y = xp.empty((steps, n, size), x.dtype)
+    h = c = xp.zeros((n, size), x.dtype)
+    for t in range(steps):
+        h, c = cell(from_x[t], h @ weight_hh.T, bias, c)
+        y[t] = h
+    return y
+
+
+if SIMULATED:
+    launches["fused"] = counted("fused", fused)
+    print(f"{launches['by gate'] / launches['fused']:.0f} times fewer launches than by gate")
+
+# %% [markdown]
+# A product, your kernel, and the copy into `y`: that is a step now. (Until your check has passed, these are the library's
+# functions, so the number is larger.) The last copy could go as well, if the kernel wrote to its place in `y`.
+#
+# ## Rung by rung
+#
+# `ops.lstm` has all forms, also three that you did not write:
+#
+# - **streams**: a stream is a queue of launches. Two queues run side by side, if the GPU has room. So the product with
+#   the inputs goes to a stream of its own, beside the product with the last output.
+# - **transposed**: both weights are turned once before the first step, so that no product has to turn them.
+# - **persistent**: one launch for all steps. The recurrent weights stay in the registers of the GPU from the first step to
+#   the last, and the blocks exchange the outputs of each step. It is our own, and not among the published changes.
+#
+# Move the slider from form to form. The work in the orange boxes is always the same. Watch the gaps. (All times here are
+# modelled, for 8 steps.)
+
+# %%
+FORMS = "naive", "combined", "streams", "fused", "transposed", "inputs_at_once", "persistent"
+
+
+def traced(form, layers=1):
+    """Return what the simulated GPU does in 8 steps of 32 samples, 64 inputs and 64 cells, with one of the library's forms."""
+    shapes = [(256, 64), (256, 64), (256,)]
+    stack = [ops.LSTMWeights(*(simgpu.zeros(shape, simgpu.float32) for shape in shapes)) for _ in range(layers)]
+    x = simgpu.zeros((8, 32, 64), simgpu.float32)
+    for _ in range(2):  # the first time reserves memory
+        with simgpu.trace() as trace:
+            ops.lstm(x, stack, form=form)
+    return trace
+
+
+show.launches({form: traced(form) for form in FORMS}, "One layer, 8 steps", start="naive")
+
+# %% [markdown]
+# Which of these changes gains most on a GPU of today? Not over the first form, but over the form before it: how many
+# times faster does the *best single change* make it, among the published ones? In 2016 no change gained more than
+# to combine the gates, which was a factor of 2.1.
+
+# %%
+journal.predict("best_change_today", ...)  # your guess
+
+# %% [markdown]
+# Here are three ladders. The left one is yours, from this machine's CPU. The middle one was recorded on an H200, with 512
+# cells, 64 samples and 100 steps. The right one is what was published in 2016. All start at eight products a step.
+
+# %%
+recorded = records.lstm()
+rows = [recorded.row(f"lstm, {form}") for form in FORMS]
+many = {**recorded.row("lstm, four layers, wavefront"), "name": "lstm, wavefront", "workload": "four layers"}
+own = {
+    "naive": timing.measure(by_gate, sequence).seconds,
+    "combined": timing.measure(combined, sequence).seconds,
+    "inputs_at_once": timing.measure(at_once, sequence).seconds,
+}
+show.rungs({"yours, CPU": own, "recorded, H200": [*rows, many]})
+
+# %%
+speedups = {form: recorded.figure(f"lstm, {form}", "speedup") for form in FORMS}
+gains = {form: speedups[form] / speedups[before] for before, form in pairwise(FORMS)}
+for form, gain in gains.items():
+    of_peak = recorded.figure(f"lstm, {form}", "of_peak")
+    print(f"{form:15}{gain:5.2f} times as fast as the form before it; {of_peak:6.1%} of the GPU's peak")
+published = {form: gain for form, gain in gains.items() if form != "persistent"}
+journal.measured("best_change_today", max(published.values()), where="recorded, H200")
+print(recorded)
+
+# %% [markdown]
+# To combine the gates gains less than in 2016, and streams gain nothing. To fuse gains most, by far. Why? An
+# H200 multiplies many times faster than the GPU of then, but a launch costs the host about as much. The forms before
+# *fused* have dozens of launches a step, so they measure the host, and a second queue does not help a host that
+# is too slow for one. Fused, there are three. Only then do the products come to matter, and
+# the inputs of all steps at once help again.
+#
+# The last form leaves even that behind: a single launch, and weights that are never read a second time. Still it is
+# far from the peak. A step cannot begin before all blocks have the outputs of the step before, and they wait for that
+# a hundred times.
+#
+# Mind the last rung of the published ladder. It has four layers, and so it is another workload: more work that can
+# be done side by side. It says that four layers use the GPU better, and not that one layer became faster.
+#
+# ## Many layers: a wavefront
+#
+# Stack layers, and each reads the outputs of the one below. Layer 2 need not wait until layer 1 has read everything. Cell
+# (layer, step) needs two others, (layer - 1, step) and (layer, step - 1). As soon as both are done, it can fire.
+#
+# Say that each cell takes one slot of time, and that a slot has room for any number of cells. Layer by layer, 4 layers of
+# 100 steps take 400 slots. How few can it be?
+
+# %% [markdown]
+# ### Exercise: wavefront
+#
+# **Core**, about 7 minutes.
+#
+# Return a schedule: a list of slots, each a list of the cells (layer, step) that fire in it, counted from 0. Any valid
+# schedule counts, if it has at most layers + steps - 1 slots.
+
+
+# %% nbgrader={"grade": false, "grade_id": "wavefront", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def wavefront(layers, steps):
+    """Return the cells (layer, step) that fire in each slot. About 5 lines."""
+    ### BEGIN SOLUTION
+    slots = [[] for _ in range(layers + steps - 1)]
+    for layer in range(layers):
+        for step in range(steps):
+            slots[layer + step].append((layer, step))
+    return slots
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_wavefront", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.wavefront(wavefront)
+
+# %%
+show.wavefront(journal.mine("wavefront")(4, 8), layers=4, steps=8)
+
+# %% [markdown]
+# The cells that fire together lie on a diagonal. On a GPU a diagonal is one batched product and one kernel for all its
+# cells. In the record, four layers:
+
+# %%
+for form in ("naive", "inputs_at_once", "wavefront", "persistent"):
+    row = recorded.row(f"lstm, four layers, {form}")
+    print(
+        f"{form:15}{row['ours_s'] * 1e3:7.1f} ms, {row['speedup']:5.1f} times the first, {row['of_peak']:.1%} of peak"
+    )
+for name in ("lstm", "lstm, four layers", "lstm, training step"):
+    row = recorded.row(f"{name}, persistent")
+    print(f"{name + ', persistent':32}{row['ratio']:.2f} of the time of cuDNN through PyTorch")
+
+# %% [markdown]
+# Diagonals gain where cells are small: four of them fill the GPU better than one. The gain ends where a single layer
+# fills it already.
+#
+# ## Back through time
+#
+# To learn, gradients go back, from the last step to the first. Lesson 04 has all that this needs: the step is a graph, and
+# each of its parts sends back what it gets. Two gradients travel from step to step, since two arrays went forward: that by
+# h and that by c. And each step adds to the gradient of the same weights.
+#
+# That is also why an LSTM learns what lies long ago. On the way back through c there is one product a step, with f.
+# Where the forget gate is open, f is near 1, and the gradient stays what it is. A plain recurrent network multiplies by its
+# weights at each step, a hundred times, and the gradient vanishes or explodes.
+#
+# ### Exercise: backward_through_time
+#
+# **More**, about 12 minutes.
+#
+# Write the way back of the combined form, for one layer that began with zeros. `ops.lstm_step_backward(grad_h, grad_c,
+# gates, c, c_before)` is given: it returns the gradient by a step's sums, (N, 4 · H), and by the c before it. What
+# remains is yours: what goes to the weights, and what goes to the step before.
+
+
+# %% nbgrader={"grade": false, "grade_id": "backward_through_time", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def backward_through_time(grad_y, x, weight_hh, y, c, gates):
+    """Return the gradients by weight_ih (4 * H, D), weight_hh (4 * H, H) and bias (4 * H,). About 13 lines.
+
+    grad_y (T, N, H) is the gradient by each output y[t]; x (T, N, D) went in. y and c (T, N, H) and gates (T, N, 4 * H)
+    came out: gates are those after sigmoid and tanh.
+    """
+    ### BEGIN SOLUTION
+    zeros = np.zeros_like(y[0])
+    grad_h = grad_c = zeros
+    grad_ih = np.zeros((weight_hh.shape[0], x.shape[2]), x.dtype)
+    grad_hh = np.zeros_like(weight_hh)
+    grad_bias = np.zeros(len(weight_hh), x.dtype)
+    for t in reversed(range(len(x))):
+        y_before, c_before = (y[t - 1], c[t - 1]) if t else (zeros, zeros)
+        by_sums, grad_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], c_before)
+        grad_h = by_sums @ weight_hh
+        grad_ih += by_sums.T @ x[t]
+        grad_hh += by_sums.T @ y_before
+        grad_bias += by_sums.sum(axis=0)
+    return grad_ih, grad_hh, grad_bias
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_backward_through_time", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.backward_through_time(backward_through_time)
+
+# %% [markdown]
+# Four products a step: by the inputs' weights, by the recurrent ones, by the last output, and (not asked here) by the inputs.
+# Only one of them has to wait for the next step back. The others can be done for all steps at once, at the end.
+#
+# ## In your own words
+#
+# Answer in five to eight sentences.
+#
+# 1. All forms do the same multiplications. What became less, from eight products a step to the fused form? Give two
+#    numbers from your notebook.
+# 2. Which published change gained most in 2016, and which in the recorded run on the H200? Why did that change?
+# 3. Somebody says: "cuDNN made my one-layer LSTM 11 times faster, since the published ladder ends there." What do you
+#    answer?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_rungs", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** The launches became fewer and each did more: the cells print three dozen a step by gate and a few
+# when fused, and the products went from eight a step to a little more than one. The bytes that travel became fewer,
+# too, since nothing between the operations of a step goes to memory any more. In 2016 the largest single gain was
+# to combine the gates; on the H200 it is to fuse the point-wise operations (the cell prints both the factor
+# and that streams gain nothing). The H200 computes many times faster, but a launch costs the host as much as ever, so what saves
+# launches gains most, until so few are left that the products count. To the claim I answer that the last rung has four
+# layers in a wavefront, so it is another workload. Its factor says that four layers use the GPU better; the same layer
+# became about six times faster up to the rung before.
+#
+# **Rubric** (3 points). One point: fewer launches (or calls, or trips to memory) for the same multiplications, with two
+# numbers of the notebook. One point: combine then, fuse today, *and* the reason, that launches cost as much as ever while
+# arithmetic became faster. (Both changes without a reason: half a point.) One point: four layers are another workload,
+# so the last factor is not that of one layer.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What you have
+
+# %%
+journal.ladder()
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: An LSTM keeps a memory in c, and three gates decide what stays, what gets in and what is shown. Its
+# multiplications can be cut into many small calls or into few large ones, and where calls cost more than work, that is
+# all the difference. Which change gains most depends on the machine, so measure again on each new one.
+#
+# ### Stretch: a GRU
+#
+# **More**, as long as you like.
+#
+# A gated recurrent unit has three blocks in place of four, and no c:
+#
+# - r = sigmoid(x @ W_r.T + h @ U_r.T + b_r), and z the same with weights of its own;
+# - n = tanh(x @ W_n.T + b_n + r · (h @ U_n.T + d_n));
+# - h = (1 - z) · n + z · h.
+#
+# Write its step, and read the digits with it. Then go up the ladder once more. Can the three products with h be
+# combined? Can all inputs be done at once? What changes in the fused kernel? (Mind where r stands. With `r · h` inside of the
+# product, as the first GRU had it, one rung is gone. Which?)
+
+# %%
+# Your stretch. When your step is written, take away the # of the lines below and run.
+#
+# size = 64
+# W, U = (rng.uniform(-0.1, 0.1, (3 * size, n)).astype(np.float32) for n in (28, size))
+# b, d = (np.zeros(3 * size, np.float32) for _ in range(2))
+# h = np.zeros((BATCH, size), np.float32)
+# for row in images:
+#     h = gru_step(row, h, W, U, b, d)
+# print(h.shape, np.abs(h).max())

@@ -1,0 +1,93 @@
+"""Backward through time, for one layer from zero states: what it gives, and what goes wrong in it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.exercises.l09_lstm.sequences import layer
+from unrolled.checks.spec import Draw, Inputs
+from unrolled.device import Array
+
+Gradients = tuple[Array, Array, Array]
+
+
+def through_time(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
+    """Return the gradients by weight_ih (4 * H, D), weight_hh (4 * H, H) and bias (4 * H,).
+
+    grad_y (T, N, H) is the gradient by each output; y, c (T, N, H) and gates (T, N, 4 * H) are what went forward.
+    """
+    layer = ops.LSTMWeights(np.zeros((len(weight_hh), x.shape[2]), x.dtype), weight_hh, np.zeros_like(weight_hh[:, 0]))
+    kept = ops.LSTMGates(y, c, gates)
+    _, (found,), _ = ops.lstm_backward(grad_y, x, [layer], [kept], input_gradient=False)
+    return tuple(found)
+
+
+def forward(steps: int, n: int, inputs: int, hidden: int, last: bool = False) -> Draw:
+    """Return a draw of a sequence that went forward, and gradients by its outputs: by the last one only with `last`."""
+    drawn = layer(steps, n, inputs, hidden)
+
+    def make(rng: np.random.Generator) -> Inputs:
+        given = {name: draw.make(rng) for name, draw in drawn.items()}
+        weights = ops.LSTMWeights(given["weight_ih"], given["weight_hh"], given["bias"])
+        (kept,), _ = ops.lstm_with_gates(given["x"], [weights])
+        grad_y = rng.standard_normal(kept.y.shape).astype(np.float32)
+        if last:
+            grad_y[:-1] = 0
+        arrays = {name: np.ascontiguousarray(value) for name, value in kept._asdict().items()}
+        return {"grad_y": grad_y, "x": given["x"], "weight_hh": weights.weight_hh, **arrays}
+
+    return Draw(make)
+
+
+def any_sequence(rng: np.random.Generator) -> Inputs:
+    """Draw a sequence of any size."""
+    steps, n, inputs, hidden = (int(size) for size in rng.integers(3, 7, 4))
+    drawn: Inputs = forward(steps, n, inputs, hidden).make(rng)
+    return drawn
+
+
+def without_time(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
+    """Return the gradients if nothing comes back from the step after: neither through h nor through c."""
+    return _loop(grad_y, x, weight_hh, y, c, gates, h=False, c_back=False)
+
+
+def without_cell(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
+    """Return the gradients if only h brings something back from the step after."""
+    return _loop(grad_y, x, weight_hh, y, c, gates, c_back=False)
+
+
+def without_output(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
+    """Return the gradients if only c brings something back from the step after."""
+    return _loop(grad_y, x, weight_hh, y, c, gates, h=False)
+
+
+def same_step(grad_y: Array, x: Array, weight_hh: Array, y: Array, c: Array, gates: Array) -> Gradients:
+    """Return the gradients if weight_hh is taken to multiply the step's own output, not that of the step before."""
+    return _loop(grad_y, x, weight_hh, y, c, gates, before=0)
+
+
+def _loop(
+    grad_y: Array,
+    x: Array,
+    weight_hh: Array,
+    y: Array,
+    c: Array,
+    gates: Array,
+    h: bool = True,
+    c_back: bool = True,
+    before: int = 1,
+) -> Gradients:
+    """Backward step by step, with something left out; `before` says whose output weight_hh multiplied."""
+    zeros = np.zeros_like(y[0])
+    grad_h, grad_c = zeros, zeros
+    by_ih, by_hh, by_bias = np.zeros((len(weight_hh), x.shape[2]), x.dtype), 0 * weight_hh, 0 * weight_hh[:, 0]
+    for t in reversed(range(len(x))):
+        c_before = c[t - 1] if t else zeros
+        by_sums, by_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], c_before)
+        by_ih += by_sums.T @ x[t]
+        by_hh += by_sums.T @ (y[t - before] if t >= before else zeros)
+        by_bias += by_sums.sum(axis=0)
+        grad_h = by_sums @ weight_hh if h else zeros
+        grad_c = by_c if c_back else zeros
+    return by_ih, by_hh, by_bias

@@ -1,0 +1,331 @@
+"""Lesson 09: the step of an LSTM, and the same multiplications in fewer and fewer launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unrolled import kernels, nn, ops
+from unrolled.checks.exercises.l04_backprop.gradients import named
+from unrolled.checks.exercises.l09_lstm import backwards, fused, schedules, sequences
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Budget, Case, Inputs, Spec, Speed, case, gpu_case, random_case, random_gpu_case
+from unrolled.device import Array
+
+WHOLE = (ops.lstm, ops.lstm_with_gates, nn.LSTM.forward)  # what runs a sequence in one call
+
+
+def reordered(*order: int) -> dict[str, Any]:
+    """Return the changes of an answer that takes the blocks of the weights in another order."""
+
+    def change(rows: Array) -> Array:
+        return np.concatenate([np.split(rows, 4)[k] for k in order])
+
+    return {
+        "weight_ih": lambda weight_ih: change(weight_ih),
+        "weight_hh": lambda weight_hh: change(weight_hh),
+        "bias": lambda bias: change(bias),
+    }
+
+
+# lstm_step
+
+OPEN, SHUT = 50, -50  # sums for which a gate is 1 and 0, to rounding
+
+BY_HAND = {
+    "x": np.array([[1]], np.float32),
+    "h": np.array([[0]], np.float32),
+    "c": np.array([[2]], np.float32),
+    "weight_ih": np.array([[OPEN], [SHUT], [0.5], [0]], np.float32),
+    "weight_hh": np.zeros((4, 1), np.float32),
+    "bias": np.zeros(4, np.float32),
+}
+
+
+def _gates(x: Array, h: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> list[Array]:
+    i, f, g, o = np.split(x @ weight_ih.T + h @ weight_hh.T + bias, 4, axis=1)
+    return [ops.sigmoid(i), ops.sigmoid(f), np.tanh(g), ops.sigmoid(o)]
+
+
+def _without_last_tanh(
+    x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array
+) -> tuple[Array, Array]:
+    i, f, g, o = _gates(x, h, weight_ih, weight_hh, bias)
+    c = f * c + i * g
+    return o * c, c
+
+
+def _output_of_the_old_cell(
+    x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array
+) -> tuple[Array, Array]:
+    i, f, g, o = _gates(x, h, weight_ih, weight_hh, bias)
+    return o * np.tanh(c), f * c + i * g
+
+
+def _sigmoid_everywhere(
+    x: Array, h: Array, c: Array, weight_ih: Array, weight_hh: Array, bias: Array
+) -> tuple[Array, Array]:
+    i, f, g, o = (ops.sigmoid(part) for part in np.split(x @ weight_ih.T + h @ weight_hh.T + bias, 4, axis=1))
+    c = f * c + i * g
+    return o * np.tanh(c), c
+
+
+lstm_step = Spec(
+    reference=ops.lstm_step,
+    cases=[
+        case("everything is forgotten, and 0.5 gets in", **BY_HAND),
+        case("two samples, three inputs, four cells", **sequences.one_step(2, 3, 4)),
+        case("in float64, and how fast h and c change", **sequences.one_step(3, 4, 2, np.float64)),
+        gpu_case("on the GPU", Budget(), **sequences.one_step(5, 4, 3)),
+        random_case("any size", sequences.any_step),
+    ],
+    points=3,
+    hints=(
+        "First all sums in one go: the input's part, the part of the last output, and the bias. Then four blocks of H "
+        "columns, and each goes through its function.",
+        "sums is (N, 4 * H); with H = weight_hh.shape[1], the block of gate number k is sums[:, k * H : (k + 1) * H], "
+        "and the order is i, f, g, o. sigmoid for i, f and o, tanh for g.",
+        "sums = x @ weight_ih.T + h @ ... + bias\n"
+        "i, f, g, o = (sums[:, k * size : (k + 1) * size] for k in range(4))\n"
+        "c = ops.sigmoid(f) * c + ...\n"
+        "h = ops.sigmoid(o) * ...",
+    ),
+    mistakes=(
+        result("you return c before h: h comes first", lambda y: (y[1], y[0], *y[3:1:-1])),
+        given("the gates are in the order i, f, o, g: the third block is g, the fourth o", **reordered(0, 1, 3, 2)),
+        given("the gates are in the order f, i, g, o: the first block is i, the second f", **reordered(1, 0, 2, 3)),
+        given("the gates are in the order i, g, f, o: the second block is f, the third g", **reordered(0, 2, 1, 3)),
+        given("the bias is missing", bias=lambda bias: 0 * bias),
+        given("the last output has no part in it: h @ weight_hh.T belongs to the sums", h=lambda h: 0 * h),
+        given("what the cell held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
+        Mistake("a tanh is missing: h is o * tanh(c)", _without_last_tanh),
+        Mistake("h is made of the old c: first the new c, then h from it", _output_of_the_old_cell),
+        Mistake("g goes through a tanh, not through a sigmoid: it may be below 0", _sigmoid_everywhere),
+    ),
+    call=sequences.with_slopes,
+    compare=sequences.compare_step,
+)
+
+
+# combined_gates
+
+LAUNCHES = 30  # of a step: the formulas as they are written take more, two products and whole blocks half as many
+
+
+def few(steps: int, products: int) -> Budget:
+    """Return the budget of so many steps with so many products in all."""
+    return Budget(launches=LAUNCHES * steps + 10, products=products, float64=0)
+
+
+def _any_layer(rng: np.random.Generator) -> Inputs:
+    n, inputs, hidden = (int(size) for size in rng.integers(2, 7, 3))
+    return {name: draw.make(rng) for name, draw in sequences.layer(5, n, inputs, hidden).items()}
+
+
+def sequence_cases(products: int, more: int = 0) -> list[Case]:
+    """Return the cases of a whole sequence: so many products a step, and so many besides."""
+    return [
+        case("one step, NumPy", **sequences.layer(1, 2, 3, 2)),
+        case("seven steps, NumPy", **sequences.layer(7, 3, 4, 5)),
+        gpu_case("six steps, GPU", few(6, 6 * products + more), **sequences.layer(6, 4, 3, 2)),
+        random_gpu_case("any size, five steps, GPU", _any_layer, few(5, 5 * products + more)),
+    ]
+
+
+SEQUENCE_MISTAKES = (
+    result(
+        "only the first step is right: h and c of a step go into the next one",
+        lambda y: np.ma.MaskedArray(y, np.arange(len(y))[:, None, None] + 0 * y > 0),
+    ),
+    result("this is the last output only: the outputs of all steps are asked, (T, N, H)", lambda y: y[-1]),
+    result("the axes are (N, T, H): the steps come first", lambda y: y.swapaxes(0, 1)),
+    given("the bias is missing", bias=lambda bias: 0 * bias),
+    given("the bias is in it twice: once with the inputs, and once more in each step", bias=lambda bias: 2 * bias),
+    given("the last output has no part in it: h @ weight_hh.T", weight_hh=lambda weight_hh: 0 * weight_hh),
+    given("the gates are in the order i, f, o, g: the third block is g, the fourth o", **reordered(0, 1, 3, 2)),
+    given("the gates are in the order f, i, g, o: the first block is i, the second f", **reordered(1, 0, 2, 3)),
+    given("the steps go from the last to the first", x=lambda x: x[::-1]),
+)
+
+combined_gates = Spec(
+    reference=sequences.two_products,
+    answers=WHOLE,
+    cases=sequence_cases(2),
+    points=2,
+    hints=(
+        "The four blocks of the weights stand below each other already. A product with all of them gives all four "
+        "sums side by side.",
+        "In each step: x[t] @ weight_ih.T is (N, 4 * H), and h @ weight_hh.T too. Cut their sum into blocks as in "
+        "lstm_step. One sigmoid over all 4 * H columns costs less than three over a part, even if one block of it is "
+        "thrown away.",
+        "for t in range(steps):\n"
+        "    sums = x[t] @ ... + h @ ... + bias\n"
+        "    gates, g = ops.sigmoid(sums), ops.tanh(sums[:, 2 * size : 3 * size])\n"
+        "    c = gates[:, size : 2 * size] * c + ...\n"
+        "    y[t] = h = ...",
+    ),
+    mistakes=SEQUENCE_MISTAKES,
+    speed=Speed(
+        baseline=sequences.by_gate,
+        inputs=sequences.layer(400, 1, 28, 64),
+        at_least=1.25,
+        points=1,
+        against="eight products a step, for a sequence of 400 steps",
+        advice=(
+            "weights that are joined or turned anew in each step, three sigmoids where one does, and a copy of each "
+            "block cost more than the products here"
+        ),
+    ),
+)
+
+
+# inputs_at_once
+
+inputs_at_once = Spec(
+    reference=sequences.all_inputs,
+    answers=WHOLE,
+    cases=sequence_cases(1, more=1),
+    points=2,
+    hints=(
+        "What the input gives does not depend on any step before. So it can be computed for all steps, before the "
+        "first one.",
+        "A product takes rows: x.reshape(steps * n, inputs) has a row for each sample of each step. What comes out is "
+        "reshaped to (steps, n, 4 * H), and the bias can be added to all of it at once.",
+        "sums = (x.reshape(...) @ weight_ih.T + bias).reshape(steps, n, -1)\n"
+        "for t in range(steps):\n"
+        "    now = sums[t] + h @ ...\n"
+        "    ... as before",
+    ),
+    mistakes=SEQUENCE_MISTAKES,
+    speed=Speed(
+        baseline=sequences.two_products,
+        inputs=sequences.layer(60, 2, 2048, 64),
+        at_least=1.5,
+        points=1,
+        against="two products a step, for 60 steps with 2,048 inputs",
+        advice="weight_ih is to be read once, in a single product for all steps",
+    ),
+)
+
+
+# fused_cell
+
+fused_cell = Spec(
+    reference=fused.point_wise,
+    answers=(fused.one_by_one, kernels.lstm_cell, ops.lstm_step),
+    cases=[
+        gpu_case("one sample, one cell", fused.ODD, **fused.sums(1, 1)),
+        gpu_case("four samples, 64 cells", fused.ONCE, **fused.sums(4, 64)),
+        gpu_case("three samples, 96 cells", fused.ONCE, **fused.sums(3, 96)),
+        random_gpu_case("any size", fused.any_sums, fused.ODD),
+    ],
+    points=3,
+    hints=(
+        "A thread for each cell of each sample. It needs four sums, one from each block, and the c before; it writes "
+        "two numbers.",
+        "With row and unit, the sums of i are from_x[row, unit] + from_h[row, unit] + bias[unit], those of f the same "
+        "at unit + hidden, of g at unit + 2 * hidden, of o at unit + 3 * hidden. A sigmoid of z is "
+        "ONE / (ONE + cp.exp(-z)).",
+        "i = from_x[row, unit] + from_h[row, unit] + bias[unit]\n"
+        "f = from_x[row, unit + hidden] + ...\n"
+        "...\n"
+        "new = c[row, unit] / (ONE + cp.exp(-f)) + ...\n"
+        "c_new[row, unit] = new\n"
+        "h_new[row, unit] = cp.tanh(new) / ...",
+    ),
+    mistakes=(
+        result("you return c before h: h comes first", lambda y: (y[1], y[0])),
+        Mistake("the gates are in the order i, f, o, g: the third block is g, the fourth o", fused.g_last),
+        given("the bias is missing", bias=lambda bias: 0 * bias),
+        given("from_h has no part in it: both sums are added", from_h=lambda from_h: 0 * from_h),
+        given("what the cell held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
+        Mistake(
+            "the four gates of a cell stand in blocks, hidden columns apart, and not side by side",
+            fused.side_by_side,
+        ),
+        Mistake(
+            "a tanh is missing: h is o * tanh(c)",
+            lambda from_x, from_h, bias, c: fused.without_last_tanh(from_x + from_h + bias, c),
+        ),
+        Mistake(
+            "h is made of the old c: first the new c, then h from it",
+            lambda from_x, from_h, bias, c: fused.of_the_old_cell(from_x + from_h + bias, c),
+        ),
+    ),
+    compare=named("h", "c"),
+    speed=Speed(
+        baseline=fused.one_by_one,
+        inputs=fused.sums(64, 512),
+        at_least=1.5,
+        points=1,
+        against="a launch for each operation, for 64 samples and 512 cells",
+        gpu=True,
+        advice="one launch, a thread for each cell, and each number is read once",
+    ),
+)
+
+
+# wavefront
+
+wavefront = Spec(
+    reference=schedules.diagonals,
+    cases=[
+        case("one layer, four steps", layers=1, steps=4),
+        case("two layers, three steps", layers=2, steps=3),
+        case("four layers, two steps", layers=4, steps=2),
+        case("three layers, nine steps", layers=3, steps=9),
+        random_case("any size", schedules.any_grid),
+    ],
+    points=2,
+    hints=(
+        "A cell can fire in the slot after the later of the two that it needs. Write that number into each square of a "
+        "small grid, from the lower left on, and look at what has the same number.",
+        "Layer l at step t can fire in slot l + t, counted from 0. The last cell is (layers - 1, steps - 1), so there "
+        "are layers + steps - 1 slots.",
+        "slots = [[] for _ in range(layers + steps - 1)]\n"
+        "for layer in range(layers):\n"
+        "    for step in range(steps):\n"
+        "        ... which slot gets (layer, step)?",
+    ),
+    compare=schedules.judge,
+)
+
+
+# backward_through_time
+
+backward_through_time = Spec(
+    reference=backwards.through_time,
+    answers=(ops.lstm_backward, nn.LSTM.backward),
+    cases=[
+        random_case("one step", backwards.forward(1, 2, 3, 2).make),
+        random_case("four steps, a gradient from the last one only", backwards.forward(4, 2, 3, 2, last=True).make),
+        random_case("six steps, a gradient from each", backwards.forward(6, 3, 2, 4).make),
+        random_case("any size", backwards.any_sequence),
+    ],
+    points=3,
+    hints=(
+        "Go from the last step to the first. Two gradients travel back from step to step: by h and by c. What the loss "
+        "says of a step's own output is added to the first.",
+        "by_sums, grad_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], c before). weight_ih "
+        "gets by_sums.T @ x[t], weight_hh gets by_sums.T @ (the y before), the bias gets the sum over samples, and "
+        "the step before gets grad_h = by_sums @ weight_hh.",
+        "for t in reversed(range(len(x))):\n"
+        "    y_before, c_before = (y[t - 1], c[t - 1]) if t else (zeros, zeros)\n"
+        "    by_sums, grad_c = ops.lstm_step_backward(...)\n"
+        "    grad_h = by_sums @ weight_hh\n"
+        "    grad_ih += ...",
+    ),
+    mistakes=(
+        Mistake("nothing comes back from later steps: keep grad_h and grad_c between turns", backwards.without_time),
+        Mistake("what comes back through c is lost: keep grad_c for the step before", backwards.without_cell),
+        Mistake(
+            "what comes back through h is lost: by_sums @ weight_hh belongs to the step before",
+            backwards.without_output,
+        ),
+        Mistake(
+            "weight_hh multiplied the output of the step before: y[t - 1], and zeros for the first", backwards.same_step
+        ),
+    ),
+    compare=named("grad_weight_ih", "grad_weight_hh", "grad_bias"),
+)

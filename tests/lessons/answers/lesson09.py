@@ -1,0 +1,370 @@
+"""Wrong and imperfect answers to lesson 09."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import kernel_specs
+from answers import Mutant
+from answers.lesson08 import HEAD
+from unrolled import device, ops
+from unrolled.checks.exercises.l09_lstm import fused, sequences
+
+# lstm_step
+
+
+def blocks(sums: Any) -> list[Any]:
+    size = sums.shape[1] // 4
+    return [sums[:, k * size : (k + 1) * size] for k in range(4)]
+
+
+def step(x, h, c, weight_ih, weight_hh, bias):
+    i, f, g, o = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+def step_in_tensorflows_old_order(x, h, c, weight_ih, weight_hh, bias):
+    i, g, f, o = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+def step_with_the_output_gate_third(x, h, c, weight_ih, weight_hh, bias):
+    i, f, o, g = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+def step_without_the_second_tanh(x, h, c, weight_ih, weight_hh, bias):
+    i, f, g, o = blocks(x @ weight_ih.T + h @ weight_hh.T + bias)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * c, c
+
+
+def step_with_sigmoids_only(x, h, c, weight_ih, weight_hh, bias):
+    i, f, g, o = (ops.sigmoid(part) for part in blocks(x @ weight_ih.T + h @ weight_hh.T + bias))
+    c = f * c + i * g
+    return o * ops.tanh(c), c
+
+
+def step_in_float32(x, h, c, weight_ih, weight_hh, bias):
+    narrow = [a.astype(np.float32) for a in (x, h, c, weight_ih, weight_hh, bias)]
+    return tuple(a.astype(x.dtype) for a in step(*narrow))
+
+
+def step_that_keeps_its_cell(x, h, c, weight_ih, weight_hh, bias):
+    h, new = step(x, h, c, weight_ih, weight_hh, bias)
+    c[...] = new
+    return h, c
+
+
+def step_of_the_host(x, h, c, weight_ih, weight_hh, bias):
+    arrays = (device.to_host(a) for a in (x, h, c, weight_ih, weight_hh, bias))
+    return tuple(device.array_module(x).asarray(a) for a in step(*arrays))
+
+
+# combined_gates and inputs_at_once
+
+
+def room(x: Any, weight_hh: Any) -> tuple[Any, Any, Any]:
+    xp, shape = device.array_module(x), (x.shape[1], weight_hh.shape[1])
+    zeros = xp.zeros(shape, dtype=x.dtype)
+    return xp.empty((len(x), *shape), dtype=x.dtype), zeros, zeros
+
+
+def by_gate(x, weight_ih, weight_hh, bias):
+    return sequences.by_gate(x, weight_ih, weight_hh, bias)
+
+
+def without_state(x, weight_ih, weight_hh, bias):
+    y, h, c = room(x, weight_hh)
+    for t in range(len(x)):
+        y[t], _ = step(x[t], h, c, weight_ih, weight_hh, bias)
+    return y
+
+
+def last_output(x, weight_ih, weight_hh, bias):
+    return sequences.two_products(x, weight_ih, weight_hh, bias)[-1]
+
+
+def samples_first(x, weight_ih, weight_hh, bias):
+    return sequences.two_products(x, weight_ih, weight_hh, bias).swapaxes(0, 1)
+
+
+def backwards_in_time(x, weight_ih, weight_hh, bias):
+    return sequences.two_products(x[::-1], weight_ih, weight_hh, bias)
+
+
+def bias_twice(x, weight_ih, weight_hh, bias):
+    return sequences.all_inputs(x, weight_ih, weight_hh, 2 * bias)
+
+
+def one_sigmoid_a_step(x, weight_ih, weight_hh, bias):
+    y, h, c = room(x, weight_hh)
+    size = weight_hh.shape[1]
+    for t in range(len(x)):
+        sums = x[t] @ weight_ih.T + h @ weight_hh.T + bias
+        gates, g = ops.sigmoid(sums), ops.tanh(sums[:, 2 * size : 3 * size])
+        c = gates[:, size : 2 * size] * c + gates[:, :size] * g
+        h = gates[:, 3 * size :] * ops.tanh(c)
+        y[t] = h
+    return y
+
+
+def stacked_inputs(x, weight_ih, weight_hh, bias):
+    """One product a step: x[t] and h side by side, and both weights, too."""
+    xp = device.array_module(x)
+    y, h, c = room(x, weight_hh)
+    weight, size = xp.concatenate((weight_ih, weight_hh), axis=1).T.copy(), weight_hh.shape[1]
+    for t in range(len(x)):
+        sums = xp.concatenate((x[t], h), axis=1) @ weight + bias
+        gates = ops.sigmoid(sums)
+        c = gates[:, size : 2 * size] * c + gates[:, :size] * ops.tanh(sums[:, 2 * size : 3 * size])
+        y[t] = h = gates[:, 3 * size :] * ops.tanh(c)
+    return y
+
+
+def unit_by_unit(x, weight_ih, weight_hh, bias):
+    """By gate, and the weights are copied for each gate in each step."""
+    y, h, c = room(x, weight_hh)
+    size = weight_hh.shape[1]
+    for t in range(len(x)):
+        i, f, g, o = (
+            x[t] @ weight_ih[k * size : (k + 1) * size].T.copy() + h @ weight_hh[k * size : (k + 1) * size].T.copy()
+            + bias[k * size : (k + 1) * size]
+            for k in range(4)
+        )  # fmt: skip
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        y[t] = h = ops.sigmoid(o) * ops.tanh(c)
+    return y
+
+
+def at_once_by_gate_of_the_step(x, weight_ih, weight_hh, bias):
+    """The inputs at once, and three sigmoids a step."""
+    y, h, c = room(x, weight_hh)
+    sums = (x.reshape(-1, x.shape[2]) @ weight_ih.T).reshape(*x.shape[:2], -1)
+    for t in range(len(x)):
+        i, f, g, o = blocks(sums[t] + h @ weight_hh.T + bias)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        h = ops.sigmoid(o) * ops.tanh(c)
+        y[t] = h
+    return y
+
+
+def at_once_with_copies(x, weight_ih, weight_hh, bias):
+    """The inputs at once, copied before, and a list that is joined at the end."""
+    xp = device.array_module(x)
+    _, h, c = room(x, weight_hh)
+    steps, n, inputs = x.shape
+    sums = (x.copy().reshape(steps * n, inputs) @ weight_ih.T + bias).reshape(steps, n, -1)
+    outputs = []
+    for t in range(steps):
+        i, f, g, o = blocks(sums[t] + h @ weight_hh.T)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        h = ops.sigmoid(o) * ops.tanh(c)
+        outputs.append(h)
+    return xp.stack(outputs)
+
+
+def at_once_sample_by_sample(x, weight_ih, weight_hh, bias):
+    """A product for each step's inputs, made before the first step: too many products, and no faster."""
+    xp = device.array_module(x)
+    y, h, c = room(x, weight_hh)
+    sums = xp.stack([x[t] @ weight_ih.T for t in range(len(x))])
+    for t in range(len(x)):
+        h, c = sequences.gated(sums[t] + h @ weight_hh.T + bias, c)
+        y[t] = h
+    return y
+
+
+def two_products(x, weight_ih, weight_hh, bias):
+    return sequences.two_products(x, weight_ih, weight_hh, bias)
+
+
+def two_products_twice(x, weight_ih, weight_hh, bias):
+    """The sums of the inputs step by step, and all of it done a second time."""
+    one_sigmoid_a_step(x, weight_ih, weight_hh, bias)
+    return one_sigmoid_a_step(x, weight_ih, weight_hh, bias)
+
+
+# fused_cell
+
+SIZES = "THREADS, ONE = 256, np.float32(1)\n"
+CELL = """
+@jit.rawkernel()
+def kernel(from_x, from_h, bias, c, h_new, c_new, size, hidden):
+    at = cp.int32(jit.grid(1))
+    if at < size:
+        row, unit = at // hidden, at % hidden
+        i = from_x[row, unit] + from_h[row, unit] + bias[unit]
+        f = from_x[row, unit + hidden] + from_h[row, unit + hidden] + bias[unit + hidden]
+        g = from_x[row, unit + 2 * hidden] + from_h[row, unit + 2 * hidden] + bias[unit + 2 * hidden]
+        o = from_x[row, unit + 3 * hidden] + from_h[row, unit + 3 * hidden] + bias[unit + 3 * hidden]
+        new = c[row, unit] / (ONE + cp.exp(-f)) + cp.tanh(g) / (ONE + cp.exp(-i))
+        c_new[row, unit] = new
+        h_new[row, unit] = cp.tanh(new) / (ONE + cp.exp(-o))
+
+def answer(from_x, from_h, bias, c):
+    xp = cp.get_array_module(c) if hasattr(cp, "get_array_module") else cp
+    h_new, c_new = xp.empty(c.shape, c.dtype), xp.empty(c.shape, c.dtype)
+    blocks = (c.size + THREADS - 1) // THREADS
+    kernel[blocks, THREADS](from_x, from_h, bias, c, h_new, c_new, c.size, c.shape[1])
+    return h_new, c_new
+"""
+
+
+def cell(*changes: tuple[str, str]) -> Any:
+    """The right kernel with these words in place of others."""
+    source = HEAD + SIZES + CELL
+    for old, new in changes:
+        assert old in source, old
+        source = source.replace(old, new)
+    return kernel_specs.answer(source)
+
+
+def fused_by_blocks_of_64(from_x, from_h, bias, c):
+    return BY_64(from_x, from_h, bias, c)
+
+
+def fused_by_blocks_of_1024(from_x, from_h, bias, c):
+    return BY_1024(from_x, from_h, bias, c)
+
+
+def fused_one_by_one(from_x, from_h, bias, c):
+    return fused.one_by_one(from_x, from_h, bias, c)
+
+
+BY_64, BY_1024 = cell(("= 256, np", "= 64, np")), cell(("= 256, np", "= 1024, np"))
+
+
+# wavefront
+
+
+def diagonals(layers: int, steps: int) -> list[list[tuple[int, int]]]:
+    slots: list[list[tuple[int, int]]] = [[] for _ in range(layers + steps - 1)]
+    for layer in range(layers):
+        for step_ in range(steps):
+            slots[layer + step_].append((layer, step_))
+    return slots
+
+
+def layer_by_layer(layers, steps):
+    return [[(layer, step_)] for layer in range(layers) for step_ in range(steps)]
+
+
+def step_by_step(layers, steps):
+    return [[(layer, step_) for layer in range(layers)] for step_ in range(steps)]
+
+
+def steps_first(layers, steps):
+    return [[(step_, layer) for layer, step_ in slot] for slot in diagonals(layers, steps)]
+
+
+def without_the_last(layers, steps):
+    return diagonals(layers, steps)[:-1]
+
+
+def with_one_twice(layers, steps):
+    return [*diagonals(layers, steps)[:-1], [(layers - 1, steps - 1), (0, 0)]]
+
+
+def flat(layers, steps):
+    return [cell for slot in diagonals(layers, steps) for cell in slot]
+
+
+# backward_through_time
+
+
+def through_time(grad_y, x, weight_hh, y, c, gates, back_h=True, back_c=True, before=1, samples=1):
+    zeros = np.zeros_like(y[0])
+    grad_h, grad_c = zeros, zeros
+    grad_ih = np.zeros((len(weight_hh), x.shape[2]), x.dtype)
+    grad_hh, grad_bias = np.zeros_like(weight_hh), np.zeros_like(weight_hh[:, 0])
+    for t in reversed(range(len(x))):
+        c_before = c[t - 1] if t else zeros
+        by_sums, grad_c = ops.lstm_step_backward(grad_y[t] + grad_h, grad_c, gates[t], c[t], c_before)
+        grad_h = by_sums @ weight_hh if back_h else zeros
+        grad_c = grad_c if back_c else zeros
+        grad_ih += by_sums.T @ x[t]
+        grad_hh += by_sums.T @ (y[t - before] if t >= before else zeros)
+        grad_bias += by_sums.sum(axis=0) / samples
+    return grad_ih, grad_hh, grad_bias
+
+
+MUTANTS = {
+    "lstm_step": [
+        Mutant(step_in_tensorflows_old_order, "the second block is f, the third g"),
+        Mutant(step_with_the_output_gate_third, "the third block is g, the fourth o"),
+        Mutant(step_without_the_second_tanh, "h is o * tanh(c)"),
+        Mutant(step_with_sigmoids_only, "it may be below 0"),
+        Mutant(lambda **arrays: step(**arrays)[::-1], "h comes first"),
+        Mutant(step_in_float32, "the slope of h"),
+        Mutant(step_that_keeps_its_cell, "changed its input c"),
+        Mutant(step_of_the_host, "transfers, none allowed"),
+    ],
+    "combined_gates": [
+        Mutant(by_gate, "48 matrix products, at most 12 allowed"),
+        Mutant(without_state, "h and c of a step go into the next one"),
+        Mutant(last_output, "the outputs of all steps are asked"),
+        Mutant(samples_first, "the steps come first"),
+        Mutant(backwards_in_time, "from the last to the first"),
+        Mutant(bias_twice, "once with the inputs, and once more in each step"),
+    ],
+    "inputs_at_once": [
+        Mutant(two_products, "12 matrix products, at most 7 allowed"),
+        Mutant(at_once_sample_by_sample, "12 matrix products, at most 7 allowed"),
+        Mutant(bias_twice, "once with the inputs, and once more in each step"),
+        Mutant(without_state, "h and c of a step go into the next one"),
+    ],
+    "fused_cell": [
+        Mutant(fused.point_wise, "no launch of a kernel of your own"),
+        Mutant(cell(("bias[unit]\n", "bias[unit] * 0\n"), ("    if at", "    if at")), "differ"),
+        Mutant(cell(("cp.tanh(new)", "new")), "h is o * tanh(c)"),
+        Mutant(cell(("cp.tanh(new)", "cp.tanh(c[row, unit])")), "first the new c"),
+        Mutant(
+            cell(
+                ("unit + 2 * hidden", "unit + 9 * hidden"),
+                ("unit + 3 * hidden", "unit + 2 * hidden"),
+                ("unit + 9 * hidden", "unit + 3 * hidden"),
+            ),
+            "the third block is g, the fourth o",
+        ),
+        Mutant(cell(("if at < size", "if size > 0")), "out of bounds"),
+        Mutant(
+            cell(("at // hidden, at % hidden", "at % (size // hidden), at // (size // hidden)")),
+            "neighbouring threads touch neighbouring values",
+        ),
+        Mutant(cell(("return h_new, c_new", "return c_new, h_new")), "h comes first"),
+    ],
+    "wavefront": [
+        Mutant(layer_by_layer, "are enough"),
+        Mutant(step_by_step, "the layer below"),
+        Mutant(steps_first, "is not among"),
+        Mutant(without_the_last, "never fire"),
+        Mutant(with_one_twice, "fires 2 times"),
+        Mutant(flat, "each a list of cells"),
+        Mutant(lambda layers, steps: None, "this is no schedule, but NoneType"),
+    ],
+    "backward_through_time": [
+        Mutant(lambda **kept: through_time(**kept, back_h=False, back_c=False), "nothing comes back from later steps"),
+        Mutant(lambda **kept: through_time(**kept, back_c=False), "what comes back through c is lost"),
+        Mutant(lambda **kept: through_time(**kept, back_h=False), "what comes back through h is lost"),
+        Mutant(lambda **kept: through_time(**kept, before=0), "y[t - 1], and zeros for the first"),
+        Mutant(lambda **kept: through_time(**kept, samples=2), "grad_bias"),
+        Mutant(lambda **kept: through_time(**kept)[:2], "return grad_weight_ih, grad_weight_hh, grad_bias"),
+    ],
+}
+
+HONEST = {
+    "combined_gates": [one_sigmoid_a_step, stacked_inputs],
+    "inputs_at_once": [at_once_by_gate_of_the_step, at_once_with_copies],
+    "fused_cell": [fused_by_blocks_of_64, fused_by_blocks_of_1024],
+}
+LOOP = {
+    "combined_gates": unit_by_unit,
+    "inputs_at_once": two_products_twice,
+    "fused_cell": fused_one_by_one,
+}
