@@ -357,9 +357,9 @@ def cell_kernel(from_x, from_h, bias, c, h_new, c_new, size, hidden):
         f = from_x[row, unit + hidden] + from_h[row, unit + hidden] + bias[unit + hidden]
         g = from_x[row, unit + 2 * hidden] + from_h[row, unit + 2 * hidden] + bias[unit + 2 * hidden]
         o = from_x[row, unit + 3 * hidden] + from_h[row, unit + 3 * hidden] + bias[unit + 3 * hidden]
-        new = c[row, unit] / (ONE + cp.exp(-f)) + cp.tanh(g) / (ONE + cp.exp(-i))
-        c_new[row, unit] = new
-        h_new[row, unit] = cp.tanh(new) / (ONE + cp.exp(-o))
+        now = c[row, unit] / (ONE + cp.exp(-f)) + cp.tanh(g) / (ONE + cp.exp(-i))
+        c_new[row, unit] = now
+        h_new[row, unit] = cp.tanh(now) / (ONE + cp.exp(-o))
         ### END SOLUTION
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.lockstep.faults import Fault
 
-
 PRODUCTS = ("matmul", "einsum", "product")
 """Kinds of launches that multiply matrices; the last is the library's own call of cuBLAS."""
 

@@ -203,9 +203,9 @@ def kernel(from_x, from_h, bias, c, h_new, c_new, size, hidden):
         f = from_x[row, unit + hidden] + from_h[row, unit + hidden] + bias[unit + hidden]
         g = from_x[row, unit + 2 * hidden] + from_h[row, unit + 2 * hidden] + bias[unit + 2 * hidden]
         o = from_x[row, unit + 3 * hidden] + from_h[row, unit + 3 * hidden] + bias[unit + 3 * hidden]
-        new = c[row, unit] / (ONE + cp.exp(-f)) + cp.tanh(g) / (ONE + cp.exp(-i))
-        c_new[row, unit] = new
-        h_new[row, unit] = cp.tanh(new) / (ONE + cp.exp(-o))
+        now = c[row, unit] / (ONE + cp.exp(-f)) + cp.tanh(g) / (ONE + cp.exp(-i))
+        c_new[row, unit] = now
+        h_new[row, unit] = cp.tanh(now) / (ONE + cp.exp(-o))
 
 def answer(from_x, from_h, bias, c):
     xp = cp.get_array_module(c) if hasattr(cp, "get_array_module") else cp
@@ -322,8 +322,8 @@ MUTANTS = {
     "fused_cell": [
         Mutant(fused.point_wise, "no launch of a kernel of your own"),
         Mutant(cell(("bias[unit]\n", "bias[unit] * 0\n"), ("    if at", "    if at")), "differ"),
-        Mutant(cell(("cp.tanh(new)", "new")), "h is o * tanh(c)"),
-        Mutant(cell(("cp.tanh(new)", "cp.tanh(c[row, unit])")), "first the new c"),
+        Mutant(cell(("cp.tanh(now)", "now")), "h is o * tanh(c)"),
+        Mutant(cell(("cp.tanh(now)", "cp.tanh(c[row, unit])")), "first the new c"),
         Mutant(
             cell(
                 ("unit + 2 * hidden", "unit + 9 * hidden"),

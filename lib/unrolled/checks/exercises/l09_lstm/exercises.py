@@ -230,9 +230,9 @@ fused_cell = Spec(
         "i = from_x[row, unit] + from_h[row, unit] + bias[unit]\n"
         "f = from_x[row, unit + hidden] + ...\n"
         "...\n"
-        "new = c[row, unit] / (ONE + cp.exp(-f)) + ...\n"
-        "c_new[row, unit] = new\n"
-        "h_new[row, unit] = cp.tanh(new) / ...",
+        "now = c[row, unit] / (ONE + cp.exp(-f)) + ...\n"
+        "c_new[row, unit] = now\n"
+        "h_new[row, unit] = cp.tanh(now) / ...",
     ),
     mistakes=(
         result("you return c before h: h comes first", lambda y: (y[1], y[0])),
