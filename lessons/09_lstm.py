@@ -320,7 +320,7 @@ if SIMULATED:
 
 # %% [markdown]
 # Digits have only 28 inputs a step, so here the gain is small. In the check there were 2,048, and `weight_ih` did not fit
-# into the fast caches: to read it 60 times was most of the work. There is a price, too. The sums of all steps lie in
+# into the fast caches: to read it in every step was most of the work. There is a price, too. The sums of all steps lie in
 # memory together. And somebody who translates while you speak does not have all steps yet.
 #
 # ## One launch for all the rest
