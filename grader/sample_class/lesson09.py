@@ -2,13 +2,14 @@
 
 
 class slow:
-    """Right, and with the inputs of all steps multiplied step by step; a kernel whose neighbours stand far apart."""
+    """Right, with a product for each gate, or for each step's inputs; a kernel whose neighbours stand far apart."""
 
     combined_gates = {
-        "        sums = x[t] @ weight_ih.T + h @ weight_hh.T + bias\n": (
-            "        for _ in range(4):\n"
-            "            both = np.concatenate((weight_ih, weight_hh), axis=1) if xp is np else None\n"
-            "        sums = x[t] @ weight_ih.T + h @ weight_hh.T + bias\n"
+        "x[t] @ weight_ih.T + h @ weight_hh.T + bias": (
+            "bias + xp.concatenate(\n"
+            "            [x[t] @ weight_ih[k : k + size].T + h @ weight_hh[k : k + size].T for k in range(0, 4 * size, size)],\n"
+            "            axis=1,\n"
+            "        )"
         ),
     }
     inputs_at_once = {
@@ -45,19 +46,25 @@ class endless:
     """A schedule that waits for a cell that never fires."""
 
     wavefront = {
-        "    for layer in range(layers):\n": "    while (layers, steps) not in slots:\n        pass\n    for layer in range(layers):\n",
+        "    for layer in range(layers):\n": "    while not slots[-1]:\n        pass\n    for layer in range(layers):\n"
     }
 
 
 class another_way:
-    """Right, by other ways: both products in one, a list that is joined, and slots counted from the other side."""
+    """Right, by other ways: both products in one, and slots that are counted out one after the other."""
 
     combined_gates = {
-        "        sums = x[t] @ weight_ih.T + h @ weight_hh.T + bias\n": (
-            "        sums = xp.concatenate((x[t], h), axis=1) @ weight + bias\n"
+        "    h = c = xp.zeros((n, size), x.dtype)\n": (
+            "    h = c = xp.zeros((n, size), x.dtype)\n"
+            "    weight = xp.concatenate((weight_ih, weight_hh), axis=1).T.copy()\n"
         ),
-        "    h = c = xp.zeros": "    weight = xp.concatenate((weight_ih, weight_hh), axis=1).T.copy()\n    h = c = xp.zeros",
+        "x[t] @ weight_ih.T + h @ weight_hh.T": "xp.concatenate((x[t], h), axis=1) @ weight",
     }
     wavefront = {
-        "    slots = [[] for _ in range(layers + steps - 1)]\n": "    return [[(d - s, s) for s in range(steps) if 0 <= d - s < layers] for d in range(layers + steps - 1)]\n    slots = []\n",
+        "    for layer in range(layers):\n"
+        "        for step in range(steps):\n"
+        "            slots[layer + step].append((layer, step))\n": (
+            "    for d, slot in enumerate(slots):\n"
+            "        slot.extend((d - step, step) for step in range(steps) if 0 <= d - step < layers)\n"
+        ),
     }

@@ -1,4 +1,4 @@
-"""What a function of lesson 08 makes lies where its input lies: on a machine with a GPU, `cp` is CuPy, and a check's
+"""What a function of lessons 08 and 09 makes lies where its input lies: on a machine with a GPU, `cp` is CuPy, and a check's
 arrays are on the simulated one."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import ast
 import pytest
 from lessons_found import ROOT
 
-FILES = [ROOT / "lessons" / "08_kernels.py", *sorted((ROOT / "lessons" / "variants").glob("08_*.py"))]
+FILES = sorted(file for number in ("08", "09") for file in (ROOT / "lessons").rglob(f"{number}_*.py"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
