@@ -7,7 +7,8 @@ class slow:
     combined_gates = {
         "x[t] @ weight_ih.T + h @ weight_hh.T + bias": (
             "bias + xp.concatenate(\n"
-            "            [x[t] @ weight_ih[k : k + size].T + h @ weight_hh[k : k + size].T for k in range(0, 4 * size, size)],\n"
+            "            [x[t] @ weight_ih[k : k + size].T + h @ weight_hh[k : k + size].T\n"
+            "             for k in range(0, 4 * size, size)],\n"
             "            axis=1,\n"
             "        )"
         ),

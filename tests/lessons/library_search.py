@@ -144,7 +144,7 @@ def right_at_first(spec: Spec, takers: Sequence[Taker]) -> Iterator[Callable[...
         block.enter_context(contextlib.redirect_stdout(None))
         block.enter_context(contextlib.redirect_stderr(None))
         module = block.enter_context(gpu.connected()) if case.on_gpu else None
-        anew, connected, kept = copier(inputs), current.machine(), list(current._kept)
+        anew, connected, kept, streams = copier(inputs), current.machine(), list(current._kept), list(current.streams)
         for way in (way for taker in takers for way in taker.ways(names)):
             given = anew() if spec.call is None else inputs
             if module is not None:
@@ -155,7 +155,7 @@ def right_at_first(spec: Spec, takers: Sequence[Taker]) -> Iterator[Callable[...
                 right = _is_right(spec, gpu.fetched(got) if module else got, expected, inputs)
             if current.machine() is not connected:  # it called connect or its like
                 current._replace(connected)
-            current._kept[:] = kept
+            current._kept[:], current.streams[:] = kept, streams  # it may have left a stream that it never entered
             yield way if right else None
 
 

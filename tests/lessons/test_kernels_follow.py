@@ -1,4 +1,4 @@
-"""What a function of lessons 08 and 09 makes lies where its input lies: on a machine with a GPU, `cp` is CuPy, and a check's
+"""What a function with a kernel makes lies where its input lies: on a machine with a GPU, `cp` is CuPy, and a check's
 arrays are on the simulated one."""
 
 from __future__ import annotations

@@ -84,6 +84,8 @@ def answer(x, weight):
         (Budget(transfers=None), True),
         (Budget(transfers=None, launches=2), True),
         (Budget(transfers=None, launches=1), False),
+        (Budget(transfers=None, products=1), True),
+        (Budget(transfers=None, products=0), False),
     ],
 )
 def test_a_budget_counts_what_it_names(budget, passes):
