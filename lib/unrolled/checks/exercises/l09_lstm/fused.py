@@ -41,9 +41,9 @@ ONCE = Budget(launches=1, own=1, float64=0, read_sectors=MORE, bytes_read=read, 
 ODD = Budget(launches=1, own=1, float64=0)  # rows begin inside of sectors, so bytes say little
 
 
-def sums(n: int, hidden: int) -> Inputs:
-    """Return draws of what `point_wise` takes."""
-    rows = GATES * hidden
+def sums(n: int, hidden: int, blocks: int = GATES) -> Inputs:
+    """Return draws of what `point_wise` takes, with so many blocks of sums."""
+    rows = blocks * hidden
     return {"from_x": normal(n, rows), "from_h": normal(n, rows), "bias": normal(rows), "c": normal(n, hidden)}
 
 
