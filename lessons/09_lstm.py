@@ -418,7 +418,7 @@ if SIMULATED:
 # modelled, for 8 steps.)
 
 # %%
-FORMS = "naive", "combined", "streams", "fused", "transposed", "inputs_at_once", "persistent"
+FORMS = ["naive", "combined", "streams", "fused", "transposed", "inputs_at_once", "persistent"]
 
 
 def traced(form, layers=1):
@@ -450,11 +450,8 @@ journal.predict("best_change_today", ...)  # your guess
 recorded = records.lstm()
 rows = [recorded.row(f"lstm, {form}") for form in FORMS]
 many = {**recorded.row("lstm, four layers, wavefront"), "name": "lstm, wavefront", "workload": "four layers"}
-own = {
-    "naive": timing.measure(by_gate, sequence).seconds,
-    "combined": timing.measure(combined, sequence).seconds,
-    "inputs_at_once": timing.measure(at_once, sequence).seconds,
-}
+timed = zip(["naive", "combined", "inputs_at_once"], (by_gate, combined, at_once), strict=True)
+own = {form: timing.measure(function, sequence).seconds for form, function in timed}
 show.rungs({"yours, CPU": own, "recorded, H200": [*rows, many]})
 
 # %%
@@ -521,7 +518,7 @@ show.wavefront(journal.mine("wavefront")(4, 8), layers=4, steps=8)
 # cells. In the record, four layers:
 
 # %%
-for form in ("naive", "inputs_at_once", "wavefront", "persistent"):
+for form in ["naive", "inputs_at_once", "wavefront", "persistent"]:
     row = recorded.row(f"lstm, four layers, {form}")
     print(
         f"{form:15}{row['ours_s'] * 1e3:7.1f} ms, {row['speedup']:5.1f} times the first, {row['of_peak']:.1%} of peak"

@@ -56,6 +56,8 @@ def turned_stacked(x, weight_ih, weight_hh, bias):
 
 
 def turned_unit_by_unit(x, weight_ih, weight_hh, bias):
+    """By gate, and all of it twice."""
+    unit_by_unit(x, weight_ih.T, weight_hh.T, bias)
     return unit_by_unit(x, weight_ih.T, weight_hh.T, bias)
 
 
@@ -179,7 +181,7 @@ MUTANTS = {
         Mutant(cell(("return h_new, c_new", "return c_new, h_new")), "h comes first"),
     ],
     "wavefront_backward": [
-        Mutant(diagonals, "the layer above"),
+        Mutant(diagonals, "and needs the step after"),
         Mutant(lambda layers, steps: layer_by_layer(layers, steps)[::-1], "are enough"),
         Mutant(lambda layers, steps: back(layers, steps)[:-1], "never fire"),
         Mutant(without_the_last, "never fire"),
