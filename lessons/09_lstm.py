@@ -418,7 +418,8 @@ if SIMULATED:
 # modelled, for 8 steps.)
 
 # %%
-FORMS = ["naive", "combined", "streams", "fused", "transposed", "inputs_at_once", "persistent"]
+*stepping, diagonals, persistent = ops.LSTM_FORMS
+FORMS = [*stepping, persistent]  # diagonals need several layers
 
 
 def traced(form, layers=1):
@@ -450,7 +451,7 @@ journal.predict("best_change_today", ...)  # your guess
 recorded = records.lstm()
 rows = [recorded.row(f"lstm, {form}") for form in FORMS]
 many = {**recorded.row("lstm, four layers, wavefront"), "name": "lstm, wavefront", "workload": "four layers"}
-timed = zip(["naive", "combined", "inputs_at_once"], (by_gate, combined, at_once), strict=True)
+timed = zip((FORMS[0], FORMS[1], FORMS[5]), (by_gate, combined, at_once), strict=True)
 own = {form: timing.measure(function, sequence).seconds for form, function in timed}
 show.rungs({"yours, CPU": own, "recorded, H200": [*rows, many]})
 
@@ -460,7 +461,7 @@ gains = {form: speedups[form] / speedups[before] for before, form in pairwise(FO
 for form, gain in gains.items():
     of_peak = recorded.figure(f"lstm, {form}", "of_peak")
     print(f"{form:15}{gain:5.2f} times as fast as the form before it; {of_peak:6.1%} of the GPU's peak")
-published = {form: gain for form, gain in gains.items() if form != "persistent"}
+published = {form: gain for form, gain in gains.items() if form != persistent}
 journal.measured("best_change_today", max(published.values()), where="recorded, H200")
 print(recorded)
 
@@ -518,7 +519,7 @@ show.wavefront(journal.mine("wavefront")(4, 8), layers=4, steps=8)
 # cells. In the record, four layers:
 
 # %%
-for form in ["naive", "inputs_at_once", "wavefront", "persistent"]:
+for form in (FORMS[0], FORMS[5], diagonals, persistent):
     row = recorded.row(f"lstm, four layers, {form}")
     print(
         f"{form:15}{row['ours_s'] * 1e3:7.1f} ms, {row['speedup']:5.1f} times the first, {row['of_peak']:.1%} of peak"

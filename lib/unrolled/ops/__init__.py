@@ -28,6 +28,7 @@ from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_outp
 from unrolled.ops.dropout import dropout, dropout_backward
 from unrolled.ops.linear import affine, affine_backward, affine_one_by_one, matmul_loops, matmul_rows
 from unrolled.ops.loss import mean_squared_error, softmax_cross_entropy
+from unrolled.ops.lstm import FORMS as LSTM_FORMS
 from unrolled.ops.lstm import (
     LSTMGates,
     LSTMWeights,
@@ -52,6 +53,6 @@ __all__ += ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backw
 __all__ += ["max_pool2d_loops", "max_pool2d_with_indices", "max_unpool2d", "max_unpool2d_loops", "max_unpool2d_mask"]
 __all__ += ["batch_norm2d", "batch_norm2d_backward", "batch_statistics"]
 __all__ += ["dropout", "dropout_backward", "mean_squared_error", "numeric_gradient", "softmax_cross_entropy"]
-__all__ += ["LSTMGates", "LSTMWeights", "lstm", "lstm_backward", "lstm_step", "lstm_step_backward"]
+__all__ += ["LSTM_FORMS", "LSTMGates", "LSTMWeights", "lstm", "lstm_backward", "lstm_step", "lstm_step_backward"]
 __all__ += ["lstm_with_gates"]
 __all__ += ["amdahl_speedup", "bubble_sort", "merge", "merge_sort"]
