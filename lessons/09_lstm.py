@@ -376,8 +376,10 @@ def fused_cell(from_x, from_h, bias, c):
 check.fused_cell(fused_cell)
 
 # %% [markdown]
-# The last point needs a real GPU. There your kernel has to be at least 1.5 times as fast as a launch for each operation.
-# Without one it is deferred, not lost. What can be counted can be counted here. This puts your kernel into the loop:
+# The last point needs a real GPU. There your kernel has to be at least 1.25 times as fast as a launch for each operation.
+# That is much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one of CuPy's own.
+# Without a GPU the point is deferred, not lost. What can be counted can be counted here. This puts your kernel into the
+# loop:
 
 
 # %%

@@ -256,10 +256,10 @@ fused_cell = Spec(
     compare=named("h", "c"),
     speed=Speed(
         baseline=fused.one_by_one,
-        inputs=fused.sums(64, 512),
-        at_least=1.5,
+        inputs=fused.sums(8, 128),  # small, since the judge's blocks hold the copies
+        at_least=1.25,
         points=1,
-        against="a launch for each operation, for 64 samples and 512 cells",
+        against="a launch for each operation, for 8 samples and 128 cells",
         gpu=True,
         advice="one launch, a thread for each cell, and each number is read once",
     ),
