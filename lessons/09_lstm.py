@@ -35,12 +35,12 @@ rng = np.random.default_rng(0)
 # %% [markdown]
 # ## A digit, row by row
 #
-# So far a network saw all pixels of a digit at once. Now it reads: first row of 28 pixels, second row, and so on to the
-# last. Speech, text and prices come like that, one piece after the other, and nobody knows how many there will be. So
-# the network needs a memory: what it has made of the rows so far, in as many numbers after row 20 as after row 2.
+# So far a network saw all pixels of a digit at once. Now it reads: first row of 28 pixels, second row, and so on to
+# the last. Speech, text and prices come like that, one piece after the other, and nobody knows how many there will be.
+# So the network needs a memory: what it has made of the rows so far, in as many numbers after row 20 as after row 2.
 #
-# A network whose output goes back into itself is called **recurrent**. Here is one, in ten lines. A `step` takes a row of
-# pixels, and the two arrays in which the network keeps its memory, `h` and `c`. It returns both, renewed.
+# A network whose output goes back into itself is called **recurrent**. Here is one, in ten lines. A `step` takes a row
+# of pixels, and the two arrays in which the network keeps its memory, `h` and `c`. It returns both, renewed.
 
 
 # %%
@@ -56,8 +56,8 @@ def read(images, step, weights, last_weight, last_bias):
 
 # %% [markdown]
 # The last `h` has seen all rows, and a dense layer makes ten scores of it. `nn.LSTM` is such a loop as a layer. Let it
-# learn the digits: 64 numbers of memory, eight epochs. (A gradient that goes back through 28 steps can become very long
-# once in a while. `clip_norm` shortens it then.)
+# learn the digits: 64 numbers of memory, eight epochs. (A gradient that goes back through 28 steps can become very
+# long once in a while. `clip_norm` shortens it then.)
 
 # %%
 digits = data.digits()
@@ -76,8 +76,8 @@ history = reader.fit(
 print(f"{history.validation_accuracy[-1]:.1%} of {len(held)} digits that it never saw are right")
 
 # %% [markdown]
-# It works, with rows for words. Do the ten lines give the same? They need the weights that were learned, and a step: the
-# library's, for the moment.
+# It works, with rows for words. Do the ten lines give the same? They need the weights that were learned, and a step:
+# the library's, for the moment.
 
 
 # %%
@@ -102,16 +102,16 @@ print(f"the ten lines: {right_with(ops.lstm_step):.1%} right")
 # %% [markdown]
 # ## The cell
 #
-# What does the step do? The name says it: *long short-term memory*, published by Hochreiter and Schmidhuber in 1997. `c`
-# is the memory, a number for each of H **cells**. Three **gates** decide about it. A gate is a number between 0 and 1,
-# one for each cell, and each is made from the row x and the last output h:
+# What does the step do? The name says it: *long short-term memory*, published by Hochreiter and Schmidhuber in 1997.
+# `c` is the memory, a number for each of H **cells**. Three **gates** decide about it. A gate is a number between 0
+# and 1, one for each cell, and each is made from the row x and the last output h:
 #
 # - **i**, the input gate: how much of what is new gets in;
 # - **f**, the forget gate: how much of the memory stays;
 # - **o**, the output gate: how much of the memory is shown.
 #
-# What is new has a letter, too: **g**, between -1 and 1. Step through an example with two cells. The first keeps what it
-# holds. The second forgets, and takes what is new.
+# What is new has a letter, too: **g**, between -1 and 1. Step through an example with two cells. The first keeps what
+# it holds. The second forgets, and takes what is new.
 
 # %%
 show.lstm_cell()
@@ -125,15 +125,15 @@ show.lstm_cell()
 # - h = o · tanh(c)
 #
 # The weights of the four stand below each other: rows 0 to H - 1 of `weight_ih` belong to i, the next H to f, then g,
-# then o. So the sums lie side by side, (N, 4 · H). PyTorch has the same order. Other libraries have others, and no shape
-# tells you which.
+# then o. So the sums lie side by side, (N, 4 · H). PyTorch has the same order. Other libraries have others, and no
+# shape tells you which.
 #
 # ### Exercise: lstm_step
 #
 # **Core**, about 10 minutes.
 #
-# Write the step. It works where its arrays are, on the host or on the GPU: `@`, `ops.sigmoid` and `ops.tanh` do. The check
-# compares values, and how fast they change if all arguments move a little.
+# Write the step. It works where its arrays are, on the host or on the GPU: `@`, `ops.sigmoid` and `ops.tanh` do. The
+# check compares values, and how fast they change if all arguments move a little.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lstm_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -158,9 +158,9 @@ print(f"the ten lines with this step: {right_with(journal.mine('lstm_step')):.1%
 # %% [markdown]
 # ## The formulas as they are written
 #
-# In books each gate has weights of its own. Programmed like that, a step has eight products, two for each gate. That is
-# where the makers of cuDNN began in 2016, when they made an LSTM faster, in six changes and without leaving out a single
-# multiplication. You will make these changes now, and see which of them still count.
+# In books each gate has weights of its own. Programmed like that, a step has eight products, two for each gate. That
+# is where the makers of cuDNN began in 2016, when they made an LSTM faster, in six changes and without leaving out a
+# single multiplication. You will make these changes now, and see which of them still count.
 
 
 # %%
@@ -201,9 +201,9 @@ if SIMULATED:
     launches["by gate"] = counted("by gate", by_gate)
 
 # %% [markdown]
-# Three dozen launches a step, and the GPU waits most of the time. Each product is small, since it multiplies 32 rows. So
-# a launch costs more than what it launches. You know the disease from lesson 06. The cure is the same: fewer launches,
-# and more work in each.
+# Three dozen launches a step, and the GPU waits most of the time. Each product is small, since it multiplies 32 rows.
+# So a launch costs more than what it launches. You know the disease from lesson 06. The cure is the same: fewer
+# launches, and more work in each.
 #
 # ## Four gates in one product
 #
@@ -211,8 +211,8 @@ if SIMULATED:
 # one product with all of `weight_ih` gives the sums of four gates, side by side. (Perhaps your `lstm_step` does that
 # already.) Eight products become two.
 #
-# On a CPU there are no launches, but there are calls, and each costs its microsecond. How many times faster is a sequence
-# of 400 steps on your CPU, with one sample and 64 cells?
+# On a CPU there are no launches, but there are calls, and each costs time of its own. How many times faster is a
+# sequence of 400 steps on your CPU, with one sample and 64 cells?
 
 # %%
 journal.predict("combined_gates", ...)  # your guess
@@ -222,9 +222,10 @@ journal.predict("combined_gates", ...)  # your guess
 #
 # **Core**, about 10 minutes.
 #
-# Read a whole sequence with two products a step: all outputs, (T, N, H), from a memory of zeros. The check counts products and launches on the simulated
-# GPU, and at most 30 launches a step are allowed. Then it asks for 1.25 times the speed of `by_gate`
-# on the CPU. With products this small, all other calls count as well. Do you need three sigmoids?
+# Read a whole sequence with two products a step: all outputs, (T, N, H), from a memory of zeros. The check counts
+# products and launches on the simulated GPU, and at most 30 launches a step are allowed. Then it asks for 1.25 times
+# the speed of `by_gate` on the CPU. With products this small, all other calls count as well. Do you need three
+# sigmoids?
 
 
 # %% nbgrader={"grade": false, "grade_id": "combined_gates", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -267,15 +268,15 @@ if SIMULATED:
     launches["combined"] = counted("combined", combined)
 
 # %% [markdown]
-# The multiplications are the same. What went away is calls. With 32 digits a call has more to do than with one sample, so
-# the gain is smaller than in the check. That is the rule of this lesson: what a change gains depends on how much work
-# one call has.
+# The multiplications are the same. What went away is calls. With 32 digits a call has more to do than with one sample,
+# so the gain is smaller than in the check. That is the rule of this lesson: what a change gains depends on how much
+# work one call has.
 #
 # ## The inputs of all steps at once
 #
-# Look at the two products that are left. `h @ weight_hh.T` has to wait for the step before. `x[t] @ weight_ih.T` waits for
-# nothing: all rows of the digit are there from the beginning. So let one product do it for all steps. It has T · N rows
-# in place of N, and reads `weight_ih` once, not T times. T + 1 products are left of 2 · T.
+# Look at the two products that are left. `h @ weight_hh.T` has to wait for the step before. `x[t] @ weight_ih.T` waits
+# for nothing: all rows of the digit are there from the beginning. So let one product do it for all steps. It has T · N
+# rows in place of N, and reads `weight_ih` once, not T times. T + 1 products are left of 2 · T.
 #
 # How many times faster is that on your CPU, for 60 steps of 2 samples with 2,048 inputs and 64 cells?
 
@@ -319,14 +320,14 @@ if SIMULATED:
     launches["inputs at once"] = counted("inputs at once", at_once)
 
 # %% [markdown]
-# Digits have only 28 inputs a step, so here the gain is small. In the check there were 2,048, and `weight_ih` did not fit
-# into the fast caches: to read it in every step was most of the work. There is a price, too. The sums of all steps lie in
-# memory together. And somebody who translates while you speak does not have all steps yet.
+# Digits have only 28 inputs a step, so here the gain is small. In the check there were 2,048, and `weight_ih` did not
+# fit into the fast caches: to read it in every step was most of the work. There is a price, too. The sums of all steps
+# lie in memory together. And somebody who translates while you speak does not have all steps yet.
 #
 # ## One launch for all the rest
 #
-# Two products became one, and still there are more than a dozen launches a step. What are they? An addition, a sigmoid in
-# four parts, tanh, two products value by value, another addition. Each reads arrays and writes arrays, for a single
+# Two products became one, and still there are more than a dozen launches a step. What are they? An addition, a sigmoid
+# in four parts, tanh, two products value by value, another addition. Each reads arrays and writes arrays, for a single
 # operation on each number.
 #
 # Lesson 08 has the means: a thread for each cell of each sample. It fetches the four sums of its cell, and its c. It
@@ -337,9 +338,9 @@ if SIMULATED:
 #
 # **Core**, about 13 minutes.
 #
-# Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them. The check asks
-# for one launch, and counts what is read and written: each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`. A plain 1
-# would be an integer.
+# Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them. The check
+# asks for one launch, and counts what is read and written: each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`. A
+# plain 1 would be an integer.
 
 
 # %% nbgrader={"grade": false, "grade_id": "fused_cell", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -376,10 +377,10 @@ def fused_cell(from_x, from_h, bias, c):
 check.fused_cell(fused_cell)
 
 # %% [markdown]
-# The last point needs a real GPU. There your kernel has to be at least 1.25 times as fast as a launch for each operation.
-# That is much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one of CuPy's own.
-# Without a GPU the point is deferred, not lost. What can be counted can be counted here. This puts your kernel into the
-# loop:
+# The last point needs a real GPU. There your kernel has to be at least 1.25 times as fast as a launch for each
+# operation. That is much less than the launches it saves: to hand out a kernel of `jit` takes the host longer than one
+# of CuPy's own. Without a GPU the point is deferred, not lost. What can be counted can be counted here. This puts your
+# kernel into the loop:
 
 
 # %%
@@ -403,8 +404,9 @@ if SIMULATED:
     print(f"{launches['by gate'] / launches['fused']:.0f} times fewer launches than by gate")
 
 # %% [markdown]
-# A product, your kernel, and the copy into `y`: that is a step now. (Until your check has passed, these are the library's
-# functions, so the number is larger.) The last copy could go as well, if the kernel wrote to its place in `y`.
+# A product, your kernel, and the copy into `y`: that is a step now. (Until your check has passed, these are the
+# library's functions, so the number is larger.) The last copy could go as well, if the kernel wrote to its place in
+# `y`.
 #
 # ## Rung by rung
 #
@@ -416,8 +418,8 @@ if SIMULATED:
 # - **persistent**: one launch for all steps. The recurrent weights stay in the registers of the GPU from the first step to
 #   the last, and the blocks exchange the outputs of each step. It is our own, and not among the published changes.
 #
-# Move the slider from form to form. The work in the orange boxes is always the same. Watch the gaps. (All times here are
-# modelled, for 8 steps.)
+# Move the slider from form to form. The work in the orange boxes is always the same. Watch the gaps. (All times here
+# are modelled, for 8 steps.)
 
 # %%
 *stepping, diagonals, persistent = ops.LSTM_FORMS
@@ -425,7 +427,7 @@ FORMS = [*stepping, persistent]  # diagonals need several layers
 
 
 def traced(form, layers=1):
-    """Return what the simulated GPU does in 8 steps of 32 samples, 64 inputs and 64 cells, with one of the library's forms."""
+    """Return what the simulated GPU does in 8 steps of 32 samples, 64 inputs and 64 cells."""
     shapes = [(256, 64), (256, 64), (256,)]
     stack = [ops.LSTMWeights(*(simgpu.zeros(shape, simgpu.float32) for shape in shapes)) for _ in range(layers)]
     x = simgpu.zeros((8, 32, 64), simgpu.float32)
@@ -446,8 +448,8 @@ show.launches({form: traced(form) for form in FORMS}, "One layer, 8 steps", star
 journal.predict("best_change_today", ...)  # your guess
 
 # %% [markdown]
-# Here are three ladders. The left one is yours, from this machine's CPU. The middle one was recorded on an H200, with 512
-# cells, 64 samples and 100 steps. The right one is what was published in 2016. All start at eight products a step.
+# Here are three ladders. The left one is yours, from this machine's CPU. The middle one was recorded on an H200, with
+# 512 cells, 64 samples and 100 steps. The right one is what was published in 2016. All start at eight products a step.
 
 # %%
 recorded = records.lstm()
@@ -465,14 +467,16 @@ for form, gain in gains.items():
     print(f"{form:15}{gain:5.2f} times as fast as the form before it; {of_peak:6.1%} of the GPU's peak")
 published = {form: gain for form, gain in gains.items() if form != persistent}
 journal.measured("best_change_today", max(published.values()), where="recorded, H200")
+rate = recorded.figure("lstm, naive", "gflops")
+print(f"the first form: {rate:.0f} GFLOPS; 349 were published")
 print(recorded)
 
 # %% [markdown]
-# To combine the gates gains less than in 2016, and streams gain nothing. To fuse gains most, by far. Why? An
-# H200 multiplies many times faster than the GPU of then, but a launch costs the host about as much. The forms before
-# *fused* have dozens of launches a step, so they measure the host, and a second queue does not help a host that
-# is too slow for one. Fused, there are three. Only then do the products come to matter, and
-# the inputs of all steps at once help again.
+# To combine the gates gains less than in 2016, and streams gain nothing. To fuse gains most, by far. Why? Compare the
+# two first rungs: the rate of the recorded one is hardly above that of 2016, and it is less than a hundredth of what
+# the GPU can do. So it is not the GPU that is measured there. It is the host, which hands out dozens of launches a
+# step. A second stream does not help a host that is too slow for one. Fused, about three launches a step are left.
+# Only then do the products come to matter, and to do all inputs at once helps again.
 #
 # The last form leaves even that behind: a single launch, and weights that are never read a second time. Still it is
 # far from the peak. A step cannot begin before all blocks have the outputs of the step before, and they wait for that
@@ -483,11 +487,11 @@ print(recorded)
 #
 # ## Many layers: a wavefront
 #
-# Stack layers, and each reads the outputs of the one below. Layer 2 need not wait until layer 1 has read everything. Cell
-# (layer, step) needs two others, (layer - 1, step) and (layer, step - 1). As soon as both are done, it can fire.
+# Stack layers, and each reads the outputs of the one below. Layer 2 need not wait until layer 1 has read everything.
+# Cell (layer, step) needs two others, (layer - 1, step) and (layer, step - 1). As soon as both are done, it can fire.
 #
-# Say that each cell takes one slot of time, and that a slot has room for any number of cells. Layer by layer, 4 layers of
-# 100 steps take 400 slots. How few can it be?
+# Say that each cell takes one slot of time, and that a slot has room for any number of cells. Layer by layer, 4 layers
+# of 100 steps take 400 slots. How few can it be?
 
 # %% [markdown]
 # ### Exercise: wavefront
@@ -536,13 +540,13 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 #
 # ## Back through time
 #
-# To learn, gradients go back, from the last step to the first. Lesson 04 has all that this needs: the step is a graph, and
-# each of its parts sends back what it gets. Two gradients travel from step to step, since two arrays went forward: that by
-# h and that by c. And each step adds to the gradient of the same weights.
+# To learn, gradients go back, from the last step to the first. Lesson 04 has all that this needs: the step is a graph,
+# and each of its parts sends back what it gets. Two gradients travel from step to step, since two arrays went forward:
+# that by h and that by c. And each step adds to the gradient of the same weights.
 #
 # That is also why an LSTM learns what lies long ago. On the way back through c there is one product a step, with f.
-# Where the forget gate is open, f is near 1, and the gradient stays what it is. A plain recurrent network multiplies by its
-# weights at each step, a hundred times, and the gradient vanishes or explodes.
+# Where the forget gate is open, f is near 1, and the gradient stays what it is. A plain recurrent network multiplies
+# by its weights at each step, a hundred times, and the gradient vanishes or explodes.
 #
 # ### Exercise: backward_through_time
 #
@@ -581,8 +585,9 @@ def backward_through_time(grad_y, x, weight_hh, y, c, gates):
 check.backward_through_time(backward_through_time)
 
 # %% [markdown]
-# Four products a step: by the inputs' weights, by the recurrent ones, by the last output, and (not asked here) by the inputs.
-# Only one of them has to wait for the next step back. The others can be done for all steps at once, at the end.
+# Four products a step: by the inputs' weights, by the recurrent ones, by the last output, and (not asked here) by the
+# inputs. Only one of them has to wait for the next step back. The others can be done for all steps at once, at the
+# end.
 #
 # ## In your own words
 #
@@ -598,17 +603,17 @@ check.backward_through_time(backward_through_time)
 # ### BEGIN SOLUTION
 # **A model answer.** The launches became fewer and each did more: the cells print three dozen a step by gate and a few
 # when fused, and the products went from eight a step to a little more than one. The bytes that travel became fewer,
-# too, since nothing between the operations of a step goes to memory any more. In 2016 the largest single gain was
-# to combine the gates; on the H200 it is to fuse the point-wise operations (the cell prints both the factor
-# and that streams gain nothing). The H200 computes many times faster, but a launch costs the host as much as ever, so what saves
-# launches gains most, until so few are left that the products count. To the claim I answer that the last rung has four
-# layers in a wavefront, so it is another workload. Its factor says that four layers use the GPU better; the same layer
-# became about six times faster up to the rung before.
+# too, since nothing between the operations of a step goes to memory any more. In 2016 the largest single gain was to
+# combine the gates; on the H200 it is to fuse the point-wise operations (the cell prints its factor, and that streams
+# gain nothing). The first form uses less than a hundredth of the H200: the host hands out launches, and the GPU waits.
+# So what saves launches gains most, until so few are left that the products count. To the claim I answer that the last
+# rung has four layers in a wavefront, so it is another workload. Its factor says that four layers use the GPU better;
+# the same layer became about six times faster up to the rung before.
 #
-# **Rubric** (3 points). One point: fewer launches (or calls, or trips to memory) for the same multiplications, with two
-# numbers of the notebook. One point: combine then, fuse today, *and* the reason, that launches cost as much as ever while
-# arithmetic became faster. (Both changes without a reason: half a point.) One point: four layers are another workload,
-# so the last factor is not that of one layer.
+# **Rubric** (3 points). One point: fewer launches (or calls, or trips to memory) for the same multiplications, with
+# two numbers of the notebook. One point: combine then, fuse today, *and* the reason, that the host's launches are what
+# takes the time there, and not the arithmetic. (Both changes without a reason: half a point.) One point: four layers
+# are another workload, so the last factor is not that of one layer.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -621,9 +626,9 @@ journal.ladder()
 journal.guesses()
 
 # %% [markdown]
-# In three sentences: An LSTM keeps a memory in c, and three gates decide what stays, what gets in and what is shown. Its
-# multiplications can be cut into many small calls or into few large ones, and where calls cost more than work, that is
-# all the difference. Which change gains most depends on the machine, so measure again on each new one.
+# In three sentences: An LSTM keeps a memory in c, and three gates decide what stays, what gets in and what is shown.
+# Its multiplications can be cut into many small calls or into few large ones, and where calls cost more than work,
+# that is all the difference. Which change gains most depends on the machine, so measure again on each new one.
 #
 # ### Stretch: a GRU
 #
@@ -636,8 +641,8 @@ journal.guesses()
 # - h = (1 - z) · n + z · h.
 #
 # Write its step, and read the digits with it. Then go up the ladder once more. Can the three products with h be
-# combined? Can all inputs be done at once? What changes in the fused kernel? (Mind where r stands. With `r · h` inside of the
-# product, as the first GRU had it, one rung is gone. Which?)
+# combined? Can all inputs be done at once? What changes in the fused kernel? (Mind where r stands. With `r · h` inside
+# of the product, as the first GRU had it, one rung is gone. Which?)
 
 # %%
 # Your stretch. When your step is written, take away the # of the lines below and run.

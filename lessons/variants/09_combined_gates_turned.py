@@ -3,11 +3,11 @@
 #
 # **Core**, about 10 minutes.
 #
-# Keras keeps the weights the other way round: `weight_ih` is (D, 4 · H), `weight_hh` (H, 4 · H), and the gates stand side by
-# side. Read a whole sequence with two products a step: all outputs, (T, N, H), from a memory of zeros. The check counts
-# products and launches on the simulated GPU, and at most 30 launches a step are allowed. Then it asks for 1.25 times
-# the speed of eight products a step on the CPU. With products this small, all other calls count as well. Do you need three
-# sigmoids?
+# Keras keeps the weights the other way round: `weight_ih` is (D, 4 · H), `weight_hh` (H, 4 · H), and the gates stand
+# side by side. Read a whole sequence with two products a step: all outputs, (T, N, H), from a memory of zeros. The
+# check counts products and launches on the simulated GPU, and at most 30 launches a step are allowed. Then it asks for
+# 1.25 times the speed of eight products a step on the CPU. With products this small, all other calls count as well. Do
+# you need three sigmoids?
 
 
 # %% nbgrader={"grade": false, "grade_id": "combined_gates_turned", "locked": false, "schema_version": 3, "solution": true, "task": false}

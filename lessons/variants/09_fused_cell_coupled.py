@@ -3,10 +3,10 @@
 #
 # **Core**, about 13 minutes.
 #
-# Take the cheaper cell, in which what is forgotten makes room for what is new: i is 1 - f, and there are three blocks, f, g
-# and o. Write the kernel: all of its step but the products. The two sums come apart, as the two products leave them. The
-# check asks for one launch, and counts what is read and written: each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`.
-# A plain 1 would be an integer.
+# Take the cheaper cell, in which what is forgotten makes room for what is new: i is 1 - f, and there are three blocks,
+# f, g and o. Write the kernel: all of its step but the products. The two sums come apart, as the two products leave
+# them. The check asks for one launch, and counts what is read and written: each sum once. A sigmoid is `ONE / (ONE +
+# cp.exp(-z))`. A plain 1 would be an integer.
 
 
 # %% nbgrader={"grade": false, "grade_id": "fused_cell_coupled", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -42,5 +42,5 @@ def fused_cell_coupled(from_x, from_h, bias, c):
 check.fused_cell_coupled(fused_cell_coupled)
 
 # %% [markdown]
-# From here on there are four gates again, and the lesson takes the library's functions for them: more launches than your
-# kernel needs.
+# From here on there are four gates again, and the lesson takes the library's functions for them: more launches than
+# your kernel needs.

@@ -3,8 +3,8 @@
 #
 # **Core**, about 8 minutes.
 #
-# Data often has the samples first: x is (N, T, D), and the outputs are (N, T, H). Let one product handle the inputs of all
-# steps. The check counts T + 1 products and asks for 1.5 times the speed of two products a step.
+# Data often has the samples first: x is (N, T, D), and the outputs are (N, T, H). Let one product handle the inputs of
+# all steps. The check counts T + 1 products and asks for 1.5 times the speed of two products a step.
 
 
 # %% nbgrader={"grade": false, "grade_id": "inputs_at_once_samples_first", "locked": false, "schema_version": 3, "solution": true, "task": false}

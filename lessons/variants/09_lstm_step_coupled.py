@@ -3,9 +3,10 @@
 #
 # **Core**, about 10 minutes.
 #
-# A cheaper cell has no input gate: what is forgotten makes room for what is new, so **i is 1 - f**. The weights have three
-# blocks of H rows, in the order f, g, o. Write its step. It works where its arrays are, on the host or on the GPU: `@`,
-# `ops.sigmoid` and `ops.tanh` do. The check compares values, and how fast they change if all arguments move a little.
+# A cheaper cell has no input gate: what is forgotten makes room for what is new, so **i is 1 - f**. The weights have
+# three blocks of H rows, in the order f, g, o. Write its step. It works where its arrays are, on the host or on the
+# GPU: `@`, `ops.sigmoid` and `ops.tanh` do. The check compares values, and how fast they change if all arguments move
+# a little.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lstm_step_coupled", "locked": false, "schema_version": 3, "solution": true, "task": false}
