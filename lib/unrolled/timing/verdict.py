@@ -87,7 +87,7 @@ class Verdict:
     def __str__(self) -> str:
         """One to three plain sentences."""
         faster = " faster" if self.ratio <= 1 else ""
-        text = f"{_speed(self)}; at least {_times(self.at_least)}{faster} was asked: {self.outcome}."
+        text = f"{_speed(self)}; at least {self.at_least:,g}x{faster} was asked: {self.outcome}."
         if self.outcome == "inconclusive" or self.witness == "cpu time" or len(self.pairs) < rule.LOOKS[0]:
             text += f" {self.reason[:1].upper()}{self.reason[1:]}."
         if self.threads == UNCONTROLLED:
@@ -104,7 +104,7 @@ class Verdict:
         if ratios:
             ax.axhspan(self.low, self.high, alpha=0.2, label="95 % interval of the median")
             ax.plot(range(1, len(ratios) + 1), ratios, "o", label="measured pairs")
-        ax.axhline(self.at_least, linestyle="--", color="black", label=f"asked: {_times(self.at_least)}")
+        ax.axhline(self.at_least, linestyle="--", color="black", label=f"asked: {self.at_least:,g}x")
         how = ", CPU time" if cpu else f", {self.device}" * bool(self.device)
         ax.set(xlabel="pair", ylabel=f"times faster than the baseline{how}")
         ax.set_title(f"{_factor(self.ratio)}: {self.outcome}" if ratios else self.outcome)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled import kernels, nn, ops
+from unrolled import nn, ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l09_lstm import backwards, fused, schedules, sequences
 from unrolled.checks.mistakes import Mistake, given, result
@@ -213,7 +213,7 @@ inputs_at_once = Spec(
 
 fused_cell = Spec(
     reference=fused.point_wise,
-    answers=(fused.one_by_one, kernels.lstm_cell, ops.lstm_step),
+    answers=(fused.one_by_one, ops.lstm_step),
     cases=[
         gpu_case("one sample, one cell", fused.ODD, **fused.sums(1, 1)),
         gpu_case("four samples, 64 cells", fused.ONCE, **fused.sums(4, 64)),
