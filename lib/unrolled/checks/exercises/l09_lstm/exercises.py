@@ -229,7 +229,7 @@ fused_cell = Spec(
         "ONE / (ONE + cp.exp(-z)).",
         "i = from_x[row, unit] + from_h[row, unit] + bias[unit]\n"
         "f = from_x[row, unit + hidden] + ...\n"
-        "...\n"
+        "... the others in the same way\n"
         "now = c[row, unit] / (ONE + cp.exp(-f)) + ...\n"
         "c_new[row, unit] = now\n"
         "h_new[row, unit] = cp.tanh(now) / ...",

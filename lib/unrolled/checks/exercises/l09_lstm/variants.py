@@ -144,7 +144,7 @@ fused_cell_coupled = variant(
         "at unit + hidden, of o at unit + 2 * hidden. A sigmoid of z is ONE / (ONE + cp.exp(-z)), and i is ONE - f.",
         "f = ONE / (ONE + cp.exp(-(from_x[row, unit] + ...)))\n"
         "g = from_x[row, unit + hidden] + ...\n"
-        "...\n"
+        "... the others in the same way\n"
         "now = f * c[row, unit] + ...\n"
         "c_new[row, unit] = now\n"
         "h_new[row, unit] = cp.tanh(now) / ...",
