@@ -22,8 +22,8 @@ Array: TypeAlias = Any  # an array of any registered library
 Module: TypeAlias = Any  # a module, or an object that offers the names of one
 
 _NAMES = """
-    add add.at arange concatenate divide empty exp full greater isfinite log log1p matmul maximum minimum multiply
-    random.default_rng sign sqrt tanh where zeros
+    add add.at arange concatenate conjugate divide empty exp fft.irfft2 fft.rfft2 full greater isfinite log log1p matmul
+    maximum minimum multiply random.default_rng sign sqrt tanh where zeros
     ndarray.T ndarray.all ndarray.argmax ndarray.astype ndarray.copy ndarray.dtype ndarray.max ndarray.mean ndarray.ndim
     ndarray.reshape ndarray.shape ndarray.sum ndarray.transpose ndarray.view
 """

@@ -126,10 +126,17 @@ class _Random:
         return _Generator(seed)
 
 
+class _Fft:
+    def __getattr__(self, name: str) -> Any:
+        ask(f"fft.{name}")
+        return lambda x, *args: StrictArray(getattr(np.fft, name)(unwrap(x), *args))
+
+
 class StrictModule:
     """The module: SUPPORTED, and the three names that move arrays and wait."""
 
     cuda = _Cuda()
+    fft = _Fft()
     random = _Random()
 
     def asarray(self, host: Any) -> StrictArray:

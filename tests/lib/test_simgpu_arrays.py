@@ -287,6 +287,20 @@ def test_products(seed: int, n: int, k: int, m: int, turned: bool) -> None:
     same("norm of rows", lambda mod, x: mod.linalg.norm(x, axis=1), a)
 
 
+@given(seed=st.integers(0, 99), shape=st.tuples(*[st.integers(1, 5)] * 4), s=st.tuples(*[st.integers(1, 7)] * 2))
+def test_transforms_of_real_images_and_back(seed: int, shape: tuple[int, ...], s: tuple[int, int]) -> None:
+    images = np.random.default_rng(seed).normal(size=shape).astype("f4")
+    for axes in ((-2, -1), (0, 1), (3, 0)):
+        same("rfft2", lambda m, x, axes=axes: m.fft.rfft2(x, s, axes), images)
+        spectra = np.fft.rfft2(images, s, axes)
+        same("irfft2", lambda m, x, axes=axes: m.fft.irfft2(x, s, axes), spectra)
+        same("irfft2, longer", lambda m, x, axes=axes: m.fft.irfft2(x, (s[0] + 3, s[1] + 4), axes), spectra)
+        same("conjugate", lambda m, x: m.conjugate(x), spectra)
+    same("of integers", lambda m, x: m.fft.rfft2(x), np.arange(12).reshape(3, 4))
+    same("an even length", lambda m, x: m.fft.irfft2(x), np.fft.rfft2(np.arange(12.0).reshape(3, 4)))
+    same("in the last two axes", lambda m, x: m.fft.rfft2(x), images)
+
+
 def test_creation() -> None:
     programs = [
         lambda m: m.zeros((2, 3)),

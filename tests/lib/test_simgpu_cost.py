@@ -111,6 +111,14 @@ def test_a_matrix_product_counts_2mnk_and_large_ones_reach_their_efficiency() ->
     assert summed.flops == 2 * 7 * 11 * 13
 
 
+def test_a_real_transform_counts_half_of_5_n_log2_n() -> None:
+    """The convention of benchFFT (fftw.org/speed/method.html), for each of the images."""
+    there = of("rfft2", [array(64, 32, 3, 7)], array(64, 17, 3, 7, dtype="complex64"), lengths=[64, 32], axes=[0, 1])
+    back = of("irfft2", [array(64, 17, 3, 7, dtype="complex64")], array(64, 32, 3, 7), lengths=[64, 32], axes=[0, 1])
+    assert there.flops == back.flops == 21 * 5 * 2048 * 11 // 2
+    assert there.bytes_written == 21 * 64 * 17 * 8
+
+
 def test_small_and_skinny_products_leave_the_gpu_idle() -> None:
     def rate(rows: int, inner: int, columns: int) -> float:
         seconds = work("matmul", [array(rows, inner), array(inner, columns)], array(rows, columns))

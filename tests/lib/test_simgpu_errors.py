@@ -144,6 +144,11 @@ def test_set_and_get_move_whole_arrays_of_the_same_kind() -> None:
         (lambda x: hash(x), TypeError, "unhashable"),
         (lambda x: x.astype("uint8").__iadd__(300), OverflowError, "out of bounds for uint8"),
         (lambda x: cp.linalg.norm(x, ord="nuc"), ValueError, "not simulated"),
+        (lambda x: cp.fft.rfft2(x.astype("complex64")), TypeError, "rfft2 of complex64 is not simulated"),
+        (lambda x: cp.fft.rfft2(x.astype("float16")), TypeError, "rfft2 of float16 is not simulated"),
+        (lambda x: cp.fft.irfft2(x), TypeError, "irfft2 of float"),
+        (lambda x: cp.fft.rfft2(x, (4, 4, 4)), ValueError, "two axes and two lengths"),
+        (lambda x: cp.fft.rfft2(x, (4, 0)), ValueError, "Invalid number of FFT data points"),
         (lambda x: cp.linalg.norm(x, ord=2), ValueError, "not simulated"),
         (lambda x: cp.pad(x, 1, mode="edge"), ValueError, "border of one number only"),
         (lambda x: cp.einsum("...i", x), ValueError, "not simulated"),
@@ -157,12 +162,13 @@ def test_errors_say_what_does_not_fit(wrong: Callable[[Any], Any], error: type[E
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda: cp.fft, "fft is not simulated"),
+        (lambda: cp.sparse, "sparse is not simulated"),
         (lambda: cp.zeros(2).tofile, "ndarray.tofile is not simulated"),
         (lambda: cp.random.poisson, "random.poisson is not simulated"),
         (lambda: cp.cuda.Graph, "cuda.Graph is not simulated"),
         (lambda: cp.cuda.runtime.streamDestroy, "cuda.runtime.streamDestroy is not simulated"),
         (lambda: cp.linalg.svd, "linalg.svd is not simulated"),
+        (lambda: cp.fft.fft, "fft.fft is not simulated"),
     ],
 )
 def test_what_is_missing_says_that_it_is_not_simulated(ask: Callable[[], Any], words: str) -> None:

@@ -14,7 +14,7 @@ import numpy as _np
 
 from unrolled import device as _device
 from unrolled.simgpu import creation as _creation
-from unrolled.simgpu import cuda, lib, linalg, random
+from unrolled.simgpu import cuda, fft, lib, linalg, random
 from unrolled.simgpu import functions as _functions
 from unrolled.simgpu import indexing as _indexing
 from unrolled.simgpu import methods as _methods
@@ -52,6 +52,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["ElementwiseKernel", "clock", "connect", "cuda", "disconnect", "get_default_memory_pool", "launch_kernel"]
-__all__ += ["lib", "linalg", "ndarray", "profile", "random", "reset", "trace", "use"]
+__all__ += ["fft", "lib", "linalg", "ndarray", "profile", "random", "reset", "trace", "use"]
 
 _device.register(ndarray, sys.modules[__name__])

@@ -16,10 +16,12 @@ cache's bandwidth, others at `scattered`. A warp whose places lie within one sec
 takes whole-number operations, which set the pace where places are near. Several index arrays are first made into one,
 by small kernels that are not counted as launches.
 
-Flops: one a value for an addition, several for a division or an exponential (`FLOPS`). A matrix product counts
-2 * M * N * K. It is cut into tiles, which are spread over the multiprocessors: a product with few tiles leaves most of
-them idle. So does a reduction to a few values, since CuPy gives each value one block of threads. A kernel that finds
-its places by many divisions says how many whole-number operations a value that takes; they are no flops.
+Flops: one a value for an addition, several for a division or an exponential (`FLOPS`). A Fourier transform of N values
+counts 5 * N * log2 N, one of real values half of that, as benchFFT counts (M. Frigo and S. G. Johnson,
+fftw.org/speed/method.html). A matrix product counts 2 * M * N * K. It is cut into tiles, which are spread over the
+multiprocessors: a product with few tiles leaves most of them idle. So does a reduction to a few values, since CuPy
+gives each value one block of threads. A kernel that finds its places by many divisions says how many whole-number
+operations a value that takes; they are no flops.
 
 How far this is from a real GPU is measured: `benchmarks/simgpu.py`.
 """
@@ -227,6 +229,11 @@ def _flops(op: str, inputs: Inputs, outputs: Views, options: Options, elements: 
         return elements * sum(FLOPS.get(str(step[0]), 1) for step in options["steps"])
     if op == "kernel":
         return int(operations.kernel(options["name"]).flops(inputs, outputs, operations.without_name(options)))
+    if op in ("rfft2", "irfft2"):
+        pixels = prod(options["lengths"])
+        spectrum = options["lengths"][0] * (options["lengths"][1] // 2 + 1)
+        images = outputs[0].size // max(1, spectrum if op == "rfft2" else pixels)
+        return int(images * 5 * pixels * log2(max(2, pixels)) / 2)
     if op in ("sort", "argsort", "median"):
         return int(elements * max(1, ceil(log2(max(2, elements)))))
     return elements * FLOPS.get(op, 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,23 @@ def _einsum(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -
     np.copyto(outputs[0], result, casting="same_kind")
 
 
+def _fft(function: Callable[..., Any]) -> Operation:
+    """A transform of real images along two axes, or back: of these lengths, which the output bears out."""
+
+    def compute(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
+        (x,), (out,), (first, last), lengths = inputs, outputs, options["axes"], options["lengths"]
+        half = lengths[1] // 2 + 1
+        there = [lengths[0], half if function is np.fft.rfft2 else lengths[1]]
+        if [out.shape[first], out.shape[last]] != there:
+            raise InvalidCommandError(f"transforms of lengths {lengths} do not go into an output of {out.shape}")
+        if function is np.fft.irfft2:  # cut before, so that nothing in between is larger than the result
+            x = x[tuple(slice(half) if axis == last else slice(None) for axis in range(x.ndim))]
+        gathers.check_size(prod(x.shape) // (x.shape[first] * x.shape[last] or 1) * prod(there), out)
+        np.copyto(out, function(x, lengths, (first, last)), casting="same_kind")
+
+    return compute
+
+
 def _nonzero(inputs: Sequence[Any], outputs: Sequence[Array], options: Options) -> None:
     """As many places as the outputs hold; where there are fewer, zeros. What is raised never depends on values."""
     for out, places in zip(outputs, np.nonzero(inputs[0]), strict=True):
@@ -255,6 +273,8 @@ OTHERS: dict[str, Operation] = {
     "clip": _clip,
     "matmul": _matmul,
     "einsum": _einsum,
+    "rfft2": _fft(np.fft.rfft2),
+    "irfft2": _fft(np.fft.irfft2),
     "getitem": gathers.getitem,
     "setitem": gathers.setitem,
     "nonzero": _nonzero,
