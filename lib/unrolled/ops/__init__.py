@@ -26,6 +26,7 @@ from unrolled.ops.average import avg_pool2d, avg_pool2d_backward
 from unrolled.ops.columns import col2im, col2im_loops, im2col
 from unrolled.ops.conv import conv2d, conv2d_backward, conv2d_loops, conv2d_output_size, conv2d_positions
 from unrolled.ops.dropout import dropout, dropout_backward
+from unrolled.ops.fft import fft_conv2d, fft_conv2d_backward
 from unrolled.ops.linear import affine, affine_backward, affine_one_by_one, matmul_loops, matmul_rows
 from unrolled.ops.loss import mean_squared_error, softmax_cross_entropy
 from unrolled.ops.lstm import FORMS as LSTM_FORMS
@@ -43,11 +44,13 @@ from unrolled.ops.numeric import numeric_gradient
 from unrolled.ops.pool import max_pool2d, max_pool2d_indices, max_pool2d_loops, max_pool2d_with_indices
 from unrolled.ops.sorting import bubble_sort, merge, merge_sort
 from unrolled.ops.unpool import max_pool2d_backward, max_unpool2d, max_unpool2d_loops, max_unpool2d_mask
+from unrolled.ops.winograd import winograd_conv2d, winograd_conv2d_backward
 
 __all__ = ["leaky_relu", "leaky_relu_backward", "relu", "relu_backward", "sigmoid", "sigmoid_backward", "softmax"]
 __all__ += ["softmax_backward", "softplus", "softplus_backward", "step", "step_backward", "tanh", "tanh_backward"]
 __all__ += ["affine", "affine_backward", "affine_one_by_one", "matmul_loops", "matmul_rows"]
 __all__ += ["conv2d", "conv2d_backward", "conv2d_loops", "conv2d_output_size", "conv2d_positions"]
+__all__ += ["fft_conv2d", "fft_conv2d_backward", "winograd_conv2d", "winograd_conv2d_backward"]
 __all__ += ["col2im", "col2im_loops", "im2col"]
 __all__ += ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward", "max_pool2d_indices"]
 __all__ += ["max_pool2d_loops", "max_pool2d_with_indices", "max_unpool2d", "max_unpool2d_loops", "max_unpool2d_mask"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops import batches, blocks
-from unrolled.ops.arguments import IntOrPair, as_floats, check_arrays, check_axes, check_shape, check_weight
+from unrolled.ops.arguments import IntOrPair
+from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
 
 
@@ -23,7 +24,7 @@ def conv2d_loops(
     x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:
     """Convolve with a loop over every axis: the definition, and the slowest way."""
-    x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
+    x, weight, bias, windows = forward_arguments(x, weight, bias, stride, padding)
     (n, c), o = x.shape[:2], len(weight)
     (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
     padded = windows.pad(x)
@@ -46,7 +47,7 @@ def conv2d_positions(
     x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0
 ) -> Array:
     """Convolve with a loop over output positions and one small product at each: (N, C*KH*KW) times (C*KH*KW, O)."""
-    x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
+    x, weight, bias, windows = forward_arguments(x, weight, bias, stride, padding)
     n, o = len(x), len(weight)
     (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
     padded = windows.pad(x)
@@ -67,7 +68,7 @@ def conv2d(x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair
     float32 in, float32 out; integers count as float32, one float64 makes all float64. Inputs are not changed.
     Raises ValueError for shapes that do not fit, a stride below 1, a window larger than the padded input.
     """
-    x, weight, bias, windows = _arguments(x, weight, bias, stride, padding)
+    x, weight, bias, windows = forward_arguments(x, weight, bias, stride, padding)
     forward = batches.forward if kernels.take(x, weight, bias) else blocks.forward
     return forward(x, weight, bias, windows)
 
@@ -89,13 +90,7 @@ def conv2d_backward(
     `out` are arrays for grad_weight and grad_bias, of the common dtype and in C order.
     Raises ValueError for shapes that do not fit.
     """
-    check_arrays(grad=grad, x=x, weight=weight)
-    check_axes("grad", grad, "N, O, OH, OW")
-    check_weight(x, "N, C, H, W", weight, "O, C, KH, KW", "channels")
-    grad, x, weight = as_floats(grad, x, weight)
-    windows = _windows(x, weight, stride, padding)
-    expected = (len(x), len(weight), *windows.output_size)
-    check_shape("grad", grad, expected, f"x {x.shape} and weight {weight.shape}")
+    grad, x, weight, windows = backward_arguments(grad, x, weight, stride, padding)
     if kernels.take(grad, x, weight):
         return batches.backward(grad, x, weight, windows, input_gradient, out)
     grad_x, grad_weight, grad_bias = blocks.backward(grad, x, weight, windows, input_gradient)
@@ -103,22 +98,3 @@ def conv2d_backward(
         return grad_x, grad_weight, grad_bias
     out[0][...], out[1][...] = grad_weight, grad_bias
     return grad_x, *out
-
-
-def _arguments(
-    x: Array, weight: Array, bias: Array | None, stride: IntOrPair, padding: IntOrPair
-) -> tuple[Array, Array, Array | None, Windows]:
-    """Check shapes and bring x, weight and bias to one float dtype."""
-    check_arrays(x=x, weight=weight, bias=bias)
-    check_weight(x, "N, C, H, W", weight, "O, C, KH, KW", "channels")
-    if bias is None:
-        x, weight = as_floats(x, weight)
-    else:
-        check_shape("bias", bias, weight.shape[:1], f"weight {weight.shape}")
-        x, weight, bias = as_floats(x, weight, bias)
-    return x, weight, bias, _windows(x, weight, stride, padding)
-
-
-def _windows(x: Array, weight: Array, stride: IntOrPair, padding: IntOrPair) -> Windows:
-    window, image = f"weight has shape {weight.shape}", f"x of shape {x.shape}"
-    return Windows.over(x.shape[2:], weight.shape[2:], stride, padding, window=window, image=image)

@@ -10,7 +10,7 @@ from unrolled import ops
 from unrolled.checks.exercises.l01_matrix_parallelism.exercises import array
 from unrolled.checks.exercises.l02_convolution import windows
 from unrolled.checks.spec import Case, Inputs, Rung, Spec, Speed, case, filters, images, normal, random_case, vector
-from unrolled.ops import blocks
+from unrolled.ops import blocks, fft, winograd
 from unrolled.ops.windows import Windows
 
 # The numbers of Fixstars' seminar "Software acceleration and deep learning" (CUDA acceleration seminar 3, 2022).
@@ -39,7 +39,10 @@ BY_PLACES = (
 WORK = "convolution forward only, x 60,000 images"
 BATCH = 8
 
-CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, blocks.forward)
+CONVOLUTIONS = (
+    *(ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, blocks.forward),
+    *(ops.fft_conv2d, fft.forward, ops.winograd_conv2d, winograd.forward),
+)
 
 DIGIT_BATCH = {"x": images(BATCH, 1, 28, 28), "weight": filters(10, 1, 3, 3), "bias": vector(10), "padding": 1}
 """The convolution of every rung."""

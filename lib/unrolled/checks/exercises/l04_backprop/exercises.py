@@ -13,7 +13,7 @@ from unrolled.checks.exercises.l02_convolution.exercises import BY_PLACES, SEMIN
 from unrolled.checks.exercises.l04_backprop import dense_gradients, gradients, window_gradients
 from unrolled.checks.spec import Case, Rung, Spec, Speed, case, images, normal, random_case
 from unrolled.device import Array
-from unrolled.ops import blocks
+from unrolled.ops import blocks, fft, winograd
 
 WORK = "convolution backward only, x 60,000 images"
 BATCH = 8
@@ -177,7 +177,13 @@ col2im = Spec(
 
 conv2d_backward = Spec(
     reference=ops.conv2d_backward,
-    answers=(blocks.backward,),
+    answers=(
+        blocks.backward,
+        ops.fft_conv2d_backward,
+        fft.backward,
+        ops.winograd_conv2d_backward,
+        winograd.backward,
+    ),
     cases=[
         case("the seminar's 4 x 4 example, one output", grad=ONE_OUTPUT, x=SEMINAR_X, weight=SEMINAR_W),
         case("all four outputs", grad=ALL_OUTPUTS, x=SEMINAR_X, weight=SEMINAR_W),

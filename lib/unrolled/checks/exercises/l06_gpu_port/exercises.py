@@ -9,7 +9,7 @@ import numpy as np
 
 from unrolled import ops, timing
 from unrolled.checks.compare import Mismatch, mismatch
-from unrolled.checks.exercises.l02_convolution.exercises import SEMINAR_X
+from unrolled.checks.exercises.l02_convolution.exercises import CONVOLUTIONS, SEMINAR_X
 from unrolled.checks.exercises.l03_pooling.exercises import POOLINGS, small_integers
 from unrolled.checks.exercises.l03_pooling.pooling import INDEXED_MISTAKES
 from unrolled.checks.exercises.l04_backprop.gradients import named
@@ -17,7 +17,6 @@ from unrolled.checks.exercises.l06_gpu_port import epochs, gpu_work
 from unrolled.checks.mistakes import given, result
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, normal, random_case, random_gpu_case
 from unrolled.device import Array, array_module
-from unrolled.ops import blocks
 
 # activation
 
@@ -135,7 +134,7 @@ SIX_PLACES, NINE_PLACES = Budget(6 + 12, float64=0), Budget(9 + 12, float64=0)
 
 conv2d_port = Spec(
     reference=convolution,
-    answers=(ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.im2col, blocks.forward),
+    answers=(*CONVOLUTIONS, ops.im2col),
     cases=[
         case("the seminar's image, NumPy", **_layer(SEMINAR_X, 1, 1, 3, 3)),
         case("padding 1, NumPy", **_layer(normal(2, 3, 5, 7), 4, 3, 3, 2), padding=1),
