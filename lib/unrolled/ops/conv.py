@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops import batches, blocks
+from unrolled.ops import batches, blocks, methods
 from unrolled.ops.arguments import IntOrPair
 from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
@@ -60,15 +60,27 @@ def conv2d_positions(
     return y if bias is None else y + bias[:, None, None]
 
 
-def conv2d(x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0) -> Array:
+def conv2d(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: IntOrPair = 1,
+    padding: IntOrPair = 0,
+    *,
+    method: str = "gemm",
+) -> Array:
     """Convolve x (N, C, H, W) with weight (O, C, KH, KW), add bias (O,): (N, O, OH, OW).
 
-    One matrix product with columns as from `im2col`, a few images at a time: `unrolled.ops.blocks` shows how. On a GPU
-    all images at once: `unrolled.ops.batches`.
+    method "gemm": one matrix product with columns as from `im2col`, a few images at a time: `unrolled.ops.blocks` shows
+    how. On a GPU all images at once: `unrolled.ops.batches`. "fft" and "winograd": as `fft_conv2d` and
+    `winograd_conv2d`. "auto": what was measured to be the fastest for such sizes (`unrolled.ops.methods`).
     float32 in, float32 out; integers count as float32, one float64 makes all float64. Inputs are not changed.
-    Raises ValueError for shapes that do not fit, a stride below 1, a window larger than the padded input.
+    Raises ValueError for shapes that do not fit, a stride below 1, a window larger than the padded input, a method that
+    is unknown or does not take such kernels.
     """
     x, weight, bias, windows = forward_arguments(x, weight, bias, stride, padding)
+    if method != "gemm" and (way := methods.module_for(method, x, weight, windows)):
+        return way.forward(x, weight, bias, windows)
     forward = batches.forward if kernels.take(x, weight, bias) else blocks.forward
     return forward(x, weight, bias, windows)
 
@@ -80,6 +92,7 @@ def conv2d_backward(
     stride: IntOrPair = 1,
     padding: IntOrPair = 0,
     *,
+    method: str = "gemm",
     input_gradient: bool = True,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[Array | None, Array, Array]:
@@ -88,12 +101,14 @@ def conv2d_backward(
     With y = W @ columns: grad_W = grad @ columns.T, and grad_columns = W.T @ grad goes back as in `col2im`.
     The first layer of a network needs no grad_x: without `input_gradient` it is None, and half of the work is saved.
     `out` are arrays for grad_weight and grad_bias, of the common dtype and in C order.
-    Raises ValueError for shapes that do not fit.
+    method: as in `conv2d`.
+    Raises ValueError for shapes that do not fit, and for a method as `conv2d` does.
     """
     grad, x, weight, windows = backward_arguments(grad, x, weight, stride, padding)
-    if kernels.take(grad, x, weight):
+    way = None if method == "gemm" else methods.module_for(method, x, weight, windows)
+    if way is None and kernels.take(grad, x, weight):
         return batches.backward(grad, x, weight, windows, input_gradient, out)
-    grad_x, grad_weight, grad_bias = blocks.backward(grad, x, weight, windows, input_gradient)
+    grad_x, grad_weight, grad_bias = (way or blocks).backward(grad, x, weight, windows, input_gradient)
     if out is None:
         return grad_x, grad_weight, grad_bias
     out[0][...], out[1][...] = grad_weight, grad_bias

@@ -99,7 +99,7 @@ def winograd_conv2d_backward(
 
 def check(windows: Windows, tile: int = 2) -> None:
     """Raise ValueError unless kernels are 3 x 3, the stride is 1, and the tile is 2 or 4."""
-    other = "; ops.conv2d and ops.fft_conv2d take any"
+    other = "; the methods gemm and fft take any"
     if windows.kernel_size != (3, 3):
         raise ValueError(f"weight has kernels of {windows.kernel_size}; expected (3, 3) for Winograd's method{other}")
     if windows.stride != (1, 1):

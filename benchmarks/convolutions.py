@@ -1,0 +1,197 @@
+"""Convolution by FFT and by Winograd's filtering beside one matrix product (`ops.conv2d`), on the CPU.
+
+    python benchmarks/convolutions.py [--only SECTION ...] [--quick] [--json FILE] [--threads 2]
+
+Sections: `targets` are sizes that each method is for; `crossovers` lie at the edges of `unrolled.ops.methods`, one step
+to either side of where "auto" changes its method. Each side runs in a process of its own, forward and backward
+(`conv2d_backward`) apart, with the same arrays and the same number of threads; freed memory stays with the process, so
+that no side pays page faults for buffers that the other one keeps. Results are compared with float64 first: `error` and
+`peer_error` are the largest difference, of the largest value.
+
+`ratio` is ours / gemm and `faster` its inverse; `backward_` the same for the gradients. `positions_s` is the time of
+`ops.conv2d_positions`, one small product for each place of the window. `auto` is what "auto" chooses.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+import common
+from unrolled import ops
+from unrolled.ops import methods
+from unrolled.ops.windows import Windows
+
+PACKAGES = ("unrolled", "numpy", "threadpoolctl")
+TOLERANCE = 1e-4  # of the largest value
+KEPT = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}  # glibc reads them at its start
+
+
+@dataclass(frozen=True)
+class Case:
+    """One convolution, by one method."""
+
+    method: str
+    x_shape: tuple[int, int, int, int]
+    filters: int
+    kernel: int
+    padding: int = 0
+    at_least: float | None = None  # times as fast as gemm: the aim
+    tile: int = 2
+
+    @property
+    def name(self) -> str:
+        padded = f" padding {self.padding}" if self.padding else ""
+        tile = f" {self.tile}x{self.tile}" if self.method == "winograd" else ""
+        return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel}{padded}, {self.method}{tile}"
+
+    @property
+    def auto(self) -> str:
+        windows = Windows.over(self.x_shape[2:], self.kernel, 1, self.padding)
+        return methods.fastest(windows, self.x_shape[0], self.x_shape[1], self.filters)
+
+    def arrays(self, dtype: Any = np.float32, images: int | None = None) -> tuple[Any, ...]:
+        """Return x, weight, bias, and a gradient to send back; fewer images if asked."""
+        rng = np.random.default_rng(0)
+        n, c, h, w = self.x_shape
+        n = images or n
+        output = (n, self.filters, *ops.conv2d_output_size((h, w), self.kernel, 1, self.padding))
+        shapes = ((n, c, h, w), (self.filters, c, self.kernel, self.kernel), (self.filters,), output)
+        return tuple(rng.normal(size=shape).astype(np.float32).astype(dtype) for shape in shapes)
+
+
+TARGETS = (
+    Case("fft", (8, 1, 128, 128), 1, 15, at_least=3),
+    Case("fft", (8, 3, 128, 128), 16, 15),
+    Case("fft", (8, 16, 128, 128), 16, 15, at_least=3),
+    Case("fft", (2, 3, 512, 512), 8, 15),
+    Case("winograd", (16, 64, 56, 56), 64, 3, 1, at_least=1.3),
+    Case("winograd", (16, 64, 28, 28), 64, 3, 1),
+    Case("winograd", (32, 64, 14, 14), 64, 3, 1),
+    Case("winograd", (16, 64, 56, 56), 64, 3, 1, tile=4),
+    Case("winograd", (16, 64, 28, 28), 64, 3, 1, tile=4),
+)
+QUICK = (0, 4)
+
+
+def crossovers() -> tuple[Case, ...]:
+    """Return cases on both sides of each edge that "auto" has."""
+    by_fft = [
+        Case("fft", (methods.FFT_IMAGES, channels, size, size), max(8, 4 * channels), side, side // 2)
+        for channels, kernel in methods.FFT_KERNELS.items()
+        for size in (32, 64, 128)
+        for side in (kernel - 2, kernel)
+    ]
+    by_winograd = [
+        Case("winograd", (16, channels, size, size), channels, 3, 1)
+        for channels in (methods.WINOGRAD_CHANNELS // 2, methods.WINOGRAD_CHANNELS)
+        for size in (14, 28, 56)
+    ]
+    return (*by_fft, *by_winograd)
+
+
+Way = Callable[..., Any]
+
+
+def ways(case: Case, side: str) -> tuple[Way, Way]:
+    """Return forward and backward of a side: of the case's method, or of conv2d as it is for "peer"."""
+    if side == "peer":
+        return ops.conv2d, ops.conv2d_backward
+    if case.method == "fft":
+        return ops.fft_conv2d, ops.fft_conv2d_backward
+    return (
+        lambda *arrays, padding: ops.winograd_conv2d(*arrays, padding=padding, tile=case.tile),
+        lambda *arrays, padding: ops.winograd_conv2d_backward(*arrays, padding=padding, tile=case.tile),
+    )
+
+
+def make(side: str, what: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
+    """Return a step of a side, "forward" or "backward", and the same on one image."""
+    threadpoolctl.threadpool_limits(threads)
+    forward, backward = (ops.conv2d_positions, None) if side == "positions" else ways(case, side)
+
+    def step(x: Any, weight: Any, bias: Any, grad: Any) -> Any:
+        if what == "forward":
+            return forward(x, weight, bias, padding=case.padding)
+        return backward(grad, x, weight, padding=case.padding)
+
+    arrays, one_image = case.arrays(), case.arrays(images=1)
+    return lambda: step(*arrays), lambda: step(*one_image)
+
+
+def errors(case: Case) -> dict[str, float]:
+    """Return how far both sides are from float64, of the largest value of each array. Exit if that is too far."""
+
+    def results(side: str, dtype: Any) -> list[Any]:
+        x, weight, bias, grad = case.arrays(dtype)
+        forward, backward = ways(case, side)
+        y = forward(x, weight, bias, padding=case.padding)
+        return [y, *backward(grad, x, weight, padding=case.padding)]
+
+    exact = results("peer", np.float64)
+    found = {}
+    for side, key in (("ours", "error"), ("peer", "peer_error")):
+        values = results(side, np.float32)
+        found[key] = float(max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(values, exact, strict=True)))
+        if found[key] > TOLERANCE or any(value.dtype != np.float32 for value in values):
+            sys.exit(f"{case.name}: {side} is off by {found[key]:.1e}")
+    return found
+
+
+def measured(case: Case, what: str, sides: tuple[str, ...], chosen: Any) -> tuple[common.Times, float]:
+    """Time the sides, each in a process of its own."""
+    rounds, patience = (3, 0.0) if chosen.quick else (15, 45.0)
+    processes = {side: common.Apart(make, side, what, case, chosen.threads) for side in sides}
+    try:
+        return common.apart(processes, rounds, patience)
+    finally:
+        for process in processes.values():
+            process.__exit__(None, None, None)
+
+
+def row(section: str, case: Case, chosen: Any) -> dict[str, Any]:
+    """Measure one case; return its row."""
+    found = errors(case)
+    positions = ("positions",) if case.method == "fft" and section == "targets" else ()
+    times, others = measured(case, "forward", ("ours", "peer", *positions), chosen)
+    back, others_back = measured(case, "backward", ("ours", "peer"), chosen)
+    there, backward = common.compared(times), common.compared(back)
+    slow = common.compared(times, peer="positions") if positions else None
+    return {
+        "name": case.name,
+        "section": section,
+        **there,
+        "peer": "gemm",
+        "faster": 1 / there["ratio"],
+        "at_least": case.at_least,
+        "positions_s": slow["peer_s"] if slow else None,
+        "faster_than_positions": 1 / slow["ratio"] if slow else None,
+        **{f"backward_{key}": value for key, value in backward.items()},
+        "backward_faster": 1 / backward["ratio"],
+        "auto": case.auto,
+        **found,
+        "others": round(max(others, others_back), 2),
+    }
+
+
+def main() -> None:
+    """Measure every case."""
+    reader = common.parser(__doc__)
+    reader.add_argument("--only", nargs="+", choices=("targets", "crossovers"), default=("targets", "crossovers"))
+    chosen = reader.parse_args()
+    os.environ.update(KEPT)  # for the processes that are started from here
+    sections = {"targets": TARGETS, "crossovers": crossovers()}
+    if chosen.quick:
+        sections = {"targets": tuple(TARGETS[number] for number in QUICK), "crossovers": sections["crossovers"][:2]}
+    rows = [row(section, case, chosen) for section in chosen.only for case in sections[section]]
+    common.finish(chosen, rows, PACKAGES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Which way a convolution is computed: the methods of `conv2d`, and where each of them is the fastest.
+
+The crossovers below were measured with `benchmarks/convolutions.py`: float32, a stride of 1, padding that keeps the
+size of the images (32, 64 and 128 pixels wide for FFT, 7 to 56 for Winograd), forward and backward, one BLAS thread,
+each method against "gemm" in turns. An edge is the first size measured from which on a method won both ways for all
+widths of image. With more threads "gemm" gains more than the others, and another processor has other edges: measure
+yours with the same program. On a GPU nothing was measured, so "auto" is "gemm" there.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from types import ModuleType
+
+import numpy as np
+
+from unrolled.device import Array, array_module
+from unrolled.ops import fft, winograd
+from unrolled.ops.blocks import BLOCK_IMAGES
+from unrolled.ops.windows import Windows
+
+METHODS = ("gemm", "fft", "winograd", "auto")
+
+FFT_KERNELS = {1: 15, 3: 11, 8: 9}
+"""From so many channels and filters on (the fewer of the two), FFT wins with kernels of at least so many rows and
+columns. It needs a transform for each channel and each filter, which pay off in each pair of them."""
+FFT_IMAGES = 8
+"""Fewer images at once do not repay the transforms of all weights."""
+WINOGRAD_CHANNELS = 64
+"""From so many channels and filters on, Winograd's F(2x2, 3x3) wins with 3 x 3 kernels: with few of them its transforms
+cost what its products save."""
+WINOGRAD_PLACES = 28 * 28
+"""It needs so many results of a filter in the images that are computed at a time: else its products are too narrow."""
+
+
+def module_for(method: str, x: Array, weight: Array, windows: Windows) -> ModuleType | None:
+    """Return what computes `conv2d` and its gradients by this method, for checked arguments; None for "gemm".
+
+    Raises ValueError for an unknown method, and for "winograd" with kernels or strides that it does not take.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}; expected one of {', '.join(METHODS)}")
+    if method == "auto":
+        (n, c), o = x.shape[:2], len(weight)
+        method = fastest(windows, n, c, o) if array_module(x) is np else "gemm"
+    if method == "winograd":
+        winograd.check(windows)
+    return {"fft": fft, "winograd": winograd}.get(method)
+
+
+def fastest(windows: Windows, n: int, c: int, o: int) -> str:
+    """Return the method that was measured to be the fastest on a CPU for n images of c channels and o filters."""
+    channels = min(c, o)
+    if windows.stride != (1, 1) or not channels:
+        return "gemm"
+    if windows.kernel_size == (3, 3):
+        places = min(n, BLOCK_IMAGES) * prod(windows.output_size)
+        return "winograd" if channels >= WINOGRAD_CHANNELS and places >= WINOGRAD_PLACES else "gemm"
+    least = min(kernel for few, kernel in FFT_KERNELS.items() if channels >= few)
+    return "fft" if n >= FFT_IMAGES and prod(windows.kernel_size) >= least**2 else "gemm"

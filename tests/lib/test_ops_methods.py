@@ -1,0 +1,106 @@
+"""The methods of conv2d: each gives the same, gemm stays as it was, and auto follows its table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ops_cases import Geometry
+from strict_arrays import strict
+
+from unrolled import ops
+from unrolled.ops import fft, methods, winograd
+from unrolled.ops.windows import Windows
+
+X, WEIGHT, BIAS = Geometry(2, 3, 4, (7, 6), (3, 3), (1, 1), (1, 1), 0).arrays()
+Y = ops.conv2d(X, WEIGHT, BIAS, padding=1)
+GRAD = np.random.default_rng(1).normal(size=Y.shape)
+EVERY_METHOD = pytest.mark.parametrize("method", methods.METHODS)
+
+
+@EVERY_METHOD
+def test_every_method_gives_the_same(method: str) -> None:
+    y = ops.conv2d(X, WEIGHT, BIAS, padding=1, method=method)
+    np.testing.assert_allclose(y, Y, rtol=1e-9, atol=1e-9)
+    expected = ops.conv2d_backward(GRAD, X, WEIGHT, padding=1)
+    found = ops.conv2d_backward(GRAD, X, WEIGHT, padding=1, method=method)
+    for value, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(value, other, rtol=1e-9, atol=1e-9)
+
+
+@EVERY_METHOD
+def test_gradients_go_into_given_arrays_by_every_method(method: str) -> None:
+    out = np.full(WEIGHT.shape, np.nan), np.full(BIAS.shape, np.nan)
+    grad_x, *gradients = ops.conv2d_backward(GRAD, X, WEIGHT, 1, 1, method=method, input_gradient=False, out=out)
+    assert grad_x is None
+    assert all(gradient is given for gradient, given in zip(gradients, out, strict=True))
+    expected = ops.conv2d_backward(GRAD, X, WEIGHT, padding=1)
+    np.testing.assert_allclose(out[0], expected[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(out[1], expected[2], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("method", "module"), [("fft", fft), ("winograd", winograd)])
+def test_a_method_is_computed_by_its_module_and_gemm_by_neither(
+    method: str, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+    for other in (fft, winograd):
+        for name in ("forward", "backward"):
+            given = getattr(other, name)
+            monkeypatch.setattr(
+                other, name, lambda *args, at=other, name=name, f=given: called.append((at, name)) or f(*args)
+            )
+    ops.conv2d(X, WEIGHT)
+    ops.conv2d_backward(GRAD, X, WEIGHT, padding=1, method="gemm")
+    assert not called
+    ops.conv2d(X, WEIGHT, method=method)
+    ops.conv2d_backward(GRAD, X, WEIGHT, padding=1, method=method)
+    assert called == [(module, "forward"), (module, "backward")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "direct"}, "method is 'direct'; expected one of gemm, fft, winograd, auto"),
+        ({"method": None}, "method is None; expected one of gemm"),
+        ({"method": "winograd", "stride": 2}, r"stride is \(2, 2\); expected 1 for Winograd's method"),
+        (
+            {"method": "winograd", "weight": np.zeros((4, 3, 2, 3))},
+            r"weight has kernels of \(2, 3\); expected \(3, 3\)",
+        ),
+    ],
+)
+def test_what_a_method_does_not_take_is_named(options: dict[str, Any], message: str) -> None:
+    arguments = {"x": X, "weight": WEIGHT} | options
+    with pytest.raises(ValueError, match=message):
+        ops.conv2d(**arguments)
+    size = ops.conv2d_output_size(X.shape[2:], arguments["weight"].shape[2:], arguments.get("stride", 1))
+    with pytest.raises(ValueError, match=message):
+        ops.conv2d_backward(np.zeros((2, 4, *size)), **arguments)
+
+
+def test_auto_follows_the_measured_crossovers() -> None:
+    def auto(kernel: int, n: int, c: int, o: int, stride: int = 1, size: int = 64) -> str:
+        return methods.fastest(Windows.over(size, kernel, stride, 0), n, c, o)
+
+    enough = methods.FFT_IMAGES
+    for few, kernel in methods.FFT_KERNELS.items():
+        assert auto(kernel, enough, few, 4 * few) == auto(kernel, enough, 4 * few, few) == "fft"
+        assert auto(kernel - 1, enough, few, few) == auto(kernel, enough - 1, few, few) == "gemm"
+        assert auto(kernel, enough, few, few, stride=2) == "gemm"
+    many = methods.WINOGRAD_CHANNELS
+    assert auto(3, 1, many, many) == "winograd"
+    assert {auto(3, 1, many - 1, many), auto(3, 1, many, many - 1), auto(3, 1, many, many, stride=2)} == {"gemm"}
+    assert [auto(3, n, many, many, size=16) for n in (3, 4, 99)] == ["gemm", "winograd", "winograd"]
+    assert auto(3, 99, many, many, size=9) == "gemm"  # few images at a time, however many there are
+    assert auto(5, enough, many, many) == auto(1, enough, 0, many) == "gemm"
+
+
+def test_auto_takes_what_it_chose_and_on_a_device_gemm(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[Any] = []
+    monkeypatch.setattr(methods, "fastest", lambda *geometry: chosen.append(geometry[1:]) or "fft")
+    windows = Windows.over(X.shape[2:], 3, 1, 0)
+    assert methods.module_for("auto", X, WEIGHT, windows) is fft
+    assert chosen == [(2, 3, 4)]
+    assert methods.module_for("auto", strict.asarray(X), strict.asarray(WEIGHT), windows) is None
