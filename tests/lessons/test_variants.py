@@ -15,6 +15,7 @@ import nbformat
 import pytest
 from facts import (
     CASE_LIMIT,
+    QUICKLY,
     WITH_ANSWERS,
     assert_honest,
     assert_rejected,
@@ -169,7 +170,9 @@ def test_a_lesson_with_all_its_variants_runs_and_earns_everything(lesson, which,
     chosen = first_variants(lesson, which)
     notebook = built(lesson, chosen, "solutions")
     touched = what_a_variant_touches(notebook)
-    result = run.execute(notebook, cwd=tmp_path, cell_timeout=600, skip=lambda cell: cell.source not in touched)
+    result = run.execute(
+        notebook, cwd=tmp_path, env=QUICKLY, cell_timeout=600, skip=lambda cell: cell.source not in touched
+    )
     assert [str(error) for error in result.errors] == []
     declared = checks.lessons()[lesson]
     assert set(result.reports) == {f"{name}_{chosen[name]}" if name in chosen else name for name in declared}
@@ -189,7 +192,7 @@ def test_a_learner_gets_no_solution_and_the_cells_run_on_an_untouched_notebook(l
         answer = (cells.grade_id(cell) or "") in SPECS
         return cell.source not in ours and not answer and "check.start(" not in cell.source
 
-    result = run.execute(notebook, cwd=tmp_path, cell_timeout=600, skip=others)
+    result = run.execute(notebook, cwd=tmp_path, env=QUICKLY, cell_timeout=600, skip=others)
     assert [str(error) for error in result.errors] == []
     assert {name: found.report().points for name, found in result.reports.items()} == dict.fromkeys(
         (f"{exercise}_{suffix}" for exercise, suffix in chosen.items()), 0
