@@ -10,7 +10,7 @@ import pytest
 from strict_arrays import strict
 from test_ops_contract import CALLS, Call
 
-from unrolled import device, nn
+from unrolled import device, nn, ops
 from unrolled import simgpu as cp
 from unrolled.data import Dataset
 from unrolled.simgpu.machine import LocalMachine
@@ -63,6 +63,25 @@ def test_ops_neither_move_nor_wait(name: str, road: str) -> None:
         call.function(*arrays, *call.options)
     assert not t.transfers
     assert not t.synchronizations
+
+
+@pytest.mark.parametrize(
+    ("method", "tells"),
+    [("gemm", "im2col"), ("auto", "im2col"), ("fft", "rfft2"), ("winograd", "matmul")],  # gemm's product is a kernel
+)
+def test_a_convolution_goes_the_way_that_is_asked_for(method: str, tells: str) -> None:
+    cp.connect(LocalMachine("T4"))
+    x, weight, grad = (cp.ones(shape, dtype="float32") for shape in ((2, 3, 6, 6), (4, 3, 3, 3), (2, 4, 4, 4)))
+    for call in (
+        lambda: ops.conv2d(x, weight, method=method),
+        lambda: ops.conv2d_backward(grad, x, weight, method=method),
+    ):
+        with cp.trace() as trace:
+            call()
+        names = {launch.op for launch in trace.launches}
+        assert tells in names
+        assert ("im2col" in names, "rfft2" in names) == (tells == "im2col", tells == "rfft2")
+    cp.disconnect()
 
 
 def network() -> nn.Sequential:
