@@ -167,6 +167,14 @@ def test_a_gradient_of_another_shape_is_named() -> None:
         ops.fft_conv2d_backward(np.zeros((2, 4, 8, 8)), np.zeros((2, 3, 8, 8)), np.zeros((4, 3, 3, 3)))
 
 
+def test_float16_is_refused_by_name() -> None:
+    half = [a.astype(np.float16) for a in (GRAD, X, WEIGHT)]
+    with pytest.raises(ValueError, match="x is float16; expected float32 or float64"):
+        ops.fft_conv2d(*half[1:])
+    with pytest.raises(ValueError, match="x is float16; expected float32 or float64"):
+        ops.fft_conv2d_backward(*half, (2, 1), (1, 2))
+
+
 def test_no_images_give_no_results_and_gradients_of_zero() -> None:
     assert ops.fft_conv2d(X[:0], WEIGHT, BIAS).shape == (0, 4, 4, 4)
     grad_x, *gradients = ops.fft_conv2d_backward(floats(0, 4, 4, 4), X[:0], WEIGHT)

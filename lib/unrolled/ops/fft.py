@@ -23,7 +23,7 @@ from math import log2, prod
 import numpy as np
 
 from unrolled.device import Array, Module, array_module
-from unrolled.ops.arguments import IntOrPair
+from unrolled.ops.arguments import IntOrPair, check_float
 from unrolled.ops.blocks import BLOCK_IMAGES
 from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
@@ -43,7 +43,8 @@ def fft_conv2d(
     """Convolve as `conv2d` does, by real fast Fourier transforms: (N, O, OH, OW).
 
     The time hardly depends on the size of the kernel. A stride saves nothing: all places are computed, and some taken.
-    float32 in, float32 out, in between complex64. Raises ValueError as `conv2d` does.
+    float32 in, float32 out, in between complex64. A NaN or an infinity reaches all results of its tile.
+    Raises ValueError as `conv2d` does, and for float16.
     """
     return forward(*forward_arguments(x, weight, bias, stride, padding))
 
@@ -60,7 +61,7 @@ def fft_conv2d_backward(
     """Return (grad_x, grad_weight, grad_bias) as `conv2d_backward` does, by real fast Fourier transforms.
 
     grad_x is the full convolution of grad with the weight, grad_weight the correlation of x with grad.
-    Raises ValueError for shapes that do not fit.
+    Raises ValueError for shapes that do not fit, and for float16.
     """
     return backward(*backward_arguments(grad, x, weight, stride, padding), input_gradient)
 
@@ -79,6 +80,7 @@ class Tiling:
 
 def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Array:
     """Return the result of `fft_conv2d` for arguments that are checked and share one dtype."""
+    check_float("x", x.dtype)
     module = array_module(x)
     tiling = tiling_for(windows, len(x), x.shape[1], len(weight))
     spectrum = module.fft.rfft2(weight[:, :, ::-1, ::-1].transpose(2, 3, 0, 1), tiling.length, FIRST_TWO)
@@ -103,6 +105,7 @@ def backward(
     Both gradients need the spectrum of grad. Its conjugate is that of grad flipped, so the product with it is a
     correlation.
     """
+    check_float("x", x.dtype)
     module = array_module(x)
     tiling = tiling_for(windows, len(x), x.shape[1], len(weight))
     spectrum = module.fft.rfft2(weight.transpose(2, 3, 1, 0), tiling.length, FIRST_TWO) if input_gradient else None
