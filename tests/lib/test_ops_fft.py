@@ -106,7 +106,7 @@ def test_without_the_gradient_by_the_input_the_others_are_the_same() -> None:
 
 @pytest.mark.parametrize(("size", "kernel"), [((40, 40), 11), ((200, 150), 9)])
 def test_float32_loses_as_little_as_the_plain_sum(size: tuple[int, int], kernel: int) -> None:
-    """Measured against float64, of the largest value: 4e-7 to 8e-7 in all four arrays."""
+    """Measured against float64, of the largest value: 2e-7 in each array at most, by one product 8e-7."""
     x, weight, bias = Geometry(2, 3, 4, size, (kernel, kernel), (1, 1), (2, 2), 0).arrays()
     y = ops.conv2d(x, weight, bias, padding=2)
     grad = np.random.default_rng(1).normal(size=y.shape)
@@ -115,7 +115,7 @@ def test_float32_loses_as_little_as_the_plain_sum(size: tuple[int, int], kernel:
     found = (ops.fft_conv2d(*single[1:], padding=2), *ops.fft_conv2d_backward(*single[:3], padding=2))
     for value, expected in zip(found, exact, strict=True):
         assert value.dtype == np.float32
-        assert np.abs(value - expected).max() < 2e-6 * np.abs(expected).max()
+        assert np.abs(value - expected).max() < 1e-6 * np.abs(expected).max()
 
 
 @few

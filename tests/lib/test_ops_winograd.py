@@ -106,9 +106,9 @@ def test_without_the_gradient_by_the_input_the_others_are_the_same(tile: int) ->
         np.testing.assert_array_equal(gradient, expected)
 
 
-@pytest.mark.parametrize(("tile", "at_most"), [(2, 3e-6), (4, 5e-5)])
+@pytest.mark.parametrize(("tile", "at_most"), [(2, 1.5e-6), (4, 1.5e-5)])
 def test_what_float32_loses_grows_with_the_tile(tile: int, at_most: float) -> None:
-    """Measured against float64, of the largest value: below 1e-6 with tiles of 2, up to 2e-5 with tiles of 4."""
+    """Measured against float64, of the largest value: 5e-7 with tiles of 2, 4e-6 with 4, 4e-7 by one product."""
     x, weight, bias = Geometry(4, 32, 16, (14, 15), (3, 3), (1, 1), (1, 1), 0).arrays()
     y = ops.conv2d(x, weight, bias, padding=1)
     grad = np.random.default_rng(1).normal(size=y.shape)
