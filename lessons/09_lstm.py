@@ -1,5 +1,5 @@
 # %% [markdown]
-# # A network with a memory, rung by rung
+# # A network with a memory
 #
 # Lesson 09, about 90 minutes. After the exercise `inputs_at_once` is a good place for a break.
 #
