@@ -1,0 +1,200 @@
+"""Fewer and smaller numbers: float16, int8, pruned and binary, each against plain NumPy in int64 or float64."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unrolled import simgpu
+from unrolled.ops import precision
+from unrolled.ops.precision import LossScale
+from unrolled.ops.precision.int8_products import BLOCK, LONGEST, int8_matmul_in_float64
+
+quick = settings(max_examples=25, deadline=None)
+sizes, seeds = st.integers(0, 9), st.integers(0, 99)
+
+
+def floats(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def int8(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+@quick
+@given(st.floats(-65504, 65504))
+def test_half_keeps_eleven_bits(value: float) -> None:
+    y = float(precision.to_half(np.array([value]))[0])
+    assert abs(y - value) <= max(abs(value) * 2.0**-11, 2.0**-25)
+
+
+def test_half_names_what_overflows_and_keeps_infinity_and_nan() -> None:
+    with pytest.raises(OverflowError, match=r"x has values up to 70000; float16 ends at 65504"):
+        precision.to_half(np.array([1, -70000.0]))
+    np.testing.assert_array_equal(precision.to_half(np.array([np.inf, np.nan])), [np.inf, np.nan])
+
+
+def test_bfloat16_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(ImportError, match="pip install ml_dtypes"):
+        precision.bfloat16()
+
+
+def test_bfloat16_keeps_the_range_of_float32() -> None:
+    pytest.importorskip("ml_dtypes")
+    assert float(np.array([2.0**100]).astype(precision.bfloat16())[0]) == 2.0**100
+
+
+def test_the_loss_scale_is_halved_by_overflow_and_doubled_by_good_steps() -> None:
+    state = precision.next_loss_scale(LossScale(8.0, 1), finite=False, every=2)
+    assert state == (4.0, 0)
+    state = precision.next_loss_scale(state, finite=True, every=2)
+    assert state == (4.0, 1)
+    assert precision.next_loss_scale(state, finite=True, every=2) == (8.0, 0)
+    assert precision.next_loss_scale(LossScale(1.0), finite=False).scale == 1
+    assert precision.next_loss_scale(LossScale(2.0**24), finite=True, every=1).scale == 2.0**24
+
+
+@quick
+@given(st.integers(1, 9), st.integers(1, 9), seeds, st.sampled_from([None, 0, 1]), st.floats(1e-3, 1e3))
+def test_int8_is_within_half_a_scale_and_keeps_zero(n: int, m: int, seed: int, axis: Any, size: float) -> None:
+    x = floats(seed, n, m) * np.float32(size)
+    x[0, 0] = 0
+    scale = precision.int8_scale(x, axis)
+    q = precision.quantize_int8(x, scale)
+    assert q.dtype == np.int8
+    assert q[0, 0] == 0
+    assert scale.shape == {None: (), 0: (n, 1), 1: (1, m)}[axis]
+    error = np.abs(precision.dequantize_int8(q, scale).astype(np.float64) - x)
+    assert (error <= scale / 2 * (1 + 1e-4)).all()
+    assert precision.clipped_share(x, scale) == 0
+    assert np.abs(q).max() == 127 or not x.any()
+
+
+def test_a_percentile_clips_and_says_how_much() -> None:
+    x = np.r_[np.linspace(-1, 1, 99), 100].astype(np.float32)
+    scale = precision.int8_scale(x, percentile=99)
+    assert scale < precision.int8_scale(x) / 40
+    assert precision.clipped_share(x, scale) == 0.01
+    assert precision.quantize_int8(x, scale)[-1] == 127
+    assert precision.quantize_int8(-x, scale)[-1] == -127
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: precision.int8_scale(floats(0, 0)), r"x has shape \(0,\); expected values to calibrate with"),
+        (lambda: precision.int8_scale(np.array([np.inf])), "all of them finite"),
+        (lambda: precision.int8_scale(floats(0, 3), axis=1), "axis is 1; x has 1 axes"),
+        (lambda: precision.int8_scale(floats(0, 3), percentile=0), "percentile is 0; expected above 0"),
+        (lambda: precision.quantize_int8(np.array([np.nan]), np.float32(1)), "x has NaN"),
+        (lambda: precision.quantize_int8(floats(0, 3), np.float32(0)), "scale is 0.0; expected finite numbers above 0"),
+        (lambda: precision.magnitude_mask(floats(0, 3), 1.0), "fraction is 1.0; expected at least 0 and below 1"),
+        (lambda: precision.pack_signs(floats(0, 3)), r"x has shape \(3,\); expected 2 axes"),
+        (lambda: precision.sparse(floats(0, 3)), r"weight has shape \(3,\); expected 2 axes"),
+        (lambda: precision.int8_matmul(int8(0, 2, 3), int8(0, 2, 3)), "K = 2, but a has shape"),
+        (lambda: precision.int8_matmul(int8(0, 1, LONGEST + 1), int8(0, LONGEST + 1, 1)), "expected at most 131071"),
+    ],
+)
+def test_wrong_values_are_named(call: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+@quick
+@given(sizes, st.sampled_from([0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5]), sizes, seeds)
+def test_int8_products_are_bit_exact(n: int, k: int, m: int, seed: int) -> None:
+    a, b = int8(seed, n, k), int8(seed + 1, k, m)
+    y = precision.int8_matmul(a, b)
+    assert y.dtype == np.int32
+    np.testing.assert_array_equal(y, a.astype(np.int64) @ b.astype(np.int64))
+    np.testing.assert_array_equal(int8_matmul_in_float64(a, b), y)
+
+
+def test_int8_products_are_exact_where_sums_are_largest() -> None:
+    """Odd products beyond 2^24, which one float32 sum would round."""
+    k = 3 * BLOCK
+    a = np.full((1, k), -127, np.int8)
+    a[0, 0] = -126
+    assert precision.int8_matmul(a, a.T)[0, 0] == 127**2 * (k - 1) + 126**2
+    lowest = np.full((1, LONGEST), -128, np.int8)
+    assert precision.int8_matmul(lowest, lowest.T)[0, 0] == 2**14 * LONGEST
+
+
+@quick
+@given(st.integers(1, 40), st.floats(0, 0.99), seeds)
+def test_a_mask_drops_the_smallest(size: int, fraction: float, seed: int) -> None:
+    weight = floats(seed, size)
+    mask = precision.magnitude_mask(weight, fraction)
+    assert (mask == 0).sum() == int(fraction * size)
+    assert np.abs(weight[mask == 0]).max(initial=0) <= np.abs(weight[mask == 1]).min()
+
+
+def test_of_equal_weights_exactly_the_fraction_goes() -> None:
+    np.testing.assert_array_equal(precision.magnitude_mask(np.ones((2, 2), np.float32), 0.5), [[0, 0], [1, 1]])
+
+
+@quick
+@given(sizes, st.integers(1, 9), st.integers(1, 9), seeds)
+def test_sparse_products_are_dense_ones(n: int, k: int, m: int, seed: int) -> None:
+    pytest.importorskip("scipy")
+    x, weight = floats(seed, n, k), floats(seed + 1, m, k)
+    weight *= precision.magnitude_mask(weight, 0.7)
+    held = precision.sparse(weight)
+    assert held.nnz == np.count_nonzero(weight)
+    y = precision.sparse_matmul(x, held)
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y, x.astype(np.float64) @ weight.T, rtol=1e-4, atol=1e-5)
+
+
+def test_sparse_products_name_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match=r"weight is a list; expected what sparse\(weight\) makes"):
+        precision.sparse_matmul(floats(0, 2, 3), [])
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(ImportError, match=r"need scipy.sparse, which is not installed: pip install scipy"):
+        precision.sparse(floats(0, 2, 3))
+
+
+@quick
+@given(st.integers(0, 40), st.sampled_from([0, 1, 63, 64, 65, 200, 256]), st.sampled_from([0, 1, 5, 4100]), seeds)
+def test_binary_products_are_those_of_signs(n: int, k: int, m: int, seed: int) -> None:
+    a, b = floats(seed, n, k), floats(seed + 1, m, k)
+    signs = [np.where(x > 0, 1, -1).astype(np.int64).reshape(x.shape) for x in (a, b)]
+    packed = precision.pack_signs(a), precision.pack_signs(b)
+    if k % 64:
+        packed[1][:, -1] |= np.uint64(1 << 63)  # bits after the last value do not count
+    y = precision.binary_matmul(*packed, k)
+    assert y.dtype == np.int32
+    np.testing.assert_array_equal(y, signs[0] @ signs[1].T)
+    np.testing.assert_array_equal(precision.binarize(a), signs[0])
+
+
+def test_binary_products_of_opposite_rows_count_every_bit() -> None:
+    """All bits differ in hundreds of words: sums of bytes would wrap round."""
+    up = precision.pack_signs(np.ones((1, 64 * 300)))
+    assert precision.binary_matmul(up, ~up, 64 * 300)[0, 0] == -64 * 300
+
+
+def test_binary_products_ask_for_words_that_hold_k_values() -> None:
+    words = precision.pack_signs(floats(0, 2, 100))
+    with pytest.raises(ValueError, match=r"expected \(2, 1\) to fit k = 64 values in words of 64 bits"):
+        precision.binary_matmul(words, words, 64)
+    with pytest.raises(TypeError, match="a is float32; binary_matmul expects uint64"):
+        precision.binary_matmul(floats(0, 2, 2), words, 100)
+
+
+def test_gradients_pass_straight_through_where_the_sign_can_change() -> None:
+    x, grad = np.array([-2, -1, 0, 1, 1.5]), np.arange(1, 6.0)
+    np.testing.assert_array_equal(precision.straight_through(grad, x), [0, 2, 3, 4, 0])
+
+
+@pytest.mark.parametrize("name", ["to_half", "int8_scale", "pack_signs", "binarize", "sparse"])
+def test_the_simulated_gpu_is_refused_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} runs in NumPy, but .* on the simulated GPU"):
+        getattr(precision, name)(simgpu.asarray(floats(0, 2, 3)))
