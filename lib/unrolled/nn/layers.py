@@ -53,6 +53,8 @@ class Layer(Answering):
     """The gradient of the loss by each parameter, after a backward pass: views, too."""
     state: Views = field(default_factory=Views, init=False)
     """What forward passes in training change themselves, by name, such as running averages: views, too."""
+    constants: dict[str, Array] = field(default_factory=dict, init=False)
+    """What nothing changes, by name, each array in a dtype of its own, such as int8; a file holds them, too."""
     is_first: bool = field(default=False, init=False)
     """Nobody asks for the gradient by a network's input, so its first layer need not compute it."""
     network: Any = field(default=None, init=False)

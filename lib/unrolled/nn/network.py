@@ -12,7 +12,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.data import Dataset
 from unrolled.device import Array, array_module, to_device
-from unrolled.nn import saving, training
+from unrolled.nn import saving, smaller, training
 from unrolled.nn.habits import Answering, Flat
 from unrolled.nn.history import Evaluation, History
 from unrolled.nn.layers import VIEWS, Conv2d, Layer, Linear, MaxPool2d, Shape, Views
@@ -192,6 +192,24 @@ class Sequential(Answering):
             raise ValueError(f"the network gives scores {scores.shape}, no classes to choose from; use scores(images)")
         return scores.argmax(axis=1)
 
+    # fewer and smaller numbers: see `unrolled.nn.smaller`
+
+    def half(self) -> Sequential:
+        """Return this network with weights in float16, to use, not to train. See `smaller.half`."""
+        return smaller.half(self)
+
+    def quantize(self, calibration: Array, percentile: float = 100.0) -> Sequential:
+        """Return this network in int8, its scales found with images (N, ...). See `smaller.quantize`."""
+        return smaller.quantize(self, calibration, percentile)
+
+    def prune(self, fraction: float) -> Sequential:
+        """Return this network without that fraction of its weights, to train further. See `smaller.prune`."""
+        return smaller.prune(self, fraction)
+
+    def binarize(self) -> Sequential:
+        """Return this network with binary inner dense layers, to train further. See `smaller.binarize`."""
+        return smaller.binarize(self)
+
     # what it is made of, and files
 
     def summary(self, input_shape: Sequence[int] | None = None) -> Summary:
@@ -209,7 +227,7 @@ class Sequential(Answering):
         """Write parameters and state to an .npz file (no pickle in it). Raises ValueError before there are any."""
         if self.input_shape is None:
             raise ValueError("this network has no parameters yet: train it or build it first")
-        places = enumerate(layer.parameters | layer.state for layer in self.layers)
+        places = enumerate(layer.parameters | layer.state | layer.constants for layer in self.layers)
         arrays = {f"{number}.{name}": value for number, values in places for name, value in values.items()}
         origin = {saving.INPUT_SHAPE: np.array(self.input_shape), saving.LAYERS: np.array(len(self.layers))}
         saving.save(Path(path), arrays | origin)
@@ -226,14 +244,12 @@ class Sequential(Answering):
             if self.input_shape not in (None, input_shape):
                 raise ValueError(f"its input shape is {input_shape}, the network's is {self.input_shape}")
             self._shapes(_sizes(input_shape))
-            states = [{name: x.shape for name, x in layer.initial_state().items()} for layer in self.layers]
-            expected = [layer.parameter_shapes | state for layer, state in zip(self.layers, states, strict=True)]
-            places = saving.check_fit(layers, expected, self.dtype, found)
+            places = saving.check_fit(layers, [self._headers(layer) for layer in self.layers], found)
         arrays = saving.arrays(path, FILE, places)
         self.build(input_shape)
         for key, (number, name) in places.items():
             layer = self.layers[number]
-            there = (layer.parameters if name in layer.parameters else layer.state)[name]
+            there = (layer.parameters | layer.state | layer.constants)[name]
             there[...] = to_device(arrays[key], array_module(self.parameters))
         return self
 
@@ -281,6 +297,12 @@ class Sequential(Answering):
         """The values of all layers one after the other, in one array of `module`."""
         values = [np.ravel(value).astype(self.dtype) for layer in layers for value in layer.values()]
         return to_device(np.concatenate(values), module) if values else module.zeros(0, dtype=self.dtype)
+
+    def _headers(self, layer: Layer) -> dict[str, saving.Header]:
+        """Shape and dtype of all that a file holds of a layer, which is told its input's shape but may have nothing."""
+        shapes = layer.parameter_shapes | {name: x.shape for name, x in layer.initial_state().items()}
+        own = {name: saving.Header(x.shape, x.dtype) for name, x in layer.constants.items()}
+        return {name: saving.Header(shape, self.dtype) for name, shape in shapes.items()} | own
 
     def _share(self) -> None:
         """Give each layer its views into the network's arrays."""

@@ -81,24 +81,24 @@ def origin(path: Path, what: str) -> tuple[Shape, int]:
 
 
 def check_fit(
-    layers: int, expected: Sequence[dict[str, Shape]], dtype: Any, found: Mapping[str, Header]
+    layers: int, expected: Sequence[Mapping[str, Header]], found: Mapping[str, Header]
 ) -> dict[str, tuple[int, str]]:
     """Return (layer, parameter) by the array's name in a file that has so many layers.
 
-    Raises ValueError, which names layer and parameter, unless every array has its layer's shape, and the dtype.
+    Raises ValueError, which names layer and parameter, unless every array has its layer's shape and dtype.
     """
     if layers != len(expected):
         raise ValueError(f"it has {layers} layers, the network has {len(expected)}")
     places = {}
-    for number, shapes in enumerate(expected):
+    for number, headers in enumerate(expected):
         there = [key.partition(".")[2] for key in found if key.startswith(f"{number}.")]
-        if shapes.keys() != set(there):
-            raise ValueError(f"layer {number} has {sorted(there)} in it, the network's has {sorted(shapes)}")
-        for name, shape in shapes.items():
+        if headers.keys() != set(there):
+            raise ValueError(f"layer {number} has {sorted(there)} in it, the network's has {sorted(headers)}")
+        for name, own in headers.items():
             header = found[f"{number}.{name}"]
-            if header != (shape, dtype):
+            if header != own:
                 words = f"{number}.{name} is {header.dtype} {header.shape} in it"
-                raise ValueError(f"{words}, the network's is {dtype} {shape}")
+                raise ValueError(f"{words}, the network's is {own.dtype} {own.shape}")
             places[f"{number}.{name}"] = number, name
     return places
 

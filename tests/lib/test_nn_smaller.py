@@ -1,0 +1,153 @@
+"""Smaller networks: they give nearly the same scores, are saved and loaded, and the pruned and binary ones train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unrolled import data, nn, ops, simgpu
+from unrolled.nn.smaller_layers import BinaryLinear, Half, Int8, PrunedConv2d, PrunedLinear
+
+RNG = np.random.default_rng(5)
+IMAGES = RNG.normal(size=(40, 2, 6, 5)).astype(np.float32)
+SET = data.Dataset(IMAGES, RNG.integers(0, 4, 40))
+WAYS = {
+    "half": lambda network: network.half(),
+    "quantize": lambda network: network.quantize(IMAGES),
+    "prune": lambda network: network.prune(0.5),
+    "binarize": lambda network: network.binarize(),
+}
+every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+
+
+def made(seed: int = 0) -> nn.Sequential:
+    layers = nn.Conv2d(3, 3, stride=(2, 1), padding=1), nn.BatchNorm2d(), nn.ReLU(), nn.Flatten()
+    return nn.Sequential(*layers, nn.Linear(8), nn.ReLU(), nn.Linear(4), seed=seed).build((2, 6, 5))
+
+
+@every_way
+def test_a_smaller_network_is_used_saved_and_loaded(way: Any, tmp_path: Path) -> None:
+    network = made()
+    network.fit(SET, epochs=1, progress=False)  # running averages that differ from the first ones
+    before = network.parameters.copy()
+    small = way(network)
+    np.testing.assert_array_equal(network.parameters, before)
+    small.save(tmp_path / "small.npz")
+    again = way(made(seed=1)).load(tmp_path / "small.npz")
+    np.testing.assert_array_equal(again.scores(IMAGES), small.scores(IMAGES))
+    assert small.evaluate(SET) == again.evaluate(SET)
+    np.testing.assert_array_equal(small.predict(IMAGES), small.scores(IMAGES).argmax(axis=1))
+    with pytest.raises(ValueError, match="does not fit this network"):
+        (made().quantize(IMAGES) if way is WAYS["half"] else made().half()).load(tmp_path / "small.npz")
+
+
+@pytest.mark.parametrize(("name", "most"), [("half", 2e-3), ("quantize", 0.05)])
+def test_scores_hardly_change(name: str, most: float) -> None:
+    network = made()
+    expected = network.scores(IMAGES)
+    found = WAYS[name](network).scores(IMAGES)
+    assert found.dtype == np.float32
+    assert np.abs(found - expected).max() <= most * np.abs(expected).max()
+    assert (found != expected).any()
+
+
+def test_weights_take_half_and_a_quarter_of_the_bytes() -> None:
+    halved = [layer.constants for layer in made().half().layers if isinstance(layer, Half)]
+    assert [constants["weight"].dtype.name for constants in halved] == ["float16"] * 3
+    quantized = [layer for layer in made().quantize(IMAGES).layers if isinstance(layer, Int8)]
+    assert [layer.constants["weight"].dtype.name for layer in quantized] == ["int8"] * 3
+
+
+def test_int8_is_the_product_of_what_it_dequantizes() -> None:
+    network = made()
+    layer = network.quantize(IMAGES).layers[0]
+    own = layer.constants
+    x = ops.precision.dequantize_int8(ops.precision.quantize_int8(IMAGES, own["input_scale"]), own["input_scale"])
+    weight = own["weight"] * own["weight_scale"].astype(np.float64)[:, None, None, None]
+    expected = ops.conv2d(x.astype(np.float64), weight, own["bias"].astype(np.float64), (2, 1), 1)
+    np.testing.assert_allclose(layer.forward(IMAGES), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_int8_says_what_share_is_outside_its_calibration() -> None:
+    small = made().quantize(IMAGES)
+    small.forward(IMAGES)
+    assert small.layers[0].clipped == 0  # type: ignore[attr-defined]
+    small.forward(IMAGES * 100)
+    assert small.layers[0].clipped > 0.9  # type: ignore[attr-defined]
+
+
+def test_pruned_weights_stay_zero_whatever_an_optimizer_remembers() -> None:
+    network, optimizer = made(), nn.Adam(0.01)
+    network.fit(SET, epochs=2, optimizer=optimizer, progress=False)
+    small = network.prune(0.8)
+    before = small.parameters.copy()
+    small.fit(SET, epochs=1, optimizer=optimizer, progress=False)  # its momentum is not 0
+    assert (small.parameters != before).any()
+    weights = [x.parameters["weight"] for x in small.layers if isinstance(x, (PrunedLinear, PrunedConv2d))]
+    assert len(weights) == 3
+    size = sum(weight.size for weight in weights)
+    assert sum(map(np.count_nonzero, weights)) == size - int(0.8 * size)
+
+
+def test_pruning_takes_the_smallest_weights_of_all_layers() -> None:
+    network = made()
+    network.layers[0].parameters["weight"] = np.full((3, 2, 3, 3), 100, np.float32)
+    small = network.prune(0.8)
+    assert (small.layers[0].parameters["weight"] == 100).all()
+    assert small.layers[6].state["mask"].mean() < 0.9
+
+
+def test_a_binary_layer_computes_with_signs_and_learns() -> None:
+    small = made().binarize()
+    kinds = [type(layer) for layer in small.layers]
+    assert kinds.count(BinaryLinear) == 1
+    assert kinds[-1] is nn.Linear
+    layer, x = small.layers[4], RNG.normal(size=(3, small.layers[4].parameters["weight"].shape[1])).astype(np.float32)
+    weight = layer.parameters["weight"].astype(np.float64)
+    expected = np.where(x > 0, 1, -1) @ (np.where(weight > 0, 1, -1) * np.abs(weight).mean(axis=1, keepdims=True)).T
+    np.testing.assert_allclose(layer.forward(x), expected, rtol=1e-5, atol=1e-5)
+    history = small.fit(SET, epochs=30, optimizer=nn.Adam(0.01), progress=False)
+    assert history.loss[-1] < history.loss[0] / 2
+
+
+def test_gradients_of_a_binary_layer_pass_straight_through() -> None:
+    """As if the signs were what they are, where values and weights are within 1."""
+    network = nn.Sequential(nn.Linear(3), nn.Linear(4), nn.Linear(2), seed=1).build((5,)).binarize()
+    layer = network.layers[1]
+    layer.parameters["weight"][0, 0] = 2  # too far to turn
+    x, grad = np.array([[0.5, -3, -0.2]], np.float32), RNG.normal(size=(1, 4)).astype(np.float32)
+    layer.forward(x, training=True)
+    weight = layer.parameters["weight"]
+    scaled = grad * np.abs(weight).mean(axis=1)
+    by_x = scaled @ np.sign(weight)
+    by_x[0, 1] = 0
+    np.testing.assert_allclose(layer.backward(grad), by_x, rtol=1e-5)
+    by_weight = scaled.T @ np.sign(x)
+    by_weight *= np.abs(weight) <= 1
+    np.testing.assert_allclose(layer.gradients["weight"], by_weight, rtol=1e-5)
+    np.testing.assert_allclose(layer.gradients["bias"], grad[0])
+
+
+def test_what_cannot_be_made_smaller_is_named() -> None:
+    with pytest.raises(ValueError, match="no parameters yet: train it or build it first"):
+        nn.Sequential(nn.Flatten(), nn.Linear(2)).half()
+    with pytest.raises(ValueError, match=r"calibration has shape \(0, 2, 6, 5\); expected at least one image"):
+        made().quantize(IMAGES[:0])
+    with pytest.raises(ValueError, match="fraction is 1; expected at least 0 and below 1"):
+        made().prune(1)
+    with pytest.raises(ValueError, match="no dense or convolution layer to prune"):
+        nn.Sequential(nn.Flatten(), nn.ReLU()).build((2, 2)).prune(0.5)
+    with pytest.raises(ValueError, match="no dense layer between"):
+        nn.Sequential(nn.Flatten(), nn.Linear(2)).build((2, 2)).binarize()
+    large = made()
+    large.layers[6].parameters["weight"][0, 0] = 1e5
+    with pytest.raises(OverflowError, match=r"layer 6, Linear\(4\): .*float16 ends at 65504"):
+        large.half()
+    with pytest.raises(TypeError, match=r"Half\(Linear\(4\)\) has no backward pass: train the network first"):
+        made().half().fit(SET, epochs=1, progress=False)
+    on_gpu = nn.Sequential(nn.Flatten(), nn.Linear(2)).build((2, 2), simgpu)
+    with pytest.raises(TypeError, match="smaller networks run in NumPy"):
+        on_gpu.half()
