@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
 from unrolled.ops.arguments import check_arrays, check_shape
-from unrolled.ops.lstm import cell
+from unrolled.ops.lstm import cell, columns
 from unrolled.ops.lstm.forms import Beside
 from unrolled.ops.lstm.sequence import chosen
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
@@ -100,18 +103,35 @@ def _through_time(
         inputs = grad, kept.c, kept.gates, weight_hh, layer.c, grad_h, grad_c
         kernels.lstm_persistent_backward(inputs, outputs, kernels.constants(hidden=grad_h.shape[1]))
         return by_sums, (outputs[1], outputs[2])
+    back: columns.Back = partial(_back, layer, form, products)
+    if form in AT_ONCE and array_module(grad) is np:
+        by_sums, back = columns.gates_in_columns(by_sums), columns.back(weight_hh, kept, layer.c)
     for t in reversed(range(len(grad))):
         stay_h, stay_c = 0, 0
         if mask is not None:  # where there was no step, the gradients by the states pass by it
             moves = mask[t][:, None]
             stay_h, stay_c = grad_h * ~moves, grad_c * ~moves
             grad_h, grad_c = grad_h * moves, grad_c * moves
-        grad_c = _point_wise(grad[t], grad_h, grad_c, layer, t, form, by_sums[t])
-        grad_h = products.by_last(by_sums[t], weight_hh)
+        grad_h, grad_c = back(t, grad[t], grad_h, grad_c, by_sums[t])
         products.step(t, by_sums[t])
         if mask is not None:
             grad_h, grad_c = grad_h + stay_h, grad_c + stay_c
     return by_sums, (grad_h, grad_c)
+
+
+def _back(
+    layer: Layer,
+    form: str,
+    products: ByStep | AtOnce,
+    t: int,
+    grad_y: Array,
+    grad_h: Array,
+    grad_c: Array,
+    by_sums: Array,
+) -> tuple[Array, Array]:
+    """Write the gradient by the sums of step t (N, 4 * H), and return those by h and c before it (N, H)."""
+    grad_c = _point_wise(grad_y, grad_h, grad_c, layer, t, form, by_sums)
+    return products.by_last(by_sums, layer.weights.weight_hh), grad_c
 
 
 def _point_wise(grad_y: Array, grad_h: Array, grad_c: Array, layer: Layer, t: int, form: str, by_sums: Array) -> Array:

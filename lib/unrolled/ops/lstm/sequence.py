@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.ops.lstm import forms
+from unrolled.ops.lstm import columns, forms
 from unrolled.ops.lstm.wavefront import wavefront
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights, check_mask, check_stack, check_states
 from unrolled.ops.memory import empty
@@ -102,7 +104,11 @@ def _layer(x: Array, layer: LSTMWeights, h: Array, c: Array, form: str, mask: Ar
         inputs = sums, layer.weight_hh, layer.bias, h, c
         kernels.lstm_persistent(inputs, kept, kernels.constants(hidden=shape[2]))
         return kept
-    step = STEPPING[form](x, layer, kept)
+    if form == "inputs_at_once" and array_module(x) is np:
+        kept = columns.kept_in_columns(kept)
+        step = columns.inputs_at_once(x, layer, kept)
+    else:
+        step = STEPPING[form](x, layer, kept)
     for t in range(len(x)):
         step(t, h, c)
         if mask is not None:

@@ -1,0 +1,97 @@
+"""A layer in NumPy, step by step, with a column for each sample: a step's gates are (4 * H, N), its states (H, N).
+
+Weights then multiply as they lie, and stand on the left. A BLAS packs the left matrix and the right one in different
+ways; for few samples its kernels are faster, some twice as fast, with the many rows on the left. A gate is one block of
+memory, too. What is returned has the usual axes: views of these columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from unrolled.device import Array
+from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights
+
+Back: TypeAlias = Callable[[int, Array, Array, Array, Array], "tuple[Array, Array]"]
+"""back(t, grad_y, grad_h, grad_c, by_sums): writes by_sums (N, 4 * H), and returns the next grad_h and grad_c (N, H)."""
+
+
+def gates_in_columns(gates: Array) -> Array:
+    """Return the memory of gates (T, N, 4 * H) as a view of that shape, of (4 * H, T, N). Values move."""
+    steps, n, rows = gates.shape
+    return gates.reshape(rows, steps, n).transpose(1, 2, 0)
+
+
+def kept_in_columns(kept: LSTMGates) -> LSTMGates:
+    """Return new arrays `kept` with columns for samples; outputs y stay as they are, for whoever gets them."""
+    steps, n, hidden = kept.c.shape
+    return LSTMGates(kept.y, kept.c.reshape(steps, hidden, n).transpose(0, 2, 1), gates_in_columns(kept.gates))
+
+
+def inputs_at_once(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Callable[[int, Array, Array], None]:
+    """Return the function of a step, as the form of that name, for `kept_in_columns`."""
+    (steps, n, inputs), hidden = x.shape, kept.c.shape[2]
+    # sigmoid(x) is 0.5 + 0.5 * tanh(x / 2): with half the weights, one tanh does all four gates. Halves are exact.
+    half = np.repeat(np.array([0.5, 0.5, 1, 0.5], x.dtype), hidden)
+    weight_ih, weight_hh = layer.weight_ih * half[:, None], layer.weight_hh * half[:, None]
+    bias = np.repeat((layer.bias * half)[:, None], n, axis=1)  # in one piece it adds three times as fast as a column
+    all_gates = kept.gates.transpose(2, 0, 1)
+    np.matmul(weight_ih, x.reshape(steps * n, inputs).T, out=all_gates.reshape(4 * hidden, steps * n))
+    gates, part = np.empty_like(bias), np.empty((hidden, n), x.dtype)
+    i, f, g, o = gates.reshape(4, hidden, n)
+
+    def step(t: int, h: Array, c: Array) -> None:
+        c_now = kept.c[t].T
+        np.matmul(weight_hh, h.T, out=gates)
+        np.add(gates, bias, out=gates)
+        np.add(gates, all_gates[:, t], out=gates)
+        np.tanh(gates, out=gates)
+        for sigmoids in (gates[: 2 * hidden], o):
+            sigmoids *= 0.5
+            sigmoids += 0.5
+        all_gates[:, t] = gates
+        np.multiply(f, c.T, out=c_now)
+        np.multiply(i, g, out=part)
+        np.add(c_now, part, out=c_now)
+        np.tanh(c_now, out=part)
+        np.multiply(o, part, out=kept.y[t].T)
+
+    return step
+
+
+def back(weight_hh: Array, kept: LSTMGates, c_first: Array) -> Back:
+    """Return the function of a step back: as `cell.lstm_step_backward` and a product, in place, for any `kept`.
+
+    What it returns lives until the next call.
+    """
+    (_, n, hidden), turned = kept.c.shape, weight_hh.T.copy()
+    gates, by_gates = (np.empty((4 * hidden, n), weight_hh.dtype) for _ in range(2))
+    by_h, by_c, tanh_c, part = (np.empty((hidden, n), weight_hh.dtype) for _ in range(4))
+    (i, f, g, o), (by_i, by_f, by_g, by_o) = (a.reshape(4, hidden, n) for a in (gates, by_gates))
+
+    def step(t: int, grad_y: Array, grad_h: Array, grad_c: Array, by_sums: Array) -> tuple[Array, Array]:
+        gates[...] = kept.gates[t].T
+        np.add(grad_y.T, grad_h.T, out=by_h)
+        np.tanh(kept.c[t].T, out=tanh_c)
+        np.subtract(1, gates, out=by_gates)  # the slope of sigmoid is y - y^2, that of tanh 1 - y^2
+        np.multiply(by_gates, gates, out=by_gates)
+        np.multiply(by_h, tanh_c, out=part)
+        np.multiply(by_o, part, out=by_o)
+        np.multiply(tanh_c, part, out=part)
+        np.subtract(by_h, part, out=part)
+        np.multiply(part, o, out=part)
+        np.add(grad_c.T, part, out=by_c)
+        np.multiply(g, g, out=by_g)
+        np.subtract(1, by_g, out=by_g)
+        for by_gate, other in ((by_i, g), (by_f, (kept.c[t - 1] if t else c_first).T), (by_g, i)):
+            np.multiply(by_gate, other, out=by_gate)
+            np.multiply(by_gate, by_c, out=by_gate)
+        by_sums.T[...] = by_gates
+        np.multiply(by_c, f, out=by_c)
+        np.matmul(turned, by_gates, out=by_h)
+        return by_h.T, by_c.T
+
+    return step
