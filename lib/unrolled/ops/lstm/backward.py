@@ -105,7 +105,7 @@ def _through_time(
         return by_sums, (outputs[1], outputs[2])
     back: columns.Back = partial(_back, layer, form, products)
     if form in AT_ONCE and array_module(grad) is np:
-        by_sums, back = columns.gates_in_columns(by_sums), columns.back(weight_hh, kept, layer.c)
+        by_sums, back = columns.all_in_columns(by_sums), columns.back(weight_hh, kept, layer.c)
     for t in reversed(range(len(grad))):
         stay_h, stay_c = 0, 0
         if mask is not None:  # where there was no step, the gradients by the states pass by it

@@ -16,43 +16,50 @@ from unrolled.device import Array
 from unrolled.ops.lstm.weights import LSTMGates, LSTMWeights
 
 Back: TypeAlias = Callable[[int, Array, Array, Array, Array], "tuple[Array, Array]"]
-"""back(t, grad_y, grad_h, grad_c, by_sums): writes by_sums (N, 4 * H), and returns the next grad_h and grad_c (N, H)."""
+"""back(t, grad_y, grad_h, grad_c, by_sums): writes by_sums (N, 4 * H), and returns the next grad_h, grad_c (N, H)."""
 
 
-def gates_in_columns(gates: Array) -> Array:
-    """Return the memory of gates (T, N, 4 * H) as a view of that shape, of (4 * H, T, N). Values move."""
-    steps, n, rows = gates.shape
-    return gates.reshape(rows, steps, n).transpose(1, 2, 0)
+def in_columns(a: Array) -> Array:
+    """Return a new array (T, N, H) with its memory as (T, H, N): a step's columns lie in one piece."""
+    steps, n, rows = a.shape
+    return a.reshape(steps, rows, n).transpose(0, 2, 1)
+
+
+def all_in_columns(a: Array) -> Array:
+    """Return a new array (T, N, H) with its memory as (H, T, N): all steps together are one matrix (H, T * N)."""
+    steps, n, rows = a.shape
+    return a.reshape(rows, steps, n).transpose(1, 2, 0)
 
 
 def kept_in_columns(kept: LSTMGates) -> LSTMGates:
     """Return new arrays `kept` with columns for samples; outputs y stay as they are, for whoever gets them."""
-    steps, n, hidden = kept.c.shape
-    return LSTMGates(kept.y, kept.c.reshape(steps, hidden, n).transpose(0, 2, 1), gates_in_columns(kept.gates))
+    return LSTMGates(kept.y, in_columns(kept.c), in_columns(kept.gates))
 
 
 def inputs_at_once(x: Array, layer: LSTMWeights, kept: LSTMGates) -> Callable[[int, Array, Array], None]:
-    """Return the function of a step, as the form of that name, for `kept_in_columns`."""
-    (steps, n, inputs), hidden = x.shape, kept.c.shape[2]
+    """Return the function of a step, as the form of that name, for `kept_in_columns`.
+
+    The products with the inputs are one call, of which NumPy makes one of BLAS for each step. One matrix for all steps
+    is a little faster to multiply, but a step's part of it lies scattered, and adding that costs more.
+    """
+    n, hidden = x.shape[1], kept.c.shape[2]
     # sigmoid(x) is 0.5 + 0.5 * tanh(x / 2): with half the weights, one tanh does all four gates. Halves are exact.
     half = np.repeat(np.array([0.5, 0.5, 1, 0.5], x.dtype), hidden)
     weight_ih, weight_hh = layer.weight_ih * half[:, None], layer.weight_hh * half[:, None]
     bias = np.repeat((layer.bias * half)[:, None], n, axis=1)  # in one piece it adds three times as fast as a column
-    all_gates = kept.gates.transpose(2, 0, 1)
-    np.matmul(weight_ih, x.reshape(steps * n, inputs).T, out=all_gates.reshape(4 * hidden, steps * n))
-    gates, part = np.empty_like(bias), np.empty((hidden, n), x.dtype)
-    i, f, g, o = gates.reshape(4, hidden, n)
+    np.matmul(weight_ih, x.transpose(0, 2, 1), out=kept.gates.transpose(0, 2, 1))
+    sums, part = np.empty_like(bias), np.empty((hidden, n), x.dtype)
 
     def step(t: int, h: Array, c: Array) -> None:
-        c_now = kept.c[t].T
-        np.matmul(weight_hh, h.T, out=gates)
-        np.add(gates, bias, out=gates)
-        np.add(gates, all_gates[:, t], out=gates)
+        gates, c_now = kept.gates[t].T, kept.c[t].T
+        i, f, g, o = gates.reshape(4, hidden, n)
+        np.matmul(weight_hh, h.T, out=sums)
+        np.add(sums, bias, out=sums)
+        np.add(sums, gates, out=gates)
         np.tanh(gates, out=gates)
         for sigmoids in (gates[: 2 * hidden], o):
             sigmoids *= 0.5
             sigmoids += 0.5
-        all_gates[:, t] = gates
         np.multiply(f, c.T, out=c_now)
         np.multiply(i, g, out=part)
         np.add(c_now, part, out=c_now)
