@@ -13,6 +13,7 @@ from ops_cases import Call, numeric_gradient
 
 from unrolled import ops, simgpu
 from unrolled.ops.lstm.sequence import FORMS, ON_GPU
+from unrolled.simgpu.timeline import Timeline
 
 ON_CPU = tuple(form for form in FORMS if form not in ON_GPU)
 RNG = np.random.default_rng(3)
@@ -90,6 +91,17 @@ def test_sequences_of_unequal_lengths(lengths: list[int]) -> None:
         on_gpu.check(form, 1e-9)
 
 
+def test_what_one_form_kept_serves_another() -> None:
+    there = case(3, 2, 4, 5, 2)
+    for form in ON_CPU:
+        kept, _ = ops.lstm_with_gates(there.x, there.weights, there.state, form=form)
+        for other in ON_CPU:
+            parts = ops.lstm_backward(
+                there.grad, there.x, there.weights, kept, there.state, there.grad_state, form=other
+            )
+            np.testing.assert_allclose(parts[0], there.results[3], rtol=1e-9, atol=1e-9)
+
+
 def test_gradients_by_trying() -> None:
     there = case(3, 2, 2, 3, 2)
     kept, _ = ops.lstm_with_gates(there.x, there.weights)
@@ -162,6 +174,42 @@ def test_streams_overlap() -> None:
     assert second.start < first.end
     alone = traced("combined", there)
     assert {launch.stream for launch in alone.launches} == {0}
+
+
+@pytest.fixture
+def slow_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a kernel take a modelled second, beside the default stream five: only waits keep an order between streams."""
+    enqueue = Timeline.enqueue
+
+    def slow(self: Timeline, stream: int, seconds: float, work: float, engine: str) -> tuple[float, float]:
+        return enqueue(self, stream, 5.0 if stream else 1.0, 0.0, f"{engine} of {stream}")
+
+    monkeypatch.setattr(Timeline, "enqueue", slow)
+
+
+@pytest.mark.usefixtures("slow_kernels")
+@pytest.mark.parametrize("form", ["streams", "fused", "transposed"])
+def test_the_second_stream_waits_for_its_inputs_and_is_waited_for(form: str) -> None:
+    there = case(3, 2, 5, 64, 1).on(gpu)
+    with simgpu.trace() as trace:
+        x = there.x + 0
+        kept, _ = ops.lstm_with_gates(x, there.weights, form=form)
+    launches = trace.launches
+    beside = [k for k, launch in enumerate(launches) if launch.stream]
+    assert launches[beside[0]].start >= launches[0].end, "x was not there yet"
+    for k in beside:  # next is the product with the last output; what comes then needs both
+        assert launches[k + 2].start >= launches[k].end, "the product with the inputs was not there yet"
+
+    with simgpu.trace() as trace:
+        ops.lstm_backward(there.grad, x, there.weights, kept, form=form)
+    launches = trace.launches
+    beside = [k for k, launch in enumerate(launches) if launch.stream]
+    first = [k for k in beside if not launches[k - 1].stream]
+    assert len(first) == len(x)
+    for k in first:  # the last three before it: a gradient by the sums, its product, and that added to 0
+        assert launches[k].start >= launches[k - 3].end, "the gradient by the sums was not there yet"
+    after = launches[beside[-1] + 1]
+    assert after.start >= launches[beside[-1]].end, "the gradients were not there yet"
 
 
 def test_without_a_gpu_the_fastest_is_inputs_at_once() -> None:
