@@ -36,6 +36,10 @@ def close(found: Any, expected: Any, tolerance: float) -> None:
 )
 def test_as_on_the_host(call: Call, dtype: str, tolerance: float) -> None:
     arrays = tuple(x.astype(dtype) for x in call.arrays)
+    if dtype == "float16" and call.function.__name__.startswith("fft_"):
+        with pytest.raises(ValueError, match="is float16"):
+            call(*map(cp.asarray, arrays))
+        return
     results = call(*map(cp.asarray, arrays))
     for result, expected in zip(results, call(*arrays), strict=True):
         assert isinstance(result, cp.ndarray)
