@@ -45,7 +45,7 @@ def test_ops_give_what_they_give_on_numpy(call: Call, road: str) -> None:
         assert found.dtype == expected.dtype
         assert found.shape == expected.shape
         np.testing.assert_allclose(cp.asnumpy(found), expected, rtol=1e-4, atol=1e-5)
-        if road == "plain":
+        if road == "plain" and "fft" not in call.function.__name__:
             np.testing.assert_array_equal(cp.asnumpy(found), device.to_host(exact))
 
 
