@@ -56,8 +56,8 @@ def read(images, step, weights, last_weight, last_bias):
 
 # %% [markdown]
 # The last `h` has seen all rows, and a dense layer makes ten scores of it. `nn.LSTM` is such a loop as a layer. Let it
-# learn the digits: 64 numbers of memory, eight epochs. (A gradient that goes back through 28 steps can become very
-# long once in a while. `clip_norm` shortens it then.)
+# learn the digits: 64 numbers of memory, eight epochs. (A gradient that goes back through 28 steps occasionally
+# becomes very large. `clip_norm` shortens it then.)
 
 # %%
 digits = data.digits()
@@ -104,13 +104,14 @@ print(f"the ten lines: {right_with(ops.lstm_step):.1%} right")
 #
 # What does the step do? The name says it: *long short-term memory*, published by Hochreiter and Schmidhuber in 1997.
 # `c` is the memory, a number for each of H **cells**. Three **gates** decide about it. A gate is a number between 0
-# and 1, one for each cell, and each is made from the row x and the last output h:
+# and 1, one for each cell, and each is made from the row x and the previous output h:
 #
 # - **i**, the input gate: how much of what is new gets in;
 # - **f**, the forget gate: how much of the memory stays;
 # - **o**, the output gate: how much of the memory is shown.
 #
-# What is new has a letter, too: **g**, between -1 and 1. Step through an example with two cells. The first keeps what
+# What is new has a letter, too: **g**, between -1 and 1. It is no gate, but it is made in the same way, so people say
+# *four gates* for all four; from here on we do so, too. Step through an example with two cells. The first keeps what
 # it holds. The second forgets, and takes what is new.
 
 # %%
@@ -133,7 +134,8 @@ show.lstm_cell()
 # **Core**, about 10 minutes.
 #
 # Write the step. It works where its arrays are, on the host or on the GPU: `@`, `ops.sigmoid` and `ops.tanh` do. The
-# check compares values, and how fast they change if all arguments move a little.
+# check compares values, and their derivatives: how fast they change if all arguments move a little. T, N, D and H are
+# the numbers of steps, samples, inputs and cells.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lstm_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -159,8 +161,9 @@ print(f"the ten lines with this step: {right_with(journal.mine('lstm_step')):.1%
 # ## The formulas as they are written
 #
 # In books each gate has weights of its own. Programmed like that, a step has eight products, two for each gate. That
-# is where the makers of cuDNN began in 2016, when they made an LSTM faster, in six changes and without leaving out a
-# single multiplication. You will make these changes now, and see which of them still count.
+# is where the makers of cuDNN, NVIDIA's library for networks, began in 2016, when they made an LSTM faster in six
+# changes and without leaving out a single multiplication. Three of them you will program, of a fourth you will write
+# the schedule, and two you will watch. Then you see which of them still count.
 
 
 # %%
@@ -190,8 +193,8 @@ def counted(name, function):
         function(*on_gpu)
     products = sum(launch.is_product for launch in trace.launches)
     print(
-        f"{name:15}{len(trace.launches) / STEPS:6.1f} launches a step, {products / STEPS:.2f} of them products; "
-        f"the GPU works {trace.device_seconds / trace.seconds:.0%} of the time (modelled)"
+        f"{name:23}{len(trace.launches) / STEPS:6.1f} launches a step, {products / STEPS:.2f} of them products; "
+        f"{trace.seconds / STEPS * 1e6:.0f} µs a step (modelled)"
     )
     return len(trace.launches)
 
@@ -201,8 +204,8 @@ if SIMULATED:
     launches["by gate"] = counted("by gate", by_gate)
 
 # %% [markdown]
-# Three dozen launches a step, and the GPU waits most of the time. Each product is small, since it multiplies 32 rows.
-# So a launch costs more than what it launches. You know the disease from lesson 06. The cure is the same: fewer
+# Three dozen launches a step. Each product is small, since it multiplies 32 rows. So a launch costs more than what it
+# launches, and a step takes as long as its launches. You know the disease from lesson 06. The cure is the same: fewer
 # launches, and more work in each.
 #
 # ## Four gates in one product
@@ -258,7 +261,7 @@ def rung(label, function, *made_of):
     """Time a form on 32 digits, put it on the ladder, and return the seconds of an epoch."""
     epoch = timing.measure(function, sequence).seconds / BATCH * 60_000
     journal.rung(label, WHAT, epoch, batch=BATCH, made_of=made_of)
-    print(f"{label:25}{epoch:6.2f} s for 60,000 digits")
+    print(f"{label:25}{epoch:6.2f} s to read 60,000 digits")
     return epoch
 
 
@@ -269,8 +272,8 @@ if SIMULATED:
 
 # %% [markdown]
 # The multiplications are the same. What went away is calls. With 32 digits a call has more to do than with one sample,
-# so the gain is smaller than in the check. That is the rule of this lesson: what a change gains depends on how much
-# work one call has.
+# so the gain is smaller than in the check. (A good part of it comes from the sigmoids: one over all sums, in place of
+# three.) That is the rule of this lesson: what a change gains depends on how much work one call has.
 #
 # ## The inputs of all steps at once
 #
@@ -326,9 +329,9 @@ if SIMULATED:
 #
 # ## One launch for all the rest
 #
-# Two products became one, and still there are more than a dozen launches a step. What are they? An addition, a sigmoid
-# in four parts, tanh, two products value by value, another addition. Each reads arrays and writes arrays, for a single
-# operation on each number.
+# Two products became one, and still there are more than a dozen launches a step. In the library's form they are the
+# matrix product and the addition of its result, a sigmoid in four parts, two tanh, three products value by value, one
+# more addition, and the copy into `y`. Each reads arrays and writes arrays, for a single operation on each number.
 #
 # Lesson 08 has the means: a thread for each cell of each sample. It fetches the four sums of its cell, and its c. It
 # does all in variables of its own, and writes two numbers. How many launches a step are left then?
@@ -338,9 +341,10 @@ if SIMULATED:
 #
 # **Core**, about 13 minutes.
 #
-# Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them. The check
-# asks for one launch, and counts what is read and written: each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`. A
-# plain 1 would be an integer.
+# Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them, and each
+# of the four sums of a cell has a bias of its own. The check asks for one launch, and counts what is read and written:
+# each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`. With a plain 1, an integer, the result may become float64 on
+# the way.
 
 
 # %% nbgrader={"grade": false, "grade_id": "fused_cell", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -400,7 +404,7 @@ def fused(x, weight_ih, weight_hh, bias):
 
 
 if SIMULATED:
-    launches["fused"] = counted("fused", fused)
+    launches["fused"] = counted("inputs at once, fused", fused)
     print(f"{launches['by gate'] / launches['fused']:.0f} times fewer launches than by gate")
 
 # %% [markdown]
@@ -415,11 +419,13 @@ if SIMULATED:
 # - **streams**: a stream is a queue of launches. Two queues run side by side, if the GPU has room. So the product with
 #   the inputs goes to a stream of its own, beside the product with the last output.
 # - **transposed**: both weights are turned once before the first step, so that no product has to turn them.
-# - **persistent**: one launch for all steps. The recurrent weights stay in the registers of the GPU from the first step to
+# - **persistent**: one launch for all steps, and a few before it. The recurrent weights stay in the registers of the GPU from the first step to
 #   the last, and the blocks exchange the outputs of each step. It is our own, and not among the published changes.
 #
-# Move the slider from form to form. The work in the orange boxes is always the same. Watch the gaps. (All times here
-# are modelled, for 8 steps.)
+# Move the slider from form to form. The ladder takes the changes in the order of 2016: *naive* is your `by_gate`,
+# *fused* still has two products a step, and all inputs at once come after it. So your last form stands near its
+# *inputs_at_once*. The multiplications are always the same; in *persistent* those with h are inside of the one kernel.
+# Watch the gaps. (All times here are modelled, for 8 steps.)
 
 # %%
 *stepping, diagonals, persistent = ops.LSTM_FORMS
@@ -442,7 +448,7 @@ show.launches({form: traced(form) for form in FORMS}, "One layer, 8 steps", star
 # %% [markdown]
 # Which of these changes gains most on a GPU of today? Not over the first form, but over the form before it: how many
 # times faster does the *best single change* make it, among the published ones? In 2016 no change gained more than
-# to combine the gates, which was a factor of 2.1.
+# combining the gates did: a factor of 2.1. The model has given you a hint; it may be wrong.
 
 # %%
 journal.predict("best_change_today", ...)  # your guess
@@ -472,15 +478,15 @@ print(f"the first form: {rate:.0f} GFLOPS; 349 were published")
 print(recorded)
 
 # %% [markdown]
-# To combine the gates gains less than in 2016, and streams gain nothing. To fuse gains most, by far. Why? Compare the
+# Combining the gates gains less than in 2016, and streams gain nothing. Fusing gains most, by far. Why? Compare the
 # two first rungs: the rate of the recorded one is hardly above that of 2016, and it is less than a hundredth of what
 # the GPU can do. So it is not the GPU that is measured there. It is the host, which hands out dozens of launches a
 # step. A second stream does not help a host that is too slow for one. Fused, about three launches a step are left.
-# Only then do the products come to matter, and to do all inputs at once helps again.
+# Only then do the products come to matter, and doing all inputs at once helps, too.
 #
-# The last form leaves even that behind: a single launch, and weights that are never read a second time. Still it is
-# far from the peak. A step cannot begin before all blocks have the outputs of the step before, and they wait for that
-# a hundred times.
+# The last form leaves even that behind: a single launch for all steps, and recurrent weights that are never read a
+# second time. Still it is far from the peak. A step cannot begin before all blocks have the outputs of the step
+# before, and they wait for that a hundred times.
 #
 # Mind the last rung of the published ladder. It has four layers, and so it is another workload: more work that can
 # be done side by side. It says that four layers use the GPU better, and not that one layer became faster.
@@ -521,8 +527,8 @@ check.wavefront(wavefront)
 show.wavefront(journal.mine("wavefront")(4, 8), layers=4, steps=8)
 
 # %% [markdown]
-# The cells that fire together lie on a diagonal. On a GPU a diagonal is one batched product and one kernel for all its
-# cells. In the record, four layers:
+# The cells that fire together lie on a diagonal. On a GPU a diagonal is one kernel for all its cells and one batched
+# product, which is many products of the same size in one launch. In the record, four layers:
 
 # %%
 for form in (FORMS[0], FORMS[5], diagonals, persistent):
@@ -535,8 +541,9 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
     print(f"{name + ', persistent':32}{row['ratio']:.2f} of the time of cuDNN through PyTorch")
 
 # %% [markdown]
-# Diagonals gain where cells are small: four of them fill the GPU better than one. The gain ends where a single layer
-# fills it already.
+# Diagonals gain where cells are small: four of them fill the GPU better than one. The gain would end where a single
+# layer fills it already. The persistent form is faster still, layer after layer. And it is faster than cuDNN, as
+# PyTorch calls it, on that GPU and for these sizes: float32, 512 cells, 64 samples and 100 steps.
 #
 # ## Back through time
 #
@@ -642,7 +649,7 @@ journal.guesses()
 #
 # Write its step, and read the digits with it. Then go up the ladder once more. Can the three products with h be
 # combined? Can all inputs be done at once? What changes in the fused kernel? (Mind where r stands. With `r · h` inside
-# of the product, as the first GRU had it, one rung is gone. Which?)
+# the product, as the first GRU had it, one rung is gone. Which?)
 
 # %%
 # Your stretch. When your step is written, take away the # of the lines below and run.
