@@ -103,15 +103,15 @@ print(f"the ten lines: {right_with(ops.lstm_step):.1%} right")
 # ## The cell
 #
 # What does the step do? The name says it: *long short-term memory*, published by Hochreiter and Schmidhuber in 1997.
-# `c` is the memory, a number for each of H **cells**. Three **gates** decide about it. A gate is a number between 0
-# and 1, one for each cell, and each is made from the row x and the previous output h:
+# `c` is the memory, a number for each of H **units**. Three **gates** decide about it. A gate is a number between 0
+# and 1, one for each unit, and each is made from the row x and the previous output h:
 #
 # - **i**, the input gate: how much of what is new gets in;
 # - **f**, the forget gate: how much of the memory stays;
 # - **o**, the output gate: how much of the memory is shown.
 #
 # What is new has a letter, too: **g**, between -1 and 1. It is no gate, but it is made in the same way, so people say
-# *four gates* for all four; from here on we do so, too. Step through an example with two cells. The first keeps what
+# *four gates* for all four; from here on we do so, too. Step through an example with two units. The first keeps what
 # it holds. The second forgets, and takes what is new.
 
 # %%
@@ -135,7 +135,7 @@ show.lstm_cell()
 #
 # Write the step. It works where its arrays are, on the host or on the GPU: `@`, `ops.sigmoid` and `ops.tanh` do. The
 # check compares values, and their derivatives: how fast they change if all arguments move a little. T, N, D and H are
-# the numbers of steps, samples, inputs and cells.
+# the numbers of steps, samples, inputs and units.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lstm_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -215,7 +215,7 @@ if SIMULATED:
 # already.) Eight products become two.
 #
 # On a CPU there are no launches, but there are calls, and each costs time of its own. How many times faster is a
-# sequence of 400 steps on your CPU, with one sample and 64 cells?
+# sequence of 400 steps on your CPU, with one sample and 64 units?
 
 # %%
 journal.predict("combined_gates", ...)  # your guess
@@ -258,15 +258,17 @@ sequence = dict(zip(("x", "weight_ih", "weight_hh", "bias"), (images, *weights),
 
 
 def rung(label, function, *made_of):
-    """Time a form on 32 digits, put it on the ladder, and return the seconds of an epoch."""
-    epoch = timing.measure(function, sequence).seconds / BATCH * 60_000
+    """Time a form on 32 digits, put it on the ladder, and return the seconds."""
+    seconds = timing.measure(function, sequence).seconds
+    epoch = seconds / BATCH * 60_000
     journal.rung(label, WHAT, epoch, batch=BATCH, made_of=made_of)
     print(f"{label:25}{epoch:6.2f} s to read 60,000 digits")
-    return epoch
+    return seconds
 
 
-rung("eight products a step", by_gate)
-rung("two products a step", combined, combined)
+took = {}
+took["by gate"] = rung("eight products a step", by_gate)
+took["combined"] = rung("two products a step", combined, combined)
 if SIMULATED:
     launches["combined"] = counted("combined", combined)
 
@@ -281,7 +283,7 @@ if SIMULATED:
 # for nothing: all rows of the digit are there from the beginning. So let one product do it for all steps. It has T · N
 # rows in place of N, and reads `weight_ih` once, not T times. T + 1 products are left of 2 · T.
 #
-# How many times faster is that on your CPU, for 60 steps of 2 samples with 2,048 inputs and 64 cells?
+# How many times faster is that on your CPU, for 60 steps of 2 samples with 2,048 inputs and 64 units?
 
 # %%
 journal.predict("inputs_at_once", ...)  # your guess
@@ -318,7 +320,7 @@ check.inputs_at_once(inputs_at_once)
 
 # %%
 at_once = journal.mine("inputs_at_once")
-rung("inputs at once", at_once, at_once)
+took["at once"] = rung("inputs at once", at_once, at_once)
 if SIMULATED:
     launches["inputs at once"] = counted("inputs at once", at_once)
 
@@ -333,7 +335,7 @@ if SIMULATED:
 # matrix product and the addition of its result, a sigmoid in four parts, two tanh, three products value by value, one
 # more addition, and the copy into `y`. Each reads arrays and writes arrays, for a single operation on each number.
 #
-# Lesson 08 has the means: a thread for each cell of each sample. It fetches the four sums of its cell, and its c. It
+# Lesson 08 has the means: a thread for each unit of each sample. It fetches the four sums of its unit, and its c. It
 # does all in variables of its own, and writes two numbers. How many launches a step are left then?
 
 # %% [markdown]
@@ -342,7 +344,7 @@ if SIMULATED:
 # **Core**, about 13 minutes.
 #
 # Write the kernel: all of a step but its products. The two sums come apart, as the two products leave them, and each
-# of the four sums of a cell has a bias of its own. The check asks for one launch, and counts what is read and written:
+# of the four sums of a unit has a bias of its own. The check asks for one launch, and counts what is read and written:
 # each sum once. A sigmoid is `ONE / (ONE + cp.exp(-z))`. With a plain 1, an integer, the result may become float64 on
 # the way.
 
@@ -369,7 +371,7 @@ def cell_kernel(from_x, from_h, bias, c, h_new, c_new, size, hidden):
 
 
 def fused_cell(from_x, from_h, bias, c):
-    """Return the new (h, c), (N, H) each, from the sums of the inputs and of the last outputs, on the GPU."""
+    """Return the new (h, c), (N, H) each, from the sums of the inputs and of the outputs before, on the GPU."""
     xp = device.array_module(c)
     h_new, c_new = xp.empty(c.shape, c.dtype), xp.empty(c.shape, c.dtype)
     blocks = (c.size + THREADS - 1) // THREADS
@@ -417,10 +419,11 @@ if SIMULATED:
 # `ops.lstm` has all forms, also three that you did not write:
 #
 # - **streams**: a stream is a queue of launches. Two queues run side by side, if the GPU has room. So the product with
-#   the inputs goes to a stream of its own, beside the product with the last output.
+#   the inputs goes to a stream of its own, beside the product with the previous output.
 # - **transposed**: both weights are turned once before the first step, so that no product has to turn them.
-# - **persistent**: one launch for all steps, and a few before it. The recurrent weights stay in the registers of the GPU from the first step to
-#   the last, and the blocks exchange the outputs of each step. It is our own, and not among the published changes.
+# - **persistent**: one launch for all steps, and a few before it. The recurrent weights stay in the registers of the
+#   GPU from the first step to the last, and the blocks exchange the outputs of each step. It is our own, and not among
+#   the published changes.
 #
 # Move the slider from form to form. The ladder takes the changes in the order of 2016: *naive* is your `by_gate`,
 # *fused* still has two products a step, and all inputs at once come after it. So your last form stands near its
@@ -433,7 +436,7 @@ FORMS = [*stepping, persistent]  # diagonals need several layers
 
 
 def traced(form, layers=1):
-    """Return what the simulated GPU does in 8 steps of 32 samples, 64 inputs and 64 cells."""
+    """Return what the simulated GPU does in 8 steps of 32 samples, 64 inputs and 64 units."""
     shapes = [(256, 64), (256, 64), (256,)]
     stack = [ops.LSTMWeights(*(simgpu.zeros(shape, simgpu.float32) for shape in shapes)) for _ in range(layers)]
     x = simgpu.zeros((8, 32, 64), simgpu.float32)
@@ -455,14 +458,13 @@ journal.predict("best_change_today", ...)  # your guess
 
 # %% [markdown]
 # Here are three ladders. The left one is yours, from this machine's CPU. The middle one was recorded on an H200, with
-# 512 cells, 64 samples and 100 steps. The right one is what was published in 2016. All start at eight products a step.
+# 512 units, 64 samples and 100 steps. The right one is what was published in 2016. All start at eight products a step.
 
 # %%
 recorded = records.lstm()
 rows = [recorded.row(f"lstm, {form}") for form in FORMS]
 many = {**recorded.row("lstm, four layers, wavefront"), "name": "lstm, wavefront", "workload": "four layers"}
-timed = zip((FORMS[0], FORMS[1], FORMS[5]), (by_gate, combined, at_once), strict=True)
-own = {form: timing.measure(function, sequence).seconds for form, function in timed}
+own = dict(zip((FORMS[0], FORMS[1], FORMS[5]), took.values(), strict=True))
 show.rungs({"yours, CPU": own, "recorded, H200": [*rows, many]})
 
 # %%
@@ -494,7 +496,7 @@ print(recorded)
 # ## Many layers: a wavefront
 #
 # Stack layers, and each reads the outputs of the one below. Layer 2 need not wait until layer 1 has read everything.
-# Cell (layer, step) needs two others, (layer - 1, step) and (layer, step - 1). As soon as both are done, it can fire.
+# Call one step of one layer, with all its units, the cell (layer, step). It needs two others, (layer - 1, step) and (layer, step - 1). As soon as both are done, it can fire.
 #
 # Say that each cell takes one slot of time, and that a slot has room for any number of cells. Layer by layer, 4 layers
 # of 100 steps take 400 slots. How few can it be?
@@ -543,7 +545,7 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 # %% [markdown]
 # Diagonals gain where cells are small: four of them fill the GPU better than one. The gain would end where a single
 # layer fills it already. The persistent form is faster still, layer after layer. And it is faster than cuDNN, as
-# PyTorch calls it, on that GPU and for these sizes: float32, 512 cells, 64 samples and 100 steps.
+# PyTorch calls it, on that GPU and for these sizes: float32, 512 units, 64 samples and 100 steps.
 #
 # ## Back through time
 #
@@ -557,7 +559,7 @@ for name in ("lstm", "lstm, four layers", "lstm, training step"):
 #
 # ### Exercise: backward_through_time
 #
-# **More**, about 12 minutes.
+# **More**, about 15 minutes.
 #
 # Write the way back of the combined form, for one layer that began with zeros. `ops.lstm_step_backward(grad_h, grad_c,
 # gates, c, c_before)` is given: it returns the gradient by a step's sums, (N, 4 · H), and by the c before it. What
@@ -592,7 +594,7 @@ def backward_through_time(grad_y, x, weight_hh, y, c, gates):
 check.backward_through_time(backward_through_time)
 
 # %% [markdown]
-# Four products a step: by the inputs' weights, by the recurrent ones, by the last output, and (not asked here) by the
+# Four products a step: by the inputs' weights, by the recurrent ones, by the previous output, and (not asked here) by the
 # inputs. Only one of them has to wait for the next step back. The others can be done for all steps at once, at the
 # end.
 #
@@ -625,6 +627,8 @@ check.backward_through_time(backward_through_time)
 
 # %% [markdown]
 # ## What you have
+#
+# Your three forms read digits, and do not learn. So compare them with each other, not with the rungs of training.
 
 # %%
 journal.ladder()
@@ -650,14 +654,17 @@ journal.guesses()
 # Write its step, and read the digits with it. Then go up the ladder once more. Can the three products with h be
 # combined? Can all inputs be done at once? What changes in the fused kernel? (Mind where r stands. With `r · h` inside
 # the product, as the first GRU had it, one rung is gone. Which?)
+#
+# With the blocks in the order r, z, n, the lines below print 0.4424 if your step is right.
 
 # %%
 # Your stretch. When your step is written, take away the # of the lines below and run.
 #
 # size = 64
-# W, U = (rng.uniform(-0.1, 0.1, (3 * size, n)).astype(np.float32) for n in (28, size))
+# draw = np.random.default_rng(9)
+# W, U = (draw.uniform(-0.1, 0.1, (3 * size, n)).astype(np.float32) for n in (28, size))
 # b, d = (np.zeros(3 * size, np.float32) for _ in range(2))
 # h = np.zeros((BATCH, size), np.float32)
 # for row in images:
 #     h = gru_step(row, h, W, U, b, d)
-# print(h.shape, np.abs(h).max())
+# print(f"{np.abs(h).max():.4f}")

@@ -35,5 +35,5 @@ def test_a_learner_steps_through_the_cell_and_is_told_of_a_wrong_gate(page: Page
         page.screenshot(path=ARTIFACTS / "lstm_cell.png")
         moved(page, "naive: 323 launches", 0, "ArrowRight", "combined: 227 launches")
         page.screenshot(path=ARTIFACTS / "lstm_launches.png")
-        moved(page, "A grid of 4 layers and 8 steps", 0, "ArrowRight", "Slot 4 of 10")
+        moved(page, "A grid of 4 layers and 8 steps", 0, "ArrowRight", "Slot 4 of 0 to 10")
         page.screenshot(path=ARTIFACTS / "lstm_wavefront.png")

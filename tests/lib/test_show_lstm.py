@@ -109,7 +109,7 @@ def test_the_cell_in_words() -> None:
     [
         ({"weight_ih": np.ones((8, 3))}, r"weight_ih has shape \(8, 3\); expected \(8, 2\) for one sample of 2"),
         ({"h": np.ones((1, 2))}, r"h has shape \(1, 2\); expected \(2,\)"),
-        ({"x": np.ones(5), "weight_ih": np.ones((8, 5))}, "room for 4 inputs and 3 cells, got 5 and 2"),
+        ({"x": np.ones(5), "weight_ih": np.ones((8, 5))}, "room for 4 inputs and 3 units, got 5 and 2"),
         ({"step": 8}, "start must be an index into the 8 values"),
     ],
 )
@@ -279,7 +279,7 @@ def test_layer_0_is_at_the_bottom_and_steps_go_right(drawn: Drawn) -> None:
 def test_the_wavefront_in_words() -> None:
     explorer = show.wavefront(DIAGONALS, 3, 4)
     assert explorer.start == {"slot": 2}
-    assert "Slot 2 of 5: (0, 2), (1, 1) and (2, 0) fire; 3 cells done before." in explorer.alt
+    assert "Slot 2 of 0 to 5: (0, 2), (1, 1) and (2, 0) fire; 3 cells done before." in explorer.alt
     assert "In all, 12 of 12 cells fire in 6 slots; the fewest that can do it are 6." in explorer.alt
     bad = show.wavefront([[(0, 0)], [(0, 1), (1, 1)], []], 2, 2)
     assert bad.start == {"slot": 1}  # where something is wrong
@@ -288,7 +288,7 @@ def test_the_wavefront_in_words() -> None:
     assert "Wrong: (1, 1) needs (0, 1) and (1, 0), not done yet." in alt
     assert alt.endswith("Slots with a wrong cell: 1.")
     last = bad.at(slot=2).alt
-    assert "Slot 2 of 2: none fire; 3 cells done before. No cell fires." in last
+    assert "Slot 2 of 0 to 2: none fire; 3 cells done before. No cell fires." in last
     assert "Wrong: 1 cell never fires." in last
 
 

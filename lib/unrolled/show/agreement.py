@@ -63,7 +63,8 @@ def guesses(rows: Sequence[Mapping[str, Any]]) -> Picture:
         look |= {"markerfacecolor": "white", "markeredgecolor": look["color"]} if row.get("where") else {}
         marker, y = MARKERS[i % 8], 0.97 - i * 0.97 / max(len(rows), 7)
         axes.plot(float(row["guess"]), float(row["measured"]), marker, zorder=3, **look)
-        beside(axes, [1.07], 1.12, y, f"{row['name']}\n{verdict(row)}", marker, **look)
+        seen, far = verdict(row).rsplit(": ", 1)
+        beside(axes, [1.07], 1.12, y, f"{row['name']}: {far}\n{seen}", marker, **look)
     close = sum(off((float(row["measured"]), float(row["guess"]))) <= CLOSE for row in rows)
     lines = "; ".join(f"{row['name']}: {verdict(row)}" for row in rows)
     said = f"{count_of(len(rows), 'prediction')} against measurements, in times: {lines}."

@@ -16,7 +16,7 @@ from unrolled.show.sheet import Cells, Point, Scale, Sheet, cell_text, on_host
 from unrolled.show.style import BLUE, GREY, INK, PALE, SMALL
 from unrolled.show.words import count_of, listing
 
-# Two cells: the first keeps what it holds, the second forgets it and takes what is new.
+# Two units: the first keeps what it holds, the second forgets it and takes what is new.
 X, H, C = (1.0, -0.5), (0.5, 0.2), (0.8, -0.6)
 WEIGHT_IH = ((-2, 1), (2, 0), (2, -1), (-3, 1), (1, 0.5), (1.5, -1), (1, -1), (2, 0))
 WEIGHT_HH = ((-1, 0), (1, 1), (1, 0), (0, -1), (0, 1), (1, 0), (1, 0), (0, 1))
@@ -98,7 +98,7 @@ def lstm_cell(
     """Draw one step of an LSTM for one sample as a graph with its numbers; a slider goes from gate to gate.
 
     x (D,), h and c (H,) before the step, weight_ih (4 * H, D), weight_hh (4 * H, H), bias (4 * H,), as in
-    `ops.lstm_step`; without them, an example whose first cell keeps and whose second one replaces. step (0 to 7) says
+    `ops.lstm_step`; without them, an example whose first unit keeps and whose second one replaces. step (0 to 7) says
     where the slider stands first. ValueError where shapes do not fit, D is above 4 or H above 3.
     """
     given = {"x": x, "h": h, "c": c, "weight_ih": weight_ih, "weight_hh": weight_hh, "bias": bias}
@@ -119,10 +119,10 @@ def _check(cell: Cell) -> None:
     for name, shape in wanted.items():
         if getattr(cell, name).shape != shape:
             got = getattr(cell, name).shape
-            raise ValueError(f"{name} has shape {got}; expected {shape} for one sample of {inputs} and {units} cells")
+            raise ValueError(f"{name} has shape {got}; expected {shape} for one sample of {inputs} and {units} units")
     if not (1 <= inputs <= MOST_INPUTS and 1 <= units <= MOST_UNITS):
         raise ValueError(
-            f"the picture has room for {MOST_INPUTS} inputs and {MOST_UNITS} cells, got {inputs} and {units}"
+            f"the picture has room for {MOST_INPUTS} inputs and {MOST_UNITS} units, got {inputs} and {units}"
         )
 
 
@@ -210,7 +210,7 @@ def worked(cell: Cell, step: int) -> str:
     values, at = cell.values, STEPS[step]
     first = {name: _signed(float(value.flat[0])) for name, value in values.items()}
     if at.name == "start":
-        return f"{count_of(len(cell.x), 'input')}, {count_of(cell.units, 'cell')}: {4 * cell.units} sums to compute."
+        return f"{count_of(len(cell.x), 'input')}, {count_of(cell.units, 'unit')}: {4 * cell.units} sums to compute."
     if at.name == "sums":
         pairs = [*zip(cell.x, cell.weight_ih[0], strict=True), *zip(cell.h, cell.weight_hh[0], strict=True)]
         terms = " + ".join([f"{_signed(a)} × {_signed(b)}" for a, b in pairs] + [_signed(cell.bias[0])])
@@ -241,7 +241,7 @@ def _alt(cell: Cell, step: int) -> str:
         rows = dict(zip(BLOCKS, values["sums"], strict=True)) if name == "sums" else {name: values[name]}
         made += [f"{row} ({', '.join(cell_text(value) for value in found.tolist())})" for row, found in rows.items()]
     return (
-        f"One step of an LSTM with {count_of(cell.units, 'cell')} as a graph: x, h and c come in, four gates i, f, g "
+        f"One step of an LSTM with {count_of(cell.units, 'unit')} as a graph: x, h and c come in, four gates i, f, g "
         f"and o are made of x and h, c and h go out. Step {step} of {LAST}, {at.name}: {at.formula.rstrip('.')}. "
         f"{worked(cell, step).rstrip('.')}. Made: {listing(made)}."
     )

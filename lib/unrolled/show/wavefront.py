@@ -79,7 +79,7 @@ def wavefront(schedule: Sequence[Sequence[Cell]], layers: int, steps: int) -> Ex
     last = len(found.slots) - 1
     # First shown: what is wrong, or else the widest slot, where the diagonal is seen best.
     start = max(range(last + 1), key=lambda slot: (bool(found.wrong(slot)), len(found.slots[slot])))
-    slider = Slider("slot", range(last + 1), start, lambda slot: f"{slot} of {last}", play=True)
+    slider = Slider("slot", range(last + 1), start, lambda slot: f"{slot}, the last is {last}", play=True)
     return Explorer(_draw, _alt, found, slot=slider)
 
 
@@ -106,7 +106,7 @@ def _draw(schedule: Plan, slot: int) -> Figure:
     pitch = min(pitch, width + GAP)
     grid = Cells(EDGE + LABEL, TOP, schedule.layers, schedule.steps, pitch, HEIGHT + GAP)
     sheet = Sheet(grid.bottom + 0.78)
-    sheet.text((EDGE, 0.2), f"Slot {slot} of {len(schedule.slots) - 1}", size=11, bold=True)
+    sheet.text((EDGE, 0.2), f"Slot {slot}; the last is {len(schedule.slots) - 1}", size=11, bold=True)
     for line, words in enumerate(_says(schedule, slot)):
         sheet.text((EDGE, 0.45 + 0.22 * line), words, RED if line else INK, size=SMALL if line else FONT_SIZE)
     for layer in range(schedule.layers):
@@ -217,7 +217,7 @@ def _alt(schedule: Plan, slot: int) -> str:
         whole = "Every cell fires once, after what it needs."
     return (
         f"A grid of {count_of(schedule.layers, 'layer')} and {count_of(schedule.steps, 'step')}. "
-        f"Slot {slot} of {len(schedule.slots) - 1}: {listing([str(cell) for cell in fire])} "
+        f"Slot {slot} of 0 to {len(schedule.slots) - 1}: {listing([str(cell) for cell in fire])} "
         f"fire{'s' * (len(fire) == 1)}; {count_of(len(done), 'cell')} done before. "
         f"{' '.join(_says(schedule, slot))} {whole}"
     ).rstrip()

@@ -95,8 +95,8 @@ def scalar_of(x: Operand) -> Scalar:
     """Return the type of a number. Raises RefusedError (TypeError) for an array, a tuple, a function."""
     kind = lift(x).type
     if not isinstance(kind, Scalar):
-        arrays = " A thread computes with one value of it: x[i]" if isinstance(kind, Array) else ""
-        raise RefusedError(TypeError, f"{kind} is no number.{arrays}" if arrays else f"{kind} is no number")
+        one = ". A thread computes with one value: x[i], or x[i, j] where there are two axes"
+        raise RefusedError(TypeError, f"{kind} is no number{one if isinstance(kind, Array) else ''}")
     return kind
 
 

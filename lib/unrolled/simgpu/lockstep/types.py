@@ -54,7 +54,7 @@ class Array:
     root: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        return f"array of {NAMES[self.code]} with {self.ndim} axes"
+        return f"array of {NAMES[self.code]} with {self.ndim} {'axis' if self.ndim == 1 else 'axes'}"
 
 
 @dataclass(frozen=True, eq=False)

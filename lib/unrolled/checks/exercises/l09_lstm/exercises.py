@@ -75,7 +75,7 @@ lstm_step = Spec(
     reference=ops.lstm_step,
     cases=[
         case("everything is forgotten, and 0.5 gets in", **BY_HAND),
-        case("two samples, three inputs, four cells", **sequences.one_step(2, 3, 4)),
+        case("two samples, three inputs, four units", **sequences.one_step(2, 3, 4)),
         case("in float64, and how fast h and c change", **sequences.one_step(3, 4, 2, np.float64)),
         gpu_case("on the GPU", Budget(), **sequences.one_step(5, 4, 3)),
         random_case("any size", sequences.any_step),
@@ -98,7 +98,7 @@ lstm_step = Spec(
         given("the gates are in the order i, g, f, o: the second block is f, the third g", **reordered(0, 2, 1, 3)),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("the last output has no part in it: h @ weight_hh.T belongs to the sums", h=lambda h: 0 * h),
-        given("what the cell held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
+        given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
         Mistake("a tanh is missing: h is o * tanh(c)", _without_last_tanh),
         Mistake("h is made of the old c: first the new c, then h from it", _output_of_the_old_cell),
         Mistake("g goes through a tanh, not through a sigmoid: it may be below 0", _sigmoid_everywhere),
@@ -197,7 +197,13 @@ inputs_at_once = Spec(
         "    now = sums[t] + h @ ...\n"
         "    ... as before",
     ),
-    mistakes=SEQUENCE_MISTAKES,
+    mistakes=(
+        *SEQUENCE_MISTAKES,
+        Mistake(
+            "the product's rows are step by step: reshape them to (steps, n, 4 * H), and not to (n, steps, 4 * H)",
+            sequences.samples_first,
+        ),
+    ),
     speed=Speed(
         baseline=sequences.two_products,
         inputs=sequences.layer(60, 2, 2048, 64),
@@ -215,14 +221,14 @@ fused_cell = Spec(
     reference=fused.point_wise,
     answers=(fused.one_by_one, ops.lstm_step),
     cases=[
-        gpu_case("one sample, one cell", fused.ODD, **fused.sums(1, 1)),
-        gpu_case("four samples, 64 cells", fused.ONCE, **fused.sums(4, 64)),
-        gpu_case("three samples, 96 cells", fused.ONCE, **fused.sums(3, 96)),
+        gpu_case("one sample, one unit", fused.ODD, **fused.sums(1, 1)),
+        gpu_case("four samples, 64 units", fused.ONCE, **fused.sums(4, 64)),
+        gpu_case("three samples, 96 units", fused.ONCE, **fused.sums(3, 96)),
         random_gpu_case("any size", fused.any_sums, fused.ODD),
     ],
     points=3,
     hints=(
-        "A thread for each cell of each sample. It needs four sums, one from each block, and the c before; it writes "
+        "A thread for each unit of each sample. It needs four sums, one from each block, and the c before; it writes "
         "two numbers.",
         "With row and unit, the sums of i are from_x[row, unit] + from_h[row, unit] + bias[unit], those of f the same "
         "at unit + hidden, of g at unit + 2 * hidden, of o at unit + 3 * hidden. A sigmoid of z is "
@@ -238,10 +244,14 @@ fused_cell = Spec(
         result("you return c before h: h comes first", lambda y: (y[1], y[0])),
         Mistake("the gates are in the order i, f, o, g: the third block is g, the fourth o", fused.g_last),
         given("the bias is missing", bias=lambda bias: 0 * bias),
+        given(
+            "each gate has a bias of its own: bias[unit] belongs to i, bias[unit + hidden] to f, and so on",
+            bias=lambda bias: np.tile(bias[: len(bias) // sequences.GATES], sequences.GATES),
+        ),
         given("from_h has no part in it: both sums are added", from_h=lambda from_h: 0 * from_h),
-        given("what the cell held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
+        given("what c held has no part in it: c is f * c + i * g", c=lambda c: 0 * c),
         Mistake(
-            "the four gates of a cell stand in blocks, hidden columns apart, and not side by side",
+            "the four gates of a unit stand in blocks, hidden columns apart, and not side by side",
             fused.side_by_side,
         ),
         Mistake(
@@ -259,9 +269,9 @@ fused_cell = Spec(
         inputs=fused.sums(8, 128),  # small, since the judge's blocks hold the copies
         at_least=1.25,
         points=1,
-        against="a launch for each operation, for 8 samples and 128 cells",
+        against="a launch for each operation, for 8 samples and 128 units",
         gpu=True,
-        advice="one launch, a thread for each cell, and each number is read once",
+        advice="one launch, a thread for each unit, and each number is read once",
     ),
 )
 

@@ -107,6 +107,13 @@ def all_inputs(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Arr
     return y
 
 
+def samples_first(x: Array, weight_ih: Array, weight_hh: Array, bias: Array) -> Array:
+    """Return what `all_inputs` does where the rows of its first product are taken sample by sample."""
+    steps, n, inputs = x.shape
+    mixed = x.reshape(n, steps, inputs).swapaxes(0, 1)
+    return all_inputs(mixed, weight_ih, weight_hh, bias)
+
+
 def gated(sums: Array, c: Array) -> tuple[Array, Array]:
     """Return (h, c), both (N, H), from the sums of all gates (N, 4 * H) and the c before."""
     size = c.shape[1]

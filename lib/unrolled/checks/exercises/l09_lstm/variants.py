@@ -74,7 +74,7 @@ lstm_step_coupled = variant(
     exercises.lstm_step,
     reference=coupled_step,
     cases=[
-        random_case("two samples, three inputs, four cells", _any_coupled(2, 3, 4)),
+        random_case("two samples, three inputs, four units", _any_coupled(2, 3, 4)),
         random_case("in float64, and how fast h and c change", _any_coupled(3, 4, 2, np.float64)),
         random_gpu_case("on the GPU", _any_coupled(5, 4, 3), Budget()),
         random_case("any size", lambda rng: _three_blocks(sequences.any_step(rng))),
@@ -94,7 +94,7 @@ lstm_step_coupled = variant(
         result("you return c before h: h comes first", lambda y: (y[1], y[0], *y[3:1:-1])),
         given("the blocks are in the order f, o, g: the second block is g, the third o", **_reordered(0, 2, 1)),
         given("the bias is missing", bias=lambda bias: 0 * bias),
-        given("what the cell held has no part in it: c is f * c + (1 - f) * g", c=lambda c: 0 * c),
+        given("what c held has no part in it: c is f * c + (1 - f) * g", c=lambda c: 0 * c),
         Mistake(
             F_AND_I,
             lambda x, h, c, weight_ih, weight_hh, bias: _exchanged(x @ weight_ih.T + h @ weight_hh.T + bias, c),
@@ -132,13 +132,13 @@ fused_cell_coupled = variant(
     exercises.fused_cell,
     reference=point_wise_coupled,
     cases=[
-        gpu_case("one sample, one cell", fused.ODD, **fused.sums(1, 1, COUPLED)),
-        gpu_case("four samples, 64 cells", THREE, **fused.sums(4, 64, COUPLED)),
-        gpu_case("three samples, 96 cells", THREE, **fused.sums(3, 96, COUPLED)),
+        gpu_case("one sample, one unit", fused.ODD, **fused.sums(1, 1, COUPLED)),
+        gpu_case("four samples, 64 units", THREE, **fused.sums(4, 64, COUPLED)),
+        gpu_case("three samples, 96 units", THREE, **fused.sums(3, 96, COUPLED)),
         random_gpu_case("any size", _any_coupled_sums, fused.ODD),
     ],
     hints=(
-        "A thread for each cell of each sample. It needs three sums, one from each block, and the c before; it writes "
+        "A thread for each unit of each sample. It needs three sums, one from each block, and the c before; it writes "
         "two numbers.",
         "With row and unit, the sums of f are from_x[row, unit] + from_h[row, unit] + bias[unit], those of g the same "
         "at unit + hidden, of o at unit + 2 * hidden. A sigmoid of z is ONE / (ONE + cp.exp(-z)), and i is ONE - f.",
@@ -153,7 +153,7 @@ fused_cell_coupled = variant(
         result("you return c before h: h comes first", lambda y: (y[1], y[0])),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("from_h has no part in it: both sums are added", from_h=lambda from_h: 0 * from_h),
-        given("what the cell held has no part in it: c is f * c + (1 - f) * g", c=lambda c: 0 * c),
+        given("what c held has no part in it: c is f * c + (1 - f) * g", c=lambda c: 0 * c),
         Mistake(F_AND_I, lambda from_x, from_h, bias, c: _exchanged(from_x + from_h + bias, c)),
     ),
     compare=named("h", "c"),
