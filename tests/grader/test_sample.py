@@ -17,6 +17,7 @@ import pytest
 
 from unrolled import checks, data, device, nn, ops, simgpu
 from unrolled.notebook import cells
+from unrolled.ops import winograd
 from unrolled.simgpu import jit
 from unrolled_grader.build import sample
 
@@ -47,14 +48,16 @@ VERDICTS = {
 }
 
 
-JUDGED: dict[tuple[str, str], checks.Report] = {}
-"""(check, source of the answer) -> report: what several students hand in is judged once."""
+JUDGED: dict[tuple[str, ...], checks.Report] = {}
+"""(check, source of the answer and of what it may call) -> report: what several students hand in is judged once."""
 
 
 def judged(student: str, lesson: str) -> dict[str, checks.Report]:
     """The report on each function that a student hands in; those of the notebook's other cells are there for them."""
     namespace: dict[str, Any] = {"np": np, "ops": ops, "nn": nn, "data": data, "device": device}
     namespace |= {"cp": simgpu, "jit": jit, "THREADS": 256, "TILE": 32, "WIDTH": 33}
+    for name, rows in (("B_T", winograd.PIXELS), ("G", winograd.WEIGHTS), ("A_T", winograd.RESULTS)):
+        namespace[name] = np.array(rows[2], np.float32)
     sources: dict[str, str] = {}
     for cell in sample.notebook(ROOT, student, lesson).cells:
         if cell.cell_type == "code" and "def " in cell.source and "rawkernel" not in cell.source:
@@ -65,13 +68,15 @@ def judged(student: str, lesson: str) -> dict[str, checks.Report]:
         file = f"<{student}, {name}>"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # kernels are read from it
         exec(compile(source, file, "exec"), namespace)
+    helpers = [source for name, source in sources.items() if name not in SPECS]
+    keys = {name: (name, sources[name], *helpers) for name in checks.lessons()[lesson]}
     for name, spec in checks.lessons()[lesson].items():
-        if (name, sources[name]) not in JUDGED:
+        if keys[name] not in JUDGED:
             untimed = dataclasses.replace(spec, speed=None, rung=None)
             limit = 1.0 if student == "endless" and name in LOST[student] else 600.0  # no honest one ends by the clock
             report = checks.run(name, untimed, namespace[name], seed=20300101, case_limit=limit)
-            JUDGED[name, sources[name]] = report
-    return {name: JUDGED[name, sources[name]] for name in checks.lessons()[lesson]}
+            JUDGED[keys[name]] = report
+    return {name: JUDGED[key] for name, key in keys.items()}
 
 
 def test_the_class_is_what_the_readme_lists() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import unrolled
 from unrolled import device
 
-from .spec import Budget, Function
+from .spec import Budget, Function, Inputs
 
 if TYPE_CHECKING:
     from unrolled.simgpu.command import Machine
@@ -110,8 +110,8 @@ def strayed(got: Any, module: device.Module) -> tuple[str, ...]:
     return ("the result lies on another GPU than the inputs: make it from them, in the function",) if strays else ()
 
 
-def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ...]:
-    """Return what a function did on the GPU beyond its budget, and in which lines; nothing if it kept to it."""
+def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) -> tuple[str, ...]:
+    """Return what a function did with these inputs beyond its budget, and in which lines; nothing if it kept to it."""
     products = [launch for launch in trace.launches if launch.is_product]
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
     copies = MASKED if {copy.cause for copy in trace.transfers if copy.direction == "to host"} & MASKS else COPIES
@@ -128,6 +128,10 @@ def overspent(trace: Trace, budget: Budget, function: Function) -> tuple[str, ..
             allowed = f"at most {most} allowed" if most else "none allowed"
             said = f"{len(events)} {name}{plural * (len(events) > 1)}, {allowed}{_listed(kinds)}"
             lines += [said, *_places(events, function), *([helps] if helps else [])]
+    flops = sum(launch.flops for launch in products)
+    if budget.product_flops is not None and flops > (most_flops := budget.product_flops(inputs)):
+        lines += [f"matrix products of {flops:,} operations, at most {most_flops:,.0f} allowed"]
+        lines += _places(products, function)
     return tuple(lines)
 
 

@@ -217,7 +217,7 @@ class _Check:
         """What was done on the GPU beyond the case's budget."""
         if case.budget is None:
             return ()
-        return gpu.overspent(trace, case.budget, self.function) + kernels.beyond(trace, case.budget, inputs)
+        return gpu.overspent(trace, case.budget, self.function, inputs) + kernels.beyond(trace, case.budget, inputs)
 
     def _mismatch(
         self, case: Case, got: Any, given: Inputs, pristine: Inputs, earlier: Sequence[Case], module: device.Module

@@ -10,6 +10,7 @@ from unrolled.show.charts import bars, pairs
 from unrolled.show.columns import col2im, im2col
 from unrolled.show.confusion import confusion
 from unrolled.show.convolution import conv2d_backward, convolution
+from unrolled.show.crossover import crossover
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import difference, filters, images
@@ -30,6 +31,7 @@ from unrolled.show.timeline import timeline
 from unrolled.show.warps import warps
 from unrolled.show.waterfall import waterfall
 from unrolled.show.wavefront import wavefront
+from unrolled.show.winograd import winograd_1d
 
 __all__ = [
     "Explorer",
@@ -42,10 +44,24 @@ __all__ = [
     "bars",
     "col2im",
     "computation_graph",
-]
-__all__ += ["confusion", "conv2d_backward", "convolution", "difference", "filters", "gallery", "growth", "guesses"]
-__all__ += ["hardware", "im2col", "images", "ladder", "launches", "learning_curves", "live", "losses", "lstm_cell"]
-__all__ += [
+    "confusion",
+    "conv2d_backward",
+    "convolution",
+    "crossover",
+    "difference",
+    "filters",
+    "gallery",
+    "growth",
+    "guesses",
+    "hardware",
+    "im2col",
+    "images",
+    "ladder",
+    "launches",
+    "learning_curves",
+    "live",
+    "losses",
+    "lstm_cell",
     "matmul_workers",
     "max_pool2d",
     "memory_walk",
@@ -55,5 +71,9 @@ __all__ += [
     "roofline",
     "rungs",
     "scaling",
+    "timeline",
+    "warps",
+    "waterfall",
+    "wavefront",
+    "winograd_1d",
 ]
-__all__ += ["timeline", "warps", "waterfall", "wavefront"]

@@ -97,7 +97,7 @@ def same_and_faster(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remar
         return Mismatch(("the factor in the last line of your step is missing",))
     if found := mismatch(result, (factor_of(number) * clean).astype(clean.dtype), 1e-3):
         return found
-    if trace is not None and (lines := gpu.overspent(trace, BUDGET, function)):
+    if trace is not None and (lines := gpu.overspent(trace, BUDGET, function, inputs)):
         return Mismatch(("the values are right, but not how they came about:", *lines, _times(trace, number)))
     return None if trace is None else _in_time(trace, number)
 

@@ -1,0 +1,27 @@
+# %% [markdown]
+# ### Exercise: choose_algorithm_backward
+#
+# **Core**, about 8 minutes.
+#
+# Choose for the way **back**, the gradients of x, weight and bias: return `"gemm"` (one product), `"fft"` or
+# `"winograd"` (3 x 3 kernels only) for a shape. The check draws shapes that you do not know: 3 x 3 kernels with few or
+# many channels, and kernels up to 21 x 21. It runs the library's `ops.conv2d_backward` by all three methods on each,
+# here and now, and adds up the times of those that you chose. At most 1.3 times the total of the best is allowed. A
+# simple rule will do; is it the same as for the way forward?
+
+
+# %% nbgrader={"grade": false, "grade_id": "choose_algorithm_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def choose_algorithm_backward(n, c, o, size, kernel):
+    """Return a method for n images (c, size, size), o filters, kernel x kernel weights, padding kernel // 2.
+
+    About 3 lines.
+    """
+    ### BEGIN SOLUTION
+    if kernel >= 11 and min(c, o) < 32:
+        return "fft"
+    return "gemm"
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_choose_algorithm_backward", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.choose_algorithm_backward(choose_algorithm_backward)

@@ -1,0 +1,272 @@
+"""Lesson 10: convolutions with fewer multiplications, through frequencies and by Winograd, and when they are faster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.exercises.l04_backprop.gradients import named
+from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, tiles, transforms
+from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, random_case
+from unrolled.device import Array
+
+CONVOLUTIONS = (ops.conv2d, ops.conv2d_loops, ops.conv2d_positions, ops.fft_conv2d, ops.winograd_conv2d)
+
+
+# count_multiplications
+
+count_multiplications = Spec(
+    reference=counts.multiplications,
+    cases=[
+        case("four results, direct", method="direct", shape=(1, 1, 1, 2, 3)),
+        case("four results, winograd 2x2", method="winograd 2x2", shape=(1, 1, 1, 2, 3)),
+        case("five by five results, winograd 2x2", method="winograd 2x2", shape=(2, 3, 4, 5, 3)),
+        case("sixteen results, winograd 4x4", method="winograd 4x4", shape=(1, 1, 1, 4, 3)),
+        case("fft", method="fft", shape=(2, 3, 4, 10, 7)),
+        random_case("any", counts.any_shape),
+    ],
+    points=2,
+    hints=(
+        "Count for one image, one channel and one filter first: each channel of each image meets each filter, so the "
+        "rest is a factor n * c * o.",
+        "Tiles: -(-size // m) in each direction, (m + 2)^2 multiplications in each. Frequencies: with "
+        "length = size + kernel - 1 there are length * (length // 2 + 1), 4 multiplications in each.",
+        'if method == "direct":\n'
+        "    pair = size**2 * kernel**2\n"
+        'elif method == "fft":\n'
+        "    length = size + kernel - 1\n"
+        "    pair = 4 * ...\n"
+        "else:\n"
+        '    m = 2 if method == "winograd 2x2" else 4\n'
+        "    pair = (-(-size // m)) ** 2 * ...\n"
+        "return n * c * o * pair",
+    ),
+    mistakes=(
+        Mistake(
+            "the last tile of a row counts whole, even where it reaches beyond the results: round up",
+            counts.whole_tiles_only,
+        ),
+        Mistake("a tile is computed whole: round the number of tiles up", counts.tiles_not_rounded),
+        Mistake(
+            "a real image needs half of the frequencies, length // 2 + 1 in a row: the others follow",
+            counts.all_frequencies,
+        ),
+        Mistake("a complex multiplication takes 4 real ones", counts.complex_as_one),
+        Mistake("the images of the transform are size + kernel - 1 high and wide", counts.of_the_size),
+        given("each of the n images counts", shape=lambda shape: (1, *shape[1:])),
+        given("each of the c channels counts", shape=lambda shape: (shape[0], 1, *shape[2:])),
+        given("each of the o filters counts", shape=lambda shape: (*shape[:2], 1, *shape[3:])),
+    ),
+)
+
+
+# fft_conv2d
+
+
+def few_products(inputs: Inputs) -> float:
+    """Return a quarter of the direct convolution's operations: products of frequencies take far less here."""
+    return transforms.direct_flops(inputs) / 4
+
+
+THROUGH = Budget(launches=60, float64=0, product_flops=few_products)
+
+fft_conv2d = Spec(
+    reference=transforms.by_fft,
+    answers=CONVOLUTIONS,
+    cases=[
+        case("one image, one channel, NumPy", **transforms.layer(1, 1, 6, 1, 3)),
+        case("three channels, two filters, NumPy", **transforms.layer(2, 3, 9, 2, 5)),
+        case("padding, NumPy", **transforms.layer(2, 2, 8, 3, 5, padding=2)),
+        random_case("any size, NumPy", transforms.any_layer),
+        gpu_case("15 x 15 on 32 x 32, GPU", THROUGH, **transforms.layer(2, 2, 32, 3, 15, padding=7)),
+    ],
+    points=3,
+    hints=(
+        "Transform pixels and weights at the same lengths, multiply frequency by frequency, and sum over channels. "
+        "Lengths of size + kernel - 1 are long enough that nothing comes in at the other end.",
+        "The weight is flipped: weight[:, :, ::-1, ::-1]. The sum over channels is a product of matrices for each "
+        "frequency: pixels as (LH, LW, N, C) @ weights as (LH, LW, C, O). In what comes back, the first result stands "
+        "at row and column kernel - 1 - padding.",
+        "lengths = [size + k - 1 for size, k in zip(x.shape[2:], weight.shape[2:])]\n"
+        "pixels = xp.fft.rfft2(x, lengths).transpose(2, 3, 0, 1)\n"
+        "weights = xp.fft.rfft2(weight[:, :, ::-1, ::-1], lengths).transpose(...)\n"
+        "whole = xp.fft.irfft2((pixels @ weights).transpose(...), lengths)\n"
+        "return whole[:, :, kernel - 1 - padding : ..., ...] + bias[:, None, None]",
+    ),
+    mistakes=(
+        given(
+            "the weight is not flipped: a product of spectra flips it", weight=lambda weight: weight[:, :, ::-1, ::-1]
+        ),
+        Mistake(
+            "the transform is circular, and too short here: what leaves at one end comes in at the other. "
+            "Lengths of size + kernel - 1 leave room",
+            lambda x, weight, bias, padding: transforms.through_frequencies(
+                x, weight[:, :, ::-1, ::-1], bias, padding, wraps=True
+            ),
+        ),
+        given("the bias is missing", bias=lambda bias: 0 * bias),
+        given("the padding is missing", padding=0),
+        given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
+    ),
+    speed=Speed(
+        baseline=ops.conv2d_positions,
+        inputs=transforms.layer(1, 1, 128, 1, 15),
+        at_least=3,
+        points=1,
+        against="a loop over output positions, for 15 x 15 on 128 x 128",
+        advice="two transforms of the pixels and weights, one back, and no loop: rfft2 takes all images and channels",
+    ),
+)
+
+
+# winograd_transforms
+
+
+def _turned(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
+    b, g, a = transforms.matrices(tiles)
+    return b.T @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
+
+
+def _one_side(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
+    b, g, a = transforms.matrices(tiles)
+    return b @ tiles, g @ weight, a @ products
+
+
+def _other_side(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
+    b, g, a = transforms.matrices(tiles)
+    return tiles @ b.T, weight @ g.T, products @ a.T
+
+
+winograd_transforms = Spec(
+    reference=transforms.transforms,
+    cases=[
+        case(
+            "one tile, one kernel",
+            tiles=np.arange(16, dtype=np.float32).reshape(1, 4, 4) ** 2,
+            weight=np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3),
+            products=np.arange(16, dtype=np.float32).reshape(1, 4, 4) ** 2,
+        ),
+        random_case("any number of them", transforms.any_tiles),
+    ],
+    points=2,
+    hints=(
+        "A matrix from the left mixes rows, and its transpose from the right mixes columns. `@` does it for all tiles "
+        "at once: it takes the last two axes, and the others come along.",
+        "Pixels: B_T @ tiles @ B_T.T. The other two have the same form, each with its own matrix.",
+        "transformed_pixels: return B_T @ tiles @ B_T.T\n"
+        "transformed_weights: the same, with G on both sides\n"
+        "results_of: the same, with A_T on both sides",
+    ),
+    mistakes=(
+        Mistake("the matrix of the pixels is given as B.T: B_T from the left, B_T.T from the right", _turned),
+        Mistake("only rows are transformed: the transpose from the right does the columns", _one_side),
+        Mistake("only columns are transformed: the matrix from the left does the rows", _other_side),
+    ),
+    compare=named("the transformed pixels", "the transformed weights", "the results"),
+)
+
+
+# winograd_conv2d
+
+
+def fewer(inputs: Inputs) -> float:
+    """Return two thirds of the direct convolution's operations: 1 / 2.25, and room for transforms by matrices."""
+    return transforms.direct_flops(inputs) * 2 / 3
+
+
+def _tiles_turned(y: Array) -> Array:
+    """Return y (N, O, H, W) with each 2 x 2 tile transposed."""
+    n, o, height, width = y.shape
+    whole = np.zeros((n, o, height + height % 2, width + width % 2), y.dtype)
+    whole[:, :, :height, :width] = y
+    parts = whole.reshape(n, o, whole.shape[2] // 2, 2, whole.shape[3] // 2, 2).transpose(0, 1, 2, 5, 4, 3)
+    return parts.reshape(whole.shape)[:, :, :height, :width]
+
+
+FILTERED = Budget(launches=60, transfers=transforms.MATRICES, float64=0, product_flops=fewer)
+
+winograd_conv2d = Spec(
+    reference=transforms.by_winograd,
+    answers=CONVOLUTIONS,
+    cases=[
+        case("one tile, NumPy", **{**transforms.layer(1, 1, 4, 1, 3), "padding": 0}),
+        case("three channels, two filters, NumPy", **transforms.layer(2, 3, 8, 2, 3, padding=1)),
+        case("an odd size, NumPy", **transforms.layer(2, 2, 7, 3, 3, padding=1)),
+        random_case("any size, NumPy", transforms.any_layer_of_3),
+        gpu_case("64 channels, 64 filters, GPU", FILTERED, **transforms.layer(1, 64, 8, 64, 3, padding=1)),
+    ],
+    points=3,
+    hints=(
+        "Three parts: transform tiles and weights, multiply, transform back. In the middle each of the 16 places of a "
+        "tile is a product of its own: (O, C) with (C, number of tiles).",
+        "Bring the two axes of the place to the front: pixels (N, C, TH, TW, 4, 4) to (4, 4, C, N, TH, TW) and then "
+        "(16, C, N * TH * TW), weights (O, C, 4, 4) to (16, O, C). weights @ pixels is (16, O, N * TH * TW).",
+        "pixels = (B_T @ cut(x, padding) @ B_T.T).transpose(4, 5, 1, 0, 2, 3).reshape(16, c, n * th * tw)\n"
+        "weights = (G @ weight @ G.T).transpose(2, 3, 0, 1).reshape(16, o, c)\n"
+        "products = (weights @ pixels).reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1)\n"
+        "y = (A_T @ products @ A_T.T).transpose(0, 1, 2, 4, 3, 5).reshape(n, o, 2 * th, 2 * tw)\n"
+        "return y[:, :, :height, :width] + bias[...]",
+    ),
+    mistakes=(
+        given(
+            "the weight is flipped: only the way through frequencies needs that",
+            weight=lambda weight: weight[:, :, ::-1, ::-1],
+        ),
+        given("the bias is missing", bias=lambda bias: 0 * bias),
+        given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
+        result(
+            "rows and columns inside of a tile of results are turned",
+            _tiles_turned,
+        ),
+    ),
+)
+
+
+# choose_algorithm
+
+choose_algorithm = Spec(
+    reference=choosing.best,
+    cases=[
+        random_case("five convolutions", choosing.any_convolutions),
+        random_case("five others", choosing.any_convolutions),
+    ],
+    points=2,
+    hints=(
+        "Look at your map: from which kernel on is the FFT faster? And which shapes are in the lesson where neither "
+        "gains anything?",
+        "A rule with two conditions does: the size of the kernel, and how many channels and filters there are. Many "
+        "of both need many transforms.",
+        'if kernel >= ... and min(c, o) < ...:\n    return "fft"\nreturn "gemm"',
+    ),
+    call=choosing.asked,
+    compare=choosing.judge,
+)
+
+
+# overlap_add
+
+overlap_add = Spec(
+    reference=tiles.overlap_add,
+    cases=[
+        random_case("one tile", lambda rng: tiles.drawn(rng, 5, 6, 3, 8)),
+        random_case("two by two tiles", lambda rng: tiles.drawn(rng, 8, 8, 3, 4)),
+        random_case("tiles that are cut at the edges", lambda rng: tiles.drawn(rng, 11, 9, 4, 5)),
+        random_case("any size", tiles.any_image),
+    ],
+    points=2,
+    hints=(
+        "Cut the image into tiles of step x step pixels, the last ones smaller. What convolve gives for a tile is "
+        "larger than the tile: it reaches into where the neighbours' results lie.",
+        "Begin with zeros, (H + kernel - 1, W + kernel - 1), and add each part at the place where its tile began.",
+        "for top in range(0, height, step):\n"
+        "    for left in range(0, width, step):\n"
+        "        part = convolve(image[top : top + step, left : left + step])\n"
+        "        y[top : top + part.shape[0], ...] += part",
+    ),
+    mistakes=(
+        Mistake("where results of neighbours overlap they are added, not put over each other", tiles.set_in_place),
+        Mistake("what reaches beyond a tile belongs to the neighbours: it is added there", tiles.without_overlap),
+    ),
+    compare=tiles.in_small_tiles,
+)

@@ -1,0 +1,198 @@
+"""Wrong and imperfect answers to lesson 10."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from answers import Mutant
+from unrolled import device, ops
+from unrolled.checks.exercises.l10_faster_convolutions import counts, transforms
+from unrolled.checks.exercises.l10_faster_convolutions import tiles as tiling
+
+# fft_conv2d
+
+
+def by_fft(x, weight, bias, padding=0, wraps=False):
+    flipped = weight[:, :, ::-1, ::-1]
+    return transforms.through_frequencies(x, flipped, bias, padding, wraps)
+
+
+def unflipped(x, weight, bias, padding=0):
+    return transforms.through_frequencies(x, weight, bias, padding)
+
+
+def without_padding(x, weight, bias, padding=0):
+    return by_fft(x, weight, bias)
+
+
+def in_float64(x, weight, bias, padding=0):
+    return by_fft(*(array.astype(np.float64) for array in (x, weight, bias)), padding)
+
+
+def as_one_product(x, weight, bias, padding=0):
+    """The right numbers, with all multiplications of the direct way."""
+    xp, (o, _, kh, kw) = device.array_module(x), weight.shape
+    padded = xp.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    windows = xp.lib.stride_tricks.sliding_window_view(padded, (kh, kw), axis=(2, 3))
+    n, c, oh, ow = windows.shape[:4]
+    columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(n * oh * ow, c * kh * kw)
+    y = (columns @ weight.reshape(o, -1).T).reshape(n, oh, ow, o).transpose(0, 3, 1, 2)
+    return y + bias[:, None, None]
+
+
+def weight_by_weight(x, weight, bias, padding=0):
+    """A launch for each weight."""
+    xp, (_, _, kh, kw) = device.array_module(x), weight.shape
+    padded = xp.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    oh, ow = padded.shape[2] - kh + 1, padded.shape[3] - kw + 1
+    y = 0
+    for i in range(kh):
+        for j in range(kw):
+            part = padded[:, None, :, i : i + oh, j : j + ow] * weight[None, :, :, i, j, None, None]
+            y = y + part.sum(axis=2)
+    return y + bias[:, None, None]
+
+
+def image_by_image(x, weight, bias, padding=0):
+    """Honest: image by image, and the weight is transformed anew for each."""
+    xp, (kh, kw), (h, w) = device.array_module(x), weight.shape[2:], x.shape[2:]
+    lengths, found = (h + kh - 1, w + kw - 1), []
+    top, left = kh - 1 - padding, kw - 1 - padding
+    for image in x:
+        products = xp.fft.rfft2(image, lengths) * xp.fft.rfft2(weight[:, :, ::-1, ::-1], lengths)
+        whole = xp.fft.irfft2(products.sum(axis=1), lengths)
+        found.append(whole[:, top : h + padding, left : w + padding] + bias[:, None, None])
+    return xp.stack(found)
+
+
+def of_a_padded_image(x, weight, bias, padding=0):
+    """Honest: zeros are put around the image first, and lengths are those of powers of two."""
+    xp, (kh, kw) = device.array_module(x), weight.shape[2:]
+    padded = xp.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    h, w = padded.shape[2:]
+    lengths = [1 << (size + kernel - 2).bit_length() for size, kernel in ((h, kh), (w, kw))]
+    pixels, weights = xp.fft.rfft2(padded, lengths), xp.fft.rfft2(weight[:, :, ::-1, ::-1], lengths)
+    products = (pixels[:, None] * weights[None]).sum(axis=2)
+    return xp.fft.irfft2(products, lengths)[:, :, kh - 1 : h, kw - 1 : w] + bias[:, None, None]
+
+
+def pixel_by_pixel(x, weight, bias, padding=0):
+    """A loop over output positions, image by image."""
+    xp = device.array_module(x)
+    return xp.concatenate([ops.conv2d_positions(x[n : n + 1], weight, bias, 1, padding) for n in range(len(x))])
+
+
+# winograd
+
+
+def turned(tiles, weight, products):
+    b, g, a = transforms.matrices(tiles)
+    return b.T @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
+
+
+def rows_only(tiles, weight, products):
+    b, g, a = transforms.matrices(tiles)
+    return b @ tiles, g @ weight, a @ products
+
+
+def without_halves(tiles, weight, products):
+    g = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 1]], tiles.dtype)
+    pixels, _, results = transforms.transforms(tiles, weight, products)
+    return pixels, g @ weight @ g.T, results
+
+
+def two_of_three(tiles, weight, products):
+    return transforms.transforms(tiles, weight, products)[:2]
+
+
+def winograd_of_flipped(x, weight, bias, padding=1):
+    return transforms.by_winograd(x, weight[:, :, ::-1, ::-1], bias, padding)
+
+
+def winograd_without_edge(x, weight, bias, padding=1):
+    y = transforms.by_winograd(x, weight, bias, padding)
+    return y[:, :, : y.shape[2] // 2 * 2, : y.shape[3] // 2 * 2]
+
+
+def winograd_with_turned_tiles(x, weight, bias, padding=1):
+    return transforms.by_winograd(x.swapaxes(2, 3), weight, bias, padding).swapaxes(2, 3)
+
+
+def as_one_product_of_three(x, weight, bias, padding=1):
+    return as_one_product(x, weight, bias, padding)
+
+
+# choose_algorithm and overlap_add
+
+
+def always_gemm(n, c, o, size, kernel):
+    return "gemm"
+
+
+def always_fft(n, c, o, size, kernel):
+    return "fft"
+
+
+def winograd_for_all(n, c, o, size, kernel):
+    return "winograd"
+
+
+def cut_to_the_image(image, kernel, step, convolve):
+    return tiling.overlap_add(image, kernel, step, convolve)[: image.shape[0], : image.shape[1]]
+
+
+def in_one_tile(image, kernel, step, convolve):
+    return convolve(image)
+
+
+def pixel_tiles(image, kernel, step, convolve):
+    return tiling.overlap_add(image, kernel, 1, convolve)
+
+
+MUTANTS = {
+    "count_multiplications": [
+        Mutant(counts.whole_tiles_only, "round up"),
+        Mutant(counts.tiles_not_rounded, "round the number of tiles up"),
+        Mutant(counts.all_frequencies, "length // 2 + 1 in a row"),
+        Mutant(counts.complex_as_one, "takes 4 real ones"),
+        Mutant(counts.of_the_size, "size + kernel - 1 high and wide"),
+        Mutant(lambda method, shape: counts.multiplications(method, (1, *shape[1:])), "each of the n images counts"),
+    ],
+    "fft_conv2d": [
+        Mutant(unflipped, "the weight is not flipped"),
+        Mutant(lambda x, weight, bias, padding=0: by_fft(x, weight, bias, padding, wraps=True), "too short here"),
+        Mutant(without_padding, "the padding is missing"),
+        Mutant(in_float64, "float64"),
+        Mutant(as_one_product, "matrix products of"),
+        Mutant(weight_by_weight, "launches, at most 60 allowed"),
+    ],
+    "winograd_transforms": [
+        Mutant(turned, "the matrix of the pixels is given as B.T"),
+        Mutant(rows_only, "only rows are transformed"),
+        Mutant(without_halves, "the transformed weights"),
+        Mutant(two_of_three, "return the transformed pixels, the transformed weights, the results"),
+    ],
+    "winograd_conv2d": [
+        Mutant(winograd_of_flipped, "only the way through frequencies needs that"),
+        Mutant(lambda x, weight, bias, padding=1: transforms.by_winograd(x, weight, 0 * bias, padding), "the bias is"),
+        Mutant(winograd_without_edge, "shape"),
+        Mutant(winograd_with_turned_tiles, "rows and columns of the weight are turned"),
+        Mutant(as_one_product_of_three, "matrix products of"),
+    ],
+    "choose_algorithm": [
+        Mutant(always_gemm, "times the time of the fastest methods"),
+        Mutant(always_fft, "times the time of the fastest methods"),
+        Mutant(winograd_for_all, "can be chosen"),
+        Mutant(lambda n, c, o, size, kernel: None, "you return None"),
+    ],
+    "overlap_add": [
+        Mutant(tiling.set_in_place, "they are added, not put over each other"),
+        Mutant(tiling.without_overlap, "belongs to the neighbours"),
+        Mutant(cut_to_the_image, "shape"),
+        Mutant(in_one_tile, "its transform has room for"),
+        Mutant(pixel_tiles, "of step x step pixels cover the image"),
+    ],
+}
+
+HONEST = {"fft_conv2d": [image_by_image, of_a_padded_image]}
+LOOP = {"fft_conv2d": pixel_by_pixel}
