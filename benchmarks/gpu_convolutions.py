@@ -1,10 +1,11 @@
 """Convolution by FFT and by Winograd's filtering beside one matrix product and cuDNN, on a GPU.
 
-    python benchmarks/gpu_convolutions.py [--only SECTION ...] [--quick] [--json lib/unrolled/records/gpu_convolutions.json]
+    python benchmarks/gpu_convolutions.py [--only SECTION ...] [--quick]
+        [--json lib/unrolled/records/gpu_convolutions.json]
 
-Sections: `crossovers` (64 images of 3 channels, 8 filters, by size of image and kernel: FFT beside one product; `faster`
-is how many times as fast FFT is), `methods` (3 x 3 kernels, stride 1: all methods beside PyTorch, which calls cuDNN).
-All in float32, TF32 off on both sides; medians of blocks of calls in turn, timed by CUDA events. Results are compared
+Sections: `crossovers` (64 images of 3 channels, 8 filters, by size of image and kernel: FFT beside one product;
+`faster` is how many times as fast FFT is), `methods` (3 x 3 kernels, stride 1: all methods beside PyTorch, which calls
+cuDNN). All in float32, TF32 off on both sides; medians of blocks of calls in turn, timed by CUDA events. Results are compared
 with the peer's first: `error` is the largest difference, of the largest value.
 """
 
