@@ -5,7 +5,8 @@
 
 Sections: `crossovers` (64 images of 3 channels, 8 filters, by size of image and kernel: FFT beside one product;
 `faster` is how many times as fast FFT is), `methods` (3 x 3 kernels, stride 1: all methods beside PyTorch, which calls
-cuDNN). All in float32, TF32 off on both sides; medians of blocks of calls in turn, timed by CUDA events. Results are compared
+cuDNN). All in float32, TF32 off on both sides; medians of blocks of calls in turn, timed by CUDA events. Results are
+compared
 with the peer's first: `error` is the largest difference, of the largest value.
 """
 
