@@ -481,7 +481,7 @@ print(recorded)
 
 # %% [markdown]
 # Combining the gates gains less than in 2016, and streams gain nothing. Fusing gains most, by far. Why? Compare the
-# two first rungs: the rate of the recorded one is hardly above that of 2016, and it is less than a hundredth of what
+# two first rungs: the rate of the recorded one is no better than that of 2016, and it is less than a hundredth of what
 # the GPU can do. So it is not the GPU that is measured there. It is the host, which hands out dozens of launches a
 # step. A second stream does not help a host that is too slow for one. Fused, about three launches a step are left.
 # Only then do the products come to matter, and doing all inputs at once helps, too.
