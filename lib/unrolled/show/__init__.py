@@ -7,10 +7,12 @@ from unrolled.show.agreement import agreement, guesses
 from unrolled.show.banks import banks
 from unrolled.show.barriers import barriers
 from unrolled.show.charts import bars, pairs
+from unrolled.show.clipping import clipping
 from unrolled.show.columns import col2im, im2col
 from unrolled.show.confusion import confusion
 from unrolled.show.convolution import conv2d_backward, convolution
 from unrolled.show.crossover import crossover
+from unrolled.show.float_ruler import float_ruler
 from unrolled.show.graph import computation_graph
 from unrolled.show.hardware import hardware
 from unrolled.show.images import difference, filters, images
@@ -23,10 +25,12 @@ from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
+from unrolled.show.precision_front import precision_front
 from unrolled.show.race import race
 from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling
+from unrolled.show.systolic_array import systolic_array
 from unrolled.show.timeline import timeline
 from unrolled.show.warps import warps
 from unrolled.show.waterfall import waterfall
@@ -42,6 +46,7 @@ __all__ = [
     "banks",
     "barriers",
     "bars",
+    "clipping",
     "col2im",
     "computation_graph",
     "confusion",
@@ -50,6 +55,7 @@ __all__ = [
     "crossover",
     "difference",
     "filters",
+    "float_ruler",
     "gallery",
     "growth",
     "guesses",
@@ -67,10 +73,12 @@ __all__ = [
     "memory_walk",
     "optimizer_paths",
     "pairs",
+    "precision_front",
     "race",
     "roofline",
     "rungs",
     "scaling",
+    "systolic_array",
     "timeline",
     "warps",
     "waterfall",

@@ -1,0 +1,150 @@
+"""Weights that are left out, and weights of one bit."""
+
+from __future__ import annotations
+
+from math import floor
+
+import numpy as np
+
+from unrolled import ops
+from unrolled.checks.spec import Draw, Inputs
+from unrolled.device import Array
+
+WORD = 64
+
+
+def prune(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights with the smallest magnitudes at 0, after updates that leave these at 0."""
+    mask = kept(weight, fraction)
+    for update in updates:
+        weight = (weight - update) * mask
+    return weight * mask
+
+
+def kept(weight: Array, fraction: float) -> Array:
+    """Return 1 for each weight that stays, 0 for the floor(fraction * size) smallest magnitudes."""
+    mask = np.ones(weight.size, weight.dtype)
+    mask[np.argsort(np.abs(weight), axis=None)[: floor(fraction * weight.size)]] = 0
+    return mask.reshape(weight.shape)
+
+
+def any_pruning(rng: np.random.Generator) -> Inputs:
+    """Draw a layer's weights and some updates."""
+    o, k, count = (int(each) for each in rng.integers((2, 3, 1), (6, 9, 4)))
+    arrays = [rng.standard_normal((o, k)).astype(np.float32) for _ in range(count + 1)]
+    return {"weight": arrays[0], "fraction": float(rng.uniform(0.3, 0.9)), "updates": arrays[1:]}
+
+
+def masked_once(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where what was pruned grows again."""
+    weight = weight * kept(weight, fraction)
+    for update in updates:
+        weight = weight - update
+    return weight
+
+
+def masked_at_the_end(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where the mask is that of the last ones."""
+    for update in updates:
+        weight = weight - update
+    return weight * kept(weight, fraction)
+
+
+def largest_first(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where the largest magnitudes go."""
+    mask = 1 - kept(weight, 1 - fraction)
+    for update in updates:
+        weight = (weight - update) * mask
+    return weight * mask
+
+
+def by_value(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where the smallest values go, the most negative first."""
+    mask = np.ones(weight.size, weight.dtype)
+    mask[np.argsort(weight, axis=None)[: floor(fraction * weight.size)]] = 0
+    mask = mask.reshape(weight.shape)
+    for update in updates:
+        weight = (weight - update) * mask
+    return weight * mask
+
+
+# one bit
+
+
+def binary_matmul(a: Array, b: Array, k: int) -> Array:
+    """Return products of signs a (N, W) and b (M, W), packed in words of 64, with k values in a row: (N, M) int32."""
+    words = np.full(a.shape[1], 2**WORD - 1, np.uint64)
+    if k % WORD:
+        words[-1] = (1 << k % WORD) - 1
+    y = np.empty((len(a), len(b)), np.int32)
+    for row, signs in enumerate(a):
+        y[row] = k - 2 * np.bitwise_count((signs ^ b) & words).sum(axis=1, dtype=np.int32)
+    return y
+
+
+def unpacked(a: Array, b: Array, k: int) -> Array:
+    """Return the same from a number for each sign: NumPy has no BLAS for whole numbers."""
+    x, y = (np.where(bits_of(words, k), np.int32(1), np.int32(-1)) for words in (a, b))
+    return x @ y.T
+
+
+def bits_of(words: Array, k: int) -> Array:
+    """Return the first k bits of each row of words (N, W)."""
+    octets = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little")[:, :k]
+
+
+def signs(n: int, m: int, k: int) -> Inputs:
+    """Return draws of packed signs a and b, with k values in a row; what lies beyond the k-th is anything."""
+    words = -(-k // WORD)
+    return {"a": _words(n, words), "b": _words(m, words), "k": k}
+
+
+def _words(*shape: int) -> Draw:
+    return Draw(lambda rng: rng.integers(0, 2**WORD, shape, dtype=np.uint64))
+
+
+def any_signs(rng: np.random.Generator) -> Inputs:
+    """Draw signs of any number."""
+    n, m, k = (int(each) for each in rng.integers((1, 1, 1), (7, 7, 300)))
+    drawn = signs(n, m, k)
+    return {**drawn, "a": drawn["a"].make(rng), "b": drawn["b"].make(rng)}
+
+
+def with_the_tail(a: Array, b: Array, k: int) -> Array:
+    """Return the products where bits beyond the k-th count."""
+    y = np.empty((len(a), len(b)), np.int32)
+    for row, words in enumerate(a):
+        y[row] = k - 2 * np.bitwise_count(words ^ b).sum(axis=1, dtype=np.int32)
+    return y
+
+
+def once(a: Array, b: Array, k: int) -> Array:
+    """Return k less the number of signs that differ, once."""
+    return (k + binary_matmul(a, b, k)) // 2
+
+
+# straight through
+
+
+def straight_through(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients by x (N, K) and weight (M, K) of sign(x) @ sign(weight).T, (N, M), straight through."""
+    by_x, by_weight = grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)
+    return by_x * (np.abs(x) <= 1), by_weight * (np.abs(weight) <= 1)
+
+
+def any_layer(rng: np.random.Generator) -> Inputs:
+    """Draw a binary layer's inputs and weights, on both sides of 1, and a gradient."""
+    n, m, k = (int(each) for each in rng.integers(2, 7, 3))
+    x, weight, grad = (rng.standard_normal(shape).astype(np.float32) for shape in ((n, k), (m, k), (n, m)))
+    return {"grad": grad, "x": 1.5 * x, "weight": 1.5 * weight}
+
+
+def of_the_values(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients of x @ weight.T."""
+    return (grad @ weight) * (np.abs(x) <= 1), (grad.T @ x) * (np.abs(weight) <= 1)
+
+
+def not_stopped(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients that pass for values beyond 1, too."""
+    return grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)

@@ -1,0 +1,92 @@
+"""A step of dynamic loss scaling: gradients in float16 that carry a scale, and what becomes of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.spec import Inputs
+from unrolled.device import Array
+
+Step = tuple[Any, float, int]
+SHAPE = "return gradients, scale, good_steps"
+
+
+def loss_scale_step(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
+    """Return the gradients in float32 without their scale, None after an overflow, and the next scale and count."""
+    if not np.isfinite(gradients).all():
+        return None, scale / 2, 0
+    good_steps += 1
+    found = gradients.astype(np.float32) / np.float32(scale)
+    return (found, scale * 2, 0) if good_steps == every else (found, scale, good_steps)
+
+
+def judge(got: Any, expected: Step, inputs: Inputs) -> Mismatch | None:
+    """Say which of the three is wrong."""
+    if not isinstance(got, tuple) or len(got) != 3:
+        return Mismatch((f"a {type(got).__name__} came back: {SHAPE}",))
+    if (got[0] is None) != (expected[0] is None):
+        what = "overflowed: the step is to be skipped, so None" if expected[0] is None else "are finite: no None"
+        return Mismatch((f"gradients: these {what} is expected",))
+    if expected[0] is not None and (found := mismatch(got[0], expected[0], 1e-6)):
+        return Mismatch((f"gradients: {found.lines[0]}", *found.lines[1:]), found.got, found.expected)
+    for name, value, wanted in zip(("scale", "good_steps"), got[1:], expected[1:], strict=True):
+        if found := mismatch(value, wanted, 1e-9):
+            return Mismatch((f"{name}: {found.lines[0]}", *found.lines[1:]))
+    return None
+
+
+def finite(rng: np.random.Generator) -> Inputs:
+    """Draw a step without overflow."""
+    gradients = rng.standard_normal((3, 4)).astype(np.float16)
+    return {"gradients": gradients, "scale": 1024.0, "good_steps": 3, "every": 10}
+
+
+def overflowed(value: float) -> Any:
+    """Return a draw of gradients of which one is not finite."""
+
+    def draw(rng: np.random.Generator) -> Inputs:
+        drawn = finite(rng)
+        drawn["gradients"][1, 2] = value
+        return {**drawn, "scale": 4096.0, "good_steps": 9}
+
+    return draw
+
+
+def tiny(rng: np.random.Generator) -> Inputs:
+    """Draw gradients that are 0 in float16 without their scale."""
+    gradients = (rng.uniform(0.5, 1, (2, 5)) * 1e-3).astype(np.float16)
+    return {"gradients": gradients, "scale": 65536.0, "good_steps": 0, "every": 4}
+
+
+def doubling(rng: np.random.Generator) -> Inputs:
+    """Draw the last of some good steps in a row."""
+    return {**finite(rng), "scale": 256.0, "good_steps": 6, "every": 7}
+
+
+def divided_in_float16(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
+    """Return the step where the scale is taken away before the gradients are float32."""
+    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
+    with np.errstate(all="ignore"):
+        small = (gradients / np.float16(min(scale, 65504))).astype(np.float32)
+    return None if found is None else small, after, count
+
+
+def with_the_scale(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
+    """Return the step whose gradients still carry the scale."""
+    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
+    return None if found is None else gradients.astype(np.float32), after, count
+
+
+def with_the_next_scale(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
+    """Return the step whose gradients are divided by the scale of the step after."""
+    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
+    return None if found is None else gradients.astype(np.float32) / np.float32(after), after, count
+
+
+def never_back(gradients: Array, scale: float, good_steps: int, every: int) -> Step:
+    """Return the step that counts on after the scale has changed."""
+    found, after, count = loss_scale_step(gradients, scale, good_steps, every)
+    return found, after, count if after == scale else good_steps + 1

@@ -1,0 +1,54 @@
+"""One network in several precisions: what it gets right, over the bytes that its weights take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from unrolled.show.charts import beside, chart, heights, word_ticks
+from unrolled.show.picture import Picture
+from unrolled.show.style import COLOURS, INK, MARKERS, styled
+from unrolled.show.words import amount, percent, seconds
+
+Row = Mapping[str, Any]
+
+
+@styled()
+def precision_front(rows: Sequence[Row], title: str = "") -> Picture:
+    """Draw accuracy over bytes for each row, and say the seconds beside its name.
+
+    rows: mappings with "name", "accuracy" from 0 to 1, "bytes" and "seconds" above 0. ValueError for no rows and for
+    other values.
+    """
+    if not rows or not all(0 <= row["accuracy"] <= 1 and min(row["bytes"], row["seconds"]) > 0 for row in rows):
+        raise ValueError(f"rows must hold accuracy from 0 to 1, bytes and seconds above 0, got {list(rows)!r:.80}")
+    figure, axes = chart(max(3.2, 0.5 * len(rows) + 1.2), 0.8, 2.9, top=0.35 if title else 0.15)
+    accuracies = [float(row["accuracy"]) for row in rows]
+    margin = max(0.004, 0.15 * (max(accuracies) - min(accuracies)))
+    axes.set(xscale="log", xlabel="bytes of all weights (log scale)", ylabel="right", title=title)
+    axes.set(xlim=(min(row["bytes"] for row in rows) / 1.6, max(row["bytes"] for row in rows) * 1.6))
+    axes.set(ylim=(min(accuracies) - margin, min(1.0, max(accuracies)) + margin))
+    for number, row in enumerate(rows):
+        look: dict[str, Any] = {"color": COLOURS[number % 8], "markeredgecolor": INK, "markersize": 9}
+        axes.plot(row["bytes"], row["accuracy"], MARKERS[number % 8], clip_on=False, zorder=3, **look)
+    word_ticks(axes, "x", lambda value: amount(value, "B"))
+    word_ticks(axes, "y", percent, log=False)
+    axes.grid(True, axis="y")
+    _labels(axes, rows)
+    return Picture(figure, f"{title + '. ' if title else ''}{'; '.join(_words(row) for row in rows)}.")
+
+
+def _labels(axes: Axes, rows: Sequence[Row]) -> None:
+    """Beside the chart, each at about the height of its mark."""
+    places = heights(axes, [float(row["accuracy"]) for row in rows], 0.17)
+    for number, (row, place) in enumerate(zip(rows, places, strict=True)):
+        look: dict[str, Any] = {"color": COLOURS[number % 8], "markeredgecolor": INK, "markersize": 8}
+        words = f"{row['name']}\n{percent(float(row['accuracy']))}, {seconds(float(row['seconds']))}"
+        beside(axes, [1.07], 1.12, place, words, MARKERS[number % 8], **look)
+
+
+def _words(row: Row) -> str:
+    right, size = percent(float(row["accuracy"])), amount(float(row["bytes"]), "B")
+    return f"{row['name']}: {right} right, {size}, {seconds(float(row['seconds']))}"
