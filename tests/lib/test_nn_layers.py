@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_cases import numeric_gradient
 
-from unrolled import nn
+from unrolled import nn, ops
 from unrolled.nn.layers import Views
 
 IMAGE = (2, 6, 5)
 LAYERS = {
     "Linear(4)": (nn.Linear(4), (7,), (4,)),
     "Conv2d(3, (3, 2), stride=2, padding=1)": (nn.Conv2d(3, (3, 2), stride=2, padding=1), IMAGE, (3, 3, 3)),
+    "Conv2d(3, 3, padding=1, method='fft')": (nn.Conv2d(3, 3, padding=1, method="fft"), IMAGE, (3, 6, 5)),
+    "Conv2d(3, 3, method='winograd')": (nn.Conv2d(3, 3, method="winograd"), IMAGE, (3, 4, 3)),
     "MaxPool2d(3, stride=2, padding=1)": (nn.MaxPool2d(3, stride=2, padding=1), IMAGE, (2, 3, 3)),
     "AvgPool2d(2)": (nn.AvgPool2d(2), IMAGE, (2, 3, 2)),
     "BatchNorm2d(momentum=0.2)": (nn.BatchNorm2d(momentum=0.2), IMAGE, IMAGE),
@@ -212,3 +216,28 @@ def test_first_weights_have_the_scale_of_he_or_the_one_asked_for(inputs, outputs
 def test_what_does_not_fit_is_named(layer, shape, says):
     with pytest.raises(ValueError, match=says):
         layer.build(shape)
+
+
+@pytest.mark.parametrize("method", ["gemm", "fft", "winograd", "auto"])
+def test_a_convolution_is_computed_by_its_method_both_ways(method, monkeypatch):
+    layer, x = ready(nn.Conv2d(3, 3, method=method), IMAGE)
+    asked = []
+    for name in ("conv2d", "conv2d_backward"):
+        given = getattr(ops, name)
+        monkeypatch.setattr(
+            ops, name, lambda *args, f=given, **options: asked.append(options["method"]) or f(*args, **options)
+        )
+    layer.backward(layer.forward(x, training=True))
+    assert asked == [method, method]
+
+
+def test_the_method_stays_where_a_network_is_copied_shown_saved_or_made_smaller(tmp_path):
+    network = nn.Sequential(nn.Conv2d(3, 3, method="fft"), nn.Flatten(), nn.Linear(2)).build(IMAGE)
+    assert network.summary().rows[0].layer == "Conv2d(3, 3, method='fft')"
+    smaller = network.prune(0.5)
+    assert smaller.layers[0].method == copy.deepcopy(network).layers[0].method == "fft"
+    network.save(tmp_path / "network.npz")
+    x = np.random.default_rng(0).normal(size=(2, *IMAGE)).astype(np.float32)
+    other = nn.Sequential(nn.Conv2d(3, 3, method="winograd"), nn.Flatten(), nn.Linear(2))
+    other.build(IMAGE).load(tmp_path / "network.npz")
+    np.testing.assert_allclose(other.forward(x), network.forward(x), rtol=1e-5, atol=1e-5)

@@ -17,6 +17,8 @@ from unrolled import ops
 from unrolled.device import Array, array_module
 from unrolled.nn.habits import Answering, answering
 from unrolled.ops.arguments import IntOrPair, check_array, check_shape, check_whole, pair
+from unrolled.ops.methods import check as check_method
+from unrolled.ops.windows import Windows
 
 Shape = tuple[int, ...]
 VIEWS = ("parameters", "gradients", "state")  # of a layer, into the arrays of its network
@@ -190,17 +192,19 @@ class Linear(Weighted):
 )
 @dataclass(eq=False, repr=False)
 class Conv2d(Weighted):
-    """A convolution: (N, C, H, W) to (N, filters, OH, OW)."""
+    """A convolution: (N, C, H, W) to (N, filters, OH, OW). method: how it is computed, as in `ops.conv2d`."""
 
     filters: int
     kernel_size: IntOrPair
     stride: IntOrPair = field(default=1, kw_only=True)
     padding: IntOrPair = field(default=0, kw_only=True)
+    method: str = field(default="gemm", kw_only=True)
 
     def build(self, shape: Shape) -> Shape:
         channels, *size = _image_shape(self, shape)
         kernel_size = pair("kernel_size", self.kernel_size, least=1)
         check_whole("filters", self.filters)
+        check_method(self.method, Windows.over((size[0], size[1]), kernel_size, self.stride, self.padding))
         self.weight_shape = (self.filters, channels, *kernel_size)
         outputs = ops.conv2d_output_size((size[0], size[1]), kernel_size, self.stride, self.padding)
         self.multiply_adds = prod(self.weight_shape) * prod(outputs)
@@ -208,12 +212,14 @@ class Conv2d(Weighted):
 
     def forward(self, x: Array, training: bool = False) -> Array:
         self._kept = x if training else None
-        return ops.conv2d(x, self.parameters["weight"], self.parameters["bias"], self.stride, self.padding)
+        weight, bias = self.parameters["weight"], self.parameters["bias"]
+        return ops.conv2d(x, weight, bias, self.stride, self.padding, method=self.method)
 
     def backward(self, grad: Array) -> Array | None:
         out = self.gradients["weight"], self.gradients["bias"]
+        windows = self.stride, self.padding
         x, weight, wanted = self.kept(), self.parameters["weight"], not self.is_first
-        return ops.conv2d_backward(grad, x, weight, self.stride, self.padding, input_gradient=wanted, out=out)[0]
+        return ops.conv2d_backward(grad, x, weight, *windows, method=self.method, input_gradient=wanted, out=out)[0]
 
 
 @dataclass(eq=False, repr=False)

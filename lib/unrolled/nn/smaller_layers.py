@@ -40,7 +40,7 @@ class Half(Fixed):
         x = precision.to_half(x).astype(np.float32)
         if isinstance(self.twin, Linear):
             return ops.affine(x, weight, bias)
-        return ops.conv2d(x, weight, bias, self.twin.stride, self.twin.padding)
+        return ops.conv2d(x, weight, bias, self.twin.stride, self.twin.padding, method=self.twin.method)
 
 
 class Int8(Fixed):

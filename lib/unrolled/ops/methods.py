@@ -1,6 +1,6 @@
 """Which way a convolution is computed: the methods of `conv2d`, and where each of them is the fastest.
 
-The crossovers below were measured with `benchmarks/convolutions.py`: float32, a stride of 1, padding that keeps the
+The crossovers below were measured with `benchmarks/cpu_convolutions.py`: float32, a stride of 1, padding that keeps the
 size of the images (32, 64 and 128 pixels wide for FFT, 7 to 56 for Winograd), forward and backward, one BLAS thread,
 each method against "gemm" in turns. An edge is the first size measured from which on a method won both ways for all
 widths of image. With more threads "gemm" gains more than the others, and another processor has other edges: measure
@@ -15,11 +15,11 @@ from types import ModuleType
 import numpy as np
 
 from unrolled.device import Array, array_module
-from unrolled.ops import fft, winograd
+from unrolled.ops import cudnn, fft, winograd
 from unrolled.ops.blocks import BLOCK_IMAGES
 from unrolled.ops.windows import Windows
 
-METHODS = ("gemm", "fft", "winograd", "auto")
+METHODS = ("gemm", "fft", "winograd", "cudnn", "auto")
 
 FFT_KERNELS = {1: 15, 3: 11, 8: 9}
 """From so many channels and filters on (the fewer of the two), FFT wins with kernels of at least so many rows and
@@ -36,16 +36,24 @@ WINOGRAD_PLACES = 28 * 28
 def module_for(method: str, x: Array, weight: Array, windows: Windows) -> ModuleType | None:
     """Return what computes `conv2d` and its gradients by this method, for checked arguments; None for "gemm".
 
-    Raises ValueError for an unknown method, and for "winograd" with kernels or strides that it does not take.
+    Raises ValueError for an unknown method, for "winograd" with kernels or strides that it does not take, for "cudnn"
+    with arrays that are not float32 on a GPU; ImportError for "cudnn" where it is not installed.
     """
-    if method not in METHODS:
-        raise ValueError(f"method is {method!r}; expected one of {', '.join(METHODS)}")
+    check(method, windows)
     if method == "auto":
         (n, c), o = x.shape[:2], len(weight)
         method = fastest(windows, n, c, o) if array_module(x) is np else "gemm"
+    if method == "cudnn":
+        cudnn.check(x)
+    return {"fft": fft, "winograd": winograd, "cudnn": cudnn}.get(method)
+
+
+def check(method: str, windows: Windows) -> None:
+    """Raise ValueError for an unknown method, and for "winograd" with kernels or strides that it does not take."""
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}; expected one of {', '.join(METHODS)}")
     if method == "winograd":
         winograd.check(windows)
-    return {"fft": fft, "winograd": winograd}.get(method)
 
 
 def fastest(windows: Windows, n: int, c: int, o: int) -> str:
