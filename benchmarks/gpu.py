@@ -18,6 +18,7 @@ import argparse
 import importlib.util
 import json
 import os
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
@@ -131,7 +132,10 @@ def driver() -> str | None:
 def versions() -> dict[str, str]:
     """Return the versions of what is installed of the packages that take part."""
     names = [name for name in ("unrolled", "numpy", "cupy", "torch") if importlib.util.find_spec(name)]
-    return common.versions(()) | {name: str(importlib.import_module(name).__version__) for name in names}
+    found = common.versions(()) | {name: str(importlib.import_module(name).__version__) for name in names}
+    if library := sys.modules.get("cudnn"):  # only where it took part
+        found |= {"nvidia-cudnn-frontend": library.__version__, "cudnn": str(library.backend_version())}
+    return found
 
 
 def write(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
