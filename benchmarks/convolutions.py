@@ -51,6 +51,8 @@ class Case:
 
     @property
     def name(self) -> str:
+        if self.section == "crossovers":
+            return f"crossover, {self.kernel}x{self.kernel} on {self.x_shape[2]}x{self.x_shape[3]}"
         return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel} padding {self.padding}"
 
     @property
