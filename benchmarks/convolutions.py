@@ -30,6 +30,8 @@ import common
 import cpu_convolutions as cpu
 import gpu
 from unrolled import device, ops
+from unrolled.ops.methods import fastest_on_gpu
+from unrolled.ops.windows import Windows
 
 Row = dict[str, Any]
 Arrays = tuple[Any, ...]
@@ -49,11 +51,19 @@ class Case:
 
     @property
     def name(self) -> str:
+        if self.section == "crossovers":
+            return f"crossover, {self.kernel}x{self.kernel} on {self.x_shape[2]}x{self.x_shape[3]}"
         return f"conv2d {self.x_shape} {self.filters} filters {self.kernel}x{self.kernel} padding {self.padding}"
 
     @property
     def padding(self) -> int:
         return self.kernel // 2
+
+    @property
+    def auto(self) -> str:
+        """What "auto" chooses on a GPU."""
+        windows = Windows.over(self.x_shape[2:], self.kernel, 1, self.padding)
+        return fastest_on_gpu(windows, *self.x_shape[:2], self.filters)
 
     def arrays(self) -> Arrays:
         """Return x, weight, bias and a gradient to send back, float32 on the GPU."""
@@ -78,7 +88,7 @@ GRID = tuple(
     for kernel in (3, 7, 11, 15, 23, 31)
 )
 SECTIONS = {"3x3": LAYERS, "large kernels": LARGE, "crossovers": GRID}
-HOST = (0, 1, 4, 7)  # of cpu_convolutions.TARGETS
+HOST = (0, 4, 7)  # of cpu_convolutions.TARGETS
 
 
 def by_method(method: str) -> Callable[[Case, Arrays], Both]:
@@ -171,7 +181,7 @@ def case_rows(case: Case, quick: bool) -> list[Row]:
     rows: dict[str, Row] = {}
     for method, make in methods(case).items():
         base = {"section": case.section, "name": f"{case.name}, {method}", "method": method}
-        base |= {"kernel": case.kernel, "size": case.x_shape[-1], "channels": case.x_shape[1]}
+        base |= {"kernel": case.kernel, "size": case.x_shape[-1], "channels": case.x_shape[1], "auto": case.auto}
         try:
             both = make(case, arrays)
             rows[method] = base | {"error": error(case, both, arrays, exact)}

@@ -118,6 +118,12 @@ def test_float32_loses_as_little_as_the_plain_sum(size: tuple[int, int], kernel:
         assert np.abs(value - expected).max() < 1e-6 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize(("size", "tiles"), [(200, 1), (1024, 1), (3000, 9)])
+def test_a_gpu_gets_few_tiles(size: int, tiles: int) -> None:
+    tiling = fft.tiling_for(Windows.over(size, 5, 1, 0), 8, 2, 2, True)
+    assert tiling.count((size, size)) == tiles
+
+
 @few
 @given(pairs(1, 400), pairs(1, 40), pairs(0, 5), st.integers(1, 64))
 def test_tiles_cover_the_image_and_transforms_hold_a_tile_and_its_border(

@@ -97,10 +97,24 @@ def test_auto_follows_the_measured_crossovers() -> None:
     assert auto(5, enough, many, many) == auto(1, enough, 0, many) == "gemm"
 
 
-def test_auto_takes_what_it_chose_and_on_a_device_gemm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_on_a_gpu_follows_kernels_and_multiplications() -> None:
+    def auto(kernel: int, n: int, channels: int, size: int, stride: int = 1) -> str:
+        return methods.fastest_on_gpu(Windows.over(size, kernel, stride, kernel // 2), n, channels, channels)
+
+    assert auto(7, 8, 16, 256) == auto(31, 8, 16, 64) == "fft"
+    assert auto(5, 99, 256, 256) == auto(7, 8, 16, 64) == auto(31, 8, 1, 64) == auto(7, 99, 16, 256, 2) == "gemm"
+    edge = methods.GPU_FFT_PRODUCTS / (64 * 64 * 15 * 15 * 16 * 16)
+    assert [auto(15, int(edge) + more, 16, 64) for more in (0, 1)] == ["gemm", "fft"]
+
+
+@pytest.mark.parametrize(("chooser", "module"), [("fastest", np), ("fastest_on_gpu", strict)])
+def test_auto_takes_what_it_chose_and_gemm_for_float16(
+    chooser: str, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen: list[Any] = []
-    monkeypatch.setattr(methods, "fastest", lambda *geometry: chosen.append(geometry[1:]) or "fft")
+    monkeypatch.setattr(methods, chooser, lambda *geometry: chosen.append(geometry[1:]) or "fft")
     windows = Windows.over(X.shape[2:], 3, 1, 0)
-    assert methods.module_for("auto", X, WEIGHT, windows) is fft
+    x, weight = module.asarray(X), module.asarray(WEIGHT)
+    assert methods.module_for("auto", x, weight, windows) is fft
     assert chosen == [(2, 3, 4)]
-    assert methods.module_for("auto", strict.asarray(X), strict.asarray(WEIGHT), windows) is None
+    assert methods.module_for("auto", x.astype("float16"), weight, windows) is None

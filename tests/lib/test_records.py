@@ -45,3 +45,19 @@ def test_it_says_where_its_figures_come_from(record):
     assert str(record) == (
         "Measured on NVIDIA H200, driver 580.159, cupy 14.2.0, on 2026-11-21 by `python benchmarks/gpu.py`."
     )
+
+
+def test_the_record_of_convolutions_has_a_crossover_for_every_kernel_and_image():
+    rows = [row for row in records.convolutions().rows.values() if row["section"] == "crossovers"]
+    kernels, sizes = ({row[key] for row in rows} for key in ("kernel", "size"))
+    assert {(row["kernel"], row["size"]) for row in rows} == {(kernel, size) for kernel in kernels for size in sizes}
+    assert len(rows) == len(kernels) * len(sizes)
+
+
+def test_auto_on_a_gpu_never_chose_what_the_record_measured_to_be_slower():
+    rows = [row for row in records.convolutions().rows.values() if row["section"] != "CPU" and row["method"] == "fft"]
+    chosen = [row["faster"] for row in rows if row["auto"] == "fft"]
+    missed = [row["faster"] for row in rows if row["auto"] == "gemm"]
+    assert len(chosen) > 10
+    assert min(chosen) > 1
+    assert max(missed) < 1.5

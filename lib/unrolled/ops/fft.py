@@ -29,6 +29,7 @@ from unrolled.ops.conv_arguments import backward_arguments, forward_arguments
 from unrolled.ops.windows import Windows
 
 TRANSFORMS = (16, 32, 64, 128, 256)  # lengths of transforms that are tried for an image larger than that
+TRANSFORMS_ON_GPU = (1024,)  # each tile is some launches, so a GPU gets few of them
 FACTORS = (2, 3, 5, 7)  # lengths without other prime factors are those that an FFT is fast for
 FIRST_TWO = (0, 1)
 IMAGES_FIRST = (3, 2, 0, 1)  # from (H, W, C, N) to (N, C, H, W)
@@ -82,7 +83,7 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     """Return the result of `fft_conv2d` for arguments that are checked and share one dtype."""
     check_float("x", x.dtype)
     module = array_module(x)
-    tiling = tiling_for(windows, len(x), x.shape[1], len(weight))
+    tiling = tiling_for(windows, len(x), x.shape[1], len(weight), module is not np)
     spectrum = module.fft.rfft2(weight[:, :, ::-1, ::-1].transpose(2, 3, 0, 1), tiling.length, FIRST_TWO)
     (kh, kw), (oh, ow), (sh, sw) = windows.kernel_size, windows.output_size, windows.stride
     taken = slice(kh - 1, kh + sh * (oh - 1), sh), slice(kw - 1, kw + sw * (ow - 1), sw)
@@ -107,7 +108,7 @@ def backward(
     """
     check_float("x", x.dtype)
     module = array_module(x)
-    tiling = tiling_for(windows, len(x), x.shape[1], len(weight))
+    tiling = tiling_for(windows, len(x), x.shape[1], len(weight), module is not np)
     spectrum = module.fft.rfft2(weight.transpose(2, 3, 1, 0), tiling.length, FIRST_TWO) if input_gradient else None
     frequencies = tiling.length[0], tiling.length[1] // 2 + 1
     products = module.zeros((*frequencies, *weight.shape[1::-1]), dtype=COMPLEX[x.dtype.name])
@@ -129,8 +130,10 @@ def backward(
 
 
 @lru_cache(maxsize=1024)
-def tiling_for(windows: Windows, n: int, c: int, o: int) -> Tiling:
+def tiling_for(windows: Windows, n: int, c: int, o: int, on_gpu: bool = False) -> Tiling:
     """Return how to cut n images of c channels for o filters: the way that takes the fewest operations.
+
+    On a GPU only what is larger than 1024 pixels is cut at all.
 
     A transform of P pixels counts 2.5 P log2 P (M. Frigo and S. G. Johnson, fftw.org/speed/method.html); a product of
     two spectra 4 P, which is 8 for each of P / 2 frequencies.
@@ -141,7 +144,8 @@ def tiling_for(windows: Windows, n: int, c: int, o: int) -> Tiling:
         tiles, pixels = n * tiling.count(size), prod(tiling.length)
         return pixels * (2.5 * log2(max(2, pixels)) * (tiles * (c + o) + c * o) + 4 * tiles * c * o)
 
-    lengths = {tuple(_length(most, *axis) for axis in _axes(windows)) for most in (*TRANSFORMS, max(size))}
+    tried = TRANSFORMS_ON_GPU if on_gpu else (*TRANSFORMS, max(size))
+    lengths = {tuple(_length(most, *axis) for axis in _axes(windows)) for most in tried}
     return min((_tiling(windows, *both) for both in sorted(lengths)), key=operations)
 
 

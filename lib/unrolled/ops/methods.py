@@ -4,7 +4,11 @@ The crossovers below were measured with `benchmarks/cpu_convolutions.py`: float3
 size of the images (32, 64 and 128 pixels wide for FFT, 7 to 56 for Winograd), forward and backward, one BLAS thread,
 each method against "gemm" in turns. An edge is the first size measured from which on a method won both ways for all
 widths of image. With more threads "gemm" gains more than the others, and another processor has other edges: measure
-yours with the same program. On a GPU nothing was measured, so "auto" is "gemm" there.
+yours with the same program.
+
+Those of a GPU were measured with `benchmarks/convolutions.py`, whose record (`unrolled.records.convolutions`) says on
+which one. The time of FFT hardly grows there until the GPU is full, so what decides is how much there is to multiply.
+Winograd's filtering lost everywhere: it is some launches more, and cutting tiles moves more memory than it saves work.
 """
 
 from __future__ import annotations
@@ -32,6 +36,11 @@ cost what its products save."""
 WINOGRAD_PLACES = 28 * 28
 """It needs so many results of a filter in the images that are computed at a time: else its products are too narrow."""
 
+GPU_FFT_KERNEL = 7
+"""On a GPU, FFT wins with kernels of at least so many rows and columns,"""
+GPU_FFT_PRODUCTS = 3e9
+"""and so many multiplications in the plain way of all images."""
+
 
 def module_for(method: str, x: Array, weight: Array, windows: Windows) -> ModuleType | None:
     """Return what computes `conv2d` and its gradients by this method, for checked arguments; None for "gemm".
@@ -41,8 +50,9 @@ def module_for(method: str, x: Array, weight: Array, windows: Windows) -> Module
     """
     check(method, windows)
     if method == "auto":
+        choose = fastest if array_module(x) is np else fastest_on_gpu
         (n, c), o = x.shape[:2], len(weight)
-        method = fastest(windows, n, c, o) if array_module(x) is np else "gemm"
+        method = choose(windows, n, c, o) if x.dtype.name in fft.COMPLEX else "gemm"
     if method == "cudnn":
         cudnn.check(x)
     return {"fft": fft, "winograd": winograd, "cudnn": cudnn}.get(method)
@@ -66,3 +76,10 @@ def fastest(windows: Windows, n: int, c: int, o: int) -> str:
         return "winograd" if channels >= WINOGRAD_CHANNELS and places >= WINOGRAD_PLACES else "gemm"
     least = min(kernel for few, kernel in FFT_KERNELS.items() if channels >= few)
     return "fft" if n >= FFT_IMAGES and prod(windows.kernel_size) >= least**2 else "gemm"
+
+
+def fastest_on_gpu(windows: Windows, n: int, c: int, o: int) -> str:
+    """Return the method that was measured to be the fastest on a GPU, of those that are the library's own."""
+    products = n * c * o * prod(windows.output_size) * prod(windows.kernel_size)
+    large = prod(windows.kernel_size) >= GPU_FFT_KERNEL**2 and products >= GPU_FFT_PRODUCTS
+    return "fft" if large and windows.stride == (1, 1) else "gemm"

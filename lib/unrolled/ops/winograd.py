@@ -6,7 +6,9 @@ multiplied value by value, and the products transformed back: 16 multiplications
 of the 16 or 36 values one product of (O, C) with (C, tiles)), are those of A. Lavin and S. Gray, "Fast algorithms for
 convolutional neural networks", 2015, arXiv:1509.09308, sections 4.1 to 4.3; the idea is S. Winograd's, 1980.
 
-The larger the tile, the larger the numbers in the matrices, and the more of a result's digits are lost.
+The larger the tile, the larger the numbers in the matrices, and the more of a result's digits are lost. But the fewer
+are the products, and so are the values to transform for each result. With the small tile, cutting, transforming and
+writing back take longer than what is left of the products: fewer multiplications are not as much less time.
 
 How it gets fast here: a transform B.T d B of all tiles at once is one matrix product, of the Kronecker product of B.T
 with itself. Tiles are cut as `unrolled.ops.blocks` cuts windows, some images at a time and images last. The pixels lie

@@ -17,6 +17,7 @@ GPU = Path(__file__).parent / "gpu.json"
 MODEL = Path(__file__).parent / "simgpu.json"
 KERNELS = Path(__file__).parent / "gpu_kernels.json"
 LSTM = Path(__file__).parent / "lstm.json"
+CONVOLUTIONS = Path(__file__).parent / "convolutions.json"
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,12 @@ def gpu_kernels() -> RecordedRun:
 def lstm() -> RecordedRun:
     """Return the recorded run of the LSTM's forms on a real GPU and its host, which `benchmarks/lstm.py` wrote."""
     return _read(LSTM)
+
+
+@lru_cache(maxsize=1)
+def convolutions() -> RecordedRun:
+    """Return the recorded run of the methods of `conv2d` on a real GPU, which `benchmarks/convolutions.py` wrote."""
+    return _read(CONVOLUTIONS)
 
 
 def _read(file: Path) -> RecordedRun:
