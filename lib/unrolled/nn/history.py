@@ -24,7 +24,8 @@ class History:
 
     `loss` and `accuracy` are those of the mini-batches while the network learns; the `validation_` lists are empty
     where there was no validation. `seconds` are of training alone. `stopped` says why it ended early, else None.
-    `device_bytes` is the most memory that the device's pool held, None on the host.
+    `device_bytes` is the most memory that the device's pool held, None on the host. `loss_scale` is the scale of each
+    step in 16 bits, and `skipped` how many of these steps had gradients that overflowed.
     """
 
     loss: list[float] = field(default_factory=list)
@@ -35,6 +36,8 @@ class History:
     step_loss: list[float] = field(default_factory=list)
     stopped: str | None = None
     device_bytes: int | None = None
+    loss_scale: list[float] = field(default_factory=list)
+    skipped: int = 0
 
     def trained(self, losses: NDArray[np.float32], sizes: Sequence[int], right: float, seconds: float) -> None:
         """Add an epoch: the loss of every mini-batch, their sizes, how many images were right, seconds of training."""
@@ -63,7 +66,8 @@ class History:
                 words += f" {self.validation_loss[epoch]:6.3f} {_percent('', self.validation_accuracy[epoch]):>5}"
             lines.append(f"{words} {self.seconds[epoch]:8.2f}")
         memory = [] if self.device_bytes is None else [f"at most {self.device_bytes / 1e6:,.0f} MB held on the device"]
-        return "\n".join([*lines, *([self.stopped] if self.stopped else []), *memory])
+        scale = [f"{self.skipped} steps skipped, last loss scale {self.loss_scale[-1]:g}"] if self.loss_scale else []
+        return "\n".join([*lines, *([self.stopped] if self.stopped else []), *scale, *memory])
 
 
 def _percent(before: str, accuracy: float) -> str:

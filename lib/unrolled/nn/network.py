@@ -22,6 +22,7 @@ from unrolled.nn.summary import Summary
 from unrolled.nn.training import Callback, EarlyStop
 from unrolled.ops import memory
 from unrolled.ops.arguments import check_array, check_arrays, check_float, check_shape, check_whole
+from unrolled.ops.precision import LossScale
 
 FILE = "a network's parameters"
 Loss = Callable[[Array, Array], tuple[Array, Array]]
@@ -159,15 +160,30 @@ class Sequential(Answering):
         callbacks: Sequence[Callback] = (),
         clip_norm: float | None = None,
         progress: bool = True,
+        precision: str = "float32",
+        loss_scale: LossScale | None = None,
     ) -> History:
         """Train on mini-batches, shuffled by `seed`, and return the history. See `training.fit`.
 
         With `clip_norm` the gradient of a step is scaled so that its norm, of all parameters together, is at most that.
+        precision "float16" or "bfloat16" rounds all that passes to 16 bits and keeps the weights in float32, as
+        `nn.mixed` says. float16 scales the loss, from `loss_scale` on: overflow skips the step and halves it, 2,000
+        good steps double it.
         """
         if more:
             raise TypeError("fit takes images and labels together, fit(data.Dataset(images, labels)), all else by name")
         plan = training.Plan(
-            epochs, batch_size, optimizer, schedule, seed, early_stop, tuple(callbacks), clip_norm, progress
+            epochs,
+            batch_size,
+            optimizer,
+            schedule,
+            seed,
+            early_stop,
+            tuple(callbacks),
+            clip_norm,
+            progress,
+            precision,
+            loss_scale,
         )
         return training.fit(self, train, validation, plan)
 

@@ -16,10 +16,12 @@ from unrolled.data import Dataset, minibatches
 from unrolled.device import Array, array_module, pool_bytes, to_host
 from unrolled.nn.clipping import check_clip_norm, clip
 from unrolled.nn.history import Evaluation, History
+from unrolled.nn.mixed import Mixed, check_precision
 from unrolled.nn.optim import Adam, Optimizer
 from unrolled.nn.schedules import Schedule
 from unrolled.nn.watch import Layered, Snapshot, Watch
 from unrolled.ops.arguments import check_array, check_whole
+from unrolled.ops.precision import LossScale
 
 
 class Trainable(Layered, Protocol):
@@ -66,8 +68,11 @@ class Plan:
     callbacks: Sequence[Callback] = ()
     clip_norm: float | None = None
     progress: bool = True
+    precision: str = "float32"
+    loss_scale: LossScale | None = None
 
     def __post_init__(self) -> None:
+        check_precision(self.precision, self.loss_scale)
         check_clip_norm(self.clip_norm)
         check_whole("batch_size", self.batch_size)
         check_whole("epochs", self.epochs, 0)
@@ -99,12 +104,13 @@ def fit(network: Trainable, train: Dataset, validation: Dataset | None, plan: Pl
         _check_validation(network, validation)
     history, watch, best = History(), Watch(network), _Best(network)
     optimizer = plan.optimizer or Adam()
+    mixed = None if plan.precision == "float32" else Mixed(network, plan.precision, plan.loss_scale)
     bar = tqdm(total=plan.epochs * _steps(train, plan), unit="step", disable=not plan.progress, leave=False)
     # NumPy would warn of what `watch` reports by step, layer and array.
     with np.errstate(all="ignore"), bar:
         try:
             for epoch in range(plan.epochs):
-                history.trained(*_epoch(network, train, optimizer, plan, epoch, watch, bar))
+                history.trained(*_epoch(network, train, optimizer, plan, epoch, watch, bar, mixed, history))
                 if validation is not None:
                     history.validated(network.evaluate(validation))
                 bar.set_postfix_str(history.latest())
@@ -156,7 +162,15 @@ def _steps(train: Dataset, plan: Plan) -> int:
 
 
 def _epoch(
-    network: Trainable, train: Dataset, optimizer: Optimizer, plan: Plan, epoch: int, watch: Watch, bar: Any
+    network: Trainable,
+    train: Dataset,
+    optimizer: Optimizer,
+    plan: Plan,
+    epoch: int,
+    watch: Watch,
+    bar: Any,
+    mixed: Mixed | None,
+    history: History,
 ) -> tuple[NDArray[np.float32], list[int], float, float]:
     """All mini-batches once; what `History.trained` takes.
 
@@ -167,11 +181,17 @@ def _epoch(
     rate = 1.0 if plan.schedule is None else plan.schedule(epoch)
     sizes, right = [], 0
     for step, (images, labels) in enumerate(minibatches(train, plan.batch_size, (plan.seed, epoch))):
-        loss, scores = network.loss_and_scores(images, labels)
+        if mixed is None:
+            (loss, scores), usable = network.loss_and_scores(images, labels), True
+        else:
+            history.loss_scale.append(mixed.state.scale)
+            loss, scores, usable = mixed.step(images, labels)
+            history.skipped += not usable
         watch.check(loss, images, labels)
         if plan.clip_norm is not None:
             clip(network.gradients, plan.clip_norm)
-        optimizer.step(network.parameters, network.gradients, rate)
+        if usable:
+            optimizer.step(network.parameters, network.gradients, rate)
         losses[step] = loss
         right = right + _right(scores, labels)
         sizes.append(len(labels))

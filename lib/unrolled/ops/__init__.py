@@ -2,9 +2,11 @@
 
 Arrays of any registered library (`unrolled.device`) go in and come out. Inputs are never changed. float32 in gives
 float32 out, computed in float32; where an operation computes, integers count as float32, and where it only moves or
-selects values (im2col, max-pooling, relu) the dtype stays as it is.
+selects values (im2col, max-pooling, relu) the dtype stays as it is. Fewer and smaller numbers have dtypes of their own:
+they are `ops.precision`.
 """
 
+from unrolled.ops import precision
 from unrolled.ops.activation import (
     leaky_relu,
     leaky_relu_backward,
@@ -59,3 +61,4 @@ __all__ += ["dropout", "dropout_backward", "mean_squared_error", "numeric_gradie
 __all__ += ["LSTM_FORMS", "LSTMGates", "LSTMWeights", "lstm", "lstm_backward", "lstm_step", "lstm_step_backward"]
 __all__ += ["lstm_with_gates"]
 __all__ += ["amdahl_speedup", "bubble_sort", "merge", "merge_sort"]
+__all__ += ["precision"]

@@ -45,9 +45,13 @@ def sparse(weight: Array) -> Any:
 
 def sparse_matmul(x: Array, weight: Any) -> Array:
     """Return x (N, K) @ weight (M, K) transposed, where `sparse` made the weight: (N, M)."""
-    array_module(x)
+    module = array_module(x)
     if getattr(weight, "ndim", 0) != 2 or not hasattr(weight, "tocsr"):
         raise TypeError(f"weight is a {type(weight).__name__}; expected what sparse(weight) makes")
+    if type(weight).__module__.startswith("scipy."):
+        check_host("sparse_matmul", x=x)
+    elif module.__name__ != "cupy":
+        raise TypeError(f"x is a {type(x).__name__}, but the weight lies on a GPU: device.to_device brings x there")
     if x.ndim != 2 or x.shape[1] != weight.shape[1]:
         raise ValueError(f"x has shape {x.shape}; expected (N, {weight.shape[1]}) to fit weight {weight.shape}")
     return (weight @ x.T).T
