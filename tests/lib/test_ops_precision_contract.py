@@ -70,5 +70,5 @@ def test_any_memory_layout_gives_the_same(arrays: Any, function: Any, dtype: str
 
 @every_call
 def test_arrays_of_the_simulated_gpu_are_refused_by_name(arrays: Any, function: Any, dtype: str) -> None:
-    with pytest.raises(TypeError, match="runs in NumPy, but .* the simulated GPU"):
+    with pytest.raises(TypeError, match=r"runs in NumPy, but .* the simulated GPU"):
         function(*(simgpu.asarray(x) for x in arrays))
