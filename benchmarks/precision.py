@@ -2,13 +2,16 @@
 
     python benchmarks/precision.py [--quick] [--json FILE] [--threads 1]
 
-Products: int8 (exact, through float32 in blocks or through float64) and binary (xor and popcount on packed words),
-beside the float32 product of BLAS, of square matrices; `ratio` is ours / peer. Accuracies: source A's network, trained
-two epochs in batches of 64, then in int8 (scales from 1,000 training images), float16, and with 90 % of its weights
-pruned and one more epoch. The same extra epoch without pruning is beside it. Training in float16 rounds weights, what
-passes between layers, and all gradients to float16, scales the loss, and keeps float32 weights for the update; three
-seeds, an epoch each. `points` is the accuracy against float32's in points. --quick takes scikit-learn's digits and
-smaller matrices.
+Products: int8 (exact, through float32 in blocks or through float64), binary (xor and popcount on packed words) and
+sparse (90 % zeros, CSR), beside the float32 product of BLAS, of square matrices; `ratio` is ours / peer.
+"bitwise_count alone" counts the bits that the binary product counts, and does nothing else.
+
+Networks: source A's, trained two epochs in batches of 64, then in float16, in int8 (scales from 1,000 training images),
+and with 90 % of its weights pruned or its inner dense layer binary, each trained one more epoch. `points` is the
+accuracy against the peer's in points: the peer of those that trained on is float32 trained on. `bytes` is what the
+weights take: 2, 1 or 1/8 a weight, 8 for each that is left in a sparse matrix. `seconds` is one evaluation of all test
+images, the median of five. Trained in float16: `fit(precision="float16")`, an epoch each, three seeds, beside float32
+of the same seeds. --quick takes scikit-learn's digits and smaller matrices.
 """
 
 from __future__ import annotations
@@ -23,28 +26,14 @@ import numpy as np
 import common
 import twins
 from networks import source_a
-from unrolled import data, nn, ops
+from unrolled import data, nn
+from unrolled.nn.smaller_layers import BinaryLinear
 from unrolled.ops import precision
+from unrolled.ops.precision.binary import COLUMNS, ROWS
 from unrolled.ops.precision.int8_products import int8_matmul_in_float64
 
 PACKAGES = ("unrolled", "numpy", "scipy", "threadpoolctl")
 Row = dict[str, Any]
-
-
-class Rounded(nn.Layer):
-    """Rounds to float16 what passes, forward and backward."""
-
-    def forward(self, x: Any, training: bool = False) -> Any:
-        return rounded(x)
-
-    def backward(self, grad: Any) -> Any:
-        return None if grad is None else rounded(grad)
-
-
-def rounded(x: Any) -> Any:
-    """Return x as float16 holds it: too large is infinite."""
-    with np.errstate(over="ignore"):
-        return x.astype(np.float16).astype(np.float32)
 
 
 def product_rows(quick: bool) -> list[Row]:
@@ -53,88 +42,103 @@ def product_rows(quick: bool) -> list[Row]:
     for n in (512,) if quick else (1024, 4096):
         a, b = (rng.integers(-127, 128, (n, n)).astype(np.int8) for _ in range(2))
         x, y = a.astype(np.float32), b.astype(np.float32)
-        p, q = precision.pack_signs(x), precision.pack_signs(y)
+        p, q, s = precision.pack_signs(x), precision.pack_signs(y), pruned(y)
         kinds: dict[str, Callable[[], Any]] = {
             "int8, blocks of float32": lambda a=a, b=b: precision.int8_matmul(a, b),  # type: ignore[misc]
             "int8, float64": lambda a=a, b=b: int8_matmul_in_float64(a, b),  # type: ignore[misc]
+            "sparse, 90 % zeros": lambda x=x, s=s: precision.sparse_matmul(x, s),  # type: ignore[misc]
             "binary": lambda p=p, q=q, n=n: precision.binary_matmul(p, q, n),  # type: ignore[misc]
+            "binary, bitwise_count alone": lambda n=n: count_alone(n),  # type: ignore[misc]
         }
         for name, ours in kinds.items():
             steps = {"ours": ours, "peer": lambda x=x, y=y: x @ y}  # type: ignore[misc]
             times, _ = common.side_by_side(steps, rounds=1, patience=0)
-            rows.append({"name": f"{name}, {n}", "peer": "float32 BLAS", **common.compared(times)})
+            rows.append(
+                {"section": "products", "name": f"{name}, {n}", "peer": "float32 BLAS", **common.compared(times)}
+            )
     return rows
 
 
-def trained(train: data.Dataset, epochs: int, seed: int = 0) -> nn.Sequential:
+def count_alone(n: int) -> None:
+    """Count the bits of as many words as `binary_matmul` does for n x n signs, in pieces that stay in the cache."""
+    words = np.full(COLUMNS * ROWS, 0x5555555555555555, np.uint64)
+    counts = np.empty(words.size, np.uint8)
+    for _ in range(-(-n * n * (n // 64) // words.size)):
+        np.bitwise_count(words, out=counts)
+
+
+def pruned(y: Any) -> Any:
+    """Return y with 90 % zeros, as a sparse matrix."""
+    return precision.sparse(y * precision.magnitude_mask(y, 0.9))
+
+
+def trained(train: data.Dataset, epochs: int, seed: int = 0, kind: str = "float32") -> nn.Sequential:
     """Return source A's network after so many epochs."""
     network = source_a(seed)
-    network.fit(train, epochs=epochs, batch_size=64, seed=seed, progress=False)
+    network.fit(train, epochs=epochs, batch_size=64, seed=seed, progress=False, precision=kind)
     return network
 
 
-def trained_in_half(train: data.Dataset, epochs: int, seed: int) -> nn.Sequential:
-    """Return the same, trained in float16 with a dynamic loss scale."""
-    layers = [each for layer in source_a(seed).layers for each in (layer, Rounded())]
-    network = nn.Sequential(Rounded(), *layers, seed=seed).build(train.images.shape[1:])
-    network.layers[1].is_first = True
-    weights, optimizer, state = network.parameters.copy(), nn.Adam(), precision.LossScale()
-    for epoch in range(epochs):
-        for images, labels in data.minibatches(train, 64, (seed, epoch)):
-            network.parameters = rounded(weights)
-            _, grad = ops.softmax_cross_entropy(network.forward(images, training=True), labels)
-            network.backward(grad * np.float32(state.scale))
-            gradients = rounded(network.gradients)
-            finite = bool(np.isfinite(gradients).all())
-            if finite:
-                optimizer.step(weights, gradients / np.float32(state.scale))
-            state = precision.next_loss_scale(state, finite, every=200)
-    network.parameters = rounded(weights)
-    return network
-
-
-def accuracy_rows(train: data.Dataset, test: data.Dataset, epochs: int) -> list[Row]:
-    """Return accuracies of the smaller networks beside those in float32."""
+def network_rows(train: data.Dataset, test: data.Dataset, epochs: int) -> list[Row]:
+    """Return accuracy, bytes and seconds of one network in each kind of number."""
     network = trained(train, epochs)
-    more, pruned = copy.deepcopy(network), network.prune(0.9)
-    for each in (more, pruned):
+    more, few, signs = copy.deepcopy(network), network.prune(0.9), network.binarize()
+    for each in (more, few, signs):
         each.fit(train, epochs=1, batch_size=64, seed=1, progress=False)
     found = {
+        "float32": (network, network),
+        "float16": (network.half(), network),
         "int8": (network.quantize(train.images[:1000]), network),
         "int8, percentile 99.9": (network.quantize(train.images[:1000], 99.9), network),
-        "float16": (network.half(), network),
-        "90 % pruned, one more epoch": (pruned, more),
+        "float32, one more epoch": (more, more),
+        "90 % pruned, one more epoch": (few, more),
+        "binary dense layer, one more epoch": (signs, more),
     }
+    peers = {id(peer): peer.evaluate(test).accuracy for _, peer in found.values()}
     rows = []
     for name, (small, peer) in found.items():
-        ours, theirs = small.evaluate(test).accuracy, peer.evaluate(test).accuracy
-        rows.append({"name": name, "accuracy": ours, "peer_accuracy": theirs, "points": 100 * (ours - theirs)})
+        accuracy = small.evaluate(test).accuracy
+        seconds = [common.seconds(lambda small=small: small.scores(test.images, 1000)) for _ in range(6)][1:]  # type: ignore[misc]
+        row = {"section": "networks", "name": name, "accuracy": accuracy, "points": 100 * (accuracy - peers[id(peer)])}
+        rows.append(row | {"bytes": weight_bytes(small), "seconds": statistics.median(seconds)})
     return rows
 
 
-def half_row(train: data.Dataset, test: data.Dataset, epochs: int) -> Row:
-    """Return the mean accuracies of three seeds, trained in float16 and in float32."""
-    ours = [trained_in_half(train, epochs, seed).evaluate(test).accuracy for seed in range(3)]
-    theirs = [trained(train, epochs, seed).evaluate(test).accuracy for seed in range(3)]
-    mean, peer = statistics.mean(ours), statistics.mean(theirs)
-    found = {"accuracies": ours, "peer_accuracies": theirs, "points": 100 * (mean - peer)}
-    return {"name": "trained in float16, mean of 3 seeds", "accuracy": mean, "peer_accuracy": peer, **found}
+def weight_bytes(network: nn.Sequential) -> int:
+    """Return the bytes that the weights take where they are stored as small as they can be."""
+    total = 0
+    for layer in network.layers:
+        if "weight" in layer.constants:
+            total += sum(value.nbytes for value in layer.constants.values())
+        elif layer.parameters:
+            weight, bias = layer.parameters["weight"], layer.parameters["bias"]
+            kept = {True: 8 * int(np.count_nonzero(weight)), False: weight.nbytes}["mask" in layer.state]
+            total += bias.nbytes + (-(-weight.size // 8) if isinstance(layer, BinaryLinear) else kept)
+    return total
+
+
+def half_rows(train: data.Dataset, test: data.Dataset, epochs: int) -> list[Row]:
+    """Return the accuracies of three seeds, trained in float16 and in float32."""
+    rows: list[Row] = []
+    for seed in range(3):
+        ours, theirs = (trained(train, epochs, seed, kind).evaluate(test).accuracy for kind in ("float16", "float32"))
+        names = {"section": "training", "name": f"trained in float16, seed {seed}"}
+        rows.append(names | {"accuracy": ours, "peer_accuracy": theirs, "points": 100 * (ours - theirs)})
+    means = {key: statistics.mean(row[key] for row in rows) for key in ("accuracy", "peer_accuracy", "points")}
+    return [*rows, {"section": "training", "name": "trained in float16, mean of 3 seeds", **means}]
 
 
 def main() -> None:
-    """Measure the products, then the accuracies."""
+    """Measure the products, then the networks, then training."""
     chosen = common.options(__doc__)
     twins.limit_threads(chosen.threads)
-    rows = product_rows(chosen.quick)
     train, test = data.digits().split() if chosen.quick else data.mnist()
-    rows += accuracy_rows(train, test, 2)
-    rows.append(half_row(train, test, 10 if chosen.quick else 1))
-    for row in rows:
-        if "accuracy" in row:
-            print(
-                f"{row['name']}: {row['accuracy']:.4f} against {row['peer_accuracy']:.4f}, {row['points']:+.2f} points"
-            )
-    common.finish(chosen, list(rows), PACKAGES)
+    rows = product_rows(chosen.quick)
+    rows += network_rows(train, test, 2)
+    rows += half_rows(train, test, 10 if chosen.quick else 1)
+    for section in ("products", "networks", "training"):
+        common.print_table([row for row in rows if row["section"] == section])
+    common.save(chosen, rows, PACKAGES)
 
 
 if __name__ == "__main__":
