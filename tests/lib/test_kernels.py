@@ -77,7 +77,17 @@ def test_arrays_in_any_layout_are_taken(launched: list[str]) -> None:
     np.testing.assert_array_equal(on_kernels(ops.relu_backward, x, x), ops.relu_backward(x, x))
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int64, np.uint8, bool])
+def test_float16_goes_through_the_kernels_of_a_forward_pass(launched: list[str]) -> None:
+    launched.clear()
+    x = RNG.normal(size=(2, 3, 4, 4)).astype(np.float16)
+    for function, *options in ((ops.max_pool2d, 2), (ops.relu,)):
+        y = on_kernels(function, x, *options)
+        assert y.dtype == np.float16
+        np.testing.assert_array_equal(y, function(x, *options))
+    assert launched == ["max_pool", "relu"]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool])
 def test_other_dtypes_go_the_plain_way(launched: list[str], dtype: Any) -> None:
     launched.clear()
     x = np.eye(4).astype(dtype)[None, None]

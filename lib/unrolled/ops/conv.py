@@ -85,6 +85,14 @@ def conv2d(
     return forward(x, weight, bias, windows)
 
 
+def half_conv2d(
+    x: Array, weight: Array, bias: Array | None = None, stride: IntOrPair = 1, padding: IntOrPair = 0
+) -> Array:
+    """Convolve float16 arrays on a GPU: columns in float16, products by tensor cores, summed in float32."""
+    x, weight, bias, windows = forward_arguments(x, weight, bias, stride, padding)
+    return batches.forward(x, weight, bias, windows)
+
+
 def conv2d_backward(
     grad: Array,
     x: Array,

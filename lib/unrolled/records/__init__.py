@@ -16,6 +16,8 @@ from typing import Any
 GPU = Path(__file__).parent / "gpu.json"
 MODEL = Path(__file__).parent / "simgpu.json"
 KERNELS = Path(__file__).parent / "gpu_kernels.json"
+PRECISION = Path(__file__).parent / "precision.json"
+GPU_PRECISION = Path(__file__).parent / "gpu_precision.json"
 LSTM = Path(__file__).parent / "lstm.json"
 
 
@@ -71,6 +73,18 @@ def gpu_kernels() -> RecordedRun:
 def lstm() -> RecordedRun:
     """Return the recorded run of the LSTM's forms on a real GPU and its host, which `benchmarks/lstm.py` wrote."""
     return _read(LSTM)
+
+
+@lru_cache(maxsize=1)
+def precision() -> RecordedRun:
+    """Return the recorded run of fewer and smaller numbers on a CPU, which `benchmarks/precision.py` wrote."""
+    return _read(PRECISION)
+
+
+@lru_cache(maxsize=1)
+def gpu_precision() -> RecordedRun:
+    """Return the recorded run of smaller numbers on a real GPU, which `benchmarks/gpu_precision.py` wrote."""
+    return _read(GPU_PRECISION)
 
 
 def _read(file: Path) -> RecordedRun:
