@@ -85,7 +85,7 @@ def test_float16_goes_through_the_kernels_of_a_forward_pass(launched: list[str])
         y = on_kernels(function, x, *options)
         assert y.dtype == np.float16
         np.testing.assert_array_equal(y, function(x, *options))
-    assert launched == ["max_pool", "relu"]
+    assert launched == ["max_pool", "relu_wide"]
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool])
@@ -301,6 +301,7 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
             halves = (RNG.normal(size=each) for each in (shape, (4, shape[1], kernel_size, kernel_size), 4))
             y = half_conv2d(*(strict.asarray(x.astype(np.float16)) for x in halves), padding=1)
         ops.max_pool2d(ops.relu(y), 2)
+        ops.relu(strict.asarray(np.array([1, -1, 0, -0.0, np.nan, -np.nan, np.inf, -np.inf, -1e-7, 6e-8], np.float16)))
         for call in CALLS.values():
             call(*(strict.asarray(x) for x in call.arrays))
         for make, decay in product(MAKERS.values(), (0, 0.1)):

@@ -7,6 +7,7 @@ seven neighbours, and writes all eight at once.
 from __future__ import annotations
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options
+from unrolled.kernels.values import relu
 from unrolled.kernels.windows import ADDRESSING
 from unrolled.kernels.windows import im2col as one_by_one
 
@@ -35,6 +36,21 @@ extern "C" __global__ void im2col_wide(const T* __restrict__ x, T* __restrict__ 
     }
     if (first + 8 <= size) *(uint4*)(columns + first) = *(uint4*)found;
     else for (int at = 0; first + at < size; ++at) columns[first + at].bits = found[at];
+}
+"""
+RELU = r"""
+extern "C" __global__ void relu_wide(const T* __restrict__ x, T* __restrict__ y, Index size) {
+    Index first = (blockIdx.x * (Index)blockDim.x + threadIdx.x) * 8;
+    if (first >= size) return;
+    bool whole = first + 8 <= size && (size_t)x % 16 == 0;  // what lies elsewhere in memory is no row of eight
+    __align__(16) unsigned short found[8];
+    if (whole) *(uint4*)found = *(const uint4*)(x + first);
+    else for (int at = 0; at < 8 && first + at < size; ++at) found[at] = x[first + at].bits;
+    #pragma unroll
+    for (int at = 0; at < 8; ++at)  // negative, unless it is NaN
+        if (found[at] >= 0x8000 && found[at] <= 0xFC00) found[at] = 0;
+    if (whole) *(uint4*)(y + first) = *(uint4*)found;
+    else for (int at = 0; at < 8 && first + at < size; ++at) y[first + at].bits = found[at];
 }
 """
 FILTERS = r"""
@@ -74,5 +90,7 @@ im2col_wide = Kernel(
     "im2col_wide", IM2COL, _im2col, lambda inputs, outputs, o: 0, threads=_eighth, addressing=ADDRESSING // WIDTH
 )
 """float16 images as columns (N, rows, OH * OW), each with a row of ones after its last place, then zeros."""
+relu_wide = Kernel("relu_wide", RELU, relu.numpy, relu.flops, threads=_eighth)
+"""max(x, 0) in float16; NaN stays NaN."""
 filters_wide = Kernel("filters_wide", FILTERS, _filters, lambda inputs, outputs, options: 0)
 """Each filter of weight (O, K) as a row: its bias (O,) after its last weight, then zeros: (O, rows)."""

@@ -32,7 +32,7 @@ def relu(x: Array) -> Array:
     module = check_arrays(x=x)
     if kernels.take(x) or kernels.take_half(x):
         y = module.empty(x.shape, dtype=x.dtype)
-        kernels.relu((x,), (y,))
+        (kernels.relu_wide if kernels.take_half(x) else kernels.relu)((x,), (y,))
         return y
     return module.maximum(x, 0)
 
