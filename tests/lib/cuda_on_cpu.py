@@ -24,11 +24,23 @@ STAND_INS = r"""
 #include <math.h>
 #include <string.h>
 #define __global__
+#define __device__
+#define __align__(bytes) alignas(bytes)
+struct uint4 { unsigned x, y, z, w; };
 #define __shared__ static
 struct Dim { unsigned x; };
 static thread_local Dim blockIdx, threadIdx;
 static Dim blockDim;
 inline float __int_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
+"""
+HALF = r"""
+struct T {
+    unsigned short bits;
+    T() = default;
+    T(float x) { _Float16 y = x; memcpy(&bits, &y, 2); }
+    operator float() const { _Float16 y; memcpy(&y, &bits, 2); return y; }
+    T& operator+=(float x) { return *this = T((float)*this + x); }
+};
 """
 MEETING = r"""
 #include <barrier>
@@ -79,7 +91,9 @@ def launch(library: Library, kernel: kernels.Kernel, inputs: Any, outputs: Any, 
         return
     doubles = [ctypes.c_double(value) for value in options.values() if isinstance(value, float)]
     run = library.run(version(kernel, inputs, options))
-    pointers = [np.ctypeslib.as_ctypes(x.reshape(-1)) for x in (*inputs, *outputs)]
+    pointers = [
+        np.ctypeslib.as_ctypes(x.reshape(-1).view("H" if x.dtype.char == "e" else x.dtype)) for x in (*inputs, *outputs)
+    ]
     run(-(-kernel.threads(size, options) // kernel.block), kernel.block, *pointers, ctypes.c_int(size), *doubles)
 
 
@@ -98,7 +112,7 @@ class Library:
         source = folder / "kernels.cpp"
         source.write_text(STAND_INS + MEETING + "".join(_source(one, name) for one, name in self._names.items()))
         assert COMPILER
-        options = ("-std=c++20", "-w", "-shared", "-fPIC", "-pthread")
+        options = ("-std=c++20", "-w", "-shared", "-fPIC", "-pthread", "-fno-strict-aliasing")
         subprocess.run([COMPILER, *options, source, "-o", folder / "kernels.so"], check=True)
         self._loaded = ctypes.CDLL(str(folder / "kernels.so"))
         shutil.rmtree(folder)
@@ -110,7 +124,7 @@ class Library:
 def _source(one: Version, exported: str) -> str:
     """A version in a namespace of its own, and the function that runs its blocks."""
     kernel, dtype, constants = one
-    code = kernels.code(kernel, constants, dtype, False).replace('extern "C" ', "")
+    code = kernels.code(kernel, constants, dtype, False).replace('extern "C" ', "").replace(kernels.HALF, HALF)
     found = re.search(rf"void {kernel.name}\(\s*(.*?)\) {{", code, re.DOTALL)
     assert found, "the source has no function of the kernel's name"
     parameters = " ".join(found[1].split())

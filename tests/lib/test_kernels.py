@@ -21,6 +21,7 @@ from test_ops_contract import CALLS, Call, every_call
 from unrolled import data, device, kernels, nn, ops
 from unrolled.device import to_host
 from unrolled.nn import training
+from unrolled.ops.conv import half_conv2d
 from unrolled.ops.windows import Windows
 
 RNG = np.random.default_rng(5)
@@ -77,7 +78,17 @@ def test_arrays_in_any_layout_are_taken(launched: list[str]) -> None:
     np.testing.assert_array_equal(on_kernels(ops.relu_backward, x, x), ops.relu_backward(x, x))
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int64, np.uint8, bool])
+def test_float16_goes_through_the_kernels_of_a_forward_pass(launched: list[str]) -> None:
+    launched.clear()
+    x = RNG.normal(size=(2, 3, 4, 4)).astype(np.float16)
+    for function, *options in ((ops.max_pool2d, 2), (ops.relu,)):
+        y = on_kernels(function, x, *options)
+        assert y.dtype == np.float16
+        np.testing.assert_array_equal(y, function(x, *options))
+    assert launched == ["max_pool", "relu_wide"]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool])
 def test_other_dtypes_go_the_plain_way(launched: list[str], dtype: Any) -> None:
     launched.clear()
     x = np.eye(4).astype(dtype)[None, None]
@@ -286,6 +297,11 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
         )
         ops.conv2d_backward(ops.conv2d(x, weight, None, 1, 1), x, weight, 1, 1)
         ops.relu(strict.asarray(np.array([1, -1, 0, np.nan], np.float32)))
+        for shape, kernel_size in (((3, 2, 7, 5), 3), ((1, 3, 6, 6), 2), ((5, 1, 5, 3), 1)):
+            halves = (RNG.normal(size=each) for each in (shape, (4, shape[1], kernel_size, kernel_size), 4))
+            y = half_conv2d(*(strict.asarray(x.astype(np.float16)) for x in halves), padding=1)
+        ops.max_pool2d(ops.relu(y), 2)
+        ops.relu(strict.asarray(np.array([1, -1, 0, -0.0, np.nan, -np.nan, np.inf, -np.inf, -1e-7, 6e-8], np.float16)))
         for call in CALLS.values():
             call(*(strict.asarray(x) for x in call.arrays))
         for make, decay in product(MAKERS.values(), (0, 0.1)):

@@ -150,4 +150,22 @@ def test_what_cannot_be_made_smaller_is_named() -> None:
         made().half().fit(SET, epochs=1, progress=False)
     on_gpu = nn.Sequential(nn.Flatten(), nn.Linear(2)).build((2, 2), simgpu)
     with pytest.raises(TypeError, match="smaller networks run in NumPy"):
-        on_gpu.half()
+        on_gpu.quantize(simgpu.asarray(IMAGES[:, 0, :2, :2]))
+
+
+def test_half_on_a_gpu_stores_float16_and_gives_the_same_scores() -> None:
+    layers = nn.Conv2d(3, 3, stride=(2, 1), padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+    network = nn.Sequential(*layers, nn.Linear(8), nn.ReLU(), nn.Linear(4)).build((2, 6, 5), simgpu)
+    small, x = network.half(), simgpu.asarray(IMAGES)
+    expected, found = network.scores(x).get(), small.scores(x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.get(), expected, atol=5e-3 * np.abs(expected).max())
+    assert (found.get() != expected).any()
+    for layer in small.layers[:-1]:
+        x = layer.forward(x)
+        assert x.dtype == np.float16
+
+
+def test_on_a_gpu_a_last_convolution_gives_float32() -> None:
+    network = nn.Sequential(nn.Conv2d(2, 3), nn.Flatten()).build((2, 6, 5), simgpu)
+    assert network.half().scores(simgpu.asarray(IMAGES)).dtype == np.float32

@@ -68,7 +68,18 @@ def test_any_memory_layout_gives_the_same(arrays: Any, function: Any, dtype: str
     np.testing.assert_allclose(function(*strided), function(*arrays), rtol=1e-5, atol=1e-6)
 
 
-@every_call
+@pytest.mark.parametrize(
+    ("arrays", "function", "dtype"), [call for name, call in CALLS.items() if name != "int8_matmul"]
+)
 def test_arrays_of_the_simulated_gpu_are_refused_by_name(arrays: Any, function: Any, dtype: str) -> None:
     with pytest.raises(TypeError, match=r"runs in NumPy, but .* the simulated GPU"):
         function(*(simgpu.asarray(x) for x in arrays))
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 3), (16, 32, 16), (0, 3, 2), (3, 0, 2)])
+def test_int8_products_on_a_gpu_are_exact_whatever_their_sides(shape: tuple[int, int, int]) -> None:
+    n, k, m = shape
+    a, b = (RNG.integers(-128, 128, size).astype(np.int8) for size in ((n, k), (k, m)))
+    y = precision.int8_matmul(simgpu.asarray(a), simgpu.asarray(b))
+    assert y.dtype == np.int32
+    np.testing.assert_array_equal(y.get(), a.astype(np.int64) @ b.astype(np.int64))

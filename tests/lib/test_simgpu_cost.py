@@ -237,3 +237,24 @@ def test_a_measurement_replaces_figures_and_their_sources() -> None:
     assert H200.bandwidth == 4.3e12
     with pytest.raises(ValueError, match="unknown figures: bandwith"):
         measured(H200, {"bandwith": 1.0}, "a slip")
+
+
+def test_a_product_goes_by_the_unit_of_what_it_multiplies() -> None:
+    """float16 summed into float32 still takes the tensor cores; int8 has a unit where the kernel is ours."""
+    n = 8192
+    turn = {"name": "product", "transpose_a": 0, "transpose_b": 0}
+    times = {}
+    for kind, out in (("float32", "float32"), ("float16", "float32"), ("float16", "float16"), ("int8", "int32")):
+        inputs: list[Operand] = [array(n, n, dtype=kind)] * 2
+        times[kind, out] = of("kernel", inputs, array(n, n, dtype=out), **turn).work
+        peak = {"float32": H200.float32, "float16": H200.tensor_float16, "int8": H200.tensor_int8}[kind]
+        assert times[kind, out] == pytest.approx(2 * n**3 / (H200.matmul_efficiency * peak))
+    ints: list[Operand] = [array(n, n, dtype="int8")] * 2
+    assert of("matmul", ints, array(n, n, dtype="int8")).work > times["float32", "float32"]
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_int8_units_are_as_fast_as_the_data_sheets_say(profile: GPUProfile) -> None:
+    """Twice float16, in all three (1,979 is half of 3,958, rounded up)."""
+    assert profile.tensor_int8 == pytest.approx(2 * profile.tensor_float16, rel=1e-3)
+    assert "datasheet" in profile.sources["tensor_int8"]

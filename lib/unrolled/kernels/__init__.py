@@ -3,7 +3,8 @@
 `unrolled.ops` and `unrolled.nn.optim` use them for arrays of CuPy and of the simulated GPU.
 """
 
-from unrolled.kernels.kernel import NONE, Constants, Kernel, constants, runs_on, take
+from unrolled.kernels.half import filters_wide, im2col_wide, relu_wide
+from unrolled.kernels.kernel import NONE, Constants, Kernel, constants, runs_on, take, take_half
 from unrolled.kernels.loss import count_right, softmax_cross_entropy
 from unrolled.kernels.lstm import lstm_cell, lstm_cell_backward
 from unrolled.kernels.optimizers import adadelta, adam, momentum, nesterov, scaled, sgd
@@ -14,7 +15,8 @@ from unrolled.kernels.sums import mean, sum_filters, sum_first_axis
 from unrolled.kernels.values import add_row, dropout, relu, relu_backward
 from unrolled.kernels.windows import col2im, im2col
 
-__all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take"]
+__all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take", "take_half"]
+__all__ += ["filters_wide", "im2col_wide", "relu_wide"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]
 __all__ += ["lstm_cell", "lstm_cell_backward", "lstm_persistent", "lstm_persistent_backward", "persists"]

@@ -19,6 +19,15 @@ from unrolled.device import Array, Module, array_module
 Arrays: TypeAlias = Sequence[Any]
 Options: TypeAlias = Mapping[str, Any]
 TYPES = {"f": "float", "d": "double"}  # by NumPy's character for the dtype: its name takes 100 times as long to get
+HALF = r"""
+struct T {  // 16 bits in memory, float32 wherever it is computed with
+    unsigned short bits;
+    T() = default;
+    __device__ T(float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
+    __device__ operator float() const { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits)); return x; }
+    __device__ T& operator+=(float x) { return *this = T((float)*this + x); }
+};
+"""
 LARGEST_INT = 2**31 - 2**16  # the last block has threads beyond the last value
 # Each line is (float's, double's): the compiler that CuPy calls knows C's names of these functions.
 FUNCTIONS = {"EXP": ("expf", "exp"), "LOG": ("logf", "log"), "SQRT": ("sqrtf", "sqrt"), "MAX": ("fmaxf", "fmax")}
@@ -121,6 +130,11 @@ def take(first: Array, *others: Array | None) -> bool:
     return all(x is None or x.dtype is dtype or x.dtype == dtype for x in others)
 
 
+def take_half(x: Array) -> bool:
+    """Return whether x is float16 on a GPU: kernels that only move, compare or add once can take it."""
+    return bool(x.dtype.char == "e") and runs_on(array_module(x))
+
+
 def is_cupy(module: Module) -> bool:
     return getattr(module, "__name__", None) == "cupy"
 
@@ -134,7 +148,7 @@ def compiled(kernel: Kernel, constants: Constants, dtype: str, wide: bool) -> tu
 
 def code(kernel: Kernel, constants: Options, dtype: str, wide: bool) -> str:
     """Return all the source that is compiled: types, functions and constants, then the kernel's own."""
-    lines = [f"typedef {TYPES[dtype]} T;", f"typedef {'long long' if wide else 'int'} Index;"]
+    lines = [HALF if dtype == "e" else f"typedef {TYPES[dtype]} T;", f"typedef {'long long' if wide else 'int'} Index;"]
     lines += [f"#define {name} {names[dtype == 'd']}" for name, names in FUNCTIONS.items()]
     lines += [f"constexpr int {name.upper()} = {value};" for name, value in constants.items()]
     return "\n".join([*lines, kernel.source])

@@ -1,4 +1,5 @@
-"""Networks with fewer and smaller numbers, made of a network that is built; that one stays as it is. On the host."""
+"""Networks with fewer and smaller numbers, made of a network that is built; that one stays as it is. `half` goes
+to a GPU; the others stay on the host."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from unrolled.device import Array, array_module
+from unrolled.device import Array, array_module, to_device, to_host
 from unrolled.nn.layers import Conv2d, Layer, Linear, Shape
 from unrolled.nn.smaller_layers import BinaryLinear, Half, Int8, PrunedConv2d, PrunedLinear
 from unrolled.ops import precision
@@ -39,6 +40,8 @@ WEIGHTED = (Linear, Conv2d)
 def half(network: Network) -> Network:
     """Return the network with the weights of dense and convolution layers in float16, summed in float32.
 
+    The network may lie on a GPU, where tensor cores multiply.
+
     Raises OverflowError, which names the layer, where a weight is beyond float16.
     """
 
@@ -47,12 +50,18 @@ def half(network: Network) -> Network:
             return _bare(layer)
         found = Half(_bare(layer))  # type: ignore[arg-type]
         try:
-            found.constants = {name: precision.to_half(value) for name, value in layer.parameters.items()}
+            halves = {name: precision.to_half(to_host(value)) for name, value in layer.parameters.items()}
         except OverflowError as error:
             raise OverflowError(f"layer {number}, {layer!r}: {error}") from None
+        found.constants = {name: to_device(value, array_module(network.parameters)) for name, value in halves.items()}
         return found
 
-    return _converted(network, halved)
+    _check_built(network, anywhere=True)
+    found = _converted(network, halved)
+    weighted = [layer for layer in found.layers if isinstance(layer, Half)]
+    for layer in weighted[-1:]:
+        layer.last = True
+    return found
 
 
 def quantize(network: Network, calibration: Array, percentile: float = 100.0) -> Network:
@@ -88,6 +97,7 @@ def prune(network: Network, fraction: float) -> Network:
     Layers are compared with each other: a small convolution, whose weights are larger, keeps more of them.
     Weights of dense and convolution layers count, no biases.
     """
+    _check_built(network)
     kinds: dict[type, type[Layer]] = {Linear: PrunedLinear, Conv2d: PrunedConv2d}
     found = _converted(network, lambda _, layer: _bare(layer, kinds.get(type(layer))))
     layers = [layer for layer in found.layers if isinstance(layer, (PrunedLinear, PrunedConv2d))]
@@ -107,6 +117,7 @@ def binarize(network: Network) -> Network:
 
     Raises ValueError where there is no dense layer between these two.
     """
+    _check_built(network)
     weighted = [number for number, layer in enumerate(network.layers) if layer.parameter_shapes]
     inner = [number for number in weighted[1:-1] if type(network.layers[number]) is Linear]
     if not inner:
@@ -116,11 +127,10 @@ def binarize(network: Network) -> Network:
 
 def _converted(network: Network, convert: Callable[[int, Layer], Layer]) -> Network:
     """A network of the converted layers, with the parameters and state that they have in common."""
-    _check_built(network)
     layers = [convert(number, layer) for number, layer in enumerate(network.layers)]
     kind: Callable[..., Network] = type(network)
     found = kind(*layers, loss=network.loss, seed=network.seed, dtype=network.dtype)
-    found.build(network.input_shape or ())
+    found.build(network.input_shape or (), array_module(network.parameters))
     for old, new in zip(network.layers, found.layers, strict=True):
         for there, values in ((new.parameters, old.parameters), (new.state, old.state)):
             there.update({name: value for name, value in values.items() if name in there})
@@ -136,8 +146,8 @@ def _bare(layer: Layer, kind: type[Layer] | None = None) -> Layer:
     return found
 
 
-def _check_built(network: Built) -> None:
+def _check_built(network: Built, anywhere: bool = False) -> None:
     if network.input_shape is None:
         raise ValueError("this network has no parameters yet: train it or build it first")
-    if array_module(network.parameters) is not np:
+    if not anywhere and array_module(network.parameters) is not np:
         raise TypeError("smaller networks run in NumPy, but this one lies on a device: build it on the host")

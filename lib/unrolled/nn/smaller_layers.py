@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unrolled import ops
-from unrolled.device import Array
+from unrolled import kernels, ops
+from unrolled.device import Array, array_module
 from unrolled.nn.layers import Conv2d, Layer, Linear, Shape, Weighted
 from unrolled.ops import precision
+from unrolled.ops.conv import half_conv2d
 
 
 @dataclass(eq=False, repr=False)
@@ -33,14 +34,33 @@ class Fixed(Layer):
 
 
 class Half(Fixed):
-    """Weights and what comes in are float16; products are summed in float32."""
+    """Weights and what comes in are float16; products are summed in float32.
+
+    On the host what goes out is float32. On a GPU tensor cores multiply, and what goes out is float16, but for the
+    `last` layer; there a value beyond float16 becomes infinite: to look would be to wait.
+    """
+
+    last: bool = False
 
     def forward(self, x: Array, training: bool = False) -> Array:
+        if kernels.runs_on(array_module(x)):
+            return self._on_gpu(x.astype(np.float16, copy=False))
         weight, bias = (self.constants[name].astype(np.float32) for name in ("weight", "bias"))
         x = precision.to_half(x).astype(np.float32)
         if isinstance(self.twin, Linear):
             return ops.affine(x, weight, bias)
         return ops.conv2d(x, weight, bias, self.twin.stride, self.twin.padding, method=self.twin.method)
+
+    def _on_gpu(self, x: Array) -> Array:
+        weight, bias = self.constants["weight"], self.constants["bias"]
+        out = np.float32 if self.last else np.float16
+        if isinstance(self.twin, Conv2d):
+            y = half_conv2d(x, weight, bias, self.twin.stride, self.twin.padding)
+            return y.astype(out, copy=False)
+        y = array_module(x).empty((len(x), len(weight)), dtype=out)
+        kernels.product((x, weight), (y,), kernels.TURN_B)
+        kernels.add_row((bias.astype(out, copy=False),), (y,), kernels.constants(columns=len(weight)))
+        return y
 
 
 class Int8(Fixed):

@@ -30,9 +30,9 @@ def step_backward(grad: Array, x: Array) -> Array:
 def relu(x: Array) -> Array:
     """Return max(x, 0), any shape, dtype as x; NaN stays NaN."""
     module = check_arrays(x=x)
-    if kernels.take(x):
+    if kernels.take(x) or kernels.take_half(x):
         y = module.empty(x.shape, dtype=x.dtype)
-        kernels.relu((x,), (y,))
+        (kernels.relu_wide if kernels.take_half(x) else kernels.relu)((x,), (y,))
         return y
     return module.maximum(x, 0)
 

@@ -16,6 +16,7 @@ from math import prod
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
+from unrolled.kernels.half import WIDTH
 from unrolled.ops.memory import empty
 from unrolled.ops.windows import Windows
 
@@ -26,6 +27,20 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     columns = _columns(x, weight, windows, ones=bias is not None)
     y = empty(x, "the output of conv2d", (n, o, columns.shape[2]))
     kernels.product((_filters(weight, bias), columns), (y,), kernels.PLAIN)
+    return y.reshape(n, o, *windows.output_size)
+
+
+def half_forward(x: Array, weight: Array, bias: Array, windows: Windows) -> Array:
+    """Return the result of `half_conv2d` for float16 arrays that are checked."""
+    (n, c), o, places = x.shape[:2], len(weight), prod(windows.output_size)
+    k = prod(weight.shape[1:])
+    rows = -(-(k + 1) // WIDTH) * WIDTH
+    columns = empty(x, "the columns of im2col", (n, rows, places))
+    kernels.im2col_wide((x,), (columns,), kernels.constants(**windows.constants(c), rows=rows))
+    filters = array_module(x).empty((o, rows), dtype=x.dtype)
+    kernels.filters_wide((weight, bias), (filters,), kernels.constants(k=k, rows=rows))
+    y = empty(x, "the output of half_conv2d", (n, o, places))
+    kernels.product((filters, columns), (y,), kernels.PLAIN)
     return y.reshape(n, o, *windows.output_size)
 
 

@@ -86,6 +86,17 @@ def conv2d(
     return forward(x, weight, bias, windows)
 
 
+def half_conv2d(x: Array, weight: Array, bias: Array, stride: IntOrPair = 1, padding: IntOrPair = 0) -> Array:
+    """Convolve float16 arrays on a GPU: columns in float16, products by tensor cores, summed in float32.
+
+    Raises TypeError for other arrays.
+    """
+    x, weight, same, windows = forward_arguments(x, weight, bias, stride, padding)
+    if same is None or not all(kernels.take_half(each) for each in (x, weight, same)):
+        raise TypeError(f"x is {x.dtype} and weight {weight.dtype}; expected float16 on a GPU")
+    return batches.half_forward(x, weight, same, windows)
+
+
 def conv2d_backward(
     grad: Array,
     x: Array,

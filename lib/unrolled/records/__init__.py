@@ -16,6 +16,8 @@ from typing import Any
 GPU = Path(__file__).parent / "gpu.json"
 MODEL = Path(__file__).parent / "simgpu.json"
 KERNELS = Path(__file__).parent / "gpu_kernels.json"
+PRECISION = Path(__file__).parent / "precision.json"
+GPU_PRECISION = Path(__file__).parent / "gpu_precision.json"
 LSTM = Path(__file__).parent / "lstm.json"
 CONVOLUTIONS = Path(__file__).parent / "convolutions.json"
 
@@ -75,9 +77,21 @@ def lstm() -> RecordedRun:
 
 
 @lru_cache(maxsize=1)
+<<<<<<< HEAD
 def convolutions() -> RecordedRun:
     """Return the recorded run of the methods of `conv2d` on a real GPU, which `benchmarks/convolutions.py` wrote."""
     return _read(CONVOLUTIONS)
+=======
+def precision() -> RecordedRun:
+    """Return the recorded run of fewer and smaller numbers on a CPU, which `benchmarks/precision.py` wrote."""
+    return _read(PRECISION)
+
+
+@lru_cache(maxsize=1)
+def gpu_precision() -> RecordedRun:
+    """Return the recorded run of smaller numbers on a real GPU, which `benchmarks/gpu_precision.py` wrote."""
+    return _read(GPU_PRECISION)
+>>>>>>> fa26c6ee0d9487244e283364d116626937c7c555
 
 
 def _read(file: Path) -> RecordedRun:

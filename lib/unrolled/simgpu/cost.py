@@ -96,7 +96,8 @@ def of(op: str, inputs: Inputs, outputs: Views, options: Options, profile: GPUPr
     read, written, traffic = _moved(op, views, outputs, options, elements, profile)
     flops = _flops(op, inputs, outputs, options, elements)
     product = op in ("matmul", "einsum") or _kernel_is("is_product", op, options)
-    memory, compute = traffic / profile.bandwidth, flops / _peak((*views, *outputs), product, profile)
+    computed = views if product else (*views, *outputs)
+    memory, compute = traffic / profile.bandwidth, flops / _peak(computed, product, op == "kernel", profile)
     if named := _named(op, views, outputs):
         memory += _places_seconds(named, elements, options, op != "getitem", profile)
         compute = max(compute, elements * FINDING / profile.integer)
@@ -254,11 +255,17 @@ def _index_space(subscripts: Any, inputs: Inputs) -> int:
     return prod(lengths.values())
 
 
-def _peak(views: Views, product: bool, profile: GPUProfile) -> float:
-    """Operations a second of the dtype that an op computes in: the widest float, else integers."""
+def _peak(views: Views, product: bool, ours: bool, profile: GPUProfile) -> float:
+    """Operations a second of the dtype that an op computes in: the widest float, else integers.
+
+    A product goes by what it multiplies. int8 reaches its own unit where the kernel is ours, which calls cuBLAS for it;
+    CuPy's matmul of integers does not.
+    """
     kinds = [operations.dtype_of(view.dtype) for view in views]
     widest = max((kind.itemsize // (2 if kind.kind == "c" else 1) for kind in kinds if kind.kind in "fc"), default=0)
     if product:
+        if ours and all(kind == "int8" for kind in kinds):
+            return profile.matmul_efficiency * profile.tensor_int8
         peaks = {2: profile.tensor_float16, 4: profile.float32, 8: profile.matmul_float64}
         return profile.matmul_efficiency * peaks.get(widest, profile.integer)
     return {2: profile.float16, 4: profile.float32, 8: profile.float64}.get(widest, profile.integer)

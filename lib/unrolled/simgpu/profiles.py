@@ -36,6 +36,8 @@ class GPUProfile:
     """Matrix products whose inputs are rounded to 19 bits; CuPy does not use it unless asked (CUPY_TF32=1)."""
     tensor_float16: float
     """Matrix products of float16 with sums in float32."""
+    tensor_int8: float
+    """Matrix products of int8 with sums in int32."""
     matmul_float64: float
     matmul_efficiency: float
     """What a large matrix product reaches of its peak."""
@@ -146,6 +148,7 @@ T4 = _profile(
         "integer": (4.1e12, _DERIVED),
         "tensor_float32": (8.1e12, T4_SHEET + ": has none, so float32's"),
         "tensor_float16": (65e12, T4_SHEET),
+        "tensor_int8": (130e12, T4_SHEET),
         "matmul_float64": (8.1e12 / 32, T4_SHEET),
         "matmul_efficiency": (0.6, _MATMUL + "; the card's 70 W lower its clock"),
         "atomics": (2.5e10, _ATOMICS),
@@ -176,6 +179,7 @@ A100 = _profile(
         "integer": (9.7e12, _DERIVED),
         "tensor_float32": (156e12, A100_SHEET),
         "tensor_float16": (312e12, A100_SHEET),
+        "tensor_int8": (624e12, A100_SHEET),
         "matmul_float64": (19.5e12, A100_SHEET + ", tensor cores"),
         "matmul_efficiency": (0.85, _MATMUL),
         "atomics": (1e11, _ATOMICS),
@@ -206,6 +210,7 @@ H200 = _profile(
         "integer": (33.5e12, "NVIDIA H100 whitepaper: half of float32"),
         "tensor_float32": (494e12, H200_SHEET + ": half of the figure for sparse matrices"),
         "tensor_float16": (989e12, H200_SHEET + ": half of the figure for sparse matrices"),
+        "tensor_int8": (1979e12, H200_SHEET + ": half of the figure for sparse matrices"),
         "matmul_float64": (67e12, H200_SHEET + ", tensor cores"),
         "matmul_efficiency": (
             0.77,
