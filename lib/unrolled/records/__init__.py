@@ -77,11 +77,12 @@ def lstm() -> RecordedRun:
 
 
 @lru_cache(maxsize=1)
-<<<<<<< HEAD
 def convolutions() -> RecordedRun:
     """Return the recorded run of the methods of `conv2d` on a real GPU, which `benchmarks/convolutions.py` wrote."""
     return _read(CONVOLUTIONS)
-=======
+
+
+@lru_cache(maxsize=1)
 def precision() -> RecordedRun:
     """Return the recorded run of fewer and smaller numbers on a CPU, which `benchmarks/precision.py` wrote."""
     return _read(PRECISION)
@@ -91,7 +92,6 @@ def precision() -> RecordedRun:
 def gpu_precision() -> RecordedRun:
     """Return the recorded run of smaller numbers on a real GPU, which `benchmarks/gpu_precision.py` wrote."""
     return _read(GPU_PRECISION)
->>>>>>> fa26c6ee0d9487244e283364d116626937c7c555
 
 
 def _read(file: Path) -> RecordedRun:
