@@ -42,6 +42,7 @@ loss_scale_step = Spec(
         Mistake("counting begins again where the scale changes: good_steps is 0 then", scaling.never_back),
     ),
     compare=scaling.judge,
+    tolerance=1e-6,
 )
 
 

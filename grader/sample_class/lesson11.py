@@ -1,0 +1,54 @@
+"""Lesson 11: in what a student of the sample class differs from the solution, a class a student."""
+
+
+class slow:
+    """Right, with a loop over pairs of rows."""
+
+    binary_matmul = {
+        "        y[row] = k - 2 * np.bitwise_count((a[row] ^ b) & words).sum(axis=1, dtype=np.int32)\n": (
+            "        for column in range(len(b)):\n"
+            "            differ = (a[row] ^ b[column]) & words\n"
+            "            y[row, column] = k - 2 * sum(int(word).bit_count() for word in differ)\n"
+        ),
+    }
+
+
+class off_by_one:
+    """A good step that counts too late, a range that reaches to -128, and a bit too many."""
+
+    loss_scale_step = {"if good_steps + 1 == every": "if good_steps == every"}
+    quantize_int8 = {"np.clip(steps, -127, 127)": "np.clip(steps - (steps == -127), -128, 127)"}
+    binary_matmul = {"(1 << k % 64) - 1": "(2 << k % 64) - 1"}
+
+
+class wrong_dtype:
+    """float64 for gradients, int64 for sums."""
+
+    loss_scale_step = {"gradients.astype(np.float32) / np.float32(scale)": "gradients.astype(np.float64) / scale"}
+    int8_matmul = {"a.astype(np.int32) @ b.astype(np.int32)": "a.astype(np.int64) @ b.astype(np.int64)"}
+
+
+class raises:
+    """A scale that does not fit, and a name that nobody gave."""
+
+    quantize_int8 = {"scale.reshape(-1, *[1] * (x.ndim - 1))": "scale.reshape(7, 11)"}
+    prune = {"mask = np.ones(weight.size": "mask = np.ones(weights.size"}
+
+
+class endless:
+    """An update that is never done."""
+
+    prune = {"    for update in updates:\n": "    while fraction:\n        pass\n    for update in updates:\n"}
+
+
+class another_way:
+    """Right, by other ways: a threshold between two magnitudes, and all pairs at once."""
+
+    prune = {
+        "    mask[np.argsort(np.abs(weight), axis=None)[: int(fraction * weight.size)]] = 0\n": (
+            "    gone = int(fraction * weight.size)\n"
+            "    if gone:\n"
+            "        mask[np.abs(weight).ravel() <= np.sort(np.abs(weight), axis=None)[gone - 1]] = 0\n"
+        ),
+    }
+    int8_matmul = {"a.astype(np.int32) @ b.astype(np.int32)": 'np.einsum("nk,km->nm", a, b, dtype=np.int32)'}

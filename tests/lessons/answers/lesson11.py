@@ -1,0 +1,136 @@
+"""Wrong and imperfect answers to lesson 11."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from answers import Mutant
+from unrolled.checks.exercises.l11_smaller_numbers import fewer, integers, scaling
+
+# loss_scale_step
+
+
+def without_skipping(gradients, scale, good_steps, every):
+    found = gradients.astype(np.float32) / np.float32(scale)
+    return (found, scale * 2, 0) if good_steps + 1 == every else (found, scale, good_steps + 1)
+
+
+def of_infinities_only(gradients, scale, good_steps, every):
+    if np.isinf(gradients).any():
+        return None, scale / 2, 0
+    return without_skipping(gradients, scale, good_steps, every)
+
+
+def that_forgets_the_count(gradients, scale, good_steps, every):
+    found, after, count = scaling.loss_scale_step(gradients, scale, good_steps, every)
+    return found, after, 0 if found is None or count == 0 else good_steps
+
+
+# quantize_int8 and int8_matmul
+
+
+def with_128(x, limit):
+    scale = np.where(limit > 0, limit / np.float32(128), 1).astype(np.float32)
+    return np.clip(np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1))), -128, 127).astype(np.int8), scale
+
+
+def asymmetric(x, limit):
+    q, scale = integers.quantize_int8(x, limit)
+    return np.where(q == -127, np.int8(-128), q), scale
+
+
+def without_scale(x, limit):
+    return integers.quantize_int8(x, limit)[0]
+
+
+def dividing_by_zero(x, limit):
+    with np.errstate(all="ignore"):
+        scale = (limit / np.float32(127)).astype(np.float32)
+        steps = np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
+        return np.nan_to_num(np.clip(steps, -127, 127)).astype(np.int8), scale
+
+
+# binary_matmul
+
+
+def one_by_one(a, b, k):
+    """A loop over pairs of rows, and over the words of each."""
+    y = np.empty((len(a), len(b)), np.int32)
+    words = np.full(a.shape[1], 2**64 - 1, np.uint64)
+    if k % 64:
+        words[-1] = (1 << k % 64) - 1
+    for i in range(len(a)):
+        for j in range(len(b)):
+            y[i, j] = k - 2 * sum(int(word).bit_count() for word in (a[i] ^ b[j]) & words)
+    return y
+
+
+def all_at_once(a, b, k):
+    """Honest: one large array of all pairs."""
+    differ = a[:, None] ^ b[None]
+    if k % 64:
+        differ[:, :, -1] &= np.uint64((1 << k % 64) - 1)
+    return (k - 2 * np.bitwise_count(differ).sum(axis=2, dtype=np.int64)).astype(np.int32)
+
+
+def row_by_row_in_python_numbers(a, b, k):
+    """Honest: a mask for each row, sums of 64 bits, and a list that is joined at the end."""
+    last = np.uint64((1 << k % 64) - 1) if k % 64 else np.uint64(2**64 - 1)
+    rows = []
+    for row in a:
+        differ = np.bitwise_xor(row[None], b)
+        differ[:, -1] = differ[:, -1] & last
+        rows.append(k - 2 * np.bitwise_count(differ).astype(np.int64).sum(axis=1))
+    return np.array(rows).astype(np.int32).reshape(len(a), len(b))
+
+
+def in_int64(a, b, k):
+    return fewer.binary_matmul(a, b, k).astype(np.int64)
+
+
+MUTANTS = {
+    "loss_scale_step": [
+        Mutant(scaling.divided_in_float16, "where small gradients become 0"),
+        Mutant(scaling.with_the_scale, "divide by it"),
+        Mutant(scaling.with_the_next_scale, "not that of the next one"),
+        Mutant(scaling.never_back, "good_steps is 0 then"),
+        Mutant(without_skipping, "so None is expected"),
+        Mutant(of_infinities_only, "so None is expected"),
+        Mutant(that_forgets_the_count, "good_steps"),
+        Mutant(lambda gradients, scale, good_steps, every: gradients, "return gradients, scale, good_steps"),
+    ],
+    "quantize_int8": [
+        Mutant(integers.wrapped, "clip before you make int8"),
+        Mutant(integers.cut_off, "round to the nearest"),
+        Mutant(integers.of_one_scale, "a scale of its own"),
+        Mutant(with_128, "scale"),
+        Mutant(asymmetric, "-127 to 127"),
+        Mutant(without_scale, "return q, scale"),
+        Mutant(dividing_by_zero, "scale"),
+    ],
+    "int8_matmul": [
+        Mutant(integers.wrapping, "wrap round at 128"),
+        Mutant(integers.in_int16, "wrap round at 32,768"),
+        Mutant(integers.in_float32, "2^24"),
+        Mutant(lambda a, b: integers.int8_matmul(a, b).astype(np.int64), "int32"),
+    ],
+    "prune": [
+        Mutant(fewer.masked_once, "grows again"),
+        Mutant(fewer.masked_at_the_end, "before the first update"),
+        Mutant(fewer.largest_first, "and not the largest"),
+        Mutant(fewer.by_value, "what lies near 0"),
+    ],
+    "binary_matmul": [
+        Mutant(fewer.with_the_tail, "must not count"),
+        Mutant(fewer.once, "takes 2 away"),
+        Mutant(in_int64, "int32"),
+    ],
+    "straight_through": [
+        Mutant(fewer.of_the_values, "has signs, too"),
+        Mutant(fewer.not_stopped, "beyond 1 nothing passes"),
+        Mutant(lambda grad, x, weight: fewer.straight_through(grad, x, weight)[::-1], "the gradient by x"),
+    ],
+}
+
+HONEST = {"binary_matmul": [all_at_once, row_by_row_in_python_numbers]}
+LOOP = {"binary_matmul": one_by_one}
