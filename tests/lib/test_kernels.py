@@ -297,11 +297,11 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
         )
         ops.conv2d_backward(ops.conv2d(x, weight, None, 1, 1), x, weight, 1, 1)
         ops.relu(strict.asarray(np.array([1, -1, 0, np.nan], np.float32)))
+        ops.relu(strict.asarray(np.array([1, -1, 0, -0.0, np.nan, -np.nan, np.inf, -np.inf, -1e-7, 6e-8], np.float16)))
         for shape, kernel_size in (((3, 2, 7, 5), 3), ((1, 3, 6, 6), 2), ((5, 1, 5, 3), 1)):
             halves = (RNG.normal(size=each) for each in (shape, (4, shape[1], kernel_size, kernel_size), 4))
             y = half_conv2d(*(strict.asarray(x.astype(np.float16)) for x in halves), padding=1)
         ops.max_pool2d(ops.relu(y), 2)
-        ops.relu(strict.asarray(np.array([1, -1, 0, -0.0, np.nan, -np.nan, np.inf, -np.inf, -1e-7, 6e-8], np.float16)))
         for call in CALLS.values():
             call(*(strict.asarray(x) for x in call.arrays))
         for make, decay in product(MAKERS.values(), (0, 0.1)):

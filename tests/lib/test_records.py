@@ -41,6 +41,15 @@ def test_a_figure_of_a_row_in_another_unit(record):
         record.figure("mnist step, batch 8", "host_us")
 
 
+def test_smaller_numbers_are_recorded():
+    assert records.gpu_precision().figure("matmul float16 8192", "ratio") > 10
+    front = [row for row in records.precision().rows.values() if row["section"] == "networks"]
+    assert all({"name", "accuracy", "bytes", "seconds"} <= set(row) for row in front)
+    assert abs(records.precision().figure("int8", "points")) <= 0.5
+    assert abs(records.precision().figure("90 % pruned, one more epoch", "points")) <= 1
+    assert abs(records.precision().figure("trained in float16, mean of 3 seeds", "points")) <= 0.2
+
+
 def test_it_says_where_its_figures_come_from(record):
     assert str(record) == (
         "Measured on NVIDIA H200, driver 580.159, cupy 14.2.0, on 2026-11-21 by `python benchmarks/gpu.py`."
