@@ -6,8 +6,9 @@
 # Write the convolution of **mathematics**, which turns the kernel round: `ops.conv2d` with
 # `weight[:, :, ::-1, ::-1]`. Which of the four points above is then not needed? `xp.fft.rfft2(x, lengths)` transforms
 # the last two axes and adds zeros up to the two lengths; `xp.fft.irfft2(waves, lengths)` is the way back. Padding is
-# less than the kernel. The check wants the numbers of the direct way, looks on the simulated GPU that the products
-# really became fewer, and asks for 3 times the speed of a loop over output positions.
+# less than the kernel. The check wants the numbers of the direct way, counts on the simulated GPU that all
+# operations, transforms included, are at most half of the direct way's, and asks for 3 times the speed of a loop over
+# output positions.
 
 
 # %% nbgrader={"grade": false, "grade_id": "fft_conv2d_flipped", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -86,6 +86,8 @@ def answer(x, weight):
         (Budget(transfers=None, launches=1), False),
         (Budget(transfers=None, products=1), True),
         (Budget(transfers=None, products=0), False),
+        (Budget(transfers=None, flops=lambda inputs: 2 * inputs["x"].size * 2 + 6), True),
+        (Budget(transfers=None, flops=lambda inputs: 2 * inputs["x"].size * 2 + 5), False),
     ],
 )
 def test_a_budget_counts_what_it_names(budget, passes):

@@ -128,10 +128,9 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
             allowed = f"at most {most} allowed" if most else "none allowed"
             said = f"{len(events)} {name}{plural * (len(events) > 1)}, {allowed}{_listed(kinds)}"
             lines += [said, *_places(events, function), *([helps] if helps else [])]
-    flops = sum(launch.flops for launch in products)
-    if budget.product_flops is not None and flops > (most_flops := budget.product_flops(inputs)):
-        lines += [f"matrix products of {flops:,} operations, at most {most_flops:,.0f} allowed"]
-        lines += _places(products, function)
+    if budget.flops is not None and trace.flops > (most_flops := budget.flops(inputs)):
+        worst = max(trace.launches, key=lambda launch: launch.flops)
+        lines += [f"{trace.flops:,} operations, at most {most_flops:,.0f} allowed", *_places([worst], function)]
     return tuple(lines)
 
 

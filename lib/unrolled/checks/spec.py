@@ -71,7 +71,7 @@ class Budget:
 
     launches: int | None = None  # kernels that it starts
     products: int | None = None  # those of them that multiply matrices
-    product_flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all these products
+    flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all launches, on real numbers
     transfers: int | None = 0  # copies between host and GPU, either way
     synchronizations: int | None = 0  # waits for the GPU, other than those that are part of a transfer
     float64: int | None = None  # launches whose result is float64: 0 where nothing must compute in it by accident

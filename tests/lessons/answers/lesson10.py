@@ -163,7 +163,7 @@ MUTANTS = {
         Mutant(lambda x, weight, bias, padding=0: by_fft(x, weight, bias, padding, wraps=True), "too short here"),
         Mutant(without_padding, "the padding is missing"),
         Mutant(in_float64, "float64"),
-        Mutant(as_one_product, "matrix products of"),
+        Mutant(as_one_product, "operations, at most"),
         Mutant(weight_by_weight, "launches, at most 60 allowed"),
     ],
     "winograd_transforms": [
@@ -177,7 +177,9 @@ MUTANTS = {
         Mutant(lambda x, weight, bias, padding=1: transforms.by_winograd(x, weight, 0 * bias, padding), "the bias is"),
         Mutant(winograd_without_edge, "shape"),
         Mutant(winograd_with_turned_tiles, "rows and columns of the weight are turned"),
-        Mutant(as_one_product_of_three, "matrix products of"),
+        Mutant(as_one_product_of_three, "operations, at most"),
+        Mutant(weight_by_weight, "operations, at most"),
+        Mutant(lambda x, weight, bias, padding=1: by_fft(x, weight, bias, padding), "operations, at most"),
     ],
     "choose_algorithm": [
         Mutant(always_gemm, "times the time of the fastest methods"),

@@ -67,7 +67,7 @@ MUTANTS = {
         Mutant(flipped(variants.flipped_by_fft), "which turns it by itself"),
         Mutant(lambda x, weight, bias, padding=0: variants.flipped_by_fft(x, weight, bias), "the padding is missing"),
         Mutant(lambda x, weight, bias, padding=0: variants.flipped_by_fft(x, weight, 0 * bias, padding), "the bias is"),
-        Mutant(flipped(as_one_product), "matrix products of"),
+        Mutant(flipped(as_one_product), "operations, at most"),
     ],
     "winograd_transforms_rows": [
         Mutant(rows_unturned, "from the right it is B_T.T"),
@@ -75,7 +75,7 @@ MUTANTS = {
         Mutant(lambda tiles, weight, products: variants.row_transforms(tiles, weight, products)[:2], "the results"),
     ],
     "winograd_conv2d_nhwc": [
-        Mutant(nhwc_of_one_product, "matrix products of"),
+        Mutant(nhwc_of_one_product, "operations, at most"),
         Mutant(
             lambda x, weight, bias, padding=1: variants.by_winograd_nhwc(x, weight, bias, padding).transpose(
                 0, 3, 1, 2

@@ -191,7 +191,7 @@ winograd_conv2d_nhwc = variant(
         case("an odd size, NumPy", **_layer(2, 2, 7, 3, 1)),
         random_case("any size, NumPy", lambda rng: nhwc(transforms.any_layer_of_3(rng))),
         gpu_case(
-            "64 channels, 64 filters, GPU", replace(exercises.FILTERED, product_flops=_fewer), **_layer(1, 64, 8, 64, 1)
+            "128 channels, 128 filters, GPU", replace(exercises.FILTERED, flops=_fewer), **_layer(1, 128, 16, 128, 1)
         ),
     ],
     mistakes=(
