@@ -183,9 +183,10 @@ check.fft_conv2d(fft_conv2d)
 fast = journal.mine("fft_conv2d")
 
 
-def milliseconds(function, x, weight, bias, **options):
-    """Return how long a call takes."""
-    return timing.measure(function, {"x": x, "weight": weight, "bias": bias, **options}).seconds * 1e3
+def milliseconds(function, x, weight, bias, budget=0.5, **options):
+    """Return how long a call takes, measured for about `budget` seconds."""
+    inputs = {"x": x, "weight": weight, "bias": bias, **options}
+    return timing.measure(function, inputs, budget=budget).seconds * 1e3
 
 
 for kernel in (3, 7, 15, 31):
@@ -398,7 +399,7 @@ for method in ("gemm", "fft", "winograd 2x2", "winograd 4x4", "cudnn"):
 print(recorded)
 
 # %% [markdown]
-# There the library's tiles lose as well, and the larger ones lose more. A GPU multiplies so fast that moving tiles
+# There the library's tiles lose, and the larger ones lose more. A GPU multiplies so fast that moving tiles
 # through memory, between one launch and the next, is what takes the time. cuDNN is faster than one product. Look at its
 # error: it is about that of 4 x 4 tiles. So it probably cuts such tiles, too, but in one kernel, where they never go to
 # memory.
@@ -415,9 +416,8 @@ crossings = []
 for size in SIZES:
     for kernel in KERNELS:
         arrays = drawn(4, 3, 8, size, kernel)
-        padding = kernel // 2
-        direct = milliseconds(ops.conv2d, *arrays, padding=padding)
-        waves = milliseconds(ops.fft_conv2d, *arrays, padding=padding)
+        options = {"budget": 0.1, "padding": kernel // 2}
+        direct, waves = milliseconds(ops.conv2d, *arrays, **options), milliseconds(ops.fft_conv2d, *arrays, **options)
         crossings.append({"kernel": kernel, "size": size, "faster": direct / waves})
 show.crossover(crossings, ("recorded, H200", [row for row in recorded.rows.values() if row["section"] == "crossovers"]))
 
