@@ -64,9 +64,3 @@ def _padded(x: Array, rows: int, columns: int) -> Array:
     y = array_module(x).zeros((rows, columns), dtype=x.dtype)
     y[: x.shape[0], : x.shape[1]] = x
     return y
-
-
-def int8_matmul_in_float64(a: Array, b: Array) -> Array:
-    """Compute `int8_matmul` in one float64 product: what blocks of float32 replace."""
-    check_dtype("int8_matmul_in_float64", "int8", a=a, b=b)
-    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int32)
