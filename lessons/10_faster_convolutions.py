@@ -55,8 +55,8 @@ def drawn(n, c, o, size, kernel):
 show.winograd_1d(pixels=[1, 2, 4, 3], weights=[2, 1, -1])
 
 # %% [markdown]
-# This is called F(2, 3): two results, three weights. The sums of weights are made once for all pixels of all images,
-# so they hardly count.
+# This is **Winograd's minimal filtering**, here F(2, 3): two results, three weights. The sums of weights are made once
+# for all pixels of all images, so they hardly count.
 #
 # In two dimensions the trick is applied to rows and then to columns. A tile of 2 x 2 results then takes 4 · 4 = 16
 # multiplications; the direct way takes 4 · 9 = 36. It reads 4 x 4 pixels, so tiles overlap. A tile of 4 x 4 results
