@@ -1,11 +1,11 @@
 # %% [markdown]
 # ### Exercise: binary_matmul_agreement
 #
-# **Core**, about 12 minutes.
+# **Core**, about 16 minutes.
 #
 # Count how many signs **agree** (the product of the signs follows from it: twice that, less k). a and b hold signs, 64 in
 # a word, the first one in the lowest bit. If k is no multiple of 64, the last word has bits left over. They can be
-# anything, so leave them out. The check asks for 3 times the speed of a product with a number for each sign.
+# anything, so leave them out. The check asks for 3 times the speed of a product with an int32 for each sign.
 
 
 # %% nbgrader={"grade": false, "grade_id": "binary_matmul_agreement", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -21,6 +21,13 @@ def of_infinities_only(gradients, scale, good_steps, every):
     return without_skipping(gradients, scale, good_steps, every)
 
 
+def of_the_sum(gradients, scale, good_steps, every):
+    with np.errstate(over="ignore"):
+        if not np.isfinite(gradients.sum()):
+            return None, scale / 2, 0
+    return without_skipping(gradients, scale, good_steps, every)
+
+
 def that_forgets_the_count(gradients, scale, good_steps, every):
     found, after, count = scaling.loss_scale_step(gradients, scale, good_steps, every)
     return found, after, 0 if found is None or count == 0 else good_steps
@@ -96,6 +103,7 @@ MUTANTS = {
         Mutant(scaling.never_back, "good_steps is 0 then"),
         Mutant(without_skipping, "so None is expected"),
         Mutant(of_infinities_only, "so None is expected"),
+        Mutant(of_the_sum, "no None is expected"),
         Mutant(that_forgets_the_count, "good_steps"),
         Mutant(lambda gradients, scale, good_steps, every: gradients, "return gradients, scale, good_steps"),
     ],
@@ -118,6 +126,7 @@ MUTANTS = {
         Mutant(fewer.masked_once, "grows again"),
         Mutant(fewer.masked_at_the_end, "before the first update"),
         Mutant(fewer.largest_first, "and not the largest"),
+        Mutant(fewer.masked_anew, "is decided once"),
         Mutant(fewer.by_value, "what lies near 0"),
     ],
     "binary_matmul": [
@@ -128,6 +137,8 @@ MUTANTS = {
     "straight_through": [
         Mutant(fewer.of_the_values, "has signs, too"),
         Mutant(fewer.not_stopped, "beyond 1 nothing passes"),
+        Mutant(fewer.zero_is_positive, "0 counts as negative"),
+        Mutant(fewer.zero_is_zero, "np.sign gives 0"),
         Mutant(lambda grad, x, weight: fewer.straight_through(grad, x, weight)[::-1], "the gradient by x"),
     ],
 }

@@ -21,6 +21,7 @@ loss_scale_step = Spec(
         random_case("one is NaN", scaling.overflowed(np.nan)),
         random_case("the last of some good steps", scaling.doubling),
         random_case("tiny gradients", scaling.tiny),
+        random_case("large ones, whose sum is too large", scaling.large),
     ],
     points=2,
     hints=(
@@ -140,6 +141,7 @@ prune = Spec(
     mistakes=(
         Mistake("what was pruned grows again in an update: multiply by the mask after each", fewer.masked_once),
         Mistake("the mask is that of the weights before the first update", fewer.masked_at_the_end),
+        Mistake("which weights go is decided once, and not again after each update", fewer.masked_anew),
         Mistake("the smallest magnitudes go, and not the largest", fewer.largest_first),
         Mistake("small is what lies near 0: np.abs(weight)", fewer.by_value),
     ),
@@ -179,7 +181,7 @@ binary_matmul = Spec(
         inputs=fewer.signs(72, 72, 4096),
         at_least=3,
         points=1,
-        against="a number for each sign, 72 x 4,096 by 4,096 x 72",
+        against="an int32 for each sign, 72 x 4,096 by 4,096 x 72",
         advice="compare a row with all rows of b at once: few calls, each of many words",
     ),
 )
@@ -202,6 +204,8 @@ straight_through = Spec(
     mistakes=(
         Mistake("the forward pass multiplied signs: their product's gradient has signs, too", fewer.of_the_values),
         Mistake("beyond 1 nothing passes: (np.abs(x) <= 1)", fewer.not_stopped),
+        Mistake("0 counts as negative: its sign is -1", fewer.zero_is_positive),
+        Mistake("0 counts as negative: its sign is -1, and np.sign gives 0", fewer.zero_is_zero),
     ),
     compare=named("the gradient by x", "the gradient by weight"),
 )

@@ -137,12 +137,33 @@ def any_layer(rng: np.random.Generator) -> Inputs:
     """Draw a binary layer's inputs and weights, on both sides of 1, and a gradient."""
     n, m, k = (int(each) for each in rng.integers(2, 7, 3))
     x, weight, grad = (rng.standard_normal(shape).astype(np.float32) for shape in ((n, k), (m, k), (n, m)))
+    x[0, 0] = weight[1, 1] = 0  # as what a ReLU stopped
     return {"grad": grad, "x": 1.5 * x, "weight": 1.5 * weight}
 
 
 def of_the_values(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
     """Return the gradients of x @ weight.T."""
     return (grad @ weight) * (np.abs(x) <= 1), (grad.T @ x) * (np.abs(weight) <= 1)
+
+
+def zero_is_positive(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients where the sign of 0 is 1."""
+    x_signs, weight_signs = (np.where(values >= 0, np.float32(1), np.float32(-1)) for values in (x, weight))
+    return (grad @ weight_signs) * (np.abs(x) <= 1), (grad.T @ x_signs) * (np.abs(weight) <= 1)
+
+
+def zero_is_zero(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients where the sign of 0 is 0."""
+    return (grad @ np.sign(weight)) * (np.abs(x) <= 1), (grad.T @ np.sign(x)) * (np.abs(weight) <= 1)
+
+
+def masked_anew(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where each update is followed by a mask of its own."""
+    weight = weight * kept(weight, fraction)
+    for update in updates:
+        weight = weight - update
+        weight = weight * kept(weight, fraction)
+    return weight
 
 
 def not_stopped(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:

@@ -28,8 +28,9 @@ def judge(got: Any, expected: Step, inputs: Inputs) -> Mismatch | None:
     if not isinstance(got, tuple) or len(got) != 3:
         return Mismatch((f"a {type(got).__name__} came back: {SHAPE}",))
     if (got[0] is None) != (expected[0] is None):
-        what = "overflowed: the step is to be skipped, so None" if expected[0] is None else "are finite: no None"
-        return Mismatch((f"gradients: these {what} is expected",))
+        skipped = "one of these is infinite or NaN: the step is to be skipped, so None is expected"
+        what = skipped if expected[0] is None else "these are finite, each of them: no None is expected"
+        return Mismatch((f"gradients: {what}",))
     if expected[0] is not None and (found := mismatch(got[0], expected[0], 1e-6)):
         return Mismatch((f"gradients: {found.lines[0]}", *found.lines[1:]), found.got, found.expected)
     for name, value, wanted in zip(("scale", "good_steps"), got[1:], expected[1:], strict=True):
@@ -50,7 +51,7 @@ def overflowed(value: float) -> Any:
     def draw(rng: np.random.Generator) -> Inputs:
         drawn = finite(rng)
         drawn["gradients"][1, 2] = value
-        return {**drawn, "scale": 4096.0, "good_steps": 9}
+        return {**drawn, "scale": 1.0, "good_steps": 9}
 
     return draw
 
@@ -59,6 +60,12 @@ def tiny(rng: np.random.Generator) -> Inputs:
     """Draw gradients that are 0 in float16 without their scale."""
     gradients = (rng.uniform(0.5, 1, (2, 5)) * 1e-3).astype(np.float16)
     return {"gradients": gradients, "scale": 65536.0, "good_steps": 0, "every": 4}
+
+
+def large(rng: np.random.Generator) -> Inputs:
+    """Draw finite gradients whose sum float16 does not hold, and the smallest whole scale."""
+    gradients = (6e4 * np.ones((2, 3)) - rng.uniform(0, 1e3, (2, 3))).astype(np.float16)
+    return {"gradients": gradients, "scale": 1.0, "good_steps": 1, "every": 9}
 
 
 def doubling(rng: np.random.Generator) -> Inputs:
