@@ -78,7 +78,8 @@ def test_the_errors_of_clipping_add_up_and_the_best_limit_is_the_best() -> None:
     assert sum(found.errors(found.best)) == min(sum(found.errors(limit)) for limit in found.limits)
     assert found.best < found.limits[-1]
     explorer = show.clipping(found.values, bits=4)
-    assert explorer.start == {"limit": found.best}
+    assert explorer.start == {"limit": found.limits[-1]}
+    assert f"The best limit is {found.best:.3g}" in explorer.alt
     assert "4,000 values" in explorer.alt
 
 

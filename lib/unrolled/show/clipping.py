@@ -55,8 +55,7 @@ def clipping(values: ArrayLike, bits: int = 8) -> Explorer:
     if not np.isfinite(found).all() or not np.unique(found).size > 1:
         raise ValueError(f"values must be finite and not all the same, got {found.size} of them")
     known = Values(found, 2 ** (bits - 1) - 1)
-    start = known.limits.index(known.best)
-    return Explorer(_draw, _alt, known, limit=Slider("limit", known.limits, start, rounded))
+    return Explorer(_draw, _alt, known, limit=Slider("limit", known.limits, LIMITS - 1, rounded))
 
 
 def _draw(known: Values, limit: float) -> Figure:
@@ -79,7 +78,7 @@ def _draw(known: Values, limit: float) -> Figure:
             rounded(error), (place, max(error, low)), (0, 9), textcoords="offset points", ha="center", size=SMALL
         )
     inner.set_xticks([0, 1], ["rounding", "clipping"])
-    figure.text(0.72, 0.05, f"dashed: the best limit, ±{rounded(known.best)}", size=9, color=INK)
+    figure.text(0.7, 0.05, f"dashed: the best limit, ±{rounded(known.best)}", size=SMALL, color=INK)
     return figure
 
 

@@ -100,10 +100,12 @@ def _draw(samples: tuple[float, ...], exponent: int, fraction: int) -> Figure:
     sheet.fill((low, RULER - 0.14, normal - low, 0.28), "#F5C566")
     sheet.fill((normal, RULER - 0.14, high - normal, 0.28), "#9CD0EF")
     sheet.text((low, RULER - 0.3), f"from {rounded(kind.smallest)}", INK, SMALL, "middle" if low > 1 else "left")
-    sheet.text((high, RULER - 0.3), f"to {rounded(kind.largest)}", INK, SMALL, "middle" if high < 6.5 else "right")
+    sheet.text((high, RULER - 0.3), f"to {kind.largest:.6g}", INK, SMALL, "middle" if high < 6.5 else "right")
     sheet.text((0.1, RULER + 0.45), "blue: all digits", BLUE, SMALL)
     sheet.text((1.35, RULER + 0.45), "yellow: ever fewer digits", "#8a5a00", SMALL)
-    sheet.text((3.3, RULER + 0.45), f"from 1 to the next number: {rounded(kind.step)}", INK, SMALL)
+    sheet.text(
+        (3.3, RULER + 0.45), f"strokes: the samples; from 1 to the next number: {rounded(kind.step)}", INK, SMALL
+    )
     for row, value in enumerate(samples):
         y, found = RULER + 0.78 + 0.26 * row, kind.stored(value)
         lost = found == 0 or isinf(found)
@@ -140,6 +142,6 @@ def _off(value: float, found: float) -> str:
 def _alt(samples: tuple[float, ...], exponent: int, fraction: int) -> str:
     kind = Format(exponent, fraction)
     stored = "; ".join(f"{_number(value)} is stored as {_number(kind.stored(value))}" for value in samples)
-    reach = f"from {rounded(kind.smallest)} (all digits from {rounded(kind.normal)}) to {rounded(kind.largest)}"
+    reach = f"from {rounded(kind.smallest)} (all digits from {rounded(kind.normal)}) to {kind.largest:.6g}"
     bits = f"{exponent} bits of exponent and {fraction} of fraction"
     return f"{_title(kind)}: {bits}. Numbers {reach}; from 1 to the next {rounded(kind.step)}. {stored}."
