@@ -10,7 +10,8 @@
 # - say where fewer multiplications are less time, and where they are not;
 # - choose a method for a shape by what was measured.
 #
-# **You need** convolution as one matrix product (lesson 02), and batches of matrices. No exercise needs an earlier one.
+# **You need** convolution as one matrix product (lesson 02), and batches of matrices. No exercise needs an earlier
+# one.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -55,13 +56,19 @@ def drawn(n, c, o, size, kernel):
 show.winograd_1d(pixels=[1, 2, 4, 3], weights=[2, 1, -1])
 
 # %% [markdown]
-# This is **Winograd's minimal filtering**, here F(2, 3): two results, three weights. The sums of weights are made once
-# for all pixels of all images, so they hardly count.
+# This is **Winograd's minimal filtering**, here F(2, 3): two results, three weights. The products are
+#
+# - m0 = (d0 - d2) · w0
+# - m1 = (d1 + d2) · (w0 + w1 + w2) / 2
+# - m2 = (d2 - d1) · (w0 - w1 + w2) / 2
+# - m3 = (d1 - d3) · w2
+#
+# The sums of weights are made once for all pixels of all images, so they hardly count.
 #
 # In two dimensions the trick is applied to rows and then to columns. A tile of 2 x 2 results then takes 4 · 4 = 16
 # multiplications; the direct way takes 4 · 9 = 36. It reads 4 x 4 pixels, so tiles overlap. A tile of 4 x 4 results
-# takes 6 · 6 = 36 in place of 16 · 9 = 144. Andrew Lavin and Scott Gray brought both to networks in 2015, and the 3 x 3
-# kernel is what most networks use.
+# takes 6 · 6 = 36 in place of 16 · 9 = 144. Andrew Lavin and Scott Gray brought both to networks in 2015, and the 3 x
+# 3 kernel is what most networks use.
 #
 # ## Idea 2: frequencies
 #
@@ -97,7 +104,8 @@ print("too short:      ", np.fft.irfft(short, len(signal)).round(6))
 # - `"direct"`: kernel² for each result;
 # - `"winograd 2x2"` and `"winograd 4x4"`: 16 and 36 for each tile. A last tile that reaches beyond the results is
 #   computed whole;
-# - `"fft"`: 4 for each frequency of images with size + kernel - 1 rows and columns.
+# - `"fft"`: 4 for each frequency of images with size + kernel - 1 rows and columns. (Padding keeps the size here, so an
+#   image is as large as its results.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "count_multiplications", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -129,7 +137,8 @@ for shape in (SMALL, LARGE):
     for method in ("direct", "winograd 2x2", "winograd 4x4", "fft"):
         if shape == SMALL or not method.startswith("winograd"):
             number = counted(method, shape)
-            print(f"    {method:14}{number:>15,}{direct / number:8.2f} times fewer")
+            fewer = f"{direct / number:8.2f} times fewer" if number != direct else ""
+            print(f"    {method:14}{number:>15,}{fewer}")
 
 # %% [markdown]
 # For 3 x 3 kernels Winograd promises 2.25 or 4 times fewer multiplications. For a 15 x 15 kernel frequencies promise
@@ -141,7 +150,8 @@ for shape in (SMALL, LARGE):
 #
 # 1. The product of waves is the convolution of mathematics, which turns the kernel round. What deep learning calls
 #    convolution does not. So flip the weight first: `weight[:, :, ::-1, ::-1]`.
-# 2. Transform at size + kernel - 1, so that nothing comes in at the other end.
+# 2. Transform at size + kernel - 1, so that nothing comes in at the other end. (Without padding the image's own size
+#    would do: only results that nobody asked for are spoiled.)
 # 3. Sum over channels *before* the way back. For each frequency that is a matrix product, (N, C) with (C, O).
 # 4. Back come more results than asked: those of windows that reach over the edge, too. The first that is asked lies at
 #    row and column kernel - 1 - padding.
@@ -176,8 +186,8 @@ def fft_conv2d(x, weight, bias, padding=0):
 check.fft_conv2d(fft_conv2d)
 
 # %% [markdown]
-# A loop over positions is an easy opponent. Here is the real one: `ops.conv2d`, one matrix product, as you know it from
-# lesson 02 (blocked, so that it stays in the cache).
+# A loop over positions is an easy opponent. Here is the real one: `ops.conv2d`, one matrix product, as you know it
+# from lesson 02 (blocked, so that it stays in the cache).
 
 # %%
 fast = journal.mine("fft_conv2d")
@@ -196,14 +206,16 @@ for kernel in (3, 7, 15, 31):
 
 # %% [markdown]
 # The time of the frequencies hardly depends on the kernel; the time of the product grows with its area. Somewhere the
-# lines cross. Transforms are not free, and for a small kernel they cost more than they save.
+# lines cross. Transforms are not free, and for a small kernel they cost more than they save. Mind one thing more: each
+# of the C · O kernels is transformed, too, with as many numbers as the image. With many channels and filters, and few
+# images, that is most of the work.
 #
 # ## By Winograd's transforms
 #
-# Three small matrices hold the sums of F(2, 3): `B_T` for pixels, `G` for weights, `A_T` for results. From the left a
-# matrix mixes rows, and its transpose from the right mixes columns. So a tile d of 4 x 4 pixels becomes B_T d B, a
-# kernel g becomes G g Gᵀ, and what comes out of the product of the two, value by value, becomes a tile of results:
-# A_T m A.
+# Three small matrices hold the sums of F(2, 3): `B_T` for pixels, `G` for weights, `A_T` for results. Their rows are
+# the lines of the first picture. From the left a matrix mixes rows, and its transpose from the right mixes columns. So
+# a tile d of 4 x 4 pixels becomes B_T d B, a kernel g becomes G g Gᵀ, and what comes out of the product of the two,
+# value by value, becomes a tile of results: A_T m A.
 
 # %%
 B_T = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], np.float32)
@@ -258,9 +270,9 @@ print(ops.conv2d(tile[None, None], one_kernel[None, None])[0, 0])
 
 # %% [markdown]
 # One channel, one filter: the 16 products are made value by value. With many of both, the sum over channels comes in
-# between, and it can be made before the way back, as with frequencies. Then each of the 16 places of a tile is a matrix
-# product of its own: (O, C) with (C, number of tiles). Sixteen products, each small, and all together 2.25 times fewer
-# multiplications than the one large product of lesson 02.
+# between, and it can be made before the way back, as with frequencies. Then each of the 16 places of a tile is a
+# matrix product of its own: (O, C) with (C, number of tiles). Sixteen products, each small, and all together 2.25
+# times fewer multiplications than the one large product of lesson 02.
 #
 # How many times faster is it, for 8 images with 64 channels and 64 filters?
 
@@ -317,6 +329,7 @@ filtered = journal.mine("winograd_conv2d")
 arrays = drawn(8, 64, 64, 28, 3)
 ways = {
     "one product": (ops.conv2d, {}),
+    "frequencies": (ops.fft_conv2d, {}),
     "yours, 2x2 tiles": (filtered, {}),
     "library, 2x2 tiles": (ops.winograd_conv2d, {}),
     "library, 4x4 tiles": (ops.winograd_conv2d, {"tile": 4}),
@@ -330,7 +343,8 @@ journal.rung("by Winograd, 2x2", WHAT, took["yours, 2x2 tiles"] / 8e3 * 60_000, 
 
 # %% [markdown]
 # Fewer multiplications is not less time: written as the text says it, this takes longer than one product, and most
-# likely several times as long. Where does the time go? Let us take the parts of that way one by one.
+# likely several times as long. Where does the time go? Let us take the parts of that way one by one, written with 16
+# matrix products. (If yours takes much longer than their sum, then its sum over channels is no matrix product.)
 
 # %%
 x, weight, bias = arrays
@@ -338,25 +352,35 @@ tiles = cut(x, 1)
 pixels = np.ascontiguousarray((B_T @ tiles @ B_T.T).transpose(4, 5, 1, 0, 2, 3)).reshape(16, 64, -1)
 weights = np.ascontiguousarray((G @ weight @ G.T).transpose(2, 3, 0, 1)).reshape(16, 64, 64)
 products = weights @ pixels
+flat, columns = weight.reshape(64, -1), rng.standard_normal((64 * 9, 8 * 28 * 28)).astype(np.float32)
 parts = {
-    "cut and transform pixels": (lambda: (B_T @ tiles @ B_T.T).transpose(4, 5, 1, 0, 2, 3).reshape(16, 64, -1)),
+    "transform pixels": (lambda: (B_T @ tiles @ B_T.T).transpose(4, 5, 1, 0, 2, 3).reshape(16, 64, -1)),
     "transform weights": (lambda: G @ weight @ G.T),
     "the 16 products": (lambda: weights @ pixels),
+    "(the one product alone)": (lambda: flat @ columns),
     "transform back": (lambda: A_T @ products.reshape(4, 4, -1).transpose(2, 0, 1) @ A_T.T),
 }
 for name, function in parts.items():
     print(f"{name:26}{timing.measure(function, {}).seconds * 1e3:8.2f} ms")
 
 # %% [markdown]
-# The sixteen products are a small part of it. They keep the promise: compare them with the whole of *one product* above.
-# What takes the time is everything around them. Each pixel lies in four tiles, so four times as many numbers are
-# read, mixed by many tiny products of 4 x 4, and written in another order. None of that is a multiplication with a
+# The sixteen products are a small part of it, and they about keep the promise: compare them with *the one product
+# alone*. What takes the time is everything around them. Each pixel lies in four tiles, so four times as many numbers
+# are read, mixed by many tiny products of 4 x 4, and written in another order. None of that is a multiplication with a
 # weight, so nobody counts it.
 #
 # The library does better with the same multiplications: it transforms all tiles in one product, and keeps what belongs
-# together side by side. Whether that beats one product depends on the number of channels. The transforms of a tile cost
-# the same for one filter and for a thousand; only the products grow with both. So few channels never repay them.
-#
+# together side by side. Whether that beats one product depends on the number of channels. The transforms of a tile
+# cost the same for one filter and for a thousand; only the products grow with both. So few channels never repay them:
+
+# %%
+for channels in (4, 16, 64, 128):
+    layer = drawn(8, channels, channels, 28, 3)
+    direct = milliseconds(ops.conv2d, *layer, budget=0.2, padding=1)
+    tiled = milliseconds(ops.winograd_conv2d, *layer, budget=0.2, padding=1)
+    print(f"{channels:4} channels and filters   one product {direct:7.2f} ms   library's Winograd {tiled:7.2f} ms")
+
+# %% [markdown]
 # ## What else it costs: digits
 #
 # Sums of pixels are larger than pixels, and differences of large numbers lose digits. The larger the tile, the larger
@@ -380,8 +404,8 @@ errors = {
 show.bars(errors, "ppm", log=True, title="Largest error, in parts per million of the largest result")
 
 # %% [markdown]
-# Larger tiles save more multiplications, and lose more digits. (Frequencies and small tiles lose about
-# what one product loses.) For float32 and networks that is no harm yet. With float16, the next lesson's numbers, it is.
+# Larger tiles save more multiplications, and lose more digits. (Frequencies and small tiles lose about what one
+# product loses.) For float32 and networks that is no harm yet. With float16, the next lesson's numbers, it is.
 #
 # ## On a GPU
 #
@@ -399,10 +423,10 @@ for method in ("gemm", "fft", "winograd 2x2", "winograd 4x4", "cudnn"):
 print(recorded)
 
 # %% [markdown]
-# There the library's tiles lose, and the larger ones lose more. A GPU multiplies so fast that moving tiles
-# through memory, between one launch and the next, is what takes the time. cuDNN is faster than one product. Look at its
-# error: it is about that of 4 x 4 tiles. So it probably cuts such tiles, too, but in one kernel, where they never go to
-# memory.
+# There the library's Winograd loses. A GPU multiplies so fast that moving tiles through memory, between one launch and
+# the next, is what takes the time. (Why the larger tiles lose more, this record does not say.) cuDNN is faster than
+# one product. Look at its error: it is about that of 4 x 4 tiles. So it probably cuts such tiles, too, but in one
+# kernel, where they never go to memory.
 #
 # ## Where the lines cross
 #
@@ -422,10 +446,10 @@ for size in SIZES:
 show.crossover(crossings, ("recorded, H200", [row for row in recorded.rows.values() if row["section"] == "crossovers"]))
 
 # %% [markdown]
-# Read a map from left to right. With small kernels one product wins everywhere, with large ones the frequencies do,
-# and the edge moves with the size of the image. On the H200 it lies elsewhere: a GPU multiplies so fast that the
-# transforms need more work to pay off. A library that chooses for you has measured such maps (cuDNN tries out its
-# methods on your own shapes if you let it). Now you do so.
+# Read a map from left to right. With 3 x 3 kernels one product wins everywhere. On larger images large kernels go to
+# the frequencies, and the edge moves with the size of the image. On the H200 (where the work differs, too) small
+# images never do. A library that chooses for you has measured such maps (cuDNN tries out its methods on your own
+# shapes if you let it). Now you do so.
 #
 # ### Exercise: choose_algorithm
 #
@@ -510,13 +534,15 @@ check.overlap_add(overlap_add)
 # edges of small images, where a tile reaches beyond.
 #
 # **Rubric** (3 points). One point: slower (or hardly faster) in spite of fewer products, with a number, and transforms
-# or the moving of data named as where the time goes. One point: large kernels, and one multiplication a frequency (or a
-# time that hardly depends on the kernel) as the reason. One point: two prices of larger tiles, such as digits lost,
+# or the moving of data named as where the time goes. One point: large kernels, and one multiplication a frequency (or
+# a time that hardly depends on the kernel) as the reason. One point: two prices of larger tiles, such as digits lost,
 # larger transforms, memory, results beyond the edge that nobody wants.
 # ### END SOLUTION
 
 # %% [markdown]
 # ## What you have
+#
+# The rungs of this lesson are one layer only. Compare them with each other, not with whole networks.
 
 # %%
 journal.ladder()
@@ -527,8 +553,8 @@ journal.guesses()
 # %% [markdown]
 # In three sentences: Winograd's transforms and the FFT compute the same convolution with fewer multiplications, and
 # pay with transforms, with memory and with digits. Fewer multiplications are less time only where the rest is small
-# beside them: many channels for the one, large kernels for the other. So the number of operations is a promise, and a
-# measurement on your own shapes says whether it is kept.
+# beside them: many channels for the one, large kernels (and not too many) for the other. So the number of operations
+# is a promise, and a measurement on your own shapes says whether it is kept.
 #
 # ### Stretch: larger tiles
 #
@@ -536,8 +562,8 @@ journal.guesses()
 #
 # F(4x4, 3x3) reads tiles of 6 x 6 pixels, four pixels apart. `ops.winograd` is the library's module; its `PIXELS[4]`,
 # `WEIGHTS[4]` and `RESULTS[4]` are the matrices. Make your function take any of the two sizes, and compare errors and
-# times. Then transform all tiles by one product: the Kronecker product of B_T with itself, (36, 36), takes a flat tile.
-# How far do you get down?
+# times. Then transform all tiles by one product: the Kronecker product of B_T with itself, (36, 36), takes a flat
+# tile. How far do you get down?
 
 # %%
 # Your stretch. When your function takes the matrices, take away the # of the lines below and run.

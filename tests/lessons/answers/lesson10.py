@@ -21,6 +21,18 @@ def unflipped(x, weight, bias, padding=0):
     return transforms.through_frequencies(x, weight, bias, padding)
 
 
+def cropped_from_both_ends(x, weight, bias, padding=0):
+    edge = weight.shape[2] - 1 - padding
+    whole = by_fft(x, weight, bias, weight.shape[2] - 1)
+    return whole[:, :, edge:-edge, edge:-edge] if edge else whole[:, :, 0:-0, 0:-0]
+
+
+def of_square_kernels(x, weight, bias, padding=0):
+    y = by_fft(x, weight, bias, padding)
+    width = x.shape[3] + 2 * padding - weight.shape[2] + 1
+    return y[:, :, :, :width]
+
+
 def without_padding(x, weight, bias, padding=0):
     return by_fft(x, weight, bias)
 
@@ -162,6 +174,8 @@ MUTANTS = {
         Mutant(unflipped, "the weight is not flipped"),
         Mutant(lambda x, weight, bias, padding=0: by_fft(x, weight, bias, padding, wraps=True), "too short here"),
         Mutant(without_padding, "the padding is missing"),
+        Mutant(cropped_from_both_ends, "shape"),
+        Mutant(of_square_kernels, "shape"),
         Mutant(in_float64, "float64"),
         Mutant(as_one_product, "operations, at most"),
         Mutant(weight_by_weight, "launches, at most 60 allowed"),

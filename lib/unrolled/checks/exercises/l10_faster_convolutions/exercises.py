@@ -78,6 +78,8 @@ fft_conv2d = Spec(
         case("one image, one channel, NumPy", **transforms.layer(1, 1, 6, 1, 3)),
         case("three channels, two filters, NumPy", **transforms.layer(2, 3, 9, 2, 5)),
         case("padding, NumPy", **transforms.layer(2, 2, 8, 3, 5, padding=2)),
+        case("as much padding as can be, NumPy", **transforms.layer(1, 2, 5, 2, 4, padding=3)),
+        case("a wide image, a high kernel, NumPy", **transforms.oblong()),
         random_case("any size, NumPy", transforms.any_layer),
         gpu_case("15 x 15 on 32 x 32, GPU", THROUGH, **transforms.layer(2, 2, 32, 3, 15, padding=7)),
     ],
@@ -92,7 +94,7 @@ fft_conv2d = Spec(
         "pixels = xp.fft.rfft2(x, lengths).transpose(2, 3, 0, 1)\n"
         "weights = xp.fft.rfft2(weight[:, :, ::-1, ::-1], lengths).transpose(...)\n"
         "whole = xp.fft.irfft2((pixels @ weights).transpose(...), lengths)\n"
-        "return whole[:, :, kernel - 1 - padding : ..., ...] + bias[:, None, None]",
+        "return whole[:, :, kh - 1 - padding : ..., ...] + bias[:, None, None]",
     ),
     mistakes=(
         given(
@@ -210,7 +212,7 @@ winograd_conv2d = Spec(
         "weights = (G @ weight @ G.T).transpose(2, 3, 0, 1).reshape(16, o, c)\n"
         "products = (weights @ pixels).reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1)\n"
         "y = (A_T @ products @ A_T.T).transpose(0, 1, 2, 4, 3, 5).reshape(n, o, 2 * th, 2 * tw)\n"
-        "return y[:, :, :height, :width] + bias[...]",
+        "return y[:, :, :oh, :ow] + bias[...]",
     ),
     mistakes=(
         given(

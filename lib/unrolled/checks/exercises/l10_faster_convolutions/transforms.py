@@ -53,6 +53,11 @@ def arrays(n: int, c: int, height: int, width: int, o: int, kernel: int) -> dict
     return {"x": images(n, c, height, width), "weight": filters(o, c, kernel, kernel), "bias": vector(o)}
 
 
+def oblong() -> Inputs:
+    """Return draws of images that are wider than high, and of kernels that are higher than wide."""
+    return {"x": images(2, 2, 6, 13), "weight": filters(3, 2, 5, 2), "bias": vector(3), "padding": 1}
+
+
 def any_layer(rng: np.random.Generator) -> Inputs:
     """Draw a convolution of any size, with a kernel up to 7 x 7 and padding less than that."""
     n, c, o, kernel = (int(each) for each in rng.integers((1, 1, 1, 2), (4, 4, 5, 8)))
