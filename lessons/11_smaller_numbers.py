@@ -180,8 +180,9 @@ print(recorded)
 # ## Eight bits
 #
 # Whole numbers are simpler still: a multiplier for 8 bits is tiny. The idea is to write each weight as a whole number
-# from -127 to 127, multiplied by a **scale**: w ≈ scale · q. With zero at zero the format is called *symmetric*. Each
-# filter has a scale of its own (**per channel**), since some filters are ten times as large as others.
+# from -127 to 127, multiplied by a **scale**: w ≈ scale · q. That is **quantization**. With zero at zero the format is
+# called *symmetric*. Each filter has a scale of its own (**per channel**), since some filters are ten times as large as
+# others.
 #
 # What is the right scale? If the largest magnitude becomes 127, nothing is lost at the top. But then one outlier makes
 # the steps coarse for all. So one may **clip**: set a limit below the largest value, and let 127 stand for all beyond.
