@@ -1,0 +1,125 @@
+"""What a program of many ranks calls: the same few operations, whatever carries the messages.
+
+Every rank runs the same program (SPMD: single program, multiple data) and is told apart by `rank`. A collective
+operation is called by all ranks, in the same order, with arrays of the same shape and dtype. The engines are
+`emulation` (threads of one process and a modelled network), `mpi` (processes) and `nccl` (GPUs).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from unrolled.device import Array, array_module
+from unrolled.ops.arguments import check_array, check_shape, check_whole
+
+
+class Pending:
+    """A collective operation under way: `wait` ends it and returns its result. Until then its arrays are in use."""
+
+    def wait(self) -> Array:
+        """Return the result, once it is there. Called again, return it again."""
+        raise NotImplementedError
+
+
+class Communicator(ABC):
+    """The group of `size` ranks, seen from one of them. Arrays are contiguous and hold real numbers.
+
+    Every operation raises ParallelError's kinds for what is wrong between ranks, and ValueError or TypeError for what
+    is wrong here. Results are new arrays, or `out`, which may be x itself.
+    """
+
+    rank: int
+    """This rank's number, from 0."""
+    size: int
+    """How many ranks there are."""
+    engine: str
+    """What carries the messages: "emulation", "mpi" or "nccl"."""
+
+    def all_reduce(self, x: Array, out: Array | None = None) -> Array:
+        """Return the sum of all ranks' x, on each of them."""
+        return self.start_all_reduce(x, out).wait()
+
+    def start_all_reduce(self, x: Array, out: Array | None = None) -> Pending:
+        """Begin `all_reduce` and return at once: what is computed until `wait` runs beside it, as far as engines can.
+
+        Ranks begin and wait in the same order.
+        """
+        return self._start_all_reduce(_contiguous("x", x), _result(x, x.shape, out))
+
+    def reduce_scatter(self, x: Array, out: Array | None = None) -> Array:
+        """Return this rank's block of the sum of all ranks' x (size * N, ...): the rows rank * N to (rank + 1) * N."""
+        _contiguous("x", x)
+        if x.ndim == 0 or len(x) % self.size:
+            raise ValueError(f"x has shape {x.shape}; expected a first axis that {self.size} ranks can share evenly")
+        return self._reduce_scatter(x, _result(x, (len(x) // self.size, *x.shape[1:]), out))
+
+    def all_gather(self, x: Array, out: Array | None = None) -> Array:
+        """Return all ranks' x (N, ...) one below the other (size * N, ...), in the order of ranks, on each of them."""
+        _contiguous("x", x)
+        if x.ndim == 0:
+            raise ValueError("x has no axis; expected (N, ...): x.reshape(1) is one row")
+        return self._all_gather(x, _result(x, (self.size * len(x), *x.shape[1:]), out))
+
+    def broadcast(self, x: Array, root: int = 0, out: Array | None = None) -> Array:
+        """Return the x of rank `root`, on each rank. Elsewhere x tells only shape and dtype."""
+        self._check_rank("root", root)
+        return self._broadcast(_contiguous("x", x), root, _result(x, x.shape, out))
+
+    def send(self, x: Array, to: int) -> None:
+        """Send x to another rank. It is copied and on its way: nothing waits for the receiver."""
+        self._check_rank("to", to, other=True)
+        self._send(_contiguous("x", x), to)
+
+    def receive(self, x: Array, source: int) -> Array:
+        """Fill x with what rank `source` sent next, and return it. Waits until it is there."""
+        self._check_rank("source", source, other=True)
+        self._receive(_contiguous("x", x), source)
+        return x
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        self._barrier()
+
+    @abstractmethod
+    def _start_all_reduce(self, x: Array, out: Array) -> Pending: ...
+    @abstractmethod
+    def _reduce_scatter(self, x: Array, out: Array) -> Array: ...
+    @abstractmethod
+    def _all_gather(self, x: Array, out: Array) -> Array: ...
+    @abstractmethod
+    def _broadcast(self, x: Array, root: int, out: Array) -> Array: ...
+    @abstractmethod
+    def _send(self, x: Array, to: int) -> None: ...
+    @abstractmethod
+    def _receive(self, x: Array, source: int) -> None: ...
+    @abstractmethod
+    def _barrier(self) -> None: ...
+
+    def _check_rank(self, name: str, rank: Any, other: bool = False) -> None:
+        check_whole(name, rank, 0)
+        if rank >= self.size:
+            raise ValueError(f"{name} is {rank}; expected a rank from 0 to {self.size - 1}")
+        if other and rank == self.rank:
+            raise ValueError(f"{name} is {rank}, this rank itself; expected another one")
+
+    def __repr__(self) -> str:
+        return f"<rank {self.rank} of {self.size}, {self.engine}>"
+
+
+def _contiguous(name: str, x: Array) -> Array:
+    check_array(name, x)
+    if not x.flags.c_contiguous:
+        raise ValueError(f"{name} {x.shape} is not contiguous: pass a copy, such as {name}.copy()")
+    return x
+
+
+def _result(x: Array, shape: tuple[int, ...], out: Array | None) -> Array:
+    """`out`, or a new array of this shape."""
+    if out is None:
+        return array_module(x).empty(shape, dtype=x.dtype)
+    _contiguous("out", out)
+    check_shape("out", out, shape, "x")
+    if out.dtype != x.dtype:
+        raise TypeError(f"out is of dtype {out.dtype}, x of {x.dtype}; expected the same")
+    return out
