@@ -1,0 +1,238 @@
+"""A host's side of ranks in processes: who is there, short notes from rank to rank, and the first failure.
+
+One process holds a `StoreServer`; every rank has a `Store`. Notes are JSON over TCP, a connection each: they are few.
+Besides, a rank keeps one connection open and says each second that it lives. Where that ends without a goodbye, or
+falls silent, the rank has failed, and all others are told at once. As with other launchers, the network is trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import socketserver
+import threading
+import time
+from typing import Any
+
+from unrolled.parallel import errors
+from unrolled.parallel.errors import ParallelError, RankError
+
+BEAT = 1.0  # seconds between two signs of life
+GREETING = "unrolled.parallel"
+
+Failure = dict[str, str]  # {"kind": an error's class in `errors`, "text"}
+
+
+def error_of(failure: Failure) -> ParallelError:
+    """Return a failure as the error that it names."""
+    kind = getattr(errors, failure["kind"], RankError)
+    error: ParallelError = kind(failure["text"])
+    return error
+
+
+class StoreServer(socketserver.ThreadingTCPServer):
+    """Holds notes and failure of `size` ranks, at (host, port); port 0 takes a free one, see `server_address`.
+
+    A rank that is silent for `timeout` seconds has failed. Raises ParallelError where the address is in use.
+    """
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, host: str, port: int, size: int, timeout: float) -> None:
+        self.size, self.silence = size, timeout
+        self.changed = threading.Condition()
+        self.notes: dict[str, Any] = {}
+        self.here: set[int] = set()
+        self.left: set[int] = set()
+        self.failure: Failure | None = None
+        self.closed = False
+        try:
+            super().__init__((host, port), _Visitor)
+        except OSError as error:
+            raise ParallelError(
+                f"rank 0 cannot listen at port {port}: {error.strerror}; set MASTER_PORT to a free port, everywhere"
+            ) from error
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def fail(self, failure: Failure) -> None:
+        """Keep the first failure, and tell all who wait."""
+        with self.changed:
+            self.failure = self.failure or failure
+            self.changed.notify_all()
+
+    def wait_for_goodbyes(self, seconds: float) -> None:
+        """Wait until all ranks have left, at most so long."""
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.left) == self.size or self.failure, seconds)
+
+    def close(self) -> None:
+        """End: whoever is still connected sees it."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+        self.shutdown()
+        self.server_close()
+
+    def put(self, key: str, value: Any) -> None:
+        with self.changed:
+            self.notes[key] = value
+            self.changed.notify_all()
+
+    def get(self, key: str, seconds: float) -> dict[str, Any]:
+        with self.changed:
+            self.changed.wait_for(lambda: key in self.notes or self.failure, seconds)
+            if key in self.notes:
+                return {"value": self.notes[key]}
+            return {"failure": self.failure}
+
+
+class _Visitor(socketserver.StreamRequestHandler):
+    """One connection: a note put or asked for, or a rank that stays."""
+
+    server: StoreServer
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            asked = json.loads(self.rfile.readline())
+            if "rank" in asked:
+                self._stay(int(asked["rank"]), int(asked["size"]))
+            elif "put" in asked:
+                self.server.put(asked["put"], asked["value"])
+                self._answer({})
+            elif "fail" in asked:
+                self.server.fail(asked["fail"])
+                self._answer({})
+            else:
+                self._answer(self.server.get(asked["get"], asked["seconds"]))
+
+    def _answer(self, reply: Any) -> None:
+        self.wfile.write(json.dumps(reply).encode() + b"\n")
+
+    def _stay(self, rank: int, size: int) -> None:
+        """Hear a rank's signs of life until it says goodbye; tell it of the first failure."""
+        server = self.server
+        wrong = self._wrong(rank, size)
+        self._answer({"greeting": GREETING, "wrong": wrong})
+        if wrong:
+            server.fail({"kind": "ParallelError", "text": wrong})
+            return
+        threading.Thread(target=self._tell, daemon=True).start()
+        text = self._heard(f"rank {rank}")
+        if text:
+            server.fail({"kind": "RankError", "text": text})
+            return
+        with server.changed:
+            server.left.add(rank)
+            server.changed.notify_all()
+
+    def _wrong(self, rank: int, size: int) -> str:
+        """What is wrong with a new rank; "" if nothing is."""
+        with self.server.changed:
+            if size != self.server.size:
+                return f"this group has {self.server.size} ranks, rank {rank} was told {size}"
+            if rank in self.server.here:
+                return f"two processes say that they are rank {rank}"
+            self.server.here.add(rank)
+        return ""
+
+    def _heard(self, who: str) -> str:
+        """Return how a rank ended; "" if it said goodbye."""
+        self.request.settimeout(self.server.silence)
+        try:
+            return "" if any(line == b"bye\n" for line in self.rfile) else f"{who} died"
+        except TimeoutError:
+            return f"{who} has given no sign of life for {self.server.silence:g} s"
+        except OSError:
+            return f"{who} died"
+
+    def _tell(self) -> None:
+        """Wait for the first failure, and send it."""
+        with self.server.changed:
+            self.server.changed.wait_for(lambda: self.server.failure or self.server.closed)
+        with contextlib.suppress(OSError, ValueError):
+            if self.server.failure:
+                self._answer(self.server.failure)
+
+
+class Store:
+    """A rank's door to the server at (host, port). It is asked for up to `timeout` seconds, in case it starts later.
+
+    Raises RankError where nobody answers, ParallelError where it is no server of ours or has other ranks in mind.
+    """
+
+    def __init__(self, host: str, port: int, rank: int, size: int, timeout: float) -> None:
+        self.host, self.port, self.rank, self.size, self.timeout = host, port, rank, size, timeout
+        self._line = self._call(timeout)
+        self._send(self._line, {"rank": rank, "size": size})
+        try:
+            reply = json.loads(self._line.makefile("rb").readline())
+        except (OSError, ValueError):
+            reply = {}
+        if reply.get("greeting") != GREETING:
+            raise ParallelError(f"something else answers at {host}:{port}; set MASTER_PORT to a free port, everywhere")
+        if reply["wrong"]:
+            raise ParallelError(str(reply["wrong"]))
+
+    def put(self, key: str, value: Any) -> None:
+        """Leave a note (what JSON can hold)."""
+        self._ask({"put": key, "value": value})
+
+    def get(self, key: str, seconds: float | None = None) -> Any:
+        """Return a note; None if nobody leaves it within `seconds` (default: the timeout). Raises the first failure."""
+        reply = self._ask({"get": key, "seconds": self.timeout if seconds is None else seconds})
+        if reply.get("failure"):
+            raise error_of(reply["failure"])
+        return reply.get("value")
+
+    def fail(self, failure: Failure) -> None:
+        """Tell all ranks of a failure."""
+        with contextlib.suppress(ParallelError):
+            self._ask({"fail": failure})
+
+    def beat(self) -> Failure | None:
+        """Give a sign of life, wait for `BEAT` seconds, and return the first failure if there is one by then."""
+        try:
+            self._line.sendall(b"beat\n")
+            if not select.select([self._line], [], [], BEAT)[0]:
+                return None
+            failure: Failure = json.loads(self._line.makefile("rb").readline())
+        except (OSError, ValueError):
+            return {"kind": "RankError", "text": f"the process that listens at {self.host}:{self.port} is gone"}
+        return failure
+
+    def leave(self) -> None:
+        """Say goodbye."""
+        with contextlib.suppress(OSError):
+            self._line.sendall(b"bye\n")
+            self._line.close()
+
+    def _ask(self, request: Any) -> dict[str, Any]:
+        with self._call(self.timeout) as line:
+            try:
+                line.settimeout(None)
+                self._send(line, request)
+                reply: dict[str, Any] = json.loads(line.makefile("rb").readline())
+            except (OSError, ValueError):
+                raise RankError(f"the process that listens at {self.host}:{self.port} is gone") from None
+        return reply
+
+    def _call(self, seconds: float) -> socket.socket:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                line = socket.create_connection((self.host, self.port), timeout=max(0.1, end - time.monotonic()))
+            except OSError as error:
+                if time.monotonic() > end:
+                    raise RankError(
+                        f"rank 0 does not answer at {self.host}:{self.port} within {seconds:g} s ({error})"
+                    ) from None
+                time.sleep(0.05)
+            else:
+                return line
+
+    def _send(self, line: socket.socket, request: Any) -> None:
+        line.sendall(json.dumps(request).encode() + b"\n")

@@ -1,0 +1,120 @@
+"""The store that ranks in processes share: notes, who is there, deaths, silence, wrong addresses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import closing
+
+import pytest
+
+from unrolled.parallel import MismatchError, ParallelError, RankError
+from unrolled.parallel.store import Store, StoreServer, error_of
+
+LONG = 60.0
+PROCESS = """
+import sys, time
+from unrolled.parallel.store import Store
+store = Store("127.0.0.1", int(sys.argv[1]), 1, 2, 60)
+print("here", flush=True)
+while True:
+    store.beat()
+"""
+
+
+@pytest.fixture
+def server():
+    with closing(StoreServer("127.0.0.1", 0, 2, LONG)) as made:
+        yield made
+
+
+def door(server: StoreServer, rank: int) -> Store:
+    return Store("127.0.0.1", server.server_address[1], rank, 2, LONG)
+
+
+def other_process(server: StoreServer) -> subprocess.Popen[str]:
+    asked = [sys.executable, "-c", PROCESS, str(server.server_address[1])]
+    process = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdout.readline() == "here\n"
+    return process
+
+
+def test_a_note_reaches_who_waits_for_it(server):
+    ours, theirs = door(server, 0), door(server, 1)
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(theirs.get("id")))
+    waiting.start()
+    ours.put("id", [1, -2])
+    waiting.join(LONG)
+    assert found == [[1, -2]]
+    assert ours.get("nobody leaves it", 0.01) is None
+
+
+def test_a_killed_rank_is_a_failure_that_all_are_told(server):
+    ours, process = door(server, 0), other_process(server)
+    assert ours.beat() is None
+    process.kill()
+    process.wait()
+    with pytest.raises(RankError, match="rank 1 died"):
+        ours.get("from rank 1")
+    assert ours.beat() == {"kind": "RankError", "text": "rank 1 died"}
+
+
+def test_a_frozen_rank_is_a_failure():
+    with closing(StoreServer("127.0.0.1", 0, 2, 3.0)) as server:
+        process = other_process(server)
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            assert server.get("from rank 1", LONG)["failure"]["text"] == "rank 1 has given no sign of life for 3 s"
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_a_rank_that_says_goodbye_is_none(server):
+    for rank in (0, 1):
+        door(server, rank).leave()
+    server.wait_for_goodbyes(LONG)
+    assert server.left == {0, 1}
+    assert server.failure is None
+
+
+def test_the_first_failure_counts_and_keeps_its_kind(server):
+    ours = door(server, 0)
+    ours.fail({"kind": "MismatchError", "text": "first"})
+    ours.fail({"kind": "RankError", "text": "second"})
+    assert isinstance(error_of(server.failure), MismatchError)
+    with pytest.raises(MismatchError, match="first"):
+        ours.get("anything")
+
+
+def test_wrong_groups_are_named(server):
+    door(server, 1)
+    with pytest.raises(ParallelError, match="two processes say that they are rank 1"):
+        door(server, 1)
+    with pytest.raises(ParallelError, match="this group has 2 ranks, rank 0 was told 3"):
+        Store("127.0.0.1", server.server_address[1], 0, 3, LONG)
+
+
+def test_an_address_in_use_is_named(server):
+    with pytest.raises(ParallelError, match=r"cannot listen at port \d+: .*MASTER_PORT"):
+        StoreServer("127.0.0.1", server.server_address[1], 2, LONG)
+
+
+def test_nobody_at_the_address_is_named():
+    with closing(socket.socket()) as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(RankError, match=r"rank 0 does not answer at 127.0.0.1:\d+ within 0.2 s"):
+            Store("127.0.0.1", taken.getsockname()[1], 1, 2, 0.2)
+
+
+def test_something_else_at_the_address_is_named():
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        threading.Thread(target=lambda: other.accept()[0].sendall(b"220 mail\r\n"), daemon=True).start()
+        with pytest.raises(ParallelError, match="something else answers"):
+            Store("127.0.0.1", other.getsockname()[1], 1, 2, 5)
