@@ -1,7 +1,7 @@
 """A host's side of ranks in processes: who is there, short notes from rank to rank, and the first failure.
 
 One process holds a `StoreServer`; every rank has a `Store`. Notes are JSON over TCP, a connection each: they are few.
-Besides, a rank keeps one connection open and says each second that it lives. Where that ends without a goodbye, or
+Besides, a rank keeps one connection open and says again and again that it lives. Where that ends without a goodbye, or
 falls silent, the rank has failed, and all others are told at once. As with other launchers, the network is trusted.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from unrolled.parallel import errors
 from unrolled.parallel.errors import ParallelError, RankError
 
-BEAT = 1.0  # seconds between two signs of life
+BEAT = 0.25  # seconds between two signs of life
 GREETING = "unrolled.parallel"
 
 Failure = dict[str, str]  # {"kind": an error's class in `errors`, "text"}

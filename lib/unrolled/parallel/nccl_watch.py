@@ -1,0 +1,143 @@
+"""What one rank calls, and a thread that watches whether its calls end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unrolled.parallel.errors import ParallelError
+from unrolled.parallel.store import Failure, Store
+
+HERE = str(Path(__file__).parent)
+GRACE = 3.0  # seconds that others have to say where they wait, before all end
+
+
+class Call(NamedTuple):
+    """An operation as one rank calls it."""
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: Any
+    place: tuple[str, int]
+    """File and line of the program."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.dtype} {self.shape} in {Path(self.place[0]).name}:{self.place[1]}"
+
+    def note(self) -> list[Any]:
+        """Return what JSON can hold; see `from_note`."""
+        return [self.kind, self.shape, str(self.dtype), self.place]
+
+
+def from_note(note: list[Any]) -> Call:
+    """Return what another rank wrote with `Call.note`."""
+    return Call(note[0], tuple(note[1]), np.dtype(note[2]), tuple(note[3]))
+
+
+def place() -> tuple[str, int]:
+    """Return file and line of the program that called the library: the nearest ones outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+class Watch:
+    """A thread that says that this rank lives, and ends the process where NCCL would hang.
+
+    It ends it rather than stop NCCL: a result that never came must not be computed with, let alone be saved.
+    """
+
+    def __init__(self, cupy: Any, store: Store, timeout: float) -> None:
+        self.communicator: Any = None
+        self._cupy, self._store, self._timeout = cupy, store, timeout
+        self._device = cupy.cuda.Device()
+        self._last = cupy.cuda.Event(disable_timing=True)
+        self._since: float | None = None  # when the last operation was issued, None if there was none
+        self._what: Call | None = None
+        self._host: tuple[float, str] | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def calls(self, call: Call) -> None:
+        """Keep what is called last."""
+        self._what = call
+
+    def issued(self, stream: Any) -> None:
+        """Mark where a stream has done all so far. A stream that a graph captures has no such place."""
+        if stream.is_capturing():
+            self._since = None
+            return
+        stream.record(self._last)
+        self._since = time.monotonic()
+
+    @contextlib.contextmanager
+    def host(self, what: str) -> Iterator[None]:
+        """While the host itself waits for other ranks."""
+        before, self._host = self._host, (time.monotonic(), what)
+        try:
+            yield
+        finally:
+            self._host = before
+
+    def close(self) -> None:
+        self._closed = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        self._device.use()
+        posted = False
+        while not self._closed:
+            failure = self._store.beat() or self._broken()
+            seconds, what = self._waits()
+            if seconds > max(self._timeout - GRACE, self._timeout / 2) and not posted:
+                with contextlib.suppress(ParallelError):
+                    self._store.put(f"waits/{self._store.rank}", what)
+                posted = True
+            posted = posted and seconds > 0
+            if seconds > self._timeout:
+                failure = failure or self._hang(what)
+            if failure and not self._closed:
+                self._end(failure)
+
+    def _broken(self) -> Failure | None:
+        """NCCL's own error of what runs on the device."""
+        if self.communicator is None:
+            return None
+        try:
+            self.communicator.check_async_error()
+        except Exception as error:
+            return {"kind": "RankError", "text": f"rank {self._store.rank}: {error} in {self._what}"}
+        return None
+
+    def _waits(self) -> tuple[float, str]:
+        """How long this rank has waited for others, and in what. The device is asked only when nothing is issued."""
+        now, host, since = time.monotonic(), self._host, self._since
+        if host is not None:
+            return now - host[0], host[1]
+        if since is not None and now - since > self._timeout / 2 and not self._last.done:
+            return now - since, str(self._what)
+        return 0.0, ""
+
+    def _hang(self, what: str) -> Failure:
+        waits = [f"rank {self._store.rank} waits in {what}"]
+        for rank in sorted(set(range(self._store.size)) - {self._store.rank}):
+            with contextlib.suppress(ParallelError):
+                theirs = self._store.get(f"waits/{rank}", 0.0)
+                waits.append(f"rank {rank} waits in {theirs}" if theirs else f"rank {rank} waits for nobody")
+        kind = "RankError" if any(text.endswith("nobody") for text in waits) else "DeadlockError"
+        return {"kind": kind, "text": f"no progress for {self._timeout:g} s: {'; '.join(waits)}"}
+
+    def _end(self, failure: Failure) -> None:
+        self._store.fail(failure)
+        print(f"{failure['kind']}: {failure['text']}", file=sys.stderr, flush=True)
+        os._exit(1)

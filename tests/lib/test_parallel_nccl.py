@@ -1,0 +1,98 @@
+"""What the NCCL engine says and does where there is no GPU."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from unrolled.parallel import NoEngineError, RankError
+from unrolled.parallel.nccl_start import _why, packed, run_nccl, variables, world
+from unrolled.parallel.nccl_watch import Call, from_note, place
+
+TOLD = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
+
+
+def paper_cupy(monkeypatch: pytest.MonkeyPatch, count: int, nccl: Any) -> None:
+    """Let a CuPy be there that sees so many GPUs."""
+    runtime = SimpleNamespace(getDeviceCount=lambda: count, CUDARuntimeError=RuntimeError)
+    cuda = SimpleNamespace(runtime=runtime, nccl=nccl)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, __version__="paper"))
+    monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
+
+
+def test_without_cupy_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(NoEngineError, match=r'engine "nccl" needs CuPy .*pip install -e ".\[gpu\]"'):
+        run_nccl(print, ranks=2)
+
+
+def test_a_cupy_without_nccl_is_named(monkeypatch):
+    paper_cupy(monkeypatch, 2, SimpleNamespace(available=False))
+    with pytest.raises(NoEngineError, match="needs NCCL, which CuPy paper does not find"):
+        run_nccl(print, ranks=2)
+
+
+def test_too_few_gpus_are_named(monkeypatch):
+    paper_cupy(monkeypatch, 1, SimpleNamespace(available=True))
+    with pytest.raises(NoEngineError, match="needs a GPU a rank: 2 are asked for, 1 are there"):
+        run_nccl(print, ranks=2)
+    for name, value in TOLD.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with pytest.raises(NoEngineError, match="rank 1 is to take GPU 1; this machine has 1"):
+        world()
+
+
+def test_a_launchers_variables_say_who_is_who():
+    assert variables(TOLD) == (1, 4, "node7", 29500)
+    assert variables(TOLD | {"TORCHELASTIC_USE_AGENT_STORE": "True"}) == (1, 4, "node7", 29501)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"RANK": "", "MASTER_PORT": ""}, "RANK, MASTER_PORT not set"),
+        ({"RANK": "one"}, "whole numbers: .*'one'"),
+        ({"RANK": "4"}, "RANK is 4 and WORLD_SIZE 4; expected a rank from 0"),
+        ({"RANK": "-1"}, "RANK is -1"),
+        ({"MASTER_PORT": "65535"}, "MASTER_PORT is 65535; expected"),
+    ],
+)
+def test_wrong_variables_are_named(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        variables(TOLD | wrong)
+
+
+def test_what_cannot_go_to_another_process_is_named():
+    with pytest.raises(TypeError, match="function and arguments must go to other processes"):
+        packed((print, (x for x in ()), {}))
+
+
+def test_a_call_says_what_and_where():
+    call = Call("all_reduce", (2, 3), "float32", place())
+    assert str(call).startswith("all_reduce of float32 (2, 3) in test_parallel_nccl.py:")
+    assert from_note(call.note())[:3] == call[:3]
+
+
+class Pipe:
+    """The end of a pipe from a rank that has sent this, or nothing."""
+
+    def __init__(self, message: Any = None) -> None:
+        self.message = message
+
+    def poll(self) -> bool:
+        return self.message is not None
+
+    def recv(self) -> Any:
+        return self.message
+
+
+def test_the_error_of_one_rank_explains_the_end_of_another():
+    error = {"kind": "RankError", "text": "rank 1 raised KeyError"}
+    pipes: Any = [Pipe(), Pipe((False, error))]
+    why = _why([0], pipes, {}, None)  # type: ignore[arg-type]
+    assert isinstance(why, RankError)
+    assert str(why) == "rank 1 raised KeyError"
