@@ -1,0 +1,194 @@
+"""The NCCL engine's ranks, with a CuPy of paper: what they find, how they start, what they say goes wrong."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unrolled.parallel import DeadlockError, MismatchError, NoEngineError, RankError
+from unrolled.parallel.nccl_start import run_nccl
+
+PAPER = Path(__file__).parent / "paper_gpus"
+SOON = 4.0  # seconds that a rank may wait, where it is to wait in vain
+
+
+@pytest.fixture(autouse=True)
+def paper(monkeypatch, tmp_path):
+    """Let CuPy be of paper, in the processes of ranks too; their files are removed."""
+    monkeypatch.syspath_prepend(str(PAPER))
+    monkeypatch.setenv("PYTHONPATH", str(PAPER), prepend=os.pathsep)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    known = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "cupy"}
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
+        del sys.modules[name]
+    sys.modules.update(known)
+
+
+def zeros(count: int, dtype: Any = np.float32) -> Any:
+    import cupy as cp
+
+    return cp.zeros(count, dtype=dtype)
+
+
+def collectives(comm: Any) -> list[Any]:
+    x = zeros(4) + comm.rank + 1
+    begun = [comm.start_all_reduce(x * 2), comm.start_all_reduce(x * 3)]
+    comm.barrier()
+    found = [comm.all_reduce(x), comm.reduce_scatter(x), comm.all_gather(x), comm.broadcast(x, root=1)]
+    return [np.asarray(each).tolist() for each in (*found, *(each.wait() for each in begun))]
+
+
+def test_two_ranks_sum_gather_and_scatter():
+    expected = [[3.0] * 4, [3.0] * 2, [1.0] * 4 + [2.0] * 4, [2.0] * 4, [6.0] * 4, [9.0] * 4]
+    assert run_nccl(collectives) == [expected] * 2
+
+
+def messages(comm: Any, shift: float) -> list[float]:
+    other = 1 - comm.rank
+    for number in range(3):
+        x = zeros(2) + comm.rank + number + shift
+        comm.send(x, other)
+        x.fill(-1)
+    return [float(comm.receive(zeros(2), other)[0]) for _ in range(3)]
+
+
+def test_a_send_waits_for_nobody_and_keeps_its_values_and_order():
+    assert run_nccl(messages, named={"shift": 0.5}) == [[1.5, 2.5, 3.5], [0.5, 1.5, 2.5]]
+
+
+def wrong_arrays(comm: Any) -> list[str]:
+    found = []
+    for x in (np.zeros(3, dtype=np.float32), zeros(3, dtype=bool), zeros(6)[::2]):
+        try:
+            comm.all_reduce(x)
+        except (TypeError, ValueError) as error:
+            found.append(str(error))
+    return found
+
+
+def test_wrong_arrays_are_named():
+    ((host, dtype, strided),) = run_nccl(wrong_arrays, ranks=1)
+    assert "engine nccl carries CuPy's: cupy.asarray(x)" in host
+    assert "dtype bool; NCCL carries float16" in dtype
+    assert "not contiguous" in strided
+
+
+def differ(comm: Any) -> None:
+    comm.all_reduce(zeros(4 + comm.rank))
+
+
+def differ_in_call(comm: Any) -> None:
+    comm.barrier() if comm.rank else comm.all_reduce(zeros(4))
+
+
+def differ_in_message(comm: Any) -> None:
+    comm.receive(zeros(4), 0) if comm.rank else comm.send(zeros(4, np.float64), 1)
+
+
+def raises(comm: Any) -> None:
+    comm.barrier()
+    if comm.rank:
+        raise KeyError("ours")
+    comm.barrier()
+
+
+def dies(comm: Any) -> None:
+    x = zeros(4)
+    for step in range(20):
+        if comm.rank and step == 10:
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.all_reduce(x, out=x)
+
+
+def freezes(comm: Any) -> None:
+    comm.barrier()
+    if comm.rank:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    comm.barrier()
+
+
+def all_wait(comm: Any) -> None:
+    comm.receive(zeros(4), 1 - comm.rank)
+
+
+def nobody_receives(comm: Any) -> None:
+    if comm.rank == 0:
+        comm.send(zeros(4), 1)
+
+
+CALL = r"of float32 \(4,\) in test_parallel_nccl_paper.py:\d+"
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "words"),
+    [
+        (differ, MismatchError, rf"rank \d calls all_reduce of .*{CALL}"),
+        (differ_in_call, MismatchError, "(barrier.*all_reduce)|(all_reduce.*barrier)"),
+        (differ_in_message, MismatchError, rf"rank 1 calls receive {CALL}; rank 0 calls send of float64"),
+        (raises, RankError, "rank 1 raised KeyError: 'ours'"),
+        (dies, RankError, "rank 1 died"),
+        (freezes, RankError, "rank 1 has given no sign of life for 4 s"),
+        (all_wait, DeadlockError, rf"rank \d waits in receive {CALL}; rank \d waits in receive {CALL}"),
+        (nobody_receives, RankError, "waits in the end, for rank 1 to receive what was sent to it"),
+    ],
+    ids=lambda each: getattr(each, "__name__", None),
+)
+def test_what_goes_wrong_is_named_and_no_process_is_left(function, kind, words):
+    with pytest.raises(kind, match=words):
+        run_nccl(function, timeout=SOON)
+    assert multiprocessing.active_children() == []
+
+
+def test_more_ranks_than_gpus_are_refused():
+    with pytest.raises(NoEngineError, match="a GPU a rank: 3 are asked for, 2 are there"):
+        run_nccl(differ, ranks=3)
+
+
+SCRIPT = """
+import cupy as cp
+from unrolled.parallel.nccl_start import world
+with world(timeout=float({timeout})) as comm:
+    assert float(comm.all_reduce(cp.full(3, comm.rank + 1.0, dtype="float32")).max()) == 3
+print("good from", comm.rank)
+"""
+
+
+def start(script: str, rank: int, port: int) -> subprocess.Popen[str]:
+    told = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    asked = [sys.executable, "-c", script]
+    return subprocess.Popen(asked, env=os.environ | told, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_processes_meet_by_environment_variables():
+    port = free_port()
+    started = [start(SCRIPT.format(timeout=60), rank, port) for rank in (1, 0)]
+    for rank, process in zip((1, 0), started, strict=True):
+        said, errors = process.communicate()
+        assert said == f"good from {rank}\n", errors
+
+
+def test_a_rank_too_few_is_named():
+    _, errors = start(SCRIPT.format(timeout=SOON), 0, free_port()).communicate()
+    assert "RankError: rank 1 is not there after 4 s: were all 2 ranks started?" in errors
+
+
+def test_an_address_in_use_is_named():
+    with socket.create_server(("", 0)) as taken:
+        _, errors = start(SCRIPT.format(timeout=SOON), 0, taken.getsockname()[1]).communicate()
+    assert "ParallelError: rank 0 cannot listen at port" in errors
