@@ -20,7 +20,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -140,6 +140,12 @@ def versions() -> dict[str, str]:
 
 def write(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
     """Print each section as a table, and write the record."""
+    show(rows)
+    save(chosen, rows)
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print each section as a table."""
     for section in dict.fromkeys(row.get("section") for row in rows):
         shown = [row for row in rows if row.get("section") == section]
         keep = [key for key in dict.fromkeys(key for row in shown for key in row) if key not in ("section", "source")]
@@ -147,17 +153,16 @@ def write(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
         print_rows = [{key: row.get(key) for key in keep if isinstance(row.get(key), plain)} for row in shown]
         common.print_table(print_rows)
         print(flush=True)
-    save(chosen, rows)
 
 
-def save(chosen: argparse.Namespace, rows: Sequence[Row]) -> None:
+def save(chosen: argparse.Namespace, rows: Sequence[Row], more: Mapping[str, Any] | None = None) -> None:
     """Write the record, if asked for; after every section, so that a run cut short leaves what it has."""
     if chosen.json:
         record = {
             "command": common.command(),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "commit": os.environ.get("COMMIT") or common.commit(),
-            "machine": machine(),
+            "machine": machine() | dict(more or {}),
             "versions": versions(),
             "rows": list(rows),
         }

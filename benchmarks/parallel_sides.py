@@ -1,0 +1,214 @@
+"""Sides of parallel.py whose ranks are processes that stay, and take turns with the other side's."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Listener
+from typing import Any
+
+import numpy as np
+
+from networks import source_a, source_b
+from unrolled import nn
+from unrolled.nn import optim
+from unrolled.parallel.nccl_start import run_nccl
+
+KEY = b"benchmarks/parallel"
+BATCHES = 4  # taken in turn
+CLOSE = 1e-3  # of the gradient's norm, by which two sides may differ
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training step of a network by name, and how many images each rank takes."""
+
+    network: str
+    image: tuple[int, int, int]
+    batch: int
+
+    def build(self, module: Any = np) -> nn.Sequential:
+        made = source_a() if self.network == "A" else source_b(256)
+        return made.build(self.image, module)
+
+    def batches(self, rank: int) -> list[tuple[Any, Any]]:
+        """Return a rank's random images and labels: a step takes as long as on real ones."""
+        rng = np.random.default_rng(rank)
+        images = rng.random((BATCHES, self.batch, *self.image), dtype=np.float32)
+        return list(zip(images, rng.integers(0, 10, (BATCHES, self.batch)), strict=True))
+
+
+def sgd() -> optim.Optimizer:
+    return optim.SGD(0.01, momentum=0.9, weight_decay=1e-4)
+
+
+def make(comm: Any, case: Case, overlapped: bool) -> tuple[Callable[[], None], Callable[[], float]]:
+    """Return a data-parallel step of ours, and the norm of the last step's mean gradient.
+
+    One all-reduce of the flat gradient, or one a layer with parameters, begun as soon as its backward pass is done.
+    """
+    import cupy as cp
+
+    network, optimizer = case.build(cp), sgd()
+    batches = [(cp.asarray(x), cp.asarray(y)) for x, y in case.batches(comm.rank)]
+    gradients, parts = network.gradients, spans(network)
+    count = 0
+
+    def backward(x: Any, labels: Any) -> None:
+        _, grad = network.loss(network.forward(x, training=True), labels)
+        under_way = []
+        for number, layer in reversed(list(enumerate(network.layers))):
+            grad = layer.backward(grad)
+            if number in parts:
+                part = gradients[slice(*parts[number])]
+                under_way.append(comm.start_all_reduce(part, out=part))
+        for each in under_way:
+            each.wait()
+
+    def step() -> None:
+        nonlocal count
+        x, labels = batches[count % BATCHES]
+        count += 1
+        if overlapped and comm.size > 1:
+            backward(x, labels)
+        else:
+            network.loss_and_scores(x, labels)
+            if comm.size > 1:
+                comm.all_reduce(gradients, out=gradients)
+        if comm.size > 1:
+            cp.multiply(gradients, np.float32(1 / comm.size), out=gradients)
+        optimizer.step(network.parameters, gradients)
+
+    return step, lambda: float(cp.linalg.norm(gradients))
+
+
+def spans(network: nn.Sequential) -> dict[int, tuple[int, int]]:
+    """Return where in the flat gradient each layer's lies, by its number: (start, stop)."""
+    found, start = {}, 0
+    for number, layer in enumerate(network.layers):
+        stop = start + sum(view.size for view in layer.gradients.values())
+        if stop > start:
+            found[number] = (start, stop)
+        start = stop
+    return found
+
+
+def make_ddp(rank: int, size: int, case: Case, port: int) -> tuple[Callable[[], None], Callable[[], float]]:
+    """Return a step of PyTorch's, with DistributedDataParallel if there is more than one rank; and the norm."""
+    import torch
+
+    import twins
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.cuda.set_device(rank)
+    network: Any = twins.twin(case.build()).cuda()
+    if size > 1:
+        torch.distributed.init_process_group("nccl", f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+        network = torch.nn.parallel.DistributedDataParallel(network, device_ids=[rank])
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    batches = [(torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()) for x, y in case.batches(rank)]
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        images, labels = batches[count % BATCHES]
+        count += 1
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(network(images), labels).backward()
+        optimizer.step()
+
+    return step, lambda: float(sum(p.grad.square().sum() for p in network.parameters()) ** 0.5)
+
+
+def block(step: Callable[[], None], calls: int) -> float:
+    """Return the seconds of one call, from `calls` in a row after one that lets the ranks meet; by CUDA's events."""
+    import cupy as cp
+
+    stream = cp.cuda.get_current_stream()
+    step()
+    first = stream.record()
+    for _ in range(calls):
+        step()
+    last = stream.record()
+    last.synchronize()
+    return float(cp.cuda.get_elapsed_time(first, last)) / 1e3 / calls
+
+
+def serve(rank: int, address: Address, step: Callable[[], None], norm: Callable[[], float]) -> None:
+    """In a rank: say the first gradient's norm, then measure as often as asked."""
+    with Client(address, authkey=KEY) as line:
+        step()
+        line.send((rank, norm()))
+        while True:
+            try:
+                calls = line.recv()
+            except EOFError:
+                return
+            line.send(block(step, calls))
+
+
+def serve_ours(comm: Any, address: Address, case: Case, overlapped: bool) -> None:
+    serve(comm.rank, address, *make(comm, case, overlapped))
+
+
+def serve_ddp(rank: int, size: int, address: Address, case: Case, port: int) -> None:
+    import cupy as cp
+
+    cp.cuda.Device(rank).use()
+    serve(rank, address, *make_ddp(rank, size, case, port))
+
+
+def start_ours(address: Address, ranks: int, case: Case, overlapped: bool) -> None:
+    run_nccl(serve_ours, [address, case, overlapped], ranks=ranks, timeout=120)
+
+
+def start_ddp(address: Address, ranks: int, case: Case) -> None:
+    context = multiprocessing.get_context("spawn")
+    with Listener(("127.0.0.1", 0)) as free:
+        port = free.address[1]
+    for rank in range(ranks):
+        context.Process(target=serve_ddp, args=(rank, ranks, address, case, port), daemon=True).start()
+
+
+class Side:
+    """The ranks of one side; as a context, they end with it."""
+
+    def __init__(self, start: Callable[..., None], ranks: int, *arguments: Any) -> None:
+        with Listener(("127.0.0.1", 0), authkey=KEY) as listener:
+            threading.Thread(target=start, args=(listener.address, ranks, *arguments), daemon=True).start()
+            self._lines = [listener.accept() for _ in range(ranks)]
+        told = dict(line.recv() for line in self._lines)
+        self.norm = told[0]
+
+    def turn(self, calls: int) -> float:
+        """Return the seconds of one call, on the rank that took longest."""
+        for line in self._lines:
+            line.send(calls)
+        return max(line.recv() for line in self._lines)
+
+    def close(self) -> None:
+        for line in self._lines:
+            line.close()
+
+
+def in_turns(sides: Mapping[str, Side], calls: int, rounds: int) -> dict[str, list[float]]:
+    """Return the seconds of a call of each side, `rounds` times, after one that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        order = list(sides) if number % 2 else list(reversed(sides))
+        for name in order:
+            found = sides[name].turn(calls)
+            if number:
+                times[name].append(found)
+    return times
+
+
+def agree(sides: Sequence[Side]) -> None:
+    """Raise ArithmeticError unless all sides have found the same first gradient."""
+    norms = [side.norm for side in sides]
+    if max(norms) - min(norms) > CLOSE * statistics.median(norms):
+        raise ArithmeticError(f"the norms of the first gradients differ: {norms}")
