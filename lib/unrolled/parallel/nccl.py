@@ -83,14 +83,15 @@ class NcclCommunicator(Communicator):
 
     def connect(self, name: str, size: int, rank: int) -> Any:
         """Return a communicator of NCCL's between `size` ranks, of which this is number `rank`; waits for them."""
+        identity = self._nccl.get_unique_id()
+        kind = type(identity)  # bytes from CuPy 14 on, a tuple before
         if rank == 0:
-            identity = self._nccl.get_unique_id()
             self._store.put(f"id/{name}", list(identity))
         else:
             identity = self._store.get(f"id/{name}", self.patience)
             if identity is None:
-                raise RankError(f"rank {self.rank} waited {self.timeout:g} s for another rank ({name})")
-        return self._nccl.NcclCommunicator(size, tuple(identity), rank)
+                raise RankError(f"rank {self.rank} waited {self.patience:g} s for another rank ({name})")
+        return self._nccl.NcclCommunicator(size, kind(identity), rank)
 
     def type_of(self, x: Array) -> int:
         """Return NCCL's number for the dtype of x. Raises TypeError for what NCCL cannot carry."""
