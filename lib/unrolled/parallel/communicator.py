@@ -38,7 +38,7 @@ class Communicator(ABC):
 
     def all_reduce(self, x: Array, out: Array | None = None) -> Array:
         """Return the sum of all ranks' x, on each of them."""
-        return self.start_all_reduce(x, out).wait()
+        return self._all_reduce(_contiguous("x", x), _result(x, x.shape, out))
 
     def start_all_reduce(self, x: Array, out: Array | None = None) -> Pending:
         """Begin `all_reduce` and return at once: what is computed until `wait` runs beside it, as far as engines can.
@@ -81,6 +81,8 @@ class Communicator(ABC):
         """Wait until all ranks are here."""
         self._barrier()
 
+    @abstractmethod
+    def _all_reduce(self, x: Array, out: Array) -> Array: ...
     @abstractmethod
     def _start_all_reduce(self, x: Array, out: Array) -> Pending: ...
     @abstractmethod
