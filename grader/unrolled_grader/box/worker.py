@@ -31,6 +31,7 @@ from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import answers_of, checks_functions, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
+from unrolled.parallel.emulation import on_ranks
 from unrolled.simgpu.command import RAISED, Inputs, KernelOrder, Machine, Options, View, Views, heard
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.profiles import PROFILES
@@ -41,8 +42,6 @@ from unrolled_grader.box.wire import Array, Channel
 
 ANSWERS = {name: answers_of(spec) for name, spec in checks.all_specs().items()}
 """What each check's function must not call, found before student code can change where to look."""
-RUNNERS = {name: spec.runner for name, spec in checks.all_specs().items() if spec.runner is not None}
-"""What runs a check's function here, several times at once."""
 OF_CHECKS = withheld(checks_functions())
 """No function of the notebook needs any of these: what its inputs are made of stays with the judge."""
 MADV_POPULATE_WRITE = 23  # of madvise(2): map the pages and make them writable. Python has no name for it yet.
@@ -130,8 +129,8 @@ class _Worker:
         except Exception as error:
             return {"unbound": [type(error).__name__, shortened(error, TEXT_LIMIT)]}
         self.function = self.written = found
-        if callable(found) and (runner := RUNNERS.get(order["check"])) is not None:
-            self.function = runner(found)
+        if callable(found) and order["ranks"]:
+            self.function = on_ranks(found)
         borrowed = foreign.used_by(found)
         self.answers.enter_context(OF_CHECKS)
         self.answers.enter_context(withheld(ANSWERS.get(order["check"], ())))

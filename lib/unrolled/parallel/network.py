@@ -21,6 +21,8 @@ from unrolled.parallel.links import Link, named
 
 MOST_MESSAGES = 100_000
 """That one network carries: an endless loop ends there."""
+MOST_BYTES = 2**29
+"""That may be on their way at a time."""
 
 
 class Call(IntEnum):
@@ -122,6 +124,8 @@ class Network:
         self._ring_busy = 0.0
         self._entered = [0] * size  # collectives that each rank has begun
         self._done: set[int] = set()
+        self._held = 0  # bytes on their way
+        self._begun = False
 
     @property
     def seconds(self) -> float:
@@ -148,11 +152,15 @@ class Network:
         START comes once, from nobody (rank -1), DONE from each rank at its end. The rank is -1 when all are done. With
         DEADLOCK or MISMATCH the value lists [rank, call, peer, dtype, *shape] of those concerned.
         """
-        if call == Call.START:
+        if call == Call.START and not self._begun:
+            self._begun = True
             self._ready = dict.fromkeys(range(self.size), (Outcome.GO_ON, None))
             return self._next()
         if not 0 <= rank < self.size or rank in self._waiting or rank in self._ready or rank in self._done:
             raise ValueError(f"rank {rank} is not the one that runs")
+        size = 0 if array is None else int(array.nbytes)
+        if self._held + size > MOST_BYTES or len(self.messages) >= MOST_MESSAGES:
+            raise ValueError(f"more than {MOST_BYTES:,} bytes on their way, or than {MOST_MESSAGES:,} messages")
         self._take(rank, _Ask(Call(call), int(peer), array))
         return self._next()
 
@@ -182,14 +190,15 @@ class Network:
     # messages
 
     def _send(self, rank: int, ask: _Ask) -> None:
-        if ask.array is None or not 0 <= ask.peer < self.size or len(self.messages) >= MOST_MESSAGES:
-            raise ValueError(f"a message from {rank} to {ask.peer}: no such, or more than {MOST_MESSAGES:,}")
+        if ask.array is None or not 0 <= ask.peer < self.size:
+            raise ValueError(f"a message from {rank} to {ask.peer}: expected an array, and a rank below {self.size}")
         link, size = (rank, ask.peer), int(ask.array.nbytes)
         start = max(self._clocks[rank], self._busy.get(link, 0.0))
         self._busy[link] = start + self.link.beta * size
         message = Message(rank, ask.peer, size, start, start + self.link.seconds(size), self._rounds[rank] + 1)
         self.messages.append(message)
         self._mail.setdefault(link, deque()).append((message, ask.array.copy()))
+        self._held += size
         self._go_on(rank)
 
     def _settle(self) -> None:
@@ -201,6 +210,7 @@ class Network:
                 self._end(rank, self._group(rank, ask))
 
     def _deliver(self, rank: int, ask: _Ask, message: Message, array: Array) -> None:
+        self._held -= message.bytes
         expected = ask.array
         if expected is None or expected.shape != array.shape or expected.dtype != array.dtype:
             sent = _Ask(Call.SEND, rank, array)
@@ -229,7 +239,10 @@ class Network:
             if not _fit(theirs, ask):
                 self._differ(rank, ask, other, theirs)
                 return
-        group.asks[rank] = ask if ask.array is None else _Ask(ask.call, ask.peer, ask.array.copy())
+        if ask.array is not None:
+            self._held += int(ask.array.nbytes)
+            ask = _Ask(ask.call, ask.peer, ask.array.copy())
+        group.asks[rank] = ask
         group.start, group.round = max(group.start, self._clocks[rank]), max(group.round, self._rounds[rank])
         if ask.call == Call.START_ALL_REDUCE:
             self._go_on(rank, number)
@@ -252,6 +265,7 @@ class Network:
         group.round += rounds
         group.results = _results(call, asks)
         group.asks.clear()
+        self._held -= self.size * size
         self._ring_busy = group.end
         self.collectives.append((call.name.lower(), size))
 
