@@ -130,13 +130,25 @@ def test_a_deadlock_names_the_line_of_each_rank():
 
     with pytest.raises(parallel.DeadlockError) as caught:
         emulate(program)
-    for rank in (0, 1):
-        assert f"rank {rank} waits in receive(source={1 - rank})" in str(caught.value)
-    assert str(caught.value).count("comm.receive(np.empty(3), other)") == 2
+    assert "rank 0 in receive(source=1), rank 1 in receive(source=0), at line" in str(caught.value)
+    assert "of program, `comm.receive(np.empty(3), other)`" in str(caught.value)
+
+
+def test_a_deadlock_names_each_line_that_ranks_wait_in():
+    def program(comm):
+        if comm.rank < 6:
+            comm.receive(np.empty(3), comm.rank + 1)
+        else:
+            comm.barrier()
+
+    with pytest.raises(parallel.DeadlockError) as caught:
+        emulate(program, ranks=8)
+    assert "rank 3 in receive(source=4), 2 more, at line" in str(caught.value)
+    assert "rank 6 in barrier(), rank 7 in barrier(), at line" in str(caught.value)
 
 
 def test_a_rank_that_returns_early_is_named():
-    with pytest.raises(parallel.DeadlockError, match=r"rank 1 waits in barrier\(\)(.|\n)*returned: rank 0"):
+    with pytest.raises(parallel.DeadlockError, match=r"rank 1 in barrier\(\)(.|\n)*returned: rank 0"):
         emulate(lambda comm: comm.rank and comm.barrier())
 
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from unrolled.parallel.network import Call, Network, Outcome
 
 OWN = str(Path(__file__).parent)
 TRIES = 20
+LINE_WIDTH, MOST_NAMED = 70, 4  # characters of a line of the program, ranks that are named for one line
 Program = Callable[..., Any]
 
 
@@ -227,7 +229,7 @@ def _place() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN):
         frame = frame.f_back
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-    return f"line {frame.f_lineno} of {frame.f_code.co_name}" + (f": {line}" if line else "")
+    return f"line {frame.f_lineno} of {frame.f_code.co_name}" + (f", `{shorten(line, LINE_WIDTH)}`" if line else "")
 
 
 _WORDS = {
@@ -244,16 +246,19 @@ def _said(call: int, peer: int, array: Sequence[int] = ()) -> str:
 
 
 def _deadlock(waiting: Sequence[Sequence[int]], places: Sequence[str], size: int) -> str:
-    lines = ["deadlock: every rank that has not returned waits"]
-    for rank, call, peer, *_ in waiting:
-        lines.append(f"rank {rank} waits in {_said(call, peer)}, {places[rank]}")
+    """In words where each rank waits: once for a line that several wait in."""
+    lines = ["deadlock, every rank that has not returned waits:"]
+    for place in dict.fromkeys(places[rank] for rank, *_ in waiting):
+        there = [f"rank {rank} in {_said(call, peer)}" for rank, call, peer, *_ in waiting if places[rank] == place]
+        more = [f"{len(there) - MOST_NAMED} more"] if len(there) > MOST_NAMED else []
+        lines.append(f"{', '.join([*there[:MOST_NAMED], *more])}, at {place}")
     if gone := sorted(set(range(size)) - {rank for rank, *_ in waiting}):
         lines.append(f"returned: rank {', '.join(map(str, gone))}")
     return "\n".join(lines)
 
 
 def _mismatch(pair: Sequence[Sequence[int]], places: Sequence[str]) -> str:
-    lines = ["ranks disagree"]
+    lines = ["ranks disagree:"]
     for rank, call, peer, *array in pair:
-        lines.append(f"rank {rank} calls {_said(call, peer, array)}, {places[rank]}")
+        lines.append(f"rank {rank} calls {_said(call, peer, array)} at {places[rank]}")
     return "\n".join(lines)
