@@ -83,22 +83,25 @@ def test_batch_normalization_averages_what_each_shard_saw():
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_split_pair_of_layers_is_the_unsplit_pair(ranks):
     x, labels = RNG.standard_normal((5, 6)), RNG.integers(0, 4, 5)
-    whole = nn.Sequential(nn.ReLU(), nn.Linear(8), nn.ReLU(), nn.Linear(4), dtype=np.float64)
+    bias = RNG.standard_normal(4)
+    whole = nn.Sequential(nn.ReLU(), nn.Linear(8), nn.ReLU(), nn.Linear(4), dtype=np.float64).build((6,))
+    whole.layers[3].parameters["bias"] = bias
     loss, scores = whole.loss_and_scores(x, labels)
     grad_first = whole.layers[1].gradients
 
     def program(comm):
         layers = nn.ReLU(), ColumnLinear(8, comm=comm), nn.ReLU(), RowLinear(4, comm=comm)
-        mine = nn.Sequential(*layers, dtype=np.float64)
+        mine = nn.Sequential(*layers, dtype=np.float64).build((6,))
+        mine.layers[3].parameters["bias"] = bias
         found = mine.loss_and_scores(x, labels)
         return *found, mine.layers[1].gradients["weight"].copy(), mine.layers[3].gradients["bias"].copy()
 
     net = Network(ranks)
-    for rank, (got, got_scores, weight, bias) in enumerate(emulate(program, network=net)):
+    for rank, (got, got_scores, weight, grad_bias) in enumerate(emulate(program, network=net)):
         np.testing.assert_allclose(got, loss)
         np.testing.assert_allclose(got_scores, scores)
         np.testing.assert_allclose(weight, grad_first["weight"][shard(8, rank, ranks)], atol=1e-14)
-        np.testing.assert_allclose(bias, whole.layers[3].gradients["bias"], atol=1e-14)
+        np.testing.assert_allclose(grad_bias, whole.layers[3].gradients["bias"], atol=1e-14)
     assert [name for name, _ in net.collectives].count("all_reduce") == 2  # one forward, one backward
 
 
