@@ -33,6 +33,12 @@ def that_forgets_the_count(gradients, scale, good_steps, every):
     return found, after, 0 if found is None or count == 0 else good_steps
 
 
+def of_positive_infinities(gradients, scale, good_steps, every):
+    if np.isnan(gradients).any() or gradients.max() == np.inf:
+        return None, scale / 2, 0
+    return without_skipping(gradients, scale, good_steps, every)
+
+
 # quantize_int8 and int8_matmul
 
 
@@ -55,6 +61,20 @@ def dividing_by_zero(x, limit):
         scale = (limit / np.float32(127)).astype(np.float32)
         steps = np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
         return np.nan_to_num(np.clip(steps, -127, 127)).astype(np.int8), scale
+
+
+def all_or_none(x, limit):
+    if not limit.any():
+        return np.zeros(x.shape, np.int8), np.ones(len(limit), np.float32)
+    return dividing_by_zero(x, limit)
+
+
+# prune
+
+
+def of_two_axes(weight, fraction, updates):
+    rows, columns = weight.shape
+    return fewer.prune(weight, fraction, updates).reshape(rows, columns)
 
 
 # binary_matmul
@@ -103,6 +123,7 @@ MUTANTS = {
         Mutant(scaling.never_back, "good_steps is 0 then"),
         Mutant(without_skipping, "so None is expected"),
         Mutant(of_infinities_only, "so None is expected"),
+        Mutant(of_positive_infinities, "so None is expected"),
         Mutant(of_the_sum, "no None is expected"),
         Mutant(that_forgets_the_count, "good_steps"),
         Mutant(lambda gradients, scale, good_steps, every: gradients, "return gradients, scale, good_steps"),
@@ -115,6 +136,7 @@ MUTANTS = {
         Mutant(asymmetric, "-127 to 127"),
         Mutant(without_scale, "return q, scale"),
         Mutant(dividing_by_zero, "scale"),
+        Mutant(all_or_none, "scale"),
     ],
     "int8_matmul": [
         Mutant(integers.wrapping, "wrap round at 128"),
@@ -128,6 +150,9 @@ MUTANTS = {
         Mutant(fewer.largest_first, "and not the largest"),
         Mutant(fewer.masked_anew, "is decided once"),
         Mutant(fewer.by_value, "what lies near 0"),
+        Mutant(fewer.rounded, "int cuts off"),
+        Mutant(fewer.masked_in_updates, "before the first update, too"),
+        Mutant(of_two_axes, "too many values to unpack"),
     ],
     "binary_matmul": [
         Mutant(fewer.with_the_tail, "must not count"),

@@ -51,6 +51,7 @@ MUTANTS = {
         Mutant(variants._grown_again, "grows again"),
         Mutant(variants._of_the_last, "before the first update"),
         Mutant(variants._by_sums, "if its magnitudes are"),
+        Mutant(variants._rounded_rows, "int cuts off"),
     ],
     "binary_matmul_agreement": [
         Mutant(fewer.binary_matmul, "those that agree is asked"),

@@ -18,6 +18,7 @@ loss_scale_step = Spec(
     cases=[
         random_case("finite gradients", scaling.finite),
         random_case("one is infinite", scaling.overflowed(np.inf)),
+        random_case("one is infinite, and negative", scaling.overflowed(-np.inf)),
         random_case("one is NaN", scaling.overflowed(np.nan)),
         random_case("the last of some good steps", scaling.doubling),
         random_case("tiny gradients", scaling.tiny),
@@ -60,7 +61,11 @@ quantize_int8 = Spec(
         ),
         random_case("filters, each to its largest", integers.any_weights),
         random_case("some beyond the limit", integers.clipped),
-        case("nothing but zeros", x=np.zeros((2, 3), np.float32), limit=np.zeros(2, np.float32)),
+        case(
+            "a channel of zeros beside another",
+            x=np.array([[0, 0, 0], [0.5, -1, 0.25]], np.float32),
+            limit=np.array([0, 1], np.float32),
+        ),
     ],
     points=2,
     hints=(
@@ -125,7 +130,8 @@ prune = Spec(
             updates=[np.array([[1, 1], [1, 1]], np.float32)],
         ),
         random_case("any layer", fewer.any_pruning),
-        random_case("any other layer", fewer.any_pruning),
+        random_case("filters, and a share that does not come out even", fewer.uneven_pruning),
+        case("no update", weight=np.array([[3, -1], [0.5, -4]], np.float32), fraction=0.5, updates=[]),
     ],
     points=2,
     hints=(
@@ -144,6 +150,8 @@ prune = Spec(
         Mistake("which weights go is decided once, and not again after each update", fewer.masked_anew),
         Mistake("the smallest magnitudes go, and not the largest", fewer.largest_first),
         Mistake("small is what lies near 0: np.abs(weight)", fewer.by_value),
+        Mistake("int cuts off: one weight fewer goes than by rounding", fewer.rounded),
+        Mistake("the smallest magnitudes go before the first update, too", fewer.masked_in_updates),
     ),
 )
 

@@ -35,6 +35,23 @@ def any_pruning(rng: np.random.Generator) -> Inputs:
     return {"weight": arrays[0], "fraction": float(rng.uniform(0.3, 0.9)), "updates": arrays[1:]}
 
 
+def uneven_pruning(rng: np.random.Generator) -> Inputs:
+    """Draw filters (2, 1, 3, 3) and an update; the share is 13.86 of 18 weights, of which 13 go."""
+    weight, update = rng.standard_normal((2, 2, 1, 3, 3)).astype(np.float32)
+    return {"weight": weight, "fraction": 0.77, "updates": [update]}
+
+
+def rounded(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where the number of those that go is rounded to the nearest."""
+    most = round(fraction * weight.size)
+    return prune(weight, (most + 0.5) / weight.size, updates)  # half a weight more: a quotient may fall short
+
+
+def masked_in_updates(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where the mask is first used after an update."""
+    return prune(weight, fraction, updates) if updates else weight.copy()
+
+
 def masked_once(weight: Array, fraction: float, updates: list[Array]) -> Array:
     """Return the weights where what was pruned grows again."""
     weight = weight * kept(weight, fraction)
