@@ -445,7 +445,7 @@ show.precision_front(rows, "One network, five forms, held digits")
 mnist = records.precision()
 print(mnist)
 networks = [row for row in mnist.rows.values() if row["section"] == "networks" and "percentile" not in row["name"]]
-show.precision_front(networks, "MNIST, recorded, on a CPU")
+show.precision_front(networks, "MNIST, recorded, on a CPU", like=rows)
 
 # %% [markdown]
 # Read a picture from right to left: less and less memory. Down to int8 and pruning, hardly a digit is lost. Signs cost
