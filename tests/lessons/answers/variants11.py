@@ -57,6 +57,7 @@ MUTANTS = {
         Mutant(fewer.binary_matmul, "those that agree is asked"),
         Mutant(lambda a, b, k: k - variants.agreement(a, b, k), "the others agree"),
         Mutant(lambda a, b, k: (k + fewer.with_the_tail(a, b, k)) // 2, "must not count"),
+        Mutant(lambda a, b, k: (k + fewer.without_a_full_word(a, b, k)) // 2, "the last word is full"),
     ],
 }
 

@@ -81,6 +81,7 @@ quantize_int8 = Spec(
         Mistake("what lies beyond the limit wraps round: clip before you make int8 of it", integers.wrapped),
         Mistake("the numbers are cut off: round to the nearest", integers.cut_off),
         Mistake("each channel has a scale of its own", integers.of_one_scale),
+        Mistake("the scale follows from limit, and not from the largest magnitude in x", integers.of_the_largest),
     ),
     compare=integers.judge,
 )
@@ -182,6 +183,16 @@ binary_matmul = Spec(
     mistakes=(
         Mistake("bits beyond the k-th are anything, and must not count", fewer.with_the_tail),
         Mistake("a sign that differs takes 2 away: the 1 that is missing, and the -1 that is there", fewer.once),
+        Mistake("where k % 64 is 0 the last word is full: all of its bits count", fewer.without_a_full_word),
+        Mistake(
+            "the first sign lies in the lowest bit: of the last word the k % 64 lowest count",
+            fewer.from_the_highest_bit,
+        ),
+        Mistake("only the last word has bits left over: all bits of the others count", fewer.masked_in_each_word),
+        result(
+            "below 0 unsigned numbers wrap round, and the counts are such: .sum(axis=1, dtype=np.int32)",
+            lambda y: y.astype(np.uint64),
+        ),
     ),
     tolerance=0,
     speed=Speed(
@@ -212,6 +223,8 @@ straight_through = Spec(
     mistakes=(
         Mistake("the forward pass multiplied signs: their product's gradient has signs, too", fewer.of_the_values),
         Mistake("beyond 1 nothing passes: (np.abs(x) <= 1)", fewer.not_stopped),
+        Mistake("beyond 1 nothing passes, of weight either: (np.abs(weight) <= 1)", fewer.x_stopped_alone),
+        Mistake("beyond 1 nothing passes, of x either: (np.abs(x) <= 1)", fewer.weight_stopped_alone),
         Mistake("0 counts as negative: its sign is -1", fewer.zero_is_positive),
         Mistake("0 counts as negative: its sign is -1, and np.sign gives 0", fewer.zero_is_zero),
     ),

@@ -223,6 +223,13 @@ def _packed(spec: Spec) -> Spec:
     return replace(spec, speed=replace(spec.speed, baseline=unpacked_agreement))
 
 
+def _agreeing(y: Array, k: int) -> Array:
+    return (k + y) // 2
+
+
+_OF_MASKS = (fewer.with_the_tail, fewer.without_a_full_word, fewer.from_the_highest_bit, fewer.masked_in_each_word)
+_MASKS = [mistake for mistake in exercises.binary_matmul.mistakes if mistake.function in _OF_MASKS]
+
 binary_matmul_agreement = variant(
     _packed(exercises.binary_matmul),
     reference=agreement,
@@ -232,10 +239,7 @@ binary_matmul_agreement = variant(
         exercises.binary_matmul.hints[2].replace("k - 2 * np.bitwise_count", "k - np.bitwise_count"),
     ),
     mistakes=(
-        Mistake(
-            "bits beyond the k-th are anything, and must not count",
-            lambda a, b, k: (k + fewer.with_the_tail(a, b, k)) // 2,
-        ),
+        *(result(mistake.says, _agreeing, mistake.function) for mistake in _MASKS),
         Mistake("this is the product of the signs: the number of those that agree is asked", fewer.binary_matmul),
         result("this is how many differ: the others agree", lambda y, k: k - y),
     ),
