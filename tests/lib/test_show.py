@@ -89,6 +89,8 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "memory_walk, wide": lambda: show.memory_walk((8, 32), "column"),
     "pairs": lambda: show.pairs(Fast()),
     "race": lambda: show.race(DIGITS, LABELS, {"loops": (0.05, LABELS), "network": (1e-4, SLIPS)}),
+    "ring_allreduce": lambda: show.ring_allreduce(),
+    "ring_allreduce, many": lambda: show.ring_allreduce(8),
     "roofline": lambda: show.roofline(5e10, 1e10, {"add": (0.083, 7e8), "matmul": (85, 4e10)}),
     "roofline, kernels": lambda: show.roofline(8e12, 3e11, kernels=KERNELS_TIMED, where="modelled, T4"),
     "scaling": lambda: show.scaling({"CPU": (SIZES, [0.01, 0.04], "measured"), "GPU": (SIZES, [1e-3] * 2, "modelled")}),

@@ -27,6 +27,7 @@ from unrolled.show.picture import Explorer, Picture, Slider
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision_front import precision_front
 from unrolled.show.race import race
+from unrolled.show.ring import ring_allreduce
 from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling
@@ -75,6 +76,7 @@ __all__ = [
     "pairs",
     "precision_front",
     "race",
+    "ring_allreduce",
     "roofline",
     "rungs",
     "scaling",
