@@ -88,6 +88,8 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "memory_walk": lambda: show.memory_walk(),
     "memory_walk, wide": lambda: show.memory_walk((8, 32), "column"),
     "pairs": lambda: show.pairs(Fast()),
+    "pipeline": lambda: show.pipeline([[("F", 0), ("F", 1), None, ("B", 0)], [None, ("F", 0), ("B", 0), ("B", 1)]]),
+    "pipeline, long": lambda: show.pipeline([[("F", slot) for slot in range(128)]] * 8),
     "race": lambda: show.race(DIGITS, LABELS, {"loops": (0.05, LABELS), "network": (1e-4, SLIPS)}),
     "ring_allreduce": lambda: show.ring_allreduce(),
     "ring_allreduce, many": lambda: show.ring_allreduce(8),

@@ -1,4 +1,4 @@
-"""Pictures of many ranks: the ring all-reduce."""
+"""Pictures of many ranks: the ring all-reduce and the pipeline."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 from drawn import Drawn
 
 from unrolled import show
+from unrolled.show.pipeline import BACKWARD, FORWARD, plan_of
+from unrolled.show.pipeline import WRONG as TOO_EARLY
 from unrolled.show.ring import ARRIVES, PART, WHOLE, Ring
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import INK
+from unrolled.show.style import INK, PALE, RED
 
 
 @pytest.fixture
@@ -82,3 +84,93 @@ def test_the_ring_in_words() -> None:
 def test_rings_that_cannot_be_drawn_are_refused(ranks: int) -> None:
     with pytest.raises(ValueError, match=f"ranks must be 2 to 8, got {ranks}"):
         show.ring_allreduce(ranks)
+
+
+# the pipeline
+
+
+def slots(*rows: str) -> list[list[tuple[str, int] | None]]:
+    """A schedule from words: "F0 B0 -"."""
+    return [[None if word == "-" else (word[0], int(word[1:])) for word in row.split()] for row in rows]
+
+
+FILLED = slots("F0 F1 F2 -  -  B0 B1 B2", "-  F0 F1 F2 B0 B1 B2")
+IN_TURN = slots("F0 F1 -  B0 F2 B1 -  B2", "-  F0 B0 F1 B1 F2 B2")
+BROKEN = {
+    "same slot": (slots("F0 - B0", "F0 B0"), [(1, 0)], "stage 1 does F0 in slot 0, before F0 of stage 0"),
+    "backward first": (slots("B0 F0"), [(0, 0)], "stage 0 does B0 in slot 0, before F0 of stage 0"),
+    "not back yet": (
+        slots("F0 - B0", "- F0 B0"),
+        [(0, 2)],
+        "stage 0 does B0 in slot 2, before B0 of stage 1",
+    ),
+    "neither": (
+        slots("B0 F0 - B0", "- - F0 B0"),
+        [(0, 0), (0, 3)],
+        "B0 in slot 0, before F0 of stage 0 and B0 of stage 1; 1 more slot",
+    ),
+    "again": (slots("F0 F0 B0"), [(0, 1)], "stage 0 does F0 in slot 1 again"),
+    "left out": (slots("F0 F1 - B0 B1", "- F0 B0"), [(0, 4)], "before B1 of stage 1; 2 passes never done"),
+}
+
+
+def test_both_ways_through_a_pipeline_are_right_and_hold_what_they_hold() -> None:
+    for schedule, held in ((FILLED, [3, 3]), (IN_TURN, [2, 1])):
+        plan = plan_of(schedule)
+        assert (plan.wrong, plan.never, plan.held) == ([], 0, held)
+        assert (plan.stages, plan.micro_batches, plan.slots, plan.fewest) == (2, 3, 8, 8)
+        assert plan.bubble == pytest.approx(1 / (3 + 1))  # (p - 1) / (m + p - 1)
+    forward = plan_of(slots("F0 F1", "- F0 F1"))
+    assert (forward.never, forward.fewest, forward.held) == (0, 3, [2, 2])
+
+
+@pytest.mark.parametrize(("schedule", "wrong", "words"), BROKEN.values(), ids=BROKEN)
+def test_what_comes_too_early_or_again_in_a_pipeline_is_found(schedule: Any, wrong: Any, words: str) -> None:
+    assert plan_of(schedule).wrong == wrong
+    assert f"{words}." in show.pipeline(schedule).alt
+
+
+def test_a_pipeline_is_drawn_as_it_is(drawn: Drawn) -> None:
+    drawn.at(show.pipeline(IN_TURN))
+    colours = [colour for _, colour in drawn.fills]
+    assert [colours.count(colour) - 1 for colour in (FORWARD, BACKWARD, PALE)] == [6, 6, 4]  # -1: the legend
+    assert not drawn.hatches
+    lefts = {colour: [box[0] for box, its in drawn.fills if its == colour][:-1] for colour in (FORWARD, BACKWARD)}
+    slot = lefts[FORWARD][1] - lefts[FORWARD][0]  # micro-batches 0 and 1 of stage 0 stand side by side
+    first = [round((left - lefts[FORWARD][0]) / slot) for left in lefts[BACKWARD]]
+    assert sorted(first) == [2, 3, 4, 5, 6, 7]
+    drawn.at(show.pipeline(BROKEN["again"][0]))
+    assert sum(colour == TOO_EARLY for _, colour in drawn.fills) == 2
+    assert [colour for _, colour in drawn.hatches] == [RED, RED]
+
+
+def test_the_pipeline_in_words(drawn: Drawn) -> None:
+    alt = show.pipeline(IN_TURN).alt
+    assert "Your schedule: bubble 25 %, activations of 2 micro-batches at most." in alt
+    assert "2 stages, 3 micro-batches: 8 slots; the fewest that can do it are 8." in alt
+    assert "stage 1: – F0 B0 F1 B1 F2 B2 – (holds at most 1)" in alt
+    assert "Wrong" not in alt
+    drawn.at(show.pipeline(slots("F0 B0")))
+    assert "Your schedule: bubble 0 %, activations of 1 micro-batch at most" in drawn.texts
+    drawn.at(show.pipeline([[("F", slot) for slot in range(100)]]))
+    assert "77" not in drawn.texts  # too small to read
+
+
+@pytest.mark.parametrize(
+    ("schedule", "error", "message"),
+    [
+        ([], ValueError, "schedule must have 1 to 8 stages and at most 128 slots, got 0 and 0"),
+        ([[("F", 0)]] * 9, ValueError, "got 9 and 1"),
+        ([[None] * 129], ValueError, "got 1 and 129"),
+        ([[None], []], ValueError, "schedule holds no work"),
+        ([[("F", 0)], [("X", 0)]], ValueError, r"slot 0 of stage 1 is \('X', 0\); expected"),
+        ([[("B", -1)]], ValueError, r"is \('B', -1\); expected"),
+        (None, TypeError, "schedule is None; expected for each stage a list"),
+        ([[0, 1]], TypeError, "expected for each stage a list"),
+        ([[("F", 0.5)]], TypeError, "expected for each stage a list"),
+        ([[("F", 0, 1)]], TypeError, "expected for each stage a list"),
+    ],
+)
+def test_pipelines_that_cannot_be_drawn_are_refused(schedule: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        show.pipeline(schedule)

@@ -24,6 +24,7 @@ from unrolled.show.memory import memory_walk
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
+from unrolled.show.pipeline import pipeline
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision_front import precision_front
 from unrolled.show.race import race
@@ -74,6 +75,7 @@ __all__ = [
     "memory_walk",
     "optimizer_paths",
     "pairs",
+    "pipeline",
     "precision_front",
     "race",
     "ring_allreduce",
