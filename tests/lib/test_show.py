@@ -96,6 +96,7 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "roofline": lambda: show.roofline(5e10, 1e10, {"add": (0.083, 7e8), "matmul": (85, 4e10)}),
     "roofline, kernels": lambda: show.roofline(8e12, 3e11, kernels=KERNELS_TIMED, where="modelled, T4"),
     "scaling": lambda: show.scaling({"CPU": (SIZES, [0.01, 0.04], "measured"), "GPU": (SIZES, [1e-3] * 2, "modelled")}),
+    "scaling_curves": lambda: show.scaling_curves(weak=[(1, 0.01, "H200"), (2, 0.012, "H200")]),
     "timeline": lambda: show.timeline(lying_clock()),
     "timeline, streams": lambda: show.timeline(lying_clock().launch("add", 1e-3, stream=12).copy("to host", 1e-4)),
     "warps": lambda: show.warps(),

@@ -1,4 +1,4 @@
-"""Pictures of many ranks: the ring all-reduce and the pipeline."""
+"""Pictures of many ranks: the ring all-reduce, the pipeline, and scaling curves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from unrolled import show
 from unrolled.show.pipeline import BACKWARD, FORWARD, plan_of
 from unrolled.show.pipeline import WRONG as TOO_EARLY
 from unrolled.show.ring import ARRIVES, PART, WHOLE, Ring
+from unrolled.show.scaling_curves import Model, efficiency
 from unrolled.show.sheet import Sheet
 from unrolled.show.style import INK, PALE, RED
 
@@ -174,3 +175,60 @@ def test_the_pipeline_in_words(drawn: Drawn) -> None:
 def test_pipelines_that_cannot_be_drawn_are_refused(schedule: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         show.pipeline(schedule)
+
+
+# strong and weak scaling
+
+
+def test_a_step_computes_and_then_reduces_its_gradient() -> None:
+    model = Model(compute=0.08, gradient=4e6, alpha=1e-3, beta=1e-8)
+    assert model.step(1, "strong") == model.step(1, "weak") == 0.08
+    reduced = 2 * 3 * (1e-3 + 1e-8 * 4e6 / 4)  # 2 (p - 1) (alpha + beta n / p)
+    assert model.step(4, "strong") == pytest.approx(0.02 + reduced)
+    assert model.step(4, "weak") == pytest.approx(0.08 + reduced)
+    assert efficiency(0.08, 0.04, 4, "strong") == pytest.approx(0.5)
+    assert efficiency(0.08, 0.1, 4, "weak") == pytest.approx(0.8)
+    assert model.efficiency(4, "weak") == pytest.approx(0.08 / (0.08 + reduced))
+
+
+def test_recorded_points_stand_over_the_lines_with_their_efficiency() -> None:
+    weak = [(1, 0.012, "ours"), (4, 0.015, "ours"), (2, 0.02, "theirs")]
+    explorer = show.scaling_curves(strong=[(2, 0.009, "ours")], weak=weak)
+    panels = explorer.still().figure.axes
+    points = [[tuple(map(tuple, line.get_xydata())) for line in axes.lines[2:]] for axes in panels]
+    assert points == [
+        [((2, 0.009),)],
+        [],  # nothing recorded on one rank of this kind
+        [((1, 0.012), (4, 0.015)), ((2, 0.02),)],
+        [((1, 1.0), (4, pytest.approx(0.8)))],
+    ]
+    alt = explorer.alt
+    assert "Recorded, ours: 15 ms (80 %) on 4. Recorded, theirs: 20 ms on 2." in alt
+    assert "Recorded, ours: 9 ms on 2. Weak scaling" in alt
+    assert panels[0].get_ylim() == panels[2].get_ylim()
+    (legend,) = explorer.still().figure.legends
+    assert [text.get_text() for text in legend.get_texts()][2:] == ["ours", "theirs"]
+
+
+def test_scaling_in_words_follows_the_sliders() -> None:
+    explorer = show.scaling_curves(0.01, 1e3, alpha=14e-6, beta=8e-11)
+    assert explorer.start == {"compute": 0.01, "gradient": 1e3, "alpha": 14e-6, "beta": 8e-11}
+    assert "Step of 10 ms on one rank, gradient of 1 kB, alpha 14 µs, 12.5 GB/s a link (modelled)." in explorer.alt
+    assert "One batch is done soonest on 16 ranks: 1.05 ms." in explorer.alt
+    assert "11.8 ms (85 %) on 64." in explorer.alt
+    assert "One batch is done soonest on 1 rank: 10 ms." in explorer.at(alpha=0.01).alt
+    assert {1e-7, 2e-5, 0.01} < set(explorer.sliders["alpha"].values)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"compute": 0}, "compute must be above 0, got 0"),
+        ({"beta": float("nan")}, "beta must be above 0, got nan"),
+        ({"weak": [(65, 0.1, "a")]}, r"weak holds \(65, 0.1, 'a'\); expected 1 to 64 ranks and seconds above 0"),
+        ({"strong": [(2, 0.0, "a")]}, r"strong holds \(2, 0.0, 'a'\)"),
+    ],
+)
+def test_curves_that_cannot_be_drawn_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        show.scaling_curves(**options)

@@ -32,6 +32,7 @@ from unrolled.show.ring import ring_allreduce
 from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling
+from unrolled.show.scaling_curves import scaling_curves
 from unrolled.show.systolic_array import systolic_array
 from unrolled.show.timeline import timeline
 from unrolled.show.warps import warps
@@ -82,6 +83,7 @@ __all__ = [
     "roofline",
     "rungs",
     "scaling",
+    "scaling_curves",
     "systolic_array",
     "timeline",
     "warps",
