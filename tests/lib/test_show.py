@@ -19,6 +19,7 @@ from PIL import Image
 
 import unrolled
 from unrolled import show
+from unrolled.parallel.network import Message
 from unrolled.show import sheet
 from unrolled.show.style import new_figure, styled
 from unrolled.simgpu.profiles import PROFILES
@@ -87,6 +88,7 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "matmul_workers, large": lambda: show.matmul_workers(24, 24, 24, 8),
     "memory_walk": lambda: show.memory_walk(),
     "memory_walk, wide": lambda: show.memory_walk((8, 32), "column"),
+    "messages": lambda: show.messages([Message(i, 15 - i, 10**6, i * 1e-6, 4e-5, 1 + i) for i in range(8)]),
     "pairs": lambda: show.pairs(Fast()),
     "pipeline": lambda: show.pipeline([[("F", 0), ("F", 1), None, ("B", 0)], [None, ("F", 0), ("B", 0), ("B", 1)]]),
     "pipeline, long": lambda: show.pipeline([[("F", slot) for slot in range(128)]] * 8),

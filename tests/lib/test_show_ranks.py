@@ -1,4 +1,4 @@
-"""Pictures of many ranks: the ring all-reduce, the pipeline, and scaling curves."""
+"""Pictures of many ranks: the ring all-reduce, the pipeline, scaling curves, and messages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import pytest
 from drawn import Drawn
 
 from unrolled import show
+from unrolled.parallel.communicator import Communicator
+from unrolled.parallel.emulation import emulate
+from unrolled.parallel.network import Message, Network
 from unrolled.show.pipeline import BACKWARD, FORWARD, plan_of
 from unrolled.show.pipeline import WRONG as TOO_EARLY
 from unrolled.show.ring import ARRIVES, PART, WHOLE, Ring
 from unrolled.show.scaling_curves import Model, efficiency
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import INK, PALE, RED
+from unrolled.show.style import BLUE, INK, ORANGE, PALE, RED
 
 
 @pytest.fixture
@@ -232,3 +235,56 @@ def test_scaling_in_words_follows_the_sliders() -> None:
 def test_curves_that_cannot_be_drawn_are_refused(options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         show.scaling_curves(**options)
+
+
+# messages
+
+
+def there_and_back(comm: Communicator) -> None:
+    x = np.zeros(1000)
+    if comm.rank == 0:
+        comm.send(x, 2)
+        comm.receive(x, 2)
+    elif comm.rank == 2:
+        comm.receive(x, 0)
+        comm.send(x, 0)
+
+
+def test_a_message_goes_from_its_sender_to_its_receiver(drawn: Drawn) -> None:
+    network = Network(3, "PCIe 4")
+    emulate(there_and_back, network=network)
+    picture = show.messages(network.messages, "There and back")
+    arrows = [[points for points, its in drawn.lines if its == colour] for colour in (BLUE, ORANGE)]
+    (((left, top), (middle, low)), _), (((again, bottom), (right, high)), _) = arrows  # each with its head
+    assert (top, low) == (high, bottom)
+    assert low > top
+    assert left < middle < right
+    assert middle == pytest.approx(again)
+    assert middle - left == pytest.approx(right - middle)
+    alt = picture.alt
+    assert alt.startswith("There and back. 2 messages between 3 ranks, 16 kB in 2 rounds; the last is there after ")
+    assert "8,000 bytes from rank 0 to rank 2, 0 s to " in alt
+    assert alt.endswith(" µs.")
+
+
+def test_many_messages_are_told_in_part() -> None:
+    sent = [Message(0, 1, 8, 1e-6 * i, 1e-6 * (i + 1), 1) for i in range(14)]
+    assert show.messages(sent[:12]).alt.count("from rank") == 12
+    alt = show.messages(sent[::-1]).alt
+    assert alt.endswith("; and 2 more.")
+    assert "rounds" not in alt
+    assert "8 bytes from rank 0 to rank 1, 0 s to 1 µs;" in alt  # the earliest first
+    assert "13 µs to 14 µs" not in alt
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ([], "sent must hold 1 to 400 messages, got 0"),
+        ([Message(0, 1, 8, 0, 1, 1)] * 401, "got 401"),
+        ([Message(0, 16, 8, 0, 1, 1)], "sent must be between 16 ranks at most, got 17"),
+    ],
+)
+def test_messages_that_cannot_be_drawn_are_refused(sent: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        show.messages(sent)

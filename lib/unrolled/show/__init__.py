@@ -21,6 +21,7 @@ from unrolled.show.launches import launches
 from unrolled.show.learning_curves import learning_curves, live, losses
 from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.memory import memory_walk
+from unrolled.show.messages import messages
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
@@ -74,6 +75,7 @@ __all__ = [
     "matmul_workers",
     "max_pool2d",
     "memory_walk",
+    "messages",
     "optimizer_paths",
     "pairs",
     "pipeline",
