@@ -4,9 +4,10 @@
 
 The network: conv 16, 64 or 256 filters 5x5 - max-pool 4 - ReLU - dense 1000 - ReLU - dense 10; SGD 0.01, momentum 0.9,
 weight decay 1e-4, batch 100, 40,000 images to train, 10,000 to validate, 10,000 to test, ZCA-whitened. Loss and
-gradients of both sides are compared before they are timed, on made images. `ratio` is ours / PyTorch, called in turn in
-one process; `ratio_apart` with a process for each side. `epoch_s` is 400 steps. `source_cpu_s` and `source_gpu_s` are
-the source's seconds an epoch (2015; a K20c), `source_accuracy` what it reached on the test images after 50 epochs.
+gradients of both sides are compared before they are timed, on made images. `ratio` is ours / PyTorch, each side in a
+process that keeps its freed memory; `ratio_apart` without that: see cpu.py. `epoch_s` is 400 steps. `source_cpu_s` and
+`source_gpu_s` are the source's seconds an epoch (2015; a K20c), `source_accuracy` what it reached on the test images
+after 50 epochs.
 
 The accuracy after 2 epochs needs the data (`unrolled data fetch cifar10`, or UNROLLED_DATA); --quick leaves it out, and
 only --all-channels trains 64 and 256 channels, too. It comes from one BLAS thread.

@@ -27,6 +27,13 @@ from unrolled import device
 
 ROOT = Path(__file__).resolve().parent.parent
 CALLS = 3  # timed in one turn of a process, after one that warms the caches up
+MANY_CALLS = 40  # timed in one turn of a process that keeps its memory
+KEEPING = {
+    "MALLOC_TRIM_THRESHOLD_": "4294967296",
+    "MALLOC_MMAP_THRESHOLD_": "4294967296",
+    "MALLOC_TOP_PAD_": "268435456",
+}
+"""Has the C library keep freed memory: else a process pays for it again, page by page, in the next call."""
 REST = 0.06  # seconds between turns of processes: threads that wait for work by spinning go to sleep meanwhile
 QUIET = 0.1  # a round during which other processes take a larger share of the machine is measured again
 
@@ -63,14 +70,36 @@ def side_by_side(steps: Mapping[str, Step], rounds: int, patience: float) -> tup
     return quietest(one_round, rounds, patience)
 
 
-def apart(processes: Mapping[str, Apart], rounds: int, patience: float) -> tuple[Times, float]:
-    """Let processes take turns in random order, each alone on the machine. See `quietest`."""
+def both_modes(
+    make: Callable[..., tuple[Step, Step]], *arguments: Any, quick: bool, calls: int = MANY_CALLS
+) -> dict[str, Any]:
+    """Measure the sides "ours" and "peer" of make(side, *arguments), each in a process of its own, in two modes.
+
+    "ratio" is of turns of many calls with freed memory kept, as in a training; "ratio_apart" of single turns of a few
+    calls, after which the C library may give memory back to the system. Returns both with their seconds, the memory of
+    a step and the share of the machine that others took.
+    """
+    rounds, patience = (2, 0.0) if quick else (9, 45.0)
+    row: dict[str, Any] = {}
+    others = 0.0
+    for name, kept, number in (("", True, calls), ("apart_", False, CALLS)):
+        with Apart(make, "ours", *arguments, kept=kept) as us, Apart(make, "peer", *arguments, kept=kept) as it:
+            times, share = apart({"ours": us, "peer": it}, rounds, patience, number)
+            memory = {"ours_mb": us.peak_mb, "peer_mb": it.peak_mb}
+        found, others = compared(times), max(others, share)
+        row |= {f"ours_{name}s": found["ours_s"], f"peer_{name}s": found["peer_s"]}
+        row["ratio_apart" if name else "ratio"] = found["ratio"]
+    return row | memory | {"others": round(others, 2)}
+
+
+def apart(processes: Mapping[str, Apart], rounds: int, patience: float, calls: int = CALLS) -> tuple[Times, float]:
+    """Let processes take turns of so many calls in random order, each alone on the machine. See `quietest`."""
 
     def one_round() -> Times:
         times: Times = {}
         for side in random.sample(list(processes), len(processes)):
             time.sleep(REST)
-            times[side] = [processes[side].turn()]
+            times[side] = [processes[side].turn(calls)]
         return times
 
     return quietest(one_round, rounds, patience)
@@ -112,20 +141,26 @@ def compared(times: Times, ours: str = "ours", peer: str = "peer") -> dict[str, 
 class Apart:
     """A side in a process of its own, so that the thread pools of two libraries do not disturb each other.
 
-    `make(*arguments)` is called there; it returns (step, small step). The small one only starts the libraries up.
+    `make(*arguments)` is called there; it returns (step, small step). The small one only starts the libraries up. With
+    `kept` the C library keeps freed memory there.
     """
 
-    def __init__(self, make: Callable[..., tuple[Step, Step]], *arguments: Any) -> None:
+    def __init__(self, make: Callable[..., tuple[Step, Step]], *arguments: Any, kept: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there, make, arguments), daemon=True)
+        before = dict(os.environ)
+        os.environ.update(KEEPING if kept else {})
         self._process.start()
+        for name in KEEPING if kept else ():
+            os.environ.pop(name)
+        os.environ.update(before)
         there.close()
         self.peak_mb: float | None = self._here.recv()
 
-    def turn(self) -> float:
-        """Return the median seconds of `CALLS` calls over there, after one that does not count."""
-        self._here.send("turn")
+    def turn(self, calls: int = CALLS) -> float:
+        """Return the median seconds of so many calls over there, after one that does not count."""
+        self._here.send(calls)
         return float(self._here.recv())
 
     def __enter__(self) -> Apart:
@@ -209,11 +244,11 @@ def _serve(pipe: Any, make: Callable[..., tuple[Step, Step]], arguments: tuple[A
     pipe.send(_peak_mb(step))
     while True:
         try:
-            pipe.recv()
+            calls = pipe.recv()
         except EOFError:
             return
         step()
-        pipe.send(statistics.median(seconds(step) for _ in range(CALLS)))
+        pipe.send(statistics.median(seconds(step) for _ in range(calls)))
 
 
 def _peak_mb(step: Step) -> float | None:

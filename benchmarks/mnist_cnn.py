@@ -4,8 +4,9 @@
 
 The network: conv 10 filters 3x3 padding 1 - ReLU - max-pool 2 - dense 100 - ReLU - dense 10, Adam, first weights of
 width 0.05. A step is forward, backward and update; loss and gradients of both sides are compared before they are
-timed. `ratio` is ours / PyTorch, called in turn in one process; `ratio_apart` with a process for each side. `epoch_s`
-is a step times 60,000 images / batch. `source` is what the source's author measured, on another machine (2020).
+timed. `ratio` is ours / PyTorch, each side in a process that keeps its freed memory; `ratio_apart` without that: see
+cpu.py. `epoch_s` is a step times 60,000 images / batch. `source` is what the source's author measured, on another
+machine (2020).
 
 The accuracies on MNIST need the data (`unrolled data fetch mnist`, or UNROLLED_DATA) and several minutes; --quick
 leaves them out. The digits are scikit-learn's, learned by three networks that differ by their seed, one by one. All

@@ -3,11 +3,10 @@
     python benchmarks/pooling.py [--quick] [--json benchmarks/results/pooling.json] [--threads 2]
 
 A step is max-pooling and its gradient by the input: `max_pool2d_with_indices` and `max_unpool2d`, which is what a layer
-calls. Both sides get the same arrays, and their results are compared before anything is timed. PyTorch gets --threads
-threads; ours runs on one.
+calls. Both sides get the same arrays and --threads threads, and their results are compared before anything is timed.
 
-`ratio` is ours / PyTorch in one process, `ratio_apart` with each side in a process of its own, as in cpu.py.
-`over_no_overlap` is ours / ours with the same window and stride = window, measured in the same rounds.
+`ratio` and `ratio_apart` are ours / PyTorch, each side in a process of its own: see cpu.py. `over_no_overlap` is ours /
+ours with the same window and stride = window, called in turn in one process.
 """
 
 from __future__ import annotations
@@ -96,30 +95,19 @@ def check(case: Case) -> None:
 
 
 def row(case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one case, in one process and apart; return its row."""
-    rounds, patience = (3, 0.0) if chosen.quick else (15, 45.0)
+    """Measure one case; return its row."""
     check(case)
-    steps = {side: make(side, case, chosen.threads)[0] for side in SIDES}
-    if case.stride < case.kernel:
-        steps["no overlap"] = make("ours", replace(case, stride=case.kernel), chosen.threads)[0]
-    together, others = common.side_by_side(steps, rounds, patience)
-    overlap = common.compared(together, peer="no overlap")["ratio"] if "no overlap" in steps else None
-    with common.Apart(make, "ours", case, chosen.threads) as us, common.Apart(make, "peer", case, chosen.threads) as it:
-        apart, others_apart = common.apart({"ours": us, "peer": it}, rounds, patience)
-        alone = common.compared(apart)
-        return {
-            "name": case.name,
-            **common.compared(together),
-            "peer": "PyTorch",
-            "at_most": case.at_most,
-            "over_no_overlap": overlap,
-            "ours_apart_s": alone["ours_s"],
-            "peer_apart_s": alone["peer_s"],
-            "ratio_apart": alone["ratio"],
-            "ours_mb": us.peak_mb,
-            "peer_mb": it.peak_mb,
-            "others": round(max(others, others_apart), 2),
-        }
+    measured = common.both_modes(make, case, chosen.threads, quick=chosen.quick)
+    overlap = over_no_overlap(case, chosen) if case.stride < case.kernel else None
+    return {"name": case.name, "peer": "PyTorch", "at_most": case.at_most, "over_no_overlap": overlap, **measured}
+
+
+def over_no_overlap(case: Case, chosen: Any) -> float:
+    """Return how many times longer ours takes than with windows that do not overlap."""
+    cases = {"ours": case, "no overlap": replace(case, stride=case.kernel)}
+    steps = {name: make("ours", each, chosen.threads)[0] for name, each in cases.items()}
+    times, _ = common.side_by_side(steps, *((3, 0.0) if chosen.quick else (15, 45.0)))
+    return common.compared(times, peer="no overlap")["ratio"]
 
 
 def main() -> None:

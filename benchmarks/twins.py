@@ -68,33 +68,17 @@ def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]
 
 
 def row(name: str, case: Case, chosen: Any) -> dict[str, Any]:
-    """Measure one step on both sides: in turn in one process and, for a record, each in a process of its own."""
-    rounds, patience = (2, 0.0) if chosen.quick else (15, 45.0)
+    """Measure one step on both sides, each in a process of its own, in both modes of `common.both_modes`."""
     case = replace(case, steps=max(1, case.steps // 8)) if chosen.quick else case
     check(name, case)
-    steps = {side: make(side, case, chosen.threads)[0] for side in SIDES}
-    together, others = common.side_by_side(steps, rounds, patience)
-    found = common.compared(together)
-    ratio_apart = None
-    if not chosen.quick:
-        ratio_apart, others_apart = apart(case, chosen.threads, rounds, patience)
-        others = max(others, others_apart)
+    found = common.both_modes(make, case, chosen.threads, quick=chosen.quick, calls=common.CALLS)
+    seconds = {key: found[key] / case.steps for key in ("ours_s", "peer_s")}
     return {
         "name": name,
-        "ours_s": found["ours_s"] / case.steps,
         "peer": "PyTorch",
-        "peer_s": found["peer_s"] / case.steps,
-        "ratio": found["ratio"],
-        "ratio_apart": ratio_apart,
-        "others": round(others, 2),
+        **seconds,
+        **{key: found[key] for key in ("ratio", "ratio_apart", "others")},
     }
-
-
-def apart(case: Case, threads: int, rounds: int, patience: float) -> tuple[float, float]:
-    """Return the ratio with a process for each side, and the largest share of the machine that others took."""
-    with common.Apart(make, "ours", case, threads) as us, common.Apart(make, "peer", case, threads) as it:
-        times, others = common.apart({"ours": us, "peer": it}, rounds, patience)
-    return common.compared(times)["ratio"], others
 
 
 def _ours(case: Case) -> common.Step:

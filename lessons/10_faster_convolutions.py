@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Fewer multiplications
 #
-# Lesson 10, about 85 minutes. After the exercise `fft_conv2d` is a good place for a break.
+# Lesson 10, about 95 minutes. After the exercise `fft_conv2d` is a good place for a break.
 #
 # **Afterwards you can**
 #
@@ -295,7 +295,7 @@ def cut(x, padding):
 # %% [markdown]
 # ### Exercise: winograd_conv2d
 #
-# **Core**, about 15 minutes.
+# **Core**, about 20 minutes.
 #
 # `cut` is given, above. On a GPU the three matrices have to be there, too, which `xp.asarray` does. The check compares
 # numbers, and counts operations on the simulated GPU: at most the direct way's / 2.25, and 15 % of the direct way's on

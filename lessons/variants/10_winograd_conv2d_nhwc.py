@@ -1,7 +1,7 @@
 # %% [markdown]
 # ### Exercise: winograd_conv2d_nhwc
 #
-# **Core**, about 15 minutes.
+# **Core**, about 20 minutes.
 #
 # Write it for images with their **channels last**: x is (N, H, W, C), weight (O, 3, 3, C), the result (N, OH, OW, O).
 # `cut` is given, above, and takes images (N, C, H, W). On a GPU the three matrices have to be there,

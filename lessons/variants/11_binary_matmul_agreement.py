@@ -1,7 +1,7 @@
 # %% [markdown]
 # ### Exercise: binary_matmul_agreement
 #
-# **Core**, about 16 minutes.
+# **Core**, about 15 minutes.
 #
 # Count how many signs **agree** (the product of the signs follows from it: twice that, less k). a and b hold signs, 64 in
 # a word, the first one in the lowest bit. If k is no multiple of 64, the last word has bits left over. They can be

@@ -56,6 +56,11 @@ def test_it_says_where_its_figures_come_from(record):
     )
 
 
+@pytest.mark.parametrize("read", [records.gpu, records.precision, records.convolutions])
+def test_where_figures_come_from_fits_the_lines_of_an_output(read):
+    assert max(map(len, str(read()).splitlines())) <= records.LINE
+
+
 def test_the_record_of_convolutions_has_a_crossover_for_every_kernel_and_image():
     rows = [row for row in records.convolutions().rows.values() if row["section"] == "crossovers"]
     kernels, sizes = ({row[key] for row in rows} for key in ("kernel", "size"))

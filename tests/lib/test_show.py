@@ -19,6 +19,7 @@ from PIL import Image
 
 import unrolled
 from unrolled import show
+from unrolled.parallel.network import Message
 from unrolled.show import sheet
 from unrolled.show.style import new_figure, styled
 from unrolled.simgpu.profiles import PROFILES
@@ -87,11 +88,17 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "matmul_workers, large": lambda: show.matmul_workers(24, 24, 24, 8),
     "memory_walk": lambda: show.memory_walk(),
     "memory_walk, wide": lambda: show.memory_walk((8, 32), "column"),
+    "messages": lambda: show.messages([Message(i, 15 - i, 10**6, i * 1e-6, 4e-5, 1 + i) for i in range(8)]),
     "pairs": lambda: show.pairs(Fast()),
+    "pipeline": lambda: show.pipeline([[("F", 0), ("F", 1), None, ("B", 0)], [None, ("F", 0), ("B", 0), ("B", 1)]]),
+    "pipeline, long": lambda: show.pipeline([[("F", slot) for slot in range(128)]] * 8),
     "race": lambda: show.race(DIGITS, LABELS, {"loops": (0.05, LABELS), "network": (1e-4, SLIPS)}),
+    "ring_allreduce": lambda: show.ring_allreduce(),
+    "ring_allreduce, many": lambda: show.ring_allreduce(8),
     "roofline": lambda: show.roofline(5e10, 1e10, {"add": (0.083, 7e8), "matmul": (85, 4e10)}),
     "roofline, kernels": lambda: show.roofline(8e12, 3e11, kernels=KERNELS_TIMED, where="modelled, T4"),
     "scaling": lambda: show.scaling({"CPU": (SIZES, [0.01, 0.04], "measured"), "GPU": (SIZES, [1e-3] * 2, "modelled")}),
+    "scaling_curves": lambda: show.scaling_curves(weak=[(1, 0.01, "H200"), (2, 0.012, "H200")]),
     "timeline": lambda: show.timeline(lying_clock()),
     "timeline, streams": lambda: show.timeline(lying_clock().launch("add", 1e-3, stream=12).copy("to host", 1e-4)),
     "warps": lambda: show.warps(),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from unrolled import show
 from unrolled.show.clipping import Values
 from unrolled.show.float_ruler import Format
+from unrolled.show.precision_front import marks_of
 from unrolled.show.systolic_array import Array
 
 SIZES = st.integers(1, 4)
@@ -33,12 +34,29 @@ def test_an_array_ends_with_the_product_after_its_steps(n: int, k: int, m: int, 
     assert max(np.diff(pairs)) <= n * m  # a pair a cell and step
 
 
+@given(SIZES, SIZES, SIZES, st.integers(0, 99))
+def test_a_cell_multiplies_what_its_neighbours_had_a_step_before(n: int, k: int, m: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = Array(rng.normal(size=(n, k)), rng.normal(size=(k, m)))
+    sums = np.zeros((n, m))
+    for step in range(1, found.steps + 1):
+        before, now = found.pairs(step - 1), found.pairs(step)
+        for (row, column), (a, b) in now.items():
+            assert column == 0 or before[row, column - 1][0] == a
+            assert row == 0 or before[row - 1, column][1] == b
+            sums[row, column] += a * b
+        assert np.allclose(sums, found.sums(step))
+    assert [found.pairs(step) for step in (0, found.steps + 1)] == [{}, {}]
+
+
 def test_a_cell_begins_a_step_after_its_neighbours() -> None:
     found = Array(np.ones((3, 2)), np.ones((2, 3)))
     assert found.done(1).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
     assert found.done(2).tolist() == [[2, 1, 0], [1, 0, 0], [0, 0, 0]]
     explorer = show.systolic_array([[1, 2], [3, 4]], [[5, 6], [7, 8]])
-    assert "step 2 of 4. 3 cells at work now; 4 of 8 products done. Sums: 19, 6; 15, 0." in explorer.at(step=2).alt
+    alt = explorer.at(step=2).alt
+    assert "step 2 of 4. 3 cells at work now; 4 of 8 products done. Sums: 19, 6; 15, 0." in alt
+    assert alt.endswith("Multiplied now: 2 × 7, 1 × 6 and 3 × 5.")
 
 
 @pytest.mark.parametrize(("a", "b"), [([[1, 2]], [[1, 2]]), ([1, 2], [[1], [2]]), (np.ones((5, 1)), [[1]])])
@@ -98,3 +116,10 @@ def test_the_front_in_words() -> None:
     for rows in ([], [{**ROWS[0], "accuracy": 98}], [{**ROWS[0], "bytes": 0}]):
         with pytest.raises(ValueError, match="rows must hold"):
             show.precision_front(rows)
+
+
+def test_a_form_keeps_its_mark_in_the_next_picture() -> None:
+    earlier = [{"name": name} for name in ("float32", "int8", "pruned")]
+    later = [{"name": name} for name in ("float32", "float32, one more epoch", "pruned, one more epoch", "bfloat16")]
+    assert marks_of(earlier) == [0, 1, 2]
+    assert marks_of(later, earlier) == [0, 3, 2, 4]

@@ -295,7 +295,10 @@ def test_transforms_of_real_images_and_back(seed: int, shape: tuple[int, ...], s
         spectra = np.fft.rfft2(images, s, axes)
         same("irfft2", lambda m, x, axes=axes: m.fft.irfft2(x, s, axes), spectra)
         same("irfft2, longer", lambda m, x, axes=axes: m.fft.irfft2(x, (s[0] + 3, s[1] + 4), axes), spectra)
-        same("conjugate", lambda m, x: m.conjugate(x), spectra)
+        for name in ("conjugate", "conj"):
+            same(name, lambda m, x, name=name: getattr(m, name)(x), spectra)
+            same(f"{name}, a method", lambda _, x, name=name: getattr(x, name)(), spectra)
+            same(f"{name} of real numbers", lambda _, x, name=name: getattr(x, name)(), images)
     same("of integers", lambda m, x: m.fft.rfft2(x), np.arange(12).reshape(3, 4))
     same("an even length", lambda m, x: m.fft.irfft2(x), np.fft.rfft2(np.arange(12.0).reshape(3, 4)))
     same("in the last two axes", lambda m, x: m.fft.rfft2(x), images)

@@ -84,9 +84,12 @@ class Worker(Process):
         with suppress(WorkerDiedError, TimeLimitError):
             self._converse({"settle": None}, "settled", START_LIMIT)
 
-    def bind(self, expression: str, check: str) -> Mapping[str, Any]:
-        """Have `expression` be the judged function; return {"unbound": …}, or {"bound": …} and what it is like."""
-        return self._converse({"bind": {"expression": expression, "check": check}}, None, START_LIMIT)  # type: ignore[no-any-return]
+    def bind(self, expression: str, check: str, ranks: bool = False) -> Mapping[str, Any]:
+        """Have `expression` be the judged function, a program of emulated ranks or not.
+
+        Return {"unbound": …}, or {"bound": …} and what it is like.
+        """
+        return self._converse({"bind": {"expression": expression, "check": check, "ranks": ranks}}, None, START_LIMIT)  # type: ignore[no-any-return]
 
     # the function that is judged
 

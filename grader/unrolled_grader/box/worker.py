@@ -31,6 +31,7 @@ from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import answers_of, checks_functions, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
+from unrolled.parallel.emulation import on_ranks
 from unrolled.simgpu.command import RAISED, Inputs, KernelOrder, Machine, Options, View, Views, heard
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.profiles import PROFILES
@@ -128,6 +129,8 @@ class _Worker:
         except Exception as error:
             return {"unbound": [type(error).__name__, shortened(error, TEXT_LIMIT)]}
         self.function = self.written = found
+        if callable(found) and order["ranks"]:
+            self.function = on_ranks(found)
         borrowed = foreign.used_by(found)
         self.answers.enter_context(OF_CHECKS)
         self.answers.enter_context(withheld(ANSWERS.get(order["check"], ())))

@@ -166,7 +166,7 @@ class Walk:
             return self._without(name, "timeout", reason)
         self._outputs.begin(cell)
         try:
-            found = worker.bind(_argument(cell.source, name), name)
+            found = worker.bind(_argument(cell.source, name), name, self._specs[name].ranks)
         except (WorkerDiedError, TimeLimitError) as death:
             return self._without(name, "crashed", f"the process ended: {death}")
         if "unbound" in found:

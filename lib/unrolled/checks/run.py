@@ -58,8 +58,8 @@ class Place:
     """Where the function runs: what stops it after so many seconds, and what times it. By default, this process.
 
     `withhold` keeps the library's answers from a function in this process while a case runs; what stands for one
-    elsewhere raises AnswerUsedError by itself. With `apart` its real GPU is out of this process's reach: a case whose
-    inputs hold functions stays on the simulated one.
+    elsewhere raises AnswerUsedError by itself, and is run on ranks there. With `apart` it is elsewhere, and its real
+    GPU is out of this process's reach: a case whose inputs hold functions stays on the simulated one.
     """
 
     limiter: Callable[[float], AbstractContextManager[None]]  # of seconds: raises TimeLimitError inside its block
@@ -182,7 +182,8 @@ class _Check:
                 set_aside(),
                 gpu.traced(module) as trace,
             ):
-                got = _called(self.spec, self.function, given)
+                function = self.function if self.place.apart else _program(self.spec, self.function)
+                got = _called(self.spec, function, given)
         except BaseException as error:  # SystemExit and its like, too
             return self._crashed(case, error, trace)
         if failed := kernels.faults(trace):
@@ -262,7 +263,7 @@ class _Check:
         return agree(result, usual, self.spec.tolerance)
 
     def _result(self, function: Function, case: Case) -> Any:
-        return _called(self.spec, function, case.inputs(self.seed))
+        return _called(self.spec, _program(self.spec, function), case.inputs(self.seed))
 
     def speed(self, speed: Speed, announce: Announce | None) -> tuple[Finding, timing.Verdict | None]:
         """Correct on the timed inputs first; then the verdict on pairs."""
@@ -303,6 +304,15 @@ def _argument_names(spec: Spec, seed: int) -> list[str]:
         return list(spec.cases[0].inputs(seed))
     parameters = inspect.signature(spec.reference).parameters.values()
     return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+
+
+def _program(spec: Spec, function: Function) -> Function:
+    """The function as `spec.call` calls it in this process: on all ranks, if it is a program of ranks."""
+    if not spec.ranks:
+        return function
+    from unrolled.parallel.emulation import on_ranks
+
+    return on_ranks(function)
 
 
 def _called(spec: Spec, function: Function, inputs: Inputs) -> Any:

@@ -190,6 +190,9 @@ class Spec:
     call: Callable[[Function, Inputs], Any] | None = None
     """How a case uses the function, where one call with all inputs is not enough: `call(function, inputs)` is the
     result. It runs on the judge's side: the function sees nothing of the inputs but what it passes on."""
+    ranks: bool = False
+    """Whether the function is a program of emulated ranks. Then `call` gets `on_ranks(function)` of
+    `unrolled.parallel.emulation`, which runs it once on each, where it lives; the network stays an input."""
     on_real: bool = True
     """Whether cases for the GPU run on a real one, too, where it exists: not if `call` launches the function, a kernel,
     whose results come back in its arguments."""

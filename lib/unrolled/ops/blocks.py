@@ -14,12 +14,15 @@ travel to main memory and back before the product can start. Four changes, none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from math import prod
+from threading import Lock
 
 import numpy as np
 
 from unrolled.device import Array, Module, array_module
+from unrolled.ops import threads
 from unrolled.ops.windows import Windows
 
 BLOCK_BYTES = 2 << 20  # columns of one block: about the size of a second-level cache
@@ -75,10 +78,14 @@ def forward(x: Array, weight: Array, bias: Array | None, windows: Windows) -> Ar
     module = array_module(x)
     filters = _filters(module, weight, bias)
     y = module.empty((len(x), len(weight), *windows.output_size), dtype=x.dtype)
-    for part, block in _blocks(module, len(x), weight, windows):
-        block.unroll(x[part])
-        module.matmul(filters, block.columns_and_ones, out=block.outputs)
-        y[part] = block.output.transpose(IMAGES_FIRST)
+
+    def work(parts: Iterator[slice]) -> None:
+        for part, block in _blocks(module, parts, weight, windows):
+            block.unroll(x[part])
+            module.matmul(filters, block.columns_and_ones, out=block.outputs)
+            y[part] = block.output.transpose(IMAGES_FIRST)
+
+    threads.share(work, _parts(module, len(x), weight, windows))
     return y
 
 
@@ -89,16 +96,39 @@ def backward(
     module = array_module(x)
     filters = _filters(module, weight, None)
     grad_x = module.empty(x.shape, dtype=x.dtype) if input_gradient else None
-    grad_filters = module.zeros(filters.T.shape, dtype=x.dtype)
-    for part, block in _blocks(module, len(x), weight, windows):
-        block.output[...] = grad[part].transpose(IMAGES_LAST)
-        block.unroll(x[part])
-        # BLAS takes (K, L) @ (L, O) faster than its transpose: the long axis of the columns is read as it lies.
-        grad_filters += module.matmul(block.columns_and_ones, block.outputs.T)
-        if grad_x is not None:
-            module.matmul(filters[:, :-1].T, block.outputs, out=block.columns)
-            block.fold(grad_x[part])
-    return grad_x, grad_filters[:-1].T.reshape(weight.shape), grad_filters[-1]
+    parts = _parts(module, len(x), weight, windows)
+    total = _Total(module.zeros(filters.T.shape, dtype=x.dtype), parts)
+
+    def work(parts: Iterator[slice]) -> None:
+        for part, block in _blocks(module, parts, weight, windows):
+            block.output[...] = grad[part].transpose(IMAGES_LAST)
+            block.unroll(x[part])
+            # BLAS takes (K, L) @ (L, O) faster than its transpose: the long axis of the columns is read as it lies.
+            total.add(part, module.matmul(block.columns_and_ones, block.outputs.T))
+            if grad_x is not None:
+                module.matmul(filters[:, :-1].T, block.outputs, out=block.columns)
+                block.fold(grad_x[part])
+
+    threads.share(work, parts)
+    return grad_x, total.sum[:-1].T.reshape(weight.shape), total.sum[-1]
+
+
+class _Total:
+    """A sum over the blocks that adds them in their order, whichever thread has its own ready first.
+
+    So the number of threads changes no bit of it.
+    """
+
+    def __init__(self, zeros: Array, parts: Sequence[slice]) -> None:
+        self.sum = zeros
+        self._order, self._ready, self._lock = deque(parts), dict[int, Array](), Lock()
+
+    def add(self, part: slice, value: Array) -> None:
+        """Add the value of a block, as soon as those before it are there."""
+        with self._lock:
+            self._ready[part.start] = value
+            while self._order and self._order[0].start in self._ready:
+                self.sum += self._ready.pop(self._order.popleft().start)
 
 
 def _filters(module: Module, weight: Array, bias: Array | None) -> Array:
@@ -110,13 +140,18 @@ def _filters(module: Module, weight: Array, bias: Array | None) -> Array:
     return filters
 
 
-def _blocks(module: Module, n: int, weight: Array, windows: Windows) -> Iterator[tuple[slice, Block]]:
-    """Slices of n images, each with a block of its size; only the last can differ. On a GPU one block takes all."""
+def _parts(module: Module, n: int, weight: Array, windows: Windows) -> list[slice]:
+    """Slices of n images, a block each; only the last can be smaller. On a GPU one block takes all."""
     image_bytes = prod(weight.shape[1:]) * prod(windows.output_size) * weight.dtype.itemsize
     images = max(1, min(BLOCK_IMAGES, BLOCK_BYTES // max(1, image_bytes))) if module is np else max(1, n)
-    block = None
-    for start in range(0, n, images):
-        size = min(images, n - start)
-        if block is None or size < images:
-            block = Block(module, size, weight, windows)
-        yield slice(start, start + size), block
+    return [slice(start, min(start + images, n)) for start in range(0, n, images)]
+
+
+def _blocks(module: Module, parts: Iterator[slice], weight: Array, windows: Windows) -> Iterator[tuple[slice, Block]]:
+    """Each slice with a block of its size, the same one for as long as the size stays."""
+    block, images = None, 0
+    for part in parts:
+        if block is None or part.stop - part.start != images:
+            images = part.stop - part.start
+            block = Block(module, images, weight, windows)
+        yield part, block

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.device import Array, Module, array_module
+from unrolled.ops import threads
 from unrolled.ops.windows import Windows
 
 BLOCK_BYTES = 256 << 10  # images of one block; all its buffers take about three times as much
@@ -45,8 +46,12 @@ def find(x: Array, windows: Windows) -> tuple[Array, Array]:
     images = x.reshape(prod(x.shape[:2]), *windows.size)
     shape = (len(images), *windows.output_size)
     y, indices = module.empty(shape, dtype=x.dtype), module.empty(shape, dtype="int64")
-    for part, block in _blocks(module, len(images), x.dtype, windows):
-        block.find(images[part], y[part], indices[part])
+
+    def work(parts: Iterator[slice]) -> None:
+        for part in parts:
+            _block(module, part.stop - part.start, x.dtype, windows).find(images[part], y[part], indices[part])
+
+    threads.share(work, _parts(module, len(images), x.dtype, windows))
     pooled = (*x.shape[:2], *windows.output_size)
     return y.reshape(pooled), indices.reshape(pooled)
 
@@ -115,20 +120,20 @@ def lowest(dtype: Any) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else False
 
 
-def _blocks(module: Module, n: int, dtype: Any, windows: Windows) -> Iterator[tuple[slice, _Block]]:
-    """Slices of n images, each with a block of its size; only the last can differ. On a GPU one block takes all."""
-    if module is not np:
-        yield slice(0, n), _Block(module, n, dtype, windows)
-        return
-    images = max(1, BLOCK_BYTES // max(1, prod(windows.size) * dtype.itemsize))
-    for start in range(0, n, images):
-        size = min(images, n - start)
-        small = size * prod(windows.size) * dtype.itemsize <= BLOCK_BYTES
-        block = _kept_block(get_ident(), size, dtype, windows) if small else _Block(np, size, dtype, windows)
-        yield slice(start, start + size), block
+def _parts(module: Module, n: int, dtype: Any, windows: Windows) -> list[slice]:
+    """Slices of n images, a block each; only the last can be smaller. On a GPU one block takes all."""
+    images = max(1, BLOCK_BYTES // max(1, prod(windows.size) * dtype.itemsize)) if module is np else max(1, n)
+    return [slice(start, min(start + images, n)) for start in range(0, n, images)]
 
 
-@lru_cache(maxsize=16)
+def _block(module: Module, images: int, dtype: Any, windows: Windows) -> _Block:
+    """A block of this size: in NumPy, unless it is large, the one that this thread has used before."""
+    if module is np and images * prod(windows.size) * dtype.itemsize <= BLOCK_BYTES:
+        return _kept_block(get_ident(), images, dtype, windows)
+    return _Block(module, images, dtype, windows)
+
+
+@lru_cache(maxsize=32)
 def _kept_block(thread: int, images: int, dtype: Any, windows: Windows) -> _Block:
     """A block for each thread, kept for the next call: fresh memory costs a small batch more than the search in it."""
     return _Block(np, images, dtype, windows)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 GPU = Path(__file__).parent / "gpu.json"
@@ -20,6 +21,7 @@ PRECISION = Path(__file__).parent / "precision.json"
 GPU_PRECISION = Path(__file__).parent / "gpu_precision.json"
 LSTM = Path(__file__).parent / "lstm.json"
 CONVOLUTIONS = Path(__file__).parent / "convolutions.json"
+LINE = 100  # letters: what a notebook's output shows on a line
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,11 @@ class RecordedRun:
         return float(row[field]) * scale
 
     def __str__(self) -> str:
-        """Where the figures come from, in one sentence."""
+        """Where the figures come from, in one sentence on lines of up to 100 letters."""
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         gpu = f"on {self.machine['gpu']}, driver {self.machine['driver']}, " if "gpu" in self.machine else "with "
-        return f"Measured {gpu}{versions}, on {self.date[:10]} by `{self.command}`."
+        said = f"Measured {gpu}{versions}, on {self.date[:10]} by `{self.command}`."
+        return fill(said, LINE, break_long_words=False, break_on_hyphens=False)
 
 
 @lru_cache(maxsize=1)

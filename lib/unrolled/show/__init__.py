@@ -21,15 +21,19 @@ from unrolled.show.launches import launches
 from unrolled.show.learning_curves import learning_curves, live, losses
 from unrolled.show.lstm_cell import lstm_cell
 from unrolled.show.memory import memory_walk
+from unrolled.show.messages import messages
 from unrolled.show.optimizer_paths import optimizer_paths
 from unrolled.show.parallel import amdahl, matmul_workers
 from unrolled.show.picture import Explorer, Picture, Slider
+from unrolled.show.pipeline import pipeline
 from unrolled.show.pooling import max_pool2d
 from unrolled.show.precision_front import precision_front
 from unrolled.show.race import race
+from unrolled.show.ring import ring_allreduce
 from unrolled.show.roofline import roofline
 from unrolled.show.rungs import rungs
 from unrolled.show.scaling import growth, scaling
+from unrolled.show.scaling_curves import scaling_curves
 from unrolled.show.systolic_array import systolic_array
 from unrolled.show.timeline import timeline
 from unrolled.show.warps import warps
@@ -71,13 +75,17 @@ __all__ = [
     "matmul_workers",
     "max_pool2d",
     "memory_walk",
+    "messages",
     "optimizer_paths",
     "pairs",
+    "pipeline",
     "precision_front",
     "race",
+    "ring_allreduce",
     "roofline",
     "rungs",
     "scaling",
+    "scaling_curves",
     "systolic_array",
     "timeline",
     "warps",

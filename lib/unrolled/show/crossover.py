@@ -15,7 +15,7 @@ from unrolled.show.sheet import Cells, Sheet
 from unrolled.show.style import INK, SIGNED, SMALL, WIDTH
 from unrolled.show.words import count_of, rounded
 
-LEFT, TOP, GAP, BOTTOM = 0.75, 0.75, 0.8, 0.75  # inches
+LEFT, TOP, GAP, BOTTOM = 0.75, 0.65, 0.8, 0.95  # inches
 LARGEST = 0.75, 0.42  # inches of a cell
 DEEPEST = 0.25  # of the colours, to either side: numbers are written on them
 Row = Mapping[str, Any]
@@ -63,13 +63,13 @@ def _draw(panels: Sequence[tuple[str, Map]], methods: tuple[str, str]) -> Figure
         sheet.rule(cells)
         sheet.numbers(cells, [rounded(value) if value == value else "" for value in values.ravel().tolist()])
         _edge(sheet, cells, values > 1)
-        sheet.text((cells.left, TOP - 0.5), label, size=11, bold=True)
-        sheet.text((cells.left, TOP - 0.2), "kernel (pixels a side)", size=SMALL)
+        sheet.text((cells.left, TOP - 0.42), label, size=11, bold=True)
+        sheet.text((cells.left, cells.bottom + 0.4), "kernel (pixels a side)", size=SMALL)
         for column, kernel in enumerate(kernels):
             sheet.text((cells.centre(0, column)[0], cells.bottom + 0.16), str(kernel), size=SMALL, anchor="middle")
         for row, size in enumerate(sizes):
             sheet.text((cells.left - 0.1, cells.centre(row, 0)[1]), str(size), size=SMALL, anchor="right")
-        sheet.text((cells.left - 0.1, TOP - 0.2), "image", size=SMALL, anchor="right")
+        sheet.text((cells.left - 0.1, TOP - 0.14), "image", size=SMALL, anchor="right")
     said = f"times as fast {methods[0]} is as {methods[1]}; from the thick line on, {methods[0]} is faster"
     sheet.text((LEFT, sheet.height - 0.2), said, size=SMALL)
     return sheet.figure()

@@ -13,13 +13,16 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from unrolled.show.picture import Explorer, Slider
-from unrolled.show.sheet import Cells, Sheet, cell_text, on_host
-from unrolled.show.style import BLUE, GREY, INK, ORANGE, PALE, SMALL
-from unrolled.show.words import count_of
+from unrolled.show.sheet import Box, Cells, Point, Sheet, cell_text, on_host
+from unrolled.show.style import BLUE, INK, PALE, SMALL
+from unrolled.show.words import count_of, listing
 
 MOST = 4  # rows, columns and terms of a sum
-LEFT, TOP, CELL, FEED = 2.3, 1.75, 0.75, 0.42  # inches
-WORKING = "#FBEBCB"
+EDGE, TOP, BELOW = 0.1, 0.8, 0.75  # inches
+WAIT, GAP = (0.4, 0.26), 0.2  # inches: a number that waits, and the way from there into the grid
+CELL = 0.95, 0.56  # inches
+WORKING, DONE = "#FBEBCB", PALE
+OF_A, OF_B = BLUE, "#8a5a00"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,13 @@ class Array:
         zeros = np.zeros_like(terms[:, :1])
         return np.take_along_axis(np.concatenate((zeros, terms), axis=1), done[:, None, :], axis=1)[:, 0]
 
+    def pairs(self, step: int) -> dict[tuple[int, ...], tuple[float, float]]:
+        """Return what each cell that works in this step multiplies, by row and column."""
+        done = self.done(step)
+        places = np.argwhere(done > self.done(step - 1)).tolist()
+        last = ((row, column, done[row, column] - 1) for row, column in places)
+        return {(row, column): (float(self.a[row, k]), float(self.b[k, column])) for row, column, k in last}
+
 
 def systolic_array(a: ArrayLike, b: ArrayLike) -> Explorer:
     """Draw a product of matrices a (N, K) and b (K, M) in a grid of N x M cells, step by step.
@@ -65,55 +75,77 @@ def systolic_array(a: ArrayLike, b: ArrayLike) -> Explorer:
 
 
 def _draw(found: Array, step: int) -> Figure:
-    n, m = found.a.shape[0], found.b.shape[1]
-    cells = Cells(LEFT, TOP, n, m, CELL, CELL)
-    sheet = Sheet(cells.bottom + 0.3)
-    sheet.text((0.1, 0.2), f"Step {step} of {found.steps}", size=11, bold=True)
-    sheet.text((0.1, 0.48), _says(found, step))
-    done, before = found.done(step), found.done(step - 1)
+    (n, k), m = found.a.shape, found.b.shape[1]
+    cells = Cells(EDGE + WAIT[0] * (n + k - 1) + GAP, TOP + WAIT[1] * (m + k - 1) + GAP, n, m, *CELL)
+    sheet = Sheet(cells.bottom + BELOW)
+    sheet.text((EDGE, 0.2), f"Step {step} of {found.steps}", size=11, bold=True)
+    for line, words in enumerate(_says(found, step)):
+        sheet.text((EDGE, 0.46 + 0.22 * line), words)
     for row in range(n):
-        for column in range(m):
-            if done[row, column] > before[row, column]:
-                sheet.fill(cells.box(row, column), WORKING)
-    sheet.rule(cells, INK, 1.0)
-    sums = [cell_text(value) if did else "" for value, did in zip(found.sums(step).ravel(), done.ravel(), strict=True)]
-    sheet.numbers(cells, sums)
-    for row in range(n):
-        _feed(sheet, cells, found.a[row], step - row, BLUE, row, across=True)
+        x, y = cells.left, cells.centre(row, 0)[1]
+        sheet.arrow((x - GAP + 0.04, y), (x - 0.03, y))
+        _waiting(sheet, (x - GAP - WAIT[0] / 2, y), (-WAIT[0], 0), found.a[row], step - row, OF_A)
     for column in range(m):
-        _feed(sheet, cells, found.b[:, column], step - column, ORANGE, column, across=False)
-    x = cells.right + 0.4
-    sheet.text((x, TOP + 0.1), "blue: rows of a, from the left", BLUE, SMALL)
-    sheet.text((x, TOP + 0.35), "orange: columns of b, from above", "#8a5a00", SMALL)
-    sheet.text((x, TOP + 0.6), "shaded: multiplies and adds now", INK, SMALL)
+        x, y = cells.centre(0, column)[0], cells.top
+        sheet.arrow((x, y - GAP + 0.04), (x, y - 0.03))
+        _waiting(sheet, (x, y - GAP - WAIT[1] / 2), (0, -WAIT[1]), found.b[:, column], step - column, OF_B)
+    done, sums, pairs = found.done(step), found.sums(step), found.pairs(step)
+    for place in np.ndindex(n, m):
+        if done[place]:
+            _cell(sheet, cells.box(*place), pairs.get(place), cell_text(sums[place]))
+    sheet.rule(cells, INK, 1.0)
+    _legend(sheet, cells.bottom + 0.25)
     return sheet.figure()
 
 
-def _feed(
-    sheet: Sheet, cells: Cells, values: NDArray[np.float64], gone: int, colour: str, at: int, across: bool
-) -> None:
+def _waiting(sheet: Sheet, first: Point, apart: Point, values: NDArray[np.float64], gone: int, colour: str) -> None:
     """The numbers that still wait outside of the grid; the one that goes in next stands nearest."""
     for number, value in enumerate(values[max(0, gone) :]):
-        away = (number + 0.6 + max(0, -gone)) * FEED
-        x, y = (
-            (cells.left - away, cells.centre(at, 0)[1])
-            if across
-            else (cells.centre(0, at)[0], cells.top - 0.06 - away * 0.55)
-        )
-        if x > 0.05 and y > 0.62:
-            sheet.text((x, y), cell_text(value), BLUE if across else "#8a5a00", SMALL, "middle")
-    end = (cells.left - 0.04, cells.centre(at, 0)[1]) if across else (cells.centre(0, at)[0], cells.top - 0.03)
-    start = (end[0] - 0.12, end[1]) if across else (end[0], end[1] - 0.08)
-    sheet.arrow(start, end, colour=GREY if gone < len(values) else PALE, width=1.0)
+        away = number + max(0, -gone)
+        left, top = first[0] + away * apart[0] - WAIT[0] / 2, first[1] + away * apart[1] - WAIT[1] / 2
+        box = Cells(left, top, 1, 1, *WAIT)
+        sheet.rule(box)
+        sheet.numbers(box, [cell_text(value)], colour)
 
 
-def _says(found: Array, step: int) -> str:
+def _cell(sheet: Sheet, box: Box, pair: tuple[float, float] | None, total: str) -> None:
+    """A cell with its sum; and above it the pair that it multiplies now, if it does."""
+    left, top, width, _ = box
+    sheet.fill(box, WORKING if pair else DONE)
+    if pair:
+        a, b = (Cells(left + shift, top + 0.06, 1, 1, width / 2 - 0.1, 0.22) for shift in (0.02, width / 2 + 0.08))
+        sheet.numbers(a, [cell_text(pair[0])], OF_A)
+        sheet.text((left + width / 2, top + 0.17), "×", size=SMALL, anchor="middle")
+        sheet.numbers(b, [cell_text(pair[1])], OF_B)
+    sheet.text((left + width / 2, top + 0.39), total, anchor="middle", bold=True)
+
+
+def _legend(sheet: Sheet, y: float) -> None:
+    sheet.text((EDGE, y), "blue: rows of a, from the left", OF_A, SMALL)
+    sheet.text((EDGE + 2.6, y), "brown: columns of b, from above", OF_B, SMALL)
+    for x, colour, words in (
+        (EDGE, WORKING, "works now: its product, and its sum so far"),
+        (4.1, DONE, "done: its sum"),
+    ):
+        box = (x, y + 0.16, 0.24, 0.14)
+        sheet.fill(box, colour)
+        sheet.rule(Cells(*box[:2], 1, 1, *box[2:]))
+        sheet.text((x + 0.32, y + 0.23), words, size=SMALL)
+
+
+def _says(found: Array, step: int) -> tuple[str, str]:
+    """What works and how far it is; and how long all of it takes."""
     done, before = found.done(step), found.done(step - 1)
     works, products = int((done > before).sum()), found.a.size * found.b.shape[1]
-    return f"{count_of(works, 'cell')} at work now; {int(done.sum())} of {products} products done."
+    return (
+        f"{count_of(works, 'cell')} at work now; {int(done.sum())} of {products} products done.",
+        f"All take {count_of(found.steps, 'step')}; one cell alone would take {products}.",
+    )
 
 
 def _alt(found: Array, step: int) -> str:
     rows = "; ".join(", ".join(cell_text(value) for value in row) for row in found.sums(step))
     grid = f"A grid of {found.a.shape[0]} by {found.b.shape[1]} cells"
-    return f"{grid}, step {step} of {found.steps}. {_says(found, step)} Sums: {rows}."
+    now = listing([f"{cell_text(a)} × {cell_text(b)}" for a, b in found.pairs(step).values()])
+    products = f" Multiplied now: {now}." if now else ""
+    return f"{grid}, step {step} of {found.steps}. {_says(found, step)[0]} Sums: {rows}.{products}"

@@ -14,7 +14,7 @@ from unrolled.simgpu.symbols import Symbol
 
 NAMES = """
     add subtract multiply divide true_divide floor_divide remainder mod fmod divmod power float_power negative positive
-    absolute abs conjugate fabs sign square sqrt cbrt reciprocal exp exp2 expm1 log log2 log10 log1p logaddexp
+    absolute abs conjugate conj fabs sign square sqrt cbrt reciprocal exp exp2 expm1 log log2 log10 log1p logaddexp
     logaddexp2 sin cos tan arcsin arccos arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg
     radians degrees maximum minimum fmax fmin floor ceil trunc rint modf frexp ldexp copysign signbit nextafter
     heaviside greater greater_equal less less_equal equal not_equal logical_and logical_or logical_xor logical_not

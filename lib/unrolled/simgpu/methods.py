@@ -57,13 +57,18 @@ def _sort(self: ndarray, axis: int = -1) -> None:
     creation.assign(self, reductions.sort(self, axis))
 
 
+def _conj(self: ndarray) -> ndarray:
+    """The complex conjugates; the array itself where it is real, which costs no launch."""
+    return functions.UFUNCS["conjugate"](self) if self.dtype.kind == "c" else self
+
+
 def _install_methods() -> None:
     methods: dict[str, Any] = {name: reductions.REDUCTIONS[name] for name in REDUCTIONS.split()}
     methods |= {"reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "sort": _sort}
     methods |= {name: views.VIEWS[name] for name in ("swapaxes", "squeeze", "diagonal")}
     methods |= {"ravel": views.ravel, "repeat": views.repeat, "argsort": reductions.argsort, "fill": creation.fill}
     methods |= {"nonzero": indexing.nonzero, "take": indexing.take, "clip": functions.clip, "round": functions.round_}
-    methods |= {"dot": linalg.dot, "trace": linalg.trace, "conj": lambda self: self}
+    methods |= {"dot": linalg.dot, "trace": linalg.trace, "conj": _conj, "conjugate": _conj}
     methods |= {"__getitem__": indexing.getitem, "__setitem__": indexing.setitem}
     for name, function in methods.items():
         setattr(ndarray, name, function)

@@ -21,6 +21,37 @@ def unflipped(x, weight, bias, padding=0):
     return transforms.through_frequencies(x, weight, bias, padding)
 
 
+def rows_flipped(x, weight, bias, padding=0):
+    return transforms.through_frequencies(x, weight[:, :, ::-1], bias, padding)
+
+
+def columns_flipped(x, weight, bias, padding=0):
+    return transforms.through_frequencies(x, weight[..., ::-1], bias, padding)
+
+
+def without_lengths(x, weight, bias, padding=0):
+    (kh, kw), (h, w) = weight.shape[2:], x.shape[2:]
+    lengths = (h + kh - 1, w + kw - 1)
+    pixels, weights = np.fft.rfft2(x, lengths), np.fft.rfft2(weight[:, :, ::-1, ::-1], lengths)
+    whole = np.fft.irfft2(np.einsum("nchw,ochw->nohw", pixels, weights))
+    return whole[:, :, kh - 1 - padding : h + padding, kw - 1 - padding : w + padding] + bias[:, None, None]
+
+
+def cropped_from(begins):
+    """The first result is taken from another place: begins(kernel, padding)."""
+
+    def answer(x, weight, bias, padding=0):
+        (kh, kw), (h, w) = weight.shape[2:], x.shape[2:]
+        lengths = (h + kh - 1, w + kw - 1)
+        pixels, weights = np.fft.rfft2(x, lengths), np.fft.rfft2(weight[:, :, ::-1, ::-1], lengths)
+        whole = np.fft.irfft2(np.einsum("nchw,ochw->nohw", pixels, weights), lengths)
+        top, left = begins(kh, padding), begins(kw, padding)
+        oh, ow = h + 2 * padding - kh + 1, w + 2 * padding - kw + 1
+        return whole[:, :, top : top + oh, left : left + ow] + bias[:, None, None]
+
+    return answer
+
+
 def cropped_from_both_ends(x, weight, bias, padding=0):
     edge = weight.shape[2] - 1 - padding
     whole = by_fft(x, weight, bias, weight.shape[2] - 1)
@@ -102,6 +133,11 @@ def turned(tiles, weight, products):
     return b.T @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
 
 
+def unturned_from_the_right(tiles, weight, products):
+    b, g, a = transforms.matrices(tiles)
+    return b @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
+
+
 def rows_only(tiles, weight, products):
     b, g, a = transforms.matrices(tiles)
     return b @ tiles, g @ weight, a @ products
@@ -128,6 +164,26 @@ def winograd_without_edge(x, weight, bias, padding=1):
 
 def winograd_with_turned_tiles(x, weight, bias, padding=1):
     return transforms.by_winograd(x.swapaxes(2, 3), weight, bias, padding).swapaxes(2, 3)
+
+
+def winograd_of(front=(4, 5, 1, 0, 2, 3), weights_front=(2, 3, 0, 1), back=(0, 1, 2, 4, 3, 5), crop=True, late=False):
+    """The convolution with other orders of axes, without a crop, or with its sum over channels after the way back."""
+
+    def answer(x, weight, bias, padding=1):
+        b, g, a = transforms.matrices(x)
+        tiles = transforms.cut(x, padding)
+        (n, c, th, tw), o = tiles.shape[:4], len(weight)
+        pixels, weights = b @ tiles @ b.T, g @ weight @ g.T
+        if late:
+            y = (a @ (pixels[:, None] * weights[None, :, :, None, None]) @ a.T).sum(axis=2)
+        else:
+            products = weights.transpose(weights_front).reshape(16, o, c) @ pixels.transpose(front).reshape(16, c, -1)
+            y = a @ products.reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1) @ a.T
+        y = y.transpose(back).reshape(n, o, 2 * th, 2 * tw) + bias[:, None, None]
+        height, width = (size + 2 * padding - 2 for size in x.shape[2:])
+        return y[:, :, :height, :width] if crop else y
+
+    return answer
 
 
 def as_one_product_of_three(x, weight, bias, padding=1):
@@ -169,11 +225,20 @@ MUTANTS = {
         Mutant(counts.complex_as_one, "takes 4 real ones"),
         Mutant(counts.of_the_size, "size + kernel - 1 high and wide"),
         Mutant(lambda method, shape: counts.multiplications(method, (1, *shape[1:])), "each of the n images counts"),
+        Mutant(lambda method, shape: 0, "for direct: n 1, c 1, o 1, size 2, kernel 3"),
     ],
     "fft_conv2d": [
         Mutant(unflipped, "the weight is not flipped"),
         Mutant(lambda x, weight, bias, padding=0: by_fft(x, weight, bias, padding, wraps=True), "too short here"),
         Mutant(without_padding, "the padding is missing"),
+        Mutant(rows_flipped, "only the rows of the weight are flipped"),
+        Mutant(columns_flipped, "only the columns of the weight are flipped"),
+        Mutant(without_lengths, "irfft2 needs the lengths, too"),
+        Mutant(cropped_from(lambda kernel, padding: 0), "the crop begins at the wrong place"),
+        Mutant(cropped_from(lambda kernel, padding: padding), "the crop begins at the wrong place"),
+        Mutant(cropped_from(lambda kernel, padding: kernel - padding), "the crop begins at the wrong place"),
+        Mutant(cropped_from(lambda kernel, padding: kernel - 1), "the crop begins at the wrong place"),
+        Mutant(cropped_from(lambda kernel, padding: kernel // 2), "the crop begins at the wrong place"),
         Mutant(cropped_from_both_ends, "shape"),
         Mutant(of_square_kernels, "shape"),
         Mutant(in_float64, "float64"),
@@ -182,6 +247,7 @@ MUTANTS = {
     ],
     "winograd_transforms": [
         Mutant(turned, "the matrix of the pixels is given as B.T"),
+        Mutant(unturned_from_the_right, "B_T @ tiles @ B_T.T"),
         Mutant(rows_only, "only rows are transformed"),
         Mutant(without_halves, "the transformed weights"),
         Mutant(two_of_three, "return the transformed pixels, the transformed weights, the results"),
@@ -191,6 +257,12 @@ MUTANTS = {
         Mutant(lambda x, weight, bias, padding=1: transforms.by_winograd(x, weight, 0 * bias, padding), "the bias is"),
         Mutant(winograd_without_edge, "shape"),
         Mutant(winograd_with_turned_tiles, "rows and columns of the weight are turned"),
+        Mutant(winograd_of(back=(0, 1, 2, 5, 3, 4)), "inside of a tile of results are turned"),
+        Mutant(winograd_of(back=(0, 1, 2, 3, 4, 5)), "bring them to (N, O, TH, 2, TW, 2)"),
+        Mutant(winograd_of(back=(0, 1, 4, 2, 5, 3)), "bring them to (N, O, TH, 2, TW, 2)"),
+        Mutant(winograd_of(front=(0, 1, 2, 3, 4, 5), weights_front=(0, 1, 2, 3)), "places of tiles and weights"),
+        Mutant(winograd_of(crop=False), "crop to (OH, OW)"),
+        Mutant(winograd_of(late=True), "operations, at most"),
         Mutant(as_one_product_of_three, "operations, at most"),
         Mutant(weight_by_weight, "operations, at most"),
         Mutant(lambda x, weight, bias, padding=1: by_fft(x, weight, bias, padding), "operations, at most"),

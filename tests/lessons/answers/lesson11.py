@@ -33,6 +33,12 @@ def that_forgets_the_count(gradients, scale, good_steps, every):
     return found, after, 0 if found is None or count == 0 else good_steps
 
 
+def of_positive_infinities(gradients, scale, good_steps, every):
+    if np.isnan(gradients).any() or gradients.max() == np.inf:
+        return None, scale / 2, 0
+    return without_skipping(gradients, scale, good_steps, every)
+
+
 # quantize_int8 and int8_matmul
 
 
@@ -55,6 +61,26 @@ def dividing_by_zero(x, limit):
         scale = (limit / np.float32(127)).astype(np.float32)
         steps = np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1)))
         return np.nan_to_num(np.clip(steps, -127, 127)).astype(np.int8), scale
+
+
+def all_or_none(x, limit):
+    if not limit.any():
+        return np.zeros(x.shape, np.int8), np.ones(len(limit), np.float32)
+    return dividing_by_zero(x, limit)
+
+
+def of_its_largest(x, limit):
+    scale = np.abs(x).max(axis=tuple(range(1, x.ndim))) / np.float32(127)
+    scale = np.where(scale > 0, scale, 1).astype(np.float32)
+    return np.rint(x / scale.reshape(-1, *[1] * (x.ndim - 1))).astype(np.int8), scale
+
+
+# prune
+
+
+def of_two_axes(weight, fraction, updates):
+    rows, columns = weight.shape
+    return fewer.prune(weight, fraction, updates).reshape(rows, columns)
 
 
 # binary_matmul
@@ -91,6 +117,32 @@ def row_by_row_in_python_numbers(a, b, k):
     return np.array(rows).astype(np.int32).reshape(len(a), len(b))
 
 
+def with_a_mask(mask, last_only=True):
+    """The products, where mask(k % 64) says which bits count."""
+
+    def answer(a, b, k):
+        differ = a[:, None] ^ b[None]
+        differ[:, :, -1 if last_only else slice(None)] &= np.uint64(mask(k % 64))
+        return (k - 2 * np.bitwise_count(differ).sum(axis=2, dtype=np.int64)).astype(np.int32)
+
+    return answer
+
+
+def highest_bits(left):
+    return 2**64 - 2 ** (64 - left) if left else 2**64 - 1
+
+
+def lowest_bits(left):
+    return (1 << left) - 1 if left else 2**64 - 1
+
+
+def unsigned(a, b, k):
+    differ = a[:, None] ^ b[None]
+    if k % 64:
+        differ[:, :, -1] &= np.uint64((1 << k % 64) - 1)
+    return k - 2 * np.bitwise_count(differ).sum(axis=2)
+
+
 def in_int64(a, b, k):
     return fewer.binary_matmul(a, b, k).astype(np.int64)
 
@@ -103,6 +155,7 @@ MUTANTS = {
         Mutant(scaling.never_back, "good_steps is 0 then"),
         Mutant(without_skipping, "so None is expected"),
         Mutant(of_infinities_only, "so None is expected"),
+        Mutant(of_positive_infinities, "so None is expected"),
         Mutant(of_the_sum, "no None is expected"),
         Mutant(that_forgets_the_count, "good_steps"),
         Mutant(lambda gradients, scale, good_steps, every: gradients, "return gradients, scale, good_steps"),
@@ -115,6 +168,8 @@ MUTANTS = {
         Mutant(asymmetric, "-127 to 127"),
         Mutant(without_scale, "return q, scale"),
         Mutant(dividing_by_zero, "scale"),
+        Mutant(all_or_none, "scale"),
+        Mutant(of_its_largest, "follows from limit"),
     ],
     "int8_matmul": [
         Mutant(integers.wrapping, "wrap round at 128"),
@@ -128,15 +183,24 @@ MUTANTS = {
         Mutant(fewer.largest_first, "and not the largest"),
         Mutant(fewer.masked_anew, "is decided once"),
         Mutant(fewer.by_value, "what lies near 0"),
+        Mutant(fewer.rounded, "int cuts off"),
+        Mutant(fewer.masked_in_updates, "before the first update, too"),
+        Mutant(of_two_axes, "too many values to unpack"),
     ],
     "binary_matmul": [
         Mutant(fewer.with_the_tail, "must not count"),
         Mutant(fewer.once, "takes 2 away"),
         Mutant(in_int64, "int32"),
+        Mutant(with_a_mask(lambda left: (1 << left) - 1), "where k % 64 is 0 the last word is full"),
+        Mutant(with_a_mask(highest_bits), "the first sign lies in the lowest bit"),
+        Mutant(with_a_mask(lowest_bits, last_only=False), "only the last word has bits left over"),
+        Mutant(unsigned, "below 0 unsigned numbers wrap round"),
     ],
     "straight_through": [
         Mutant(fewer.of_the_values, "has signs, too"),
         Mutant(fewer.not_stopped, "beyond 1 nothing passes"),
+        Mutant(fewer.x_stopped_alone, "of weight either"),
+        Mutant(fewer.weight_stopped_alone, "of x either"),
         Mutant(fewer.zero_is_positive, "0 counts as negative"),
         Mutant(fewer.zero_is_zero, "np.sign gives 0"),
         Mutant(lambda grad, x, weight: fewer.straight_through(grad, x, weight)[::-1], "the gradient by x"),

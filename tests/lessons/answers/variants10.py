@@ -9,10 +9,13 @@ from answers.lesson10 import (
     always_fft,
     always_gemm,
     as_one_product,
+    cropped_from,
     image_by_image,
     of_a_padded_image,
     pixel_by_pixel,
     winograd_for_all,
+    winograd_of,
+    without_lengths,
 )
 from unrolled.checks.exercises.l10_faster_convolutions import counts, transforms, variants
 
@@ -51,9 +54,12 @@ def rows_unturned(tiles, weight, products):
     return tiles @ b, weight @ g.T, products @ a.T
 
 
-def nhwc_of_one_product(x, weight, bias, padding=1):
-    first = (array.transpose(0, 3, 1, 2) for array in (x, weight))
-    return as_one_product(*first, bias, padding).transpose(0, 2, 3, 1)
+def nhwc(function):
+    def answer(x, weight, bias, padding=1):
+        first = (array.transpose(0, 3, 1, 2) for array in (x, weight))
+        return function(*first, bias, padding).transpose(0, 2, 3, 1)
+
+    return answer
 
 
 MUTANTS = {
@@ -64,6 +70,8 @@ MUTANTS = {
         Mutant(counts.multiplications, "for one result"),
     ],
     "fft_conv2d_flipped": [
+        Mutant(flipped(without_lengths), "irfft2 needs the lengths, too"),
+        Mutant(flipped(cropped_from(lambda kernel, padding: 0)), "the crop begins at the wrong place"),
         Mutant(flipped(variants.flipped_by_fft), "which turns it by itself"),
         Mutant(lambda x, weight, bias, padding=0: variants.flipped_by_fft(x, weight, bias), "the padding is missing"),
         Mutant(lambda x, weight, bias, padding=0: variants.flipped_by_fft(x, weight, 0 * bias, padding), "the bias is"),
@@ -75,7 +83,9 @@ MUTANTS = {
         Mutant(lambda tiles, weight, products: variants.row_transforms(tiles, weight, products)[:2], "the results"),
     ],
     "winograd_conv2d_nhwc": [
-        Mutant(nhwc_of_one_product, "operations, at most"),
+        Mutant(nhwc(winograd_of(back=(0, 1, 2, 3, 4, 5))), "bring them to (N, O, TH, 2, TW, 2)"),
+        Mutant(nhwc(winograd_of(crop=False)), "crop to (OH, OW)"),
+        Mutant(nhwc(as_one_product), "operations, at most"),
         Mutant(
             lambda x, weight, bias, padding=1: variants.by_winograd_nhwc(x, weight, bias, padding).transpose(
                 0, 3, 1, 2

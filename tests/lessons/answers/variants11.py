@@ -51,11 +51,13 @@ MUTANTS = {
         Mutant(variants._grown_again, "grows again"),
         Mutant(variants._of_the_last, "before the first update"),
         Mutant(variants._by_sums, "if its magnitudes are"),
+        Mutant(variants._rounded_rows, "int cuts off"),
     ],
     "binary_matmul_agreement": [
         Mutant(fewer.binary_matmul, "those that agree is asked"),
         Mutant(lambda a, b, k: k - variants.agreement(a, b, k), "the others agree"),
         Mutant(lambda a, b, k: (k + fewer.with_the_tail(a, b, k)) // 2, "must not count"),
+        Mutant(lambda a, b, k: (k + fewer.without_a_full_word(a, b, k)) // 2, "the last word is full"),
     ],
 }
 

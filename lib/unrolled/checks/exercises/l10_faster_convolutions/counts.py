@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from unrolled.checks.compare import Mismatch, mismatch
 from unrolled.checks.spec import Inputs
 
 METHODS = ("direct", "winograd 2x2", "winograd 4x4", "fft")
@@ -46,6 +47,15 @@ def of_one_pair(method: str, size: int, kernel: int) -> int:
 def ceil(a: int, b: int) -> int:
     """Return a / b, rounded up."""
     return -(-a // b)
+
+
+def judge(got: Any, expected: float, inputs: Inputs) -> Mismatch | None:
+    """Judge the number, and say for which method and shape it is wrong."""
+    found = mismatch(got, expected, 1e-9)
+    if found is None:
+        return None
+    shape = ", ".join(f"{name} {size}" for name, size in zip(Shape._fields, inputs["shape"], strict=True))
+    return Mismatch((*found.lines, f"for {inputs['method']}: {shape}"))
 
 
 def any_shape(rng: np.random.Generator) -> Inputs:

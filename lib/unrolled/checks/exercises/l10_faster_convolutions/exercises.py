@@ -7,7 +7,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, tiles, transforms
-from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.mistakes import Mistake, given
 from unrolled.checks.spec import Budget, Inputs, Spec, Speed, case, gpu_case, random_case
 from unrolled.device import Array
 
@@ -58,6 +58,7 @@ count_multiplications = Spec(
         given("each of the c channels counts", shape=lambda shape: (shape[0], 1, *shape[2:])),
         given("each of the o filters counts", shape=lambda shape: (*shape[:2], 1, *shape[3:])),
     ),
+    compare=counts.judge,
 )
 
 
@@ -69,6 +70,7 @@ def half(inputs: Inputs) -> float:
     return transforms.direct_flops(inputs) / 2
 
 
+BOTH = "weight[:, :, ::-1, ::-1] turns both"
 THROUGH = Budget(launches=60, float64=0, flops=half)
 
 fft_conv2d = Spec(
@@ -100,13 +102,9 @@ fft_conv2d = Spec(
         given(
             "the weight is not flipped: a product of spectra flips it", weight=lambda weight: weight[:, :, ::-1, ::-1]
         ),
-        Mistake(
-            "the transform is circular, and too short here: what leaves at one end comes in at the other. "
-            "Lengths of size + kernel - 1 leave room",
-            lambda x, weight, bias, padding: transforms.through_frequencies(
-                x, weight[:, :, ::-1, ::-1], bias, padding, wraps=True
-            ),
-        ),
+        given(f"only the rows of the weight are flipped: {BOTH}", weight=lambda weight: weight[:, :, :, ::-1]),
+        given(f"only the columns of the weight are flipped: {BOTH}", weight=lambda weight: weight[:, :, ::-1]),
+        *transforms.wrong_ways(lambda weight: weight[:, :, ::-1, ::-1]),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("the padding is missing", padding=0),
         given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
@@ -140,6 +138,11 @@ def _other_side(tiles: Array, weight: Array, products: Array) -> tuple[Array, Ar
     return tiles @ b.T, weight @ g.T, products @ a.T
 
 
+def _pixels_from_the_right(tiles: Array, weight: Array, products: Array) -> tuple[Array, Array, Array]:
+    b, g, a = transforms.matrices(tiles)
+    return b @ tiles @ b, g @ weight @ g.T, a @ products @ a.T
+
+
 winograd_transforms = Spec(
     reference=transforms.transforms,
     cases=[
@@ -162,6 +165,7 @@ winograd_transforms = Spec(
     ),
     mistakes=(
         Mistake("the matrix of the pixels is given as B.T: B_T from the left, B_T.T from the right", _turned),
+        Mistake("from the right the matrix is turned: B_T @ tiles @ B_T.T", _pixels_from_the_right),
         Mistake("only rows are transformed: the transpose from the right does the columns", _one_side),
         Mistake("only columns are transformed: the matrix from the left does the rows", _other_side),
     ),
@@ -181,15 +185,7 @@ def fewer(inputs: Inputs) -> float:
     return transforms.direct_flops(inputs) * (1 / SAVED + ROOM)
 
 
-def _tiles_turned(y: Array) -> Array:
-    """Return y (N, O, H, W) with each 2 x 2 tile transposed."""
-    n, o, height, width = y.shape
-    whole = np.zeros((n, o, height + height % 2, width + width % 2), y.dtype)
-    whole[:, :, :height, :width] = y
-    parts = whole.reshape(n, o, whole.shape[2] // 2, 2, whole.shape[3] // 2, 2).transpose(0, 1, 2, 5, 4, 3)
-    return parts.reshape(whole.shape)[:, :, :height, :width]
-
-
+TOGETHER = "the axes of tiles and places are mixed: bring them to (N, O, TH, 2, TW, 2) before you reshape"
 FILTERED = Budget(launches=60, transfers=transforms.MATRICES, float64=0, flops=fewer)
 
 winograd_conv2d = Spec(
@@ -205,7 +201,8 @@ winograd_conv2d = Spec(
     points=3,
     hints=(
         "Three parts: transform tiles and weights, multiply, transform back. In the middle each of the 16 places of a "
-        "tile is a product of its own: (O, C) with (C, number of tiles).",
+        "tile is a product of its own, (O, C) with (C, number of tiles), which sums over channels: after the way back "
+        "each channel would have paid for that way.",
         "Bring the two axes of the place to the front: pixels (N, C, TH, TW, 4, 4) to (4, 4, C, N, TH, TW) and then "
         "(16, C, N * TH * TW), weights (O, C, 4, 4) to (16, O, C). weights @ pixels is (16, O, N * TH * TW).",
         "pixels = (B_T @ cut(x, padding) @ B_T.T).transpose(4, 5, 1, 0, 2, 3).reshape(16, c, n * th * tw)\n"
@@ -221,10 +218,14 @@ winograd_conv2d = Spec(
         ),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(2, 3)),
-        result(
-            "rows and columns inside of a tile of results are turned",
-            _tiles_turned,
+        Mistake("rows and columns inside of a tile of results are turned", transforms.tiles_mixed((0, 1, 2, 5, 3, 4))),
+        Mistake(TOGETHER, transforms.tiles_mixed((0, 1, 2, 3, 4, 5))),
+        Mistake(TOGETHER, transforms.tiles_mixed((0, 1, 4, 2, 5, 3))),
+        Mistake(
+            "reshape keeps the order of the values: transpose the 4 x 4 places of tiles and weights to the front first",
+            transforms.places_last,
         ),
+        Mistake("of an odd size the last tile reaches beyond the results: crop to (OH, OW)", transforms.uncropped),
     ),
 )
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
+from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Draw, Inputs, filters, images, normal, vector
 from unrolled.device import Array, array_module
 from unrolled.ops.winograd import PIXELS, RESULTS, WEIGHTS
 
 MATRICES = 3  # B.T, G and A.T, which may go to the GPU
 Kept = tuple[Array, Array, Array]
+Begins = Callable[[int, int], int]
 
 
 def matrices(x: Array, tile: int = 2) -> Kept:
@@ -29,18 +32,78 @@ def by_fft(x: Array, weight: Array, bias: Array, padding: int = 0) -> Array:
     return through_frequencies(x, weight[:, :, ::-1, ::-1], bias, padding)
 
 
-def through_frequencies(x: Array, flipped: Array, bias: Array, padding: int = 0, wraps: bool = False) -> Array:
-    """Return the convolution with weights that are flipped already; wrapping round where transforms are too short."""
+def through_frequencies(
+    x: Array, flipped: Array, bias: Array, padding: int = 0, wraps: bool = False, begins: Begins | None = None
+) -> Array:
+    """Return the convolution with weights that are flipped already; wrapping round where transforms are too short.
+
+    begins: where the first result lies in what comes back, from kernel and padding, if not at kernel - 1 - padding.
+    """
     module = array_module(x)
     kernel, sizes = flipped.shape[2:], x.shape[2:]
-    starts = [k - 1 - padding for k in kernel]
-    outputs = [size + 2 * padding - k + 1 for size, k in zip(sizes, kernel, strict=True)]
     lengths = [size if wraps else size + k - 1 for size, k in zip(sizes, kernel, strict=True)]
+    whole = module.fft.irfft2(_waves(x, flipped, lengths), lengths)
+    return _cropped(whole, sizes, kernel, padding, begins) + bias[:, None, None]
+
+
+def without_lengths(x: Array, flipped: Array, bias: Array, padding: int = 0) -> Array:
+    """Return what comes out where the way back takes the images to have an even width."""
+    module = array_module(x)
+    kernel, sizes = flipped.shape[2:], x.shape[2:]
+    lengths = [size + k - 1 for size, k in zip(sizes, kernel, strict=True)]
+    whole = module.fft.irfft2(_waves(x, flipped, lengths))
+    return _cropped(whole, sizes, kernel, padding) + bias[:, None, None]
+
+
+def _waves(x: Array, flipped: Array, lengths: Sequence[int]) -> Array:
+    """The waves of the results, (N, O, LH, LW // 2 + 1), summed over channels."""
+    module = array_module(x)
     pixels = module.fft.rfft2(x, lengths).transpose(2, 3, 0, 1)
     weights = module.fft.rfft2(flipped, lengths).transpose(2, 3, 1, 0)
-    whole = module.fft.irfft2(module.matmul(pixels, weights).transpose(2, 3, 0, 1), lengths)
+    return module.matmul(pixels, weights).transpose(2, 3, 0, 1)
+
+
+def _cropped(
+    whole: Array, sizes: Sequence[int], kernel: Sequence[int], padding: int, begins: Begins | None = None
+) -> Array:
+    """The results that are asked for."""
+    starts = [begins(k, padding) if begins else k - 1 - padding for k in kernel]
+    outputs = [size + 2 * padding - k + 1 for size, k in zip(sizes, kernel, strict=True)]
     rows, columns = (slice(start, start + size) for start, size in zip(starts, outputs, strict=True))
-    return whole[:, :, rows, columns] + bias[:, None, None]
+    return whole[:, :, rows, columns]
+
+
+def wrong_ways(turned: Callable[[Array], Array]) -> tuple[Mistake, ...]:
+    """Return usual mistakes on the way through frequencies, for weights that `turned` makes ready for it."""
+
+    def shifted(begins: Begins) -> Mistake:
+        words = "the crop begins at the wrong place: the first result lies at row and column kernel - 1 - padding"
+        return Mistake(
+            words,
+            lambda x, weight, bias, padding: through_frequencies(x, turned(weight), bias, padding, begins=begins),
+        )
+
+    return (
+        Mistake(
+            "the transform is circular, and too short here: what leaves at one end comes in at the other. "
+            "Lengths of size + kernel - 1 leave room",
+            lambda x, weight, bias, padding: through_frequencies(x, turned(weight), bias, padding, wraps=True),
+        ),
+        Mistake(
+            "irfft2 needs the lengths, too: else it makes an even number of columns, and here they are odd",
+            lambda x, weight, bias, padding: without_lengths(x, turned(weight), bias, padding),
+        ),
+        *map(
+            shifted,
+            (
+                lambda kernel, padding: 0,
+                lambda kernel, padding: padding,
+                lambda kernel, padding: kernel - padding,
+                lambda kernel, padding: kernel - 1,
+                lambda kernel, padding: (kernel - 1) // 2,
+            ),
+        ),
+    )
 
 
 def layer(n: int, c: int, size: int, o: int, kernel: int, padding: int = 0) -> Inputs:
@@ -109,12 +172,44 @@ def cut(x: Array, padding: int, tile: int = 2) -> Array:
 
 def by_winograd(x: Array, weight: Array, bias: Array, padding: int = 1) -> Array:
     """Return the convolution (N, O, OH, OW) with 3 x 3 kernels: 16 products of (O, C) with (C, tiles)."""
-    b, g, a = matrices(x)
-    tiles = cut(x, padding)
-    (n, c, th, tw), o = tiles.shape[:4], len(weight)
-    pixels = (b @ tiles @ b.T).transpose(4, 5, 1, 0, 2, 3).reshape(16, c, n * th * tw)
-    weights = (g @ weight @ g.T).transpose(2, 3, 0, 1).reshape(16, o, c)
-    products = (weights @ pixels).reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1)
-    y = (a @ products @ a.T).transpose(0, 1, 2, 4, 3, 5).reshape(n, o, 2 * th, 2 * tw)
     height, width = (size + 2 * padding - 2 for size in x.shape[2:])
-    return y[:, :, :height, :width] + bias[:, None, None]
+    return uncropped(x, weight, bias, padding)[:, :, :height, :width]
+
+
+def uncropped(x: Array, weight: Array, bias: Array, padding: int = 1, places_first: bool = True) -> Array:
+    """Return the convolution with all results of the last tiles; mixed up where places do not come first."""
+    return joined(result_tiles(x, weight, padding, places_first)) + bias[:, None, None]
+
+
+def result_tiles(x: Array, weight: Array, padding: int, places_first: bool = True) -> Array:
+    """Return the tiles of results, (N, O, TH, TW, 2, 2)."""
+    b, g, a = matrices(x)
+    tiles, weights = b @ cut(x, padding) @ b.T, g @ weight @ g.T
+    (n, c, th, tw), o = tiles.shape[:4], len(weight)
+    if places_first:
+        tiles, weights = tiles.transpose(4, 5, 1, 0, 2, 3), weights.transpose(2, 3, 0, 1)
+    products = weights.reshape(16, o, c) @ tiles.reshape(16, c, n * th * tw)
+    return a @ products.reshape(4, 4, o, n, th, tw).transpose(3, 2, 4, 5, 0, 1) @ a.T
+
+
+def joined(tiles: Array, order: tuple[int, ...] = (0, 1, 2, 4, 3, 5)) -> Array:
+    """Return images (N, O, 2 TH, 2 TW) of tiles (N, O, TH, TW, 2, 2)."""
+    n, o, th, tw = tiles.shape[:4]
+    return tiles.transpose(order).reshape(n, o, 2 * th, 2 * tw)
+
+
+def tiles_mixed(order: tuple[int, ...]) -> Callable[..., Array]:
+    """Return the convolution whose tiles come together in another order of axes."""
+
+    def wrong(x: Array, weight: Array, bias: Array, padding: int) -> Array:
+        height, width = (size + 2 * padding - 2 for size in x.shape[2:])
+        y = joined(result_tiles(x, weight, padding), order)
+        return y[:, :, :height, :width] + bias[:, None, None]
+
+    return wrong
+
+
+def places_last(x: Array, weight: Array, bias: Array, padding: int = 1) -> Array:
+    """Return what comes out where the 16 places of a tile are not brought to the front."""
+    height, width = (size + 2 * padding - 2 for size in x.shape[2:])
+    return uncropped(x, weight, bias, padding, places_first=False)[:, :, :height, :width]

@@ -10,7 +10,7 @@ import numpy as np
 from unrolled import ops
 from unrolled.checks.exercises.l04_backprop.gradients import named
 from unrolled.checks.exercises.l10_faster_convolutions import choosing, counts, exercises, transforms
-from unrolled.checks.mistakes import Mistake, given, result
+from unrolled.checks.mistakes import Mistake, converted, given, result
 from unrolled.checks.spec import Inputs, case, gpu_case, normal, random_case, variant
 from unrolled.device import Array
 
@@ -92,11 +92,7 @@ fft_conv2d_flipped = variant(
             "the weight is flipped: here the convolution of mathematics is asked, which turns it by itself",
             weight=lambda weight: weight[:, :, ::-1, ::-1],
         ),
-        Mistake(
-            "the transform is circular, and too short here: what leaves at one end comes in at the other. "
-            "Lengths of size + kernel - 1 leave room",
-            lambda x, weight, bias, padding: transforms.through_frequencies(x, weight, bias, padding, wraps=True),
-        ),
+        *transforms.wrong_ways(lambda weight: weight),
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("the padding is missing", padding=0),
     ),
@@ -182,6 +178,8 @@ def _fewer(inputs: Inputs) -> float:
     return exercises.fewer({**inputs, "x": _first(inputs["x"]), "weight": _first(inputs["weight"])})
 
 
+_MIXED = [mistake for mistake in exercises.winograd_conv2d.mistakes if mistake.function is not None]
+
 winograd_conv2d_nhwc = variant(
     exercises.winograd_conv2d,
     reference=by_winograd_nhwc,
@@ -202,6 +200,10 @@ winograd_conv2d_nhwc = variant(
         given("the bias is missing", bias=lambda bias: 0 * bias),
         given("rows and columns of the weight are turned", weight=lambda weight: weight.swapaxes(1, 2)),
         result("the channels come last: (N, OH, OW, O)", _first),
+        *(
+            converted(mistake, transforms.by_winograd, _last, x=_first, weight=lambda weight: _first(weight))
+            for mistake in _MIXED
+        ),
     ),
 )
 

@@ -18,6 +18,7 @@ loss_scale_step = Spec(
     cases=[
         random_case("finite gradients", scaling.finite),
         random_case("one is infinite", scaling.overflowed(np.inf)),
+        random_case("one is infinite, and negative", scaling.overflowed(-np.inf)),
         random_case("one is NaN", scaling.overflowed(np.nan)),
         random_case("the last of some good steps", scaling.doubling),
         random_case("tiny gradients", scaling.tiny),
@@ -60,7 +61,11 @@ quantize_int8 = Spec(
         ),
         random_case("filters, each to its largest", integers.any_weights),
         random_case("some beyond the limit", integers.clipped),
-        case("nothing but zeros", x=np.zeros((2, 3), np.float32), limit=np.zeros(2, np.float32)),
+        case(
+            "a channel of zeros beside another",
+            x=np.array([[0, 0, 0], [0.5, -1, 0.25]], np.float32),
+            limit=np.array([0, 1], np.float32),
+        ),
     ],
     points=2,
     hints=(
@@ -76,6 +81,7 @@ quantize_int8 = Spec(
         Mistake("what lies beyond the limit wraps round: clip before you make int8 of it", integers.wrapped),
         Mistake("the numbers are cut off: round to the nearest", integers.cut_off),
         Mistake("each channel has a scale of its own", integers.of_one_scale),
+        Mistake("the scale follows from limit, and not from the largest magnitude in x", integers.of_the_largest),
     ),
     compare=integers.judge,
 )
@@ -125,7 +131,8 @@ prune = Spec(
             updates=[np.array([[1, 1], [1, 1]], np.float32)],
         ),
         random_case("any layer", fewer.any_pruning),
-        random_case("any other layer", fewer.any_pruning),
+        random_case("filters, and a share that does not come out even", fewer.uneven_pruning),
+        case("no update", weight=np.array([[3, -1], [0.5, -4]], np.float32), fraction=0.5, updates=[]),
     ],
     points=2,
     hints=(
@@ -144,6 +151,8 @@ prune = Spec(
         Mistake("which weights go is decided once, and not again after each update", fewer.masked_anew),
         Mistake("the smallest magnitudes go, and not the largest", fewer.largest_first),
         Mistake("small is what lies near 0: np.abs(weight)", fewer.by_value),
+        Mistake("int cuts off: one weight fewer goes than by rounding", fewer.rounded),
+        Mistake("the smallest magnitudes go before the first update, too", fewer.masked_in_updates),
     ),
 )
 
@@ -174,6 +183,16 @@ binary_matmul = Spec(
     mistakes=(
         Mistake("bits beyond the k-th are anything, and must not count", fewer.with_the_tail),
         Mistake("a sign that differs takes 2 away: the 1 that is missing, and the -1 that is there", fewer.once),
+        Mistake("where k % 64 is 0 the last word is full: all of its bits count", fewer.without_a_full_word),
+        Mistake(
+            "the first sign lies in the lowest bit: of the last word the k % 64 lowest count",
+            fewer.from_the_highest_bit,
+        ),
+        Mistake("only the last word has bits left over: all bits of the others count", fewer.masked_in_each_word),
+        result(
+            "below 0 unsigned numbers wrap round, and the counts are such: .sum(axis=1, dtype=np.int32)",
+            lambda y: y.astype(np.uint64),
+        ),
     ),
     tolerance=0,
     speed=Speed(
@@ -204,6 +223,8 @@ straight_through = Spec(
     mistakes=(
         Mistake("the forward pass multiplied signs: their product's gradient has signs, too", fewer.of_the_values),
         Mistake("beyond 1 nothing passes: (np.abs(x) <= 1)", fewer.not_stopped),
+        Mistake("beyond 1 nothing passes, of weight either: (np.abs(weight) <= 1)", fewer.x_stopped_alone),
+        Mistake("beyond 1 nothing passes, of x either: (np.abs(x) <= 1)", fewer.weight_stopped_alone),
         Mistake("0 counts as negative: its sign is -1", fewer.zero_is_positive),
         Mistake("0 counts as negative: its sign is -1, and np.sign gives 0", fewer.zero_is_zero),
     ),

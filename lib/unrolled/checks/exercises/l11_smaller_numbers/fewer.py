@@ -11,6 +11,7 @@ from unrolled.checks.spec import Draw, Inputs
 from unrolled.device import Array
 
 WORD = 64
+ONES = 2**WORD - 1
 
 
 def prune(weight: Array, fraction: float, updates: list[Array]) -> Array:
@@ -33,6 +34,23 @@ def any_pruning(rng: np.random.Generator) -> Inputs:
     o, k, count = (int(each) for each in rng.integers((2, 3, 1), (6, 9, 4)))
     arrays = [rng.standard_normal((o, k)).astype(np.float32) for _ in range(count + 1)]
     return {"weight": arrays[0], "fraction": float(rng.uniform(0.3, 0.9)), "updates": arrays[1:]}
+
+
+def uneven_pruning(rng: np.random.Generator) -> Inputs:
+    """Draw filters (2, 1, 3, 3) and an update; the share is 13.86 of 18 weights, of which 13 go."""
+    weight, update = rng.standard_normal((2, 2, 1, 3, 3)).astype(np.float32)
+    return {"weight": weight, "fraction": 0.77, "updates": [update]}
+
+
+def rounded(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where the number of those that go is rounded to the nearest."""
+    most = round(fraction * weight.size)
+    return prune(weight, (most + 0.5) / weight.size, updates)  # half a weight more: a quotient may fall short
+
+
+def masked_in_updates(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    """Return the weights where the mask is first used after an update."""
+    return prune(weight, fraction, updates) if updates else weight.copy()
 
 
 def masked_once(weight: Array, fraction: float, updates: list[Array]) -> Array:
@@ -73,7 +91,7 @@ def by_value(weight: Array, fraction: float, updates: list[Array]) -> Array:
 
 def binary_matmul(a: Array, b: Array, k: int) -> Array:
     """Return products of signs a (N, W) and b (M, W), packed in words of 64, with k values in a row: (N, M) int32."""
-    words = np.full(a.shape[1], 2**WORD - 1, np.uint64)
+    words = np.full(a.shape[1], ONES, np.uint64)
     if k % WORD:
         words[-1] = (1 << k % WORD) - 1
     y = np.empty((len(a), len(b)), np.int32)
@@ -111,12 +129,35 @@ def any_signs(rng: np.random.Generator) -> Inputs:
     return {**drawn, "a": drawn["a"].make(rng), "b": drawn["b"].make(rng)}
 
 
+def counted(a: Array, b: Array, k: int, words: Array) -> Array:
+    """Return the products where the bits of these words (W,) count, be they the right ones or not."""
+    differ = np.bitwise_count((a[:, None] ^ b) & words)
+    return np.asarray(k - 2 * differ.sum(axis=2, dtype=np.int32), np.int32)
+
+
 def with_the_tail(a: Array, b: Array, k: int) -> Array:
     """Return the products where bits beyond the k-th count."""
-    y = np.empty((len(a), len(b)), np.int32)
-    for row, words in enumerate(a):
-        y[row] = k - 2 * np.bitwise_count(words ^ b).sum(axis=1, dtype=np.int32)
-    return y
+    return counted(a, b, k, np.full(a.shape[1], ONES, np.uint64))
+
+
+def without_a_full_word(a: Array, b: Array, k: int) -> Array:
+    """Return the products where the mask of the last word is empty if that word is full."""
+    words = np.full(a.shape[1], ONES, np.uint64)
+    words[-1] = (1 << k % WORD) - 1
+    return counted(a, b, k, words)
+
+
+def from_the_highest_bit(a: Array, b: Array, k: int) -> Array:
+    """Return the products where the first sign is taken to lie in the highest bit."""
+    words = np.full(a.shape[1], ONES, np.uint64)
+    if k % WORD:
+        words[-1] = 2**WORD - 2 ** (WORD - k % WORD)
+    return counted(a, b, k, words)
+
+
+def masked_in_each_word(a: Array, b: Array, k: int) -> Array:
+    """Return the products where each word is cut to as many bits as the last one."""
+    return counted(a, b, k, np.full(a.shape[1], (1 << k % WORD) - 1 if k % WORD else ONES, np.uint64))
 
 
 def once(a: Array, b: Array, k: int) -> Array:
@@ -169,3 +210,13 @@ def masked_anew(weight: Array, fraction: float, updates: list[Array]) -> Array:
 def not_stopped(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
     """Return the gradients that pass for values beyond 1, too."""
     return grad @ ops.precision.binarize(weight), grad.T @ ops.precision.binarize(x)
+
+
+def x_stopped_alone(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients where weights beyond 1 are not stopped."""
+    return straight_through(grad, x, weight)[0], not_stopped(grad, x, weight)[1]
+
+
+def weight_stopped_alone(grad: Array, x: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the gradients where values of x beyond 1 are not stopped."""
+    return not_stopped(grad, x, weight)[0], straight_through(grad, x, weight)[1]

@@ -76,7 +76,11 @@ quantize_int8_last = variant(
         ),
         random_case("filters, each to its largest", lambda rng: _last(integers.any_weights(rng))),
         random_case("some beyond the limit", lambda rng: _last(integers.clipped(rng))),
-        case("nothing but zeros", x=np.zeros((3, 2), np.float32), limit=np.zeros(2, np.float32)),
+        case(
+            "a channel of zeros beside another",
+            x=np.array([[0, 0.5], [0, -1], [0, 0.25]], np.float32),
+            limit=np.array([0, 1], np.float32),
+        ),
     ],
     hints=(
         exercises.quantize_int8.hints[0],
@@ -153,6 +157,16 @@ def _by_sums(weight: Array, fraction: float, updates: list[Array]) -> Array:
     return weight * mask[:, None]
 
 
+def _five_filters(rng: np.random.Generator) -> Inputs:
+    """Draw a layer of which 3.75 rows are to go: 3 do."""
+    weight, update = rng.standard_normal((2, 5, 4)).astype(np.float32)
+    return {"weight": weight, "fraction": 0.75, "updates": [update]}
+
+
+def _rounded_rows(weight: Array, fraction: float, updates: list[Array]) -> Array:
+    return prune_rows(weight, (round(fraction * len(weight)) + 0.5) / len(weight), updates)
+
+
 prune_filters = variant(
     exercises.prune,
     reference=prune_rows,
@@ -164,7 +178,13 @@ prune_filters = variant(
             updates=[np.array([[3, -1], [-5, 5], [1, 1], [1, 1]], np.float32)],
         ),
         random_case("any layer", fewer.any_pruning),
-        random_case("any other layer", fewer.any_pruning),
+        random_case("five filters, and a share that does not come out even", _five_filters),
+        case(
+            "no update",
+            weight=np.array([[3, -1], [0.5, -0.5], [-4, -4], [1, 1]], np.float32),
+            fraction=0.5,
+            updates=[],
+        ),
     ],
     hints=(
         exercises.prune.hints[0],
@@ -180,6 +200,7 @@ prune_filters = variant(
         Mistake("the mask is that of the weights before the first update", _of_the_last),
         Mistake("a row is small if its magnitudes are: np.abs(weight)", _by_sums),
         Mistake("whole rows go, and not single weights", fewer.prune),
+        Mistake("int cuts off: one row fewer goes than by rounding", _rounded_rows),
     ),
 )
 
@@ -202,6 +223,13 @@ def _packed(spec: Spec) -> Spec:
     return replace(spec, speed=replace(spec.speed, baseline=unpacked_agreement))
 
 
+def _agreeing(y: Array, k: int) -> Array:
+    return (k + y) // 2
+
+
+_OF_MASKS = (fewer.with_the_tail, fewer.without_a_full_word, fewer.from_the_highest_bit, fewer.masked_in_each_word)
+_MASKS = [mistake for mistake in exercises.binary_matmul.mistakes if mistake.function in _OF_MASKS]
+
 binary_matmul_agreement = variant(
     _packed(exercises.binary_matmul),
     reference=agreement,
@@ -211,10 +239,7 @@ binary_matmul_agreement = variant(
         exercises.binary_matmul.hints[2].replace("k - 2 * np.bitwise_count", "k - np.bitwise_count"),
     ),
     mistakes=(
-        Mistake(
-            "bits beyond the k-th are anything, and must not count",
-            lambda a, b, k: (k + fewer.with_the_tail(a, b, k)) // 2,
-        ),
+        *(result(mistake.says, _agreeing, mistake.function) for mistake in _MASKS),
         Mistake("this is the product of the signs: the number of those that agree is asked", fewer.binary_matmul),
         result("this is how many differ: the others agree", lambda y, k: k - y),
     ),

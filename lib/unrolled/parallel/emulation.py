@@ -1,0 +1,264 @@
+"""Ranks as threads of this process, one at a time, over a modelled network: for one core, for widgets, for judging.
+
+A rank runs until it asks the network for something; the network then says who goes on (`network.Network`). So every
+run with the same seed takes the same turns, and a deadlock is known the moment nobody can go on.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import linecache
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+
+from unrolled.device import Array
+from unrolled.ops.arguments import check_whole
+from unrolled.parallel.communicator import Communicator, Pending
+from unrolled.parallel.errors import DeadlockError, MismatchError
+from unrolled.parallel.links import Link
+from unrolled.parallel.network import Call, Network, Outcome
+
+OWN = str(Path(__file__).parent)
+TRIES = 20
+LINE_WIDTH, MOST_NAMED = 70, 4  # characters of a line of the program, ranks that are named for one line
+Program = Callable[..., Any]
+
+
+def emulate(
+    program: Program,
+    *arguments: Any,
+    ranks: int = 2,
+    link: str | Link = "NVLink 4",
+    seed: int = 0,
+    network: Network | None = None,
+    **named: Any,
+) -> list[Any]:
+    """Call program(communicator, *arguments, **named) on `ranks` emulated ranks; return their results by rank.
+
+    Each rank has its own copies of the arguments, as processes would. `network`, if given, is one that nothing has run
+    on, and tells afterwards what was sent; then its size counts. Raises what a rank raises, MismatchError, and
+    DeadlockError with the line in which each rank waits.
+    """
+    check_whole("ranks", ranks)
+    network = Network(ranks, link, seed) if network is None else network
+    return on_ranks(program)(network, [copy.deepcopy(arguments) for _ in range(network.size)], named)
+
+
+def on_ranks(program: Program) -> Callable[..., list[Any]]:
+    """Return a function (network, arguments by rank, named arguments) that runs the program once on each rank.
+
+    The network may live in another process: it is called, and nothing else.
+    """
+
+    def run(
+        network: Callable[..., Any], arguments: Sequence[Sequence[Any]], named: Mapping[str, Any] | None = None
+    ) -> list[Any]:
+        return _Turns(network, program, arguments, named or {}).run()
+
+    return run
+
+
+class EmulatedCommunicator(Communicator):
+    """A rank's view of the modelled network."""
+
+    engine = "emulation"
+
+    def __init__(self, turns: _Turns, rank: int, size: int) -> None:
+        self._turns, self.rank, self.size = turns, rank, size
+
+    def _ask(self, call: Call, peer: int = -1, array: Array | None = None) -> Any:
+        return self._turns.ask(self.rank, call, peer, array)
+
+    def _filled(self, out: Array, values: Array) -> Array:
+        out[...] = values.reshape(out.shape)
+        return out
+
+    def _all_reduce(self, x: Array, out: Array) -> Array:
+        return self._filled(out, self._ask(Call.ALL_REDUCE, -1, x))
+
+    def _start_all_reduce(self, x: Array, out: Array) -> Pending:
+        number = self._ask(Call.START_ALL_REDUCE, -1, x)
+        return _Pending(lambda: self._filled(out, self._ask(Call.WAIT, number)))
+
+    def _reduce_scatter(self, x: Array, out: Array) -> Array:
+        return self._filled(out, self._ask(Call.REDUCE_SCATTER, -1, x))
+
+    def _all_gather(self, x: Array, out: Array) -> Array:
+        return self._filled(out, self._ask(Call.ALL_GATHER, -1, x))
+
+    def _broadcast(self, x: Array, root: int, out: Array) -> Array:
+        return self._filled(out, self._ask(Call.BROADCAST, root, x))
+
+    def _send(self, x: Array, to: int) -> None:
+        self._ask(Call.SEND, to, x)
+
+    def _receive(self, x: Array, source: int) -> None:
+        self._filled(x, self._ask(Call.RECEIVE, source, x))
+
+    def _barrier(self) -> None:
+        self._ask(Call.BARRIER)
+
+
+class _Pending(Pending):
+    def __init__(self, end: Callable[[], Array]) -> None:
+        self._end = end
+        self._result: Array | None = None
+
+    def wait(self) -> Array:
+        if self._result is None:
+            self._result = self._end()
+        return self._result
+
+
+class _StoppedError(BaseException):
+    """Ends a rank's thread: another rank failed, or the run was interrupted."""
+
+
+class _Turns:
+    """The threads of a run. Only the one whose turn it is runs; the others wait for their semaphores."""
+
+    def __init__(
+        self,
+        network: Callable[..., Any],
+        program: Program,
+        arguments: Sequence[Sequence[Any]],
+        named: Mapping[str, Any],
+    ) -> None:
+        self._network, self._program, self._arguments, self._named = network, program, arguments, named
+        self.size = len(arguments)
+        self._turn = [threading.Semaphore(0) for _ in arguments]
+        self._answers: dict[int, tuple[Outcome, Any]] = {}
+        self._places = [""] * self.size
+        self._results: list[Any] = [None] * self.size
+        self._error: BaseException | None = None
+        self._stopped = False
+        self._over = threading.Event()
+
+    def run(self) -> list[Any]:
+        """Start the threads, and wait until all have ended; raise the first error."""
+        context = copy_context()
+        threads = [
+            threading.Thread(target=context.copy().run, args=(self._rank, rank), daemon=True, name=f"rank {rank}")
+            for rank in range(self.size)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._pass_on(self._network(-1, int(Call.START)))
+            self._over.wait()
+        finally:  # after an error, or an interrupt that came here
+            self._stop()
+            _interrupt(threads)
+        if self._error is not None:
+            raise self._error
+        return self._results
+
+    def ask(self, rank: int, call: Call, peer: int, array: Array | None) -> Any:
+        """Say what a rank wants, let others go on until it has it, and return it."""
+        if self._stopped:
+            raise _StoppedError
+        self._places[rank] = _place()
+        self._pass_on(self._network(rank, int(call), peer, array))
+        return self._await_turn(rank)
+
+    def _await_turn(self, rank: int) -> Any:
+        self._turn[rank].acquire()
+        if self._stopped:
+            raise _StoppedError
+        outcome, value = self._answers.pop(rank)
+        if outcome == Outcome.DEADLOCK:
+            raise DeadlockError(_deadlock(value, self._places, self.size))
+        if outcome == Outcome.MISMATCH:
+            raise MismatchError(_mismatch(value, self._places))
+        return value
+
+    def _pass_on(self, answer: Sequence[Any]) -> None:
+        """Give the turn to the rank that the network names, with its answer; -1: all are done."""
+        rank, outcome, value = answer
+        if rank < 0:
+            self._over.set()
+            return
+        self._answers[rank] = Outcome(outcome), value
+        self._turn[rank].release()
+
+    def _rank(self, rank: int) -> None:
+        """What a thread does."""
+        try:
+            self._await_turn(rank)
+            communicator = EmulatedCommunicator(self, rank, self.size)
+            self._results[rank] = self._program(communicator, *self._arguments[rank], **self._named)
+            self._pass_on(self._network(rank, int(Call.DONE)))
+        except _StoppedError:
+            return
+        except BaseException as error:  # SystemExit, too: it goes on where the run was called
+            if not self._stopped:
+                self._error = error
+                self._stop()
+            self._over.set()
+
+    def _stop(self) -> None:
+        self._stopped = True
+        for turn in self._turn:
+            turn.release()
+
+
+def _interrupt(threads: Sequence[threading.Thread]) -> None:
+    """End threads that compute on although the run is over: each gets an error raised at its next line of Python.
+
+    One that swallows every error is left behind.
+    """
+    for thread in threads:
+        for _ in range(TRIES):
+            thread.join(0.05)
+            if not thread.is_alive() or thread.ident is None:
+                break
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_StoppedError))
+
+
+def _place() -> str:
+    """The line of the program that called the communicator, in words."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    return f"line {frame.f_lineno} of {frame.f_code.co_name}" + (f", `{shorten(line, LINE_WIDTH)}`" if line else "")
+
+
+_WORDS = {
+    Call.SEND: "send(to={})",
+    Call.RECEIVE: "receive(source={})",
+    Call.BROADCAST: "broadcast(root={})",
+    Call.WAIT: "wait()",
+}
+
+
+def _said(call: int, peer: int, array: Sequence[int] = ()) -> str:
+    words = _WORDS.get(Call(call), f"{Call(call).name.lower()}()").format(peer)
+    return f"{words} with {np.dtype(chr(array[0]))} {tuple(array[1:])}" if array else words
+
+
+def _deadlock(waiting: Sequence[Sequence[int]], places: Sequence[str], size: int) -> str:
+    """In words where each rank waits: once for a line that several wait in."""
+    lines = ["deadlock, every rank that has not returned waits:"]
+    for place in dict.fromkeys(places[rank] for rank, *_ in waiting):
+        there = [f"rank {rank} in {_said(call, peer)}" for rank, call, peer, *_ in waiting if places[rank] == place]
+        more = [f"{len(there) - MOST_NAMED} more"] if len(there) > MOST_NAMED else []
+        lines.append(f"{', '.join([*there[:MOST_NAMED], *more])}, at {place}")
+    if gone := sorted(set(range(size)) - {rank for rank, *_ in waiting}):
+        lines.append(f"returned: rank {', '.join(map(str, gone))}")
+    return "\n".join(lines)
+
+
+def _mismatch(pair: Sequence[Sequence[int]], places: Sequence[str]) -> str:
+    lines = ["ranks disagree:"]
+    for rank, call, peer, *array in pair:
+        lines.append(f"rank {rank} calls {_said(call, peer, array)} at {places[rank]}")
+    return "\n".join(lines)

@@ -1,0 +1,190 @@
+"""A ring all-reduce: chunks of an array go from rank to rank, are added up on the way, then handed round again.
+
+After P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", Journal of
+Parallel and Distributed Computing 69 (2), 2009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from matplotlib.figure import Figure
+
+from unrolled.show.picture import Explorer, Slider
+from unrolled.show.sheet import Box, Cells, Sheet
+from unrolled.show.style import FONT_SIZE, GREY, INK, ORANGE, PALE, SMALL, WIDTH
+from unrolled.show.words import count_of
+
+FEWEST, MOST = 2, 8  # ranks
+EDGE, LABEL, TOP, GAP = 0.1, 0.75, 1.3, 0.3  # inches; GAP: between two ranks, so that arrows have room
+HEIGHT, WIDEST = 0.36, 1.1
+PART, WHOLE, ARRIVES = "#D3E9F7", "#8FD3BC", ORANGE
+A_LINE = 4  # ranks that a line of a cell names
+
+Move = tuple[int, int]
+Holds = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """`size` ranks, each with an array of as many chunks; rank r ends the first half with the sum of chunk r."""
+
+    size: int
+
+    @property
+    def rounds(self) -> int:
+        """Those of the reduce-scatter, then as many of the all-gather."""
+        return 2 * (self.size - 1)
+
+    def adds(self, number: int) -> bool:
+        """Whether a chunk that arrives in this round, from 1, is added to the one that is there."""
+        return number < self.size
+
+    def moves(self, number: int) -> list[Move]:
+        """Return for each rank what it sends to the next one in this round, as (rank, chunk). Round 0: nothing."""
+        return [(rank, (rank - number) % self.size) for rank in range(self.size)] if number else []
+
+    def after(self, number: int) -> list[list[Holds]]:
+        """Return whose values each chunk holds after this round, by rank and chunk, in the order they were added."""
+        holds: list[list[Holds]] = [[(rank,)] * self.size for rank in range(self.size)]
+        for done in range(1, number + 1):
+            sent = [(rank, chunk, holds[rank][chunk]) for rank, chunk in self.moves(done)]
+            for rank, chunk, values in sent:
+                to = (rank + 1) % self.size
+                holds[to][chunk] = (*values, *holds[to][chunk]) if self.adds(done) else values
+        return holds
+
+    def carried(self, number: int) -> Fraction:
+        """The share of the array that each link has carried after this round."""
+        return Fraction(number, self.size)
+
+
+def ring_allreduce(ranks: int = 4) -> Explorer:
+    """Draw how an all-reduce moves chunks round a ring of ranks, round by round: whose values each of them holds.
+
+    Each rank begins with an array of its own, cut into as many chunks as there are ranks. ValueError for ranks outside
+    2 to 8.
+    """
+    if not FEWEST <= ranks <= MOST:
+        raise ValueError(f"ranks must be {FEWEST} to {MOST}, got {ranks}")
+    ring = Ring(ranks)
+    # First shown: the end of the reduce-scatter, where each rank has one chunk of the sum.
+    slider = Slider("round", range(ring.rounds + 1), ranks - 1, lambda i: f"{i} of {ring.rounds}", play=True)
+    return Explorer(_draw, _alt, ring, round=slider)
+
+
+def _draw(ring: Ring, round: int) -> Figure:
+    width = min(WIDEST, (WIDTH - 2 * EDGE - LABEL) / ring.size - 0.08)
+    grid = Cells(EDGE + LABEL, TOP, ring.size, ring.size, width + 0.08, HEIGHT + GAP)
+    sheet = Sheet(grid.bottom + 0.5)
+    sheet.text((EDGE, 0.2), _title(ring, round), size=11, bold=True)
+    for line, words in enumerate(_says(ring, round)):
+        sheet.text((EDGE, 0.46 + 0.22 * line), words, size=FONT_SIZE)
+    holds, came = ring.after(round), {((rank + 1) % ring.size, chunk) for rank, chunk in ring.moves(round)}
+    for rank in range(ring.size):
+        sheet.text((EDGE, _box(grid, rank, 0, width)[1] + HEIGHT / 2), f"rank {rank}", size=SMALL)
+        for chunk in range(ring.size):
+            needed = _needed(ring, round, rank, chunk)
+            _cell(sheet, _box(grid, rank, chunk, width), _words(holds[rank][chunk], ring.size), needed)
+            if (rank, chunk) in came:
+                sheet.outline(_box(grid, rank, chunk, width), ARRIVES, 2)
+    for chunk in range(ring.size):
+        x = grid.left + chunk * grid.width + width / 2
+        sheet.text((x, TOP - 0.36), f"chunk {chunk}" if ring.size < MOST else str(chunk), size=SMALL, anchor="middle")
+    if ring.size == MOST:
+        sheet.text((EDGE, TOP - 0.36), "chunk", size=SMALL)
+    for rank, chunk in ring.moves(round):
+        _arrow(sheet, grid, _box(grid, rank, chunk, width), last=rank == ring.size - 1)
+    _legend(sheet, grid.bottom + 0.24)
+    return sheet.figure()
+
+
+def _box(grid: Cells, rank: int, chunk: int, width: float) -> Box:
+    return grid.left + chunk * grid.width, grid.top + rank * grid.height, width, HEIGHT
+
+
+def _needed(ring: Ring, number: int, rank: int, chunk: int) -> bool:
+    """Whether a chunk is still read later, or holds the sum: once sent, a part of a sum only waits to be replaced."""
+    if len(ring.after(number)[rank][chunk]) == ring.size:
+        return True
+    return not any((rank, chunk) in ring.moves(done) for done in range(1, number + 1))
+
+
+def _cell(sheet: Sheet, box: Box, words: str, needed: bool) -> None:
+    """A chunk with whose values it holds; white with grey words where nobody needs it any more."""
+    whole = words == "all"
+    if needed:
+        sheet.fill(box, WHOLE if whole else PART)
+    sheet.rule(Cells(box[0], box[1], 1, 1, box[2], box[3]), GREY if needed else PALE, 0.8)
+    lines = words.count("\n")
+    size = SMALL if not lines else SMALL - 1.5
+    x, y = box[0] + box[2] / 2, box[1] + box[3] / 2 - 0.07 * lines
+    sheet.text((x, y), words, INK if needed else GREY, size, "middle", bold=whole)
+
+
+def _words(holds: Holds, size: int) -> str:
+    if len(holds) == size:
+        return "all"
+    ranks = [str(rank) for rank in sorted(holds)]
+    lines = ["+".join(ranks[i : i + A_LINE]) for i in range(0, len(ranks), A_LINE)]
+    return "\n+".join(lines)
+
+
+def _arrow(sheet: Sheet, grid: Cells, box: Box, last: bool) -> None:
+    """From a rank to the next one below; from the last one out at the bottom and in again at the top."""
+    x, y, gap = box[0] + box[2] / 2, box[1] + HEIGHT, GAP - 0.05
+    sheet.arrow((x, y + 0.02), (x, y + gap), colour=INK, width=1.6)
+    if last:
+        sheet.arrow((x, grid.top - GAP + 0.02), (x, grid.top - 0.05), colour=INK, width=1.6)
+
+
+def _legend(sheet: Sheet, y: float) -> None:
+    x = EDGE
+    for words, colour in (("part of the sum", PART), ("the whole sum", WHOLE), ("sent, no longer needed", "")):
+        box = (x, y - 0.07, 0.24, 0.14)
+        if colour:
+            sheet.fill(box, colour)
+        sheet.rule(Cells(x, y - 0.07, 1, 1, 0.24, 0.14), GREY if colour else PALE, 0.8)
+        sheet.text((x + 0.32, y), words, size=SMALL)
+        x += 0.5 + 0.075 * len(words)
+    sheet.outline((x, y - 0.07, 0.24, 0.14), ARRIVES, 1.6)
+    sheet.text((x + 0.32, y), "arrives in this round", size=SMALL)
+
+
+def _title(ring: Ring, number: int) -> str:
+    if not number:
+        return "Before the first round"
+    return f"Round {number} of {ring.rounds}: {'reduce-scatter' if ring.adds(number) else 'all-gather'}"
+
+
+def _says(ring: Ring, number: int) -> list[str]:
+    """What happens in the round, and how much each link has carried."""
+    total = f"{_share(ring.carried(ring.rounds))} after the last round"
+    if not number:
+        return [f"Each rank has an array of its own, in {count_of(ring.size, 'chunk')}.", f"Each link carries {total}."]
+    then = "adds it to its own" if ring.adds(number) else "keeps it instead of its own"
+    now = f"Each rank sends one chunk to the next rank, which {then}."
+    if number == ring.rounds:
+        return [now, f"Each link has carried {_share(ring.carried(number))}."]
+    return [now, f"So far each link has carried {_share(ring.carried(number))}; {total}."]
+
+
+def _share(share: Fraction) -> str:
+    """A share of the array in words."""
+    return "the array once" if share == 1 else f"{share} of the array"
+
+
+def _alt(ring: Ring, round: int) -> str:
+    holds = ring.after(round)
+    came = [
+        f"chunk {chunk} from rank {rank} to rank {to}, now {_words(holds[to][chunk], ring.size)}".replace("\n", "")
+        for rank, chunk in ring.moves(round)
+        for to in [(rank + 1) % ring.size]
+    ]
+    whole = sum(len(values) == ring.size for row in holds for values in row)
+    moved = f" Moved: {'; '.join(came)}." if came else ""
+    return (
+        f"An all-reduce round a ring of {count_of(ring.size, 'rank')}. {_title(ring, round)}. "
+        f"{' '.join(_says(ring, round))}{moved} {whole} of {count_of(ring.size**2, 'chunk')} hold the sum of all ranks."
+    )

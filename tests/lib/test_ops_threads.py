@@ -1,0 +1,260 @@
+"""The threads of ops: who gets which blocks, what a limit of one means, forks, exceptions; and that no bit changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import length_hint
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from unrolled import device, ops
+from unrolled.ops import blocks, threads
+from unrolled.timing.blocks import blas_threads
+
+CONTROLLED = bool(threads._blas())
+needs_control = pytest.mark.skipif(not CONTROLLED, reason="threadpoolctl controls no BLAS here")
+PATIENCE = 60  # seconds until a test that would hang fails instead
+
+
+def blas_limit() -> int:
+    return min(library.get_num_threads() for library in threads._blas())
+
+
+def meet(number: int) -> Callable[[Iterator[int]], None]:
+    """Return work of which each item waits until `number` threads have one."""
+    barrier = threading.Barrier(number)
+
+    def work(items: Iterator[int]) -> None:
+        for _ in items:
+            barrier.wait(PATIENCE)
+
+    return work
+
+
+def idents(items: int) -> set[int]:
+    """The threads that work on so many items."""
+    found: set[int] = set()
+    threads.share(lambda rest: found.update(threading.get_ident() for _ in rest), range(items))
+    return found
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def everything(kernel: int, stride: int, padding: int) -> list[np.ndarray]:
+    """All that threads have a part in, on 43 images: the last block is smaller than the others."""
+    x, weight, bias = random(43, 3, 40, 41), random(5, 3, kernel, kernel), random(5)
+    y = ops.conv2d(x, weight, bias, stride, padding)
+    gradients = ops.conv2d_backward(y, x, weight, stride, padding)
+    pooled = ops.max_pool2d_with_indices(x, kernel, stride, padding)
+    wide = random(43, 4, 120, 120)
+    return [y, *gradients, *pooled, ops.relu(wide), ops.relu_backward(wide, wide[::-1])]
+
+
+@needs_control
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 1, 1), (5, 2, 0)])
+def test_the_number_of_threads_changes_no_bit(kernel: int, stride: int, padding: int) -> None:
+    found = []
+    for number in (1, 2, 3):
+        with threadpoolctl.threadpool_limits(number):
+            found.append(everything(kernel, stride, padding))
+    for one, *others in zip(*found, strict=True):
+        assert all(one.tobytes() == other.tobytes() for other in others)
+
+
+@needs_control
+def test_the_sum_over_blocks_waits_for_its_turn() -> None:
+    parts = [slice(0, 2), slice(2, 4), slice(4, 5)]
+    values = [np.float32([1e8]), np.float32([-1e8]), np.float32([1])]
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        total = blocks._Total(np.zeros(1, np.float32), parts)
+        for k in order:
+            total.add(parts[k], values[k])
+        assert total.sum == 1
+
+
+@needs_control
+def test_threads_are_as_many_as_blas_may_use() -> None:
+    for number in (2, 3):
+        with threadpoolctl.threadpool_limits(number):
+            threads.share(meet(number), range(number * 2))
+            assert blas_limit() == number
+
+
+@needs_control
+def test_products_of_a_thread_have_one_thread() -> None:
+    seen = []
+    with threadpoolctl.threadpool_limits(2):
+        threads.share(lambda rest: seen.extend(blas_limit() for _ in rest), range(8))
+    assert seen == [1] * 8
+
+
+@needs_control
+def test_one_thread_while_timing_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(*_: object) -> None:
+        pytest.fail("a thread was asked for")
+
+    monkeypatch.setattr(threads._Team, "call", call)
+    with blas_threads(1) as held:
+        everything(3, 1, 1)
+        assert idents(8) == {threading.get_ident()}
+        assert held() == "1 thread"
+
+
+@needs_control
+def test_convolution_pooling_and_relu_ask_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(threads._Team, "call", lambda self, task, helpers: asked.append(helpers) or [])
+    x, weight = random(32, 3, 64, 64), random(4, 3, 3, 3)
+    y = ops.conv2d(x, weight)
+    calls: list[Callable[[], object]] = [
+        partial(ops.conv2d, x, weight),
+        partial(ops.conv2d_backward, y, x, weight),
+        partial(ops.max_pool2d_with_indices, x, 2),
+        partial(ops.relu, x),
+        partial(ops.relu_backward, x, x),
+    ]
+    for call in calls:
+        asked.clear()
+        with threadpoolctl.threadpool_limits(2):
+            call()
+        assert asked == [1], call
+
+
+def test_small_inputs_do_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_blas", lambda: pytest.fail("a small input asked for threads"))
+    x, weight = random(8, 1, 28, 28), random(10, 1, 3, 3)
+    y = ops.conv2d(x, weight)
+    ops.conv2d_backward(y, x, weight)
+    ops.relu_backward(ops.relu(y), y)
+    ops.max_pool2d_with_indices(x, 2)
+
+
+def test_without_a_blas_to_limit_there_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_blas", list)
+    assert idents(8) == {threading.get_ident()}
+
+
+@needs_control
+@pytest.mark.parametrize("where", ["here", "beside"])
+def test_an_exception_is_raised_once_and_the_threads_go_on(where: str) -> None:
+    here, barrier, done = threading.get_ident(), threading.Barrier(2), []
+
+    def work(items: Iterator[int]) -> None:
+        for item in items:
+            barrier.wait(PATIENCE)
+            if (threading.get_ident() == here) == (where == "here"):
+                raise ArithmeticError(f"item {where}")
+            end = time.monotonic() + PATIENCE
+            while length_hint(items) and time.monotonic() < end:  # until the other one has failed
+                time.sleep(0.001)
+            done.append(item)
+
+    with threadpoolctl.threadpool_limits(2):
+        with pytest.raises(ArithmeticError, match=f"item {where}"):
+            threads.share(work, range(100))
+        assert len(done) == 1
+        assert blas_limit() == 2
+        threads.share(meet(2), range(2))
+
+
+@needs_control
+def test_callers_of_several_threads_get_their_results() -> None:
+    x, weight = random(64, 3, 24, 24), random(8, 3, 3, 3)
+    expected, found = ops.conv2d(x, weight), []
+    with threadpoolctl.threadpool_limits(2):
+        callers = [threading.Thread(target=lambda: found.append(ops.conv2d(x, weight))) for _ in range(6)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join(PATIENCE)
+        assert blas_limit() == 2
+    assert len(found) == 6
+    for one in found:  # those that come while another has the threads may use those of BLAS, which round otherwise
+        np.testing.assert_allclose(one, expected, rtol=0, atol=1e-5)
+
+
+@needs_control
+def test_a_block_that_shares_runs_where_it_is() -> None:
+    inside: list[set[int]] = []
+    with threadpoolctl.threadpool_limits(2):
+        threads.share(lambda rest: inside.extend(idents(4) | {threading.get_ident()} for _ in rest), range(4))
+    assert [len(found) for found in inside] == [1] * 4
+
+
+@needs_control
+def test_where_no_thread_can_start_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_team", threads._Team())
+    with threadpoolctl.threadpool_limits(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", start)
+            assert idents(8) == {threading.get_ident()}
+        threads.share(meet(2), range(2))
+
+
+@needs_control
+def test_what_numpy_says_of_errors_holds_in_every_thread() -> None:
+    rows = np.full((64, 1 << 15), np.inf, np.float32)
+    with threadpoolctl.threadpool_limits(2), np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
+        ops.relu_backward(rows, -rows)
+
+
+FORKED = """
+import os, sys, threading
+import threadpoolctl
+from unrolled.ops import threads
+
+def meet(items):
+    for _ in items:
+        barrier.wait(60)
+
+def child_is_fine():
+    global barrier
+    pid = os.fork()
+    if pid:
+        return os.waitpid(pid, 0)[1] == 0
+    barrier = threading.Barrier(2)
+    with threadpoolctl.threadpool_limits(2):
+        threads.share(meet, range(2))
+    os._exit(0)
+
+threadpoolctl.threadpool_limits(2)
+barrier = threading.Barrier(2)
+threads.share(meet, range(2))
+fine = [child_is_fine()]
+here = threading.get_ident()
+threads.share(lambda items: [fine.append(child_is_fine()) for _ in items if threading.get_ident() == here], range(2))
+barrier = threading.Barrier(2)
+threads.share(meet, range(2))
+print(set(fine))
+"""
+
+
+@needs_control
+@pytest.mark.skipif(not hasattr(threads.os, "fork"), reason="no fork on this system")
+def test_a_forked_process_makes_threads_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=PATIENCE * 2, check=True
+    )
+    assert done.stdout.strip() == "{True}"
+
+
+def test_the_library_starts_without_threads() -> None:
+    code = "import sys, unrolled.ops; print({'concurrent.futures', 'threadpoolctl'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_arrays_of_a_device_are_none_of_theirs() -> None:
+    assert not threads.pay(device.gpu().ones((64, 1 << 15), dtype="float32"))

@@ -1,0 +1,219 @@
+"""Emulated ranks: collectives against NumPy, the model's times and counts, and what goes wrong, by name."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unrolled import device, parallel
+from unrolled.checks.gpu import connected
+from unrolled.checks.limits import TimeLimitError, time_limit
+from unrolled.parallel import Network, emulate
+from unrolled.parallel.network import Call, Outcome
+
+DTYPES = ["float32", "float64", "int64"]
+
+
+def ring(comm, x):
+    """All-reduce by send and receive, as lesson 12 writes it."""
+    y = x.copy()
+    chunks, right, left = np.array_split(y, comm.size), (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank - k) % comm.size], right)
+        mine = chunks[(comm.rank - k - 1) % comm.size]
+        mine += comm.receive(np.empty_like(mine), left)
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank + 1 - k) % comm.size], right)
+        comm.receive(chunks[(comm.rank - k) % comm.size], left)
+    return y
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 4), st.sampled_from(DTYPES), st.integers(0, 2**31))
+def test_collectives_give_what_numpy_gives(ranks, rows, dtype, seed):
+    values = np.random.default_rng(seed).integers(-99, 99, (ranks, ranks * rows, 2)).astype(dtype)
+
+    def program(comm):
+        x, root = values[comm.rank], comm.size - 1
+        pending = comm.start_all_reduce(x)
+        done = comm.all_reduce(x), comm.reduce_scatter(x), comm.all_gather(x), comm.broadcast(x, root)
+        comm.barrier()
+        in_place = x.copy()
+        assert comm.all_reduce(in_place, out=in_place) is in_place
+        return *done, pending.wait(), pending.wait(), in_place
+
+    total = values.sum(axis=0)
+    for rank, results in enumerate(emulate(program, ranks=ranks, seed=seed)):
+        blocks = total[rank * rows : (rank + 1) * rows]
+        expected = total, blocks, values.reshape(-1, 2), values[-1], total, total, total
+        for got, want in zip(results, expected, strict=True):
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+def test_a_ring_takes_the_rounds_bytes_and_time_of_the_formula(ranks):
+    network = Network(ranks, "PCIe 4")
+    x = np.arange(8 * 3 * 100, dtype=np.float64)
+    for got in emulate(lambda comm: ring(comm, x + comm.rank), network=network):
+        np.testing.assert_array_equal(got, x * ranks + sum(range(ranks)))
+    share = 2 * (ranks - 1) * x.nbytes // ranks
+    assert network.rounds == 2 * (ranks - 1)
+    assert network.link_bytes == {(rank, (rank + 1) % ranks): share for rank in range(ranks) if ranks > 1}
+    assert network.seconds == pytest.approx(network.link.all_reduce_seconds(x.nbytes, ranks))
+    assert network.collectives == []
+
+
+def test_a_collective_is_charged_as_the_ring_is():
+    network = Network(4)
+    emulate(lambda comm: comm.all_reduce(np.zeros(1000)), network=network)
+    assert network.seconds == pytest.approx(network.link.all_reduce_seconds(8000, 4))
+    assert (network.rounds, network.collectives, network.messages) == (6, [("all_reduce", 8000)], [])
+
+
+def test_messages_on_one_link_follow_one_another():
+    network = Network(2, parallel.Link("slow", 1.0, 0.5, "made up"))
+
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.zeros(4, np.uint8), 1)
+            comm.send(np.zeros(2, np.uint8), 1)
+        else:
+            for size in (4, 2):
+                comm.receive(np.empty(size, np.uint8), 0)
+
+    emulate(program, network=network)
+    assert [(message.start, message.arrival) for message in network.messages] == [(0.0, 3.0), (2.0, 4.0)]
+    assert network.seconds == 4.0
+
+
+def test_what_was_sent_is_a_copy_and_arguments_are_each_ranks_own():
+    def program(comm, x):
+        if comm.rank == 0:
+            comm.send(x, 1)
+            x += 1
+            return x
+        return comm.receive(x, 0)
+
+    x = np.zeros(3)
+    first, second = emulate(program, x)
+    assert (first.tolist(), second.tolist(), x.tolist()) == ([1, 1, 1], [0, 0, 0], [0, 0, 0])
+
+
+def test_the_seed_decides_who_goes_next():
+    def order(seed):
+        turns = []
+        emulate(lambda comm: [turns.append(comm.rank) or comm.barrier() for _ in range(5)], ranks=4, seed=seed)
+        return turns
+
+    assert order(3) == order(3)
+    assert len({tuple(order(seed)) for seed in range(5)}) > 1
+
+
+def test_it_works_on_arrays_of_a_gpu():
+    with connected() as module:
+        results = emulate(lambda comm: comm.all_reduce(module.full(4, comm.rank + 1.0, dtype="float32")), ranks=3)
+        assert all(device.to_host(result).tolist() == [6.0] * 4 for result in results)
+
+
+# what goes wrong
+
+
+def test_a_deadlock_names_the_line_of_each_rank():
+    def program(comm):
+        other = 1 - comm.rank
+        comm.receive(np.empty(3), other)
+        comm.send(np.zeros(3), other)
+
+    with pytest.raises(parallel.DeadlockError) as caught:
+        emulate(program)
+    assert "rank 0 in receive(source=1), rank 1 in receive(source=0), at line" in str(caught.value)
+    assert "of program, `comm.receive(np.empty(3), other)`" in str(caught.value)
+
+
+def test_a_deadlock_names_each_line_that_ranks_wait_in():
+    def program(comm):
+        if comm.rank < 6:
+            comm.receive(np.empty(3), comm.rank + 1)
+        else:
+            comm.barrier()
+
+    with pytest.raises(parallel.DeadlockError) as caught:
+        emulate(program, ranks=8)
+    assert "rank 3 in receive(source=4), 2 more, at line" in str(caught.value)
+    assert "rank 6 in barrier(), rank 7 in barrier(), at line" in str(caught.value)
+
+
+def test_a_rank_that_returns_early_is_named():
+    with pytest.raises(parallel.DeadlockError, match=r"rank 1 in barrier\(\)(.|\n)*returned: rank 0"):
+        emulate(lambda comm: comm.rank and comm.barrier())
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (lambda comm: comm.all_reduce(np.zeros(3 + comm.rank)), r"all_reduce\(\) with float64 \(3,\)"),
+        (lambda comm: comm.all_reduce(np.zeros(3, f"f{4 + 4 * comm.rank}")), r"float32 \(3,\)"),
+        (lambda comm: comm.barrier() if comm.rank else comm.all_gather(np.zeros(2)), r"calls barrier\(\)"),
+        (lambda comm: comm.broadcast(np.zeros(2), comm.rank), r"broadcast\(root=1\)"),
+        (lambda comm: comm.receive(np.zeros(4), 0) if comm.rank else comm.send(np.zeros(3), 1), r"send\(to=1\) with"),
+    ],
+)
+def test_ranks_that_disagree_are_named(program, says):
+    with pytest.raises(parallel.MismatchError, match=says):
+        emulate(program)
+
+
+def test_the_error_of_a_rank_is_raised_and_ends_the_others():
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        emulate(lambda comm: comm.barrier() if comm.rank else 1 / 0, ranks=4)
+    assert threading.active_count() == before
+
+
+def test_an_endless_rank_is_stopped_with_the_run():
+    def endless(comm):
+        comm.barrier()
+        while True:
+            time.monotonic()
+
+    before = threading.active_count()
+    with pytest.raises(TimeLimitError), time_limit(0.2):
+        emulate(endless)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "says"),
+    [
+        (lambda comm: comm.send(np.zeros(2), 2), ValueError, "to is 2; expected a rank from 0 to 1"),
+        (lambda comm: comm.receive(np.zeros(2), comm.rank), ValueError, "this rank itself"),
+        (lambda comm: comm.all_reduce(np.zeros((3, 3))[:, 0]), ValueError, "not contiguous"),
+        (lambda comm: comm.all_reduce([1.0]), TypeError, "x is a list"),
+        (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(3)), ValueError, r"out has shape \(3,\)"),
+        (lambda comm: comm.all_reduce(np.zeros(2), out=np.zeros(2, "f4")), TypeError, "out is of dtype float32"),
+        (lambda comm: comm.reduce_scatter(np.zeros(3)), ValueError, "share evenly"),
+        (lambda comm: comm.all_gather(np.zeros(())), ValueError, "no axis"),
+    ],
+)
+def test_bad_arguments_are_named(program, error, says):
+    with pytest.raises(error, match=says):
+        emulate(program)
+
+
+def test_bad_ranks_and_links_are_named():
+    with pytest.raises(ValueError, match="ranks is 0; expected at least 1"):
+        emulate(lambda comm: None, ranks=0)
+    with pytest.raises(ValueError, match="link is 'string'; expected one of NVLink 4"):
+        Network(2, "string")
+
+
+def test_a_network_refuses_a_rank_that_it_did_not_let_run():
+    network = Network(2)
+    rank, outcome, _ = network(-1, Call.START)
+    assert outcome == Outcome.GO_ON
+    with pytest.raises(ValueError, match="is not the one that runs"):
+        network(1 - rank, Call.SEND, rank, np.zeros(1))

@@ -1,0 +1,87 @@
+"""Schedules: what they promise, and what is wrong with others. Stages: the gradients of the uncut network."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unrolled import nn, parallel
+from unrolled.parallel import emulate, gpipe, one_forward_one_backward, pipeline, shard
+
+SIZES = st.integers(1, 6), st.integers(1, 9)
+RNG = np.random.default_rng(0)
+
+
+@given(*SIZES)
+def test_schedules_take_the_slots_and_the_memory_they_promise(stages, micro_batches):
+    for make in (gpipe, one_forward_one_backward):
+        schedule = make(stages, micro_batches)
+        assert pipeline.faults(schedule, stages, micro_batches) == []
+        assert {len(row) for row in schedule} == {2 * (micro_batches + stages - 1)}
+        assert pipeline.bubble(schedule) == pytest.approx((stages - 1) / (micro_batches + stages - 1))
+    assert pipeline.activations(gpipe(stages, micro_batches)) == [micro_batches] * stages
+    held = pipeline.activations(one_forward_one_backward(stages, micro_batches))
+    assert held == [min(stages - stage, micro_batches) for stage in range(stages)]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "says"),
+    [
+        ([[("F", 0), ("B", 0)]], "the schedule has 1 stages; expected 2"),
+        ([[("F", 0), ("B", 0)], [None, ("F", 0), ("B", 0)]], "stage 0 begins backward 0 in slot 1, before stage 1"),
+        (
+            [[("F", 0), None, None, ("B", 0)], [("F", 0), ("B", 0)]],
+            "stage 1 begins forward 0 in slot 0, before stage 0",
+        ),
+        ([[("F", 0), None, None, ("B", 0)], [None, ("F", 0)]], "stage 1 never does backward 0"),
+        ([[("F", 0), ("F", 0), None, ("B", 0)], [None, ("F", 0), ("B", 0)]], "stage 0 does 1 passes twice"),
+        ([[("F", 0), ("F", 1), None, ("B", 0)], [None, ("F", 0), ("B", 0)]], r"stage 0 does \('F', 1\), which"),
+    ],
+)
+def test_faults_are_named(schedule, says):
+    (first, *_) = pipeline.faults(schedule, 2, 1)
+    with pytest.raises(AssertionError, match=says):
+        raise AssertionError(first)
+
+
+def test_work_that_waits_for_itself_is_named():
+    with pytest.raises(ValueError, match="no stage can go on in slot 0"):
+        pipeline.placed([[("B", 0), ("F", 0)]])
+
+
+def layers():
+    return nn.Conv2d(2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(5), nn.ReLU(), nn.Linear(3)
+
+
+@pytest.mark.parametrize("make", [gpipe, one_forward_one_backward])
+@pytest.mark.parametrize("stages", [1, 2, 4])
+def test_stages_find_the_gradients_of_the_uncut_network(stages, make):
+    images, labels = RNG.standard_normal((11, 1, 6, 6)), RNG.integers(0, 3, 11)
+    whole = nn.Sequential(*layers(), dtype=np.float64)
+    loss, _ = whole.loss_and_scores(images, labels)
+
+    def program(comm):
+        network = nn.Sequential(*layers(), dtype=np.float64).build((1, 6, 6))
+        stage = parallel.Stage(comm, network, (1, 6, 6))
+        return stage.gradients(images, labels, make(stages, 4)), stage.network
+
+    results = emulate(program, ranks=stages)
+    assert [float(found) for found, _ in results] == pytest.approx([float(loss)] * stages)
+    found = np.concatenate([network.gradients for _, network in results])
+    np.testing.assert_allclose(found, whole.gradients, rtol=0, atol=1e-14)
+    for rank, (_, network) in enumerate(results):
+        assert len(network.layers) == len(range(7)[shard(7, rank, stages)])
+
+
+def test_bad_stages_and_schedules_are_named():
+    def program(comm, schedule):
+        stage = parallel.Stage(comm, nn.Sequential(nn.Flatten(), nn.Linear(3)), (1, 2, 2))
+        stage.gradients(np.zeros((4, 1, 2, 2), np.float32), np.zeros(4, int), schedule)
+
+    with pytest.raises(ValueError, match="3 ranks, but 2 layers"):
+        emulate(program, gpipe(3, 2), ranks=3)
+    with pytest.raises(ValueError, match="schedule: the schedule has 3 stages"):
+        emulate(program, gpipe(3, 2), ranks=2)
+    for make in (gpipe, one_forward_one_backward):
+        with pytest.raises(ValueError, match="micro_batches is 0"):
+            make(2, 0)
