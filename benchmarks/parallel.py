@@ -7,9 +7,10 @@ graph, `bus_gb_s` the bytes that cross each link of a ring in a second), weak (s
 images a GPU), strong (source A's network, a batch shared by all). A rank is a process and has one GPU. Rows for more
 GPUs than are there are left out. What fails leaves its error as a row.
 
-`ours_s` is a step with one all-reduce of the flat gradient, `overlapped_s` one with an all-reduce a layer, beside the
-backward pass. `efficiency` is a step's time on one GPU over that on several; 1 is perfect for weak scaling. Sides are
-processes of their own that take turns; medians of rounds. All in float32, TF32 off; first gradients compared.
+`ours_s` is a step with one all-reduce of the flat gradient, `overlapped_s` one in which the gradient of all layers but
+the first is summed beside the first one's backward pass. `efficiency` is a step's time on one GPU over that on several;
+1 is perfect for weak scaling. Sides are processes of their own that take turns; medians of rounds. All in float32, TF32
+off; first gradients compared.
 """
 
 from __future__ import annotations

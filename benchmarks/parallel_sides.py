@@ -15,6 +15,7 @@ import numpy as np
 from networks import source_a, source_b
 from unrolled import nn
 from unrolled.nn import optim
+from unrolled.parallel import data_parallel
 from unrolled.parallel.nccl_start import run_nccl
 
 KEY = b"benchmarks/parallel"
@@ -49,52 +50,27 @@ def sgd() -> optim.Optimizer:
 def make(comm: Any, case: Case, overlapped: bool) -> tuple[Callable[[], None], Callable[[], float]]:
     """Return a data-parallel step of ours, and the norm of the last step's mean gradient.
 
-    One all-reduce of the flat gradient, or one a layer with parameters, begun as soon as its backward pass is done.
+    One all-reduce of the flat gradient; or, overlapped, one of all layers but the first, beside its backward pass.
     """
     import cupy as cp
 
     network, optimizer = case.build(cp), sgd()
     batches = [(cp.asarray(x), cp.asarray(y)) for x, y in case.batches(comm.rank)]
-    gradients, parts = network.gradients, spans(network)
+    first = sum(view.size for view in network.layers[0].gradients.values())
+    pieces = (slice(0, first), slice(first, None)) if overlapped else (slice(None),)
     count = 0
-
-    def backward(x: Any, labels: Any) -> None:
-        _, grad = network.loss(network.forward(x, training=True), labels)
-        under_way = []
-        for number, layer in reversed(list(enumerate(network.layers))):
-            grad = layer.backward(grad)
-            if number in parts:
-                part = gradients[slice(*parts[number])]
-                under_way.append(comm.start_all_reduce(part, out=part))
-        for each in under_way:
-            each.wait()
 
     def step() -> None:
         nonlocal count
         x, labels = batches[count % BATCHES]
         count += 1
-        if overlapped and comm.size > 1:
-            backward(x, labels)
+        if comm.size > 1:
+            data_parallel.gradients(comm, network, x, labels, case.batch * comm.size, pieces=pieces)
         else:
             network.loss_and_scores(x, labels)
-            if comm.size > 1:
-                comm.all_reduce(gradients, out=gradients)
-        if comm.size > 1:
-            cp.multiply(gradients, np.float32(1 / comm.size), out=gradients)
-        optimizer.step(network.parameters, gradients)
+        optimizer.step(network.parameters, network.gradients)
 
-    return step, lambda: float(cp.linalg.norm(gradients))
-
-
-def spans(network: nn.Sequential) -> dict[int, tuple[int, int]]:
-    """Return where in the flat gradient each layer's lies, by its number: (start, stop)."""
-    found, start = {}, 0
-    for number, layer in enumerate(network.layers):
-        stop = start + sum(view.size for view in layer.gradients.values())
-        if stop > start:
-            found[number] = (start, stop)
-        start = stop
-    return found
+    return step, lambda: float(cp.linalg.norm(network.gradients))
 
 
 def make_ddp(rank: int, size: int, case: Case, port: int) -> tuple[Callable[[], None], Callable[[], float]]:

@@ -190,8 +190,9 @@ def _in_parts(
     summed, loss, scores = None, 0.0, []
     for part in parts:
         share = (part.stop - part.start) / total
-        part_loss, part_scores = network.loss_and_scores(images[part], labels[part])
-        network.gradients[...] *= share
+        part_scores = network.forward(images[part], training=True)
+        part_loss, grad = network.loss(part_scores, labels[part])
+        network.backward(grad * share)  # here it is small: one pass less over all gradients
         if len(parts) > 1:
             summed = network.gradients.copy() if summed is None else module.add(summed, network.gradients, out=summed)
         loss = loss + part_loss * share
@@ -208,6 +209,7 @@ def _overlapped(
     share = len(images) / total
     scores = network.forward(images, training=True)
     loss, grad = network.loss(scores, labels)
+    grad = grad * share
     waiting: list[Pending] = []
     todo, start = _views(network, pieces), len(network.gradients)
     starts = [piece.start or 0 for piece in reversed(pieces)]
@@ -216,7 +218,6 @@ def _overlapped(
         start -= sum(array.size for array in layer.gradients.values())
         while len(waiting) < len(todo) and start <= starts[len(waiting)]:
             piece = todo[len(waiting)]
-            piece *= share
             waiting.append(comm.start_all_reduce(piece, out=piece))
     for pending in waiting:
         pending.wait()

@@ -27,8 +27,9 @@ class Watch:
         self.communicator: Any = None
         self._cupy, self._store, self._timeout = cupy, store, timeout
         self._device = cupy.cuda.Device()
-        self._last = cupy.cuda.Event(disable_timing=True)
-        self._since: float | None = None  # when the last operation was issued, None if there was none
+        self._issued: tuple[float, Any] | None = None  # when the last operation was issued, and in which stream
+        self._asked: Any = None
+        self._answered: Any = None
         self._what: Call | None = None
         self._host: tuple[float, str] | None = None
         self._closed = False
@@ -40,12 +41,8 @@ class Watch:
         self._what = call
 
     def issued(self, stream: Any) -> None:
-        """Mark where a stream has done all so far. A stream that a graph captures has no such place."""
-        if stream.is_capturing():
-            self._since = None
-            return
-        stream.record(self._last)
-        self._since = time.monotonic()
+        """Keep that something was issued in a stream: if nothing follows for long, `_run` asks whether it is done."""
+        self._issued = (time.monotonic(), stream)
 
     @contextlib.contextmanager
     def host(self, what: str) -> Iterator[None]:
@@ -67,14 +64,19 @@ class Watch:
             failure = self._store.beat() or self._broken()
             seconds, what = self._waits()
             if seconds > max(self._timeout - GRACE, self._timeout / 2) and not posted:
-                with contextlib.suppress(ParallelError):
-                    self._store.put(f"waits/{self._store.rank}", what)
+                self._tell(what)
                 posted = True
-            posted = posted and seconds > 0
+            elif posted and not seconds:
+                self._tell(None)
+                posted = False
             if seconds > self._timeout:
                 failure = failure or self._hang(what)
             if failure and not self._closed:
                 self._end(failure)
+
+    def _tell(self, what: str | None) -> None:
+        with contextlib.suppress(ParallelError):
+            self._store.put(f"waits/{self._store.rank}", what)
 
     def _broken(self) -> Failure | None:
         """NCCL's own error of what runs on the device."""
@@ -88,12 +90,26 @@ class Watch:
 
     def _waits(self) -> tuple[float, str]:
         """How long this rank has waited for others, and in what. The device is asked only when nothing is issued."""
-        now, host, since = time.monotonic(), self._host, self._since
+        now, host, issued = time.monotonic(), self._host, self._issued
         if host is not None:
             return now - host[0], host[1]
-        if since is not None and now - since > self._timeout / 2 and not self._last.done:
-            return now - since, str(self._what)
-        return 0.0, ""
+        if issued is None or now - issued[0] < self._timeout / 4 or self._answered is issued:
+            return 0.0, ""
+        if self._asked is not issued:
+            self._asked = issued
+            threading.Thread(target=self._ask, args=(issued,), daemon=True).start()
+            return 0.0, ""
+        return now - issued[0], str(self._what)
+
+    def _ask(self, issued: tuple[float, Any]) -> None:
+        """In a thread of its own, since CUDA may hold it: wait until a stream has done all so far.
+
+        A stream that a graph captures cannot be asked.
+        """
+        self._device.use()
+        if not issued[1].is_capturing():
+            issued[1].record().synchronize()
+        self._answered = issued
 
     def _hang(self, what: str) -> Failure:
         waits = [f"rank {self._store.rank} waits in {what}"]
