@@ -185,6 +185,17 @@ def test_a_script_that_mpiexec_starts_finds_its_group(tmp_path):
     assert found == {"0 of 2": "[2.0, 2.0]", "1 of 2": "[2.0, 2.0]", "0 of 1": "[1.0, 1.0]"}
 
 
+def test_the_script_of_the_docs_runs_alone_and_on_two_ranks(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "many-devices.md").read_text()
+    script = text.partition("```python\n")[2].partition("```")[0].replace("epochs=5", "epochs=1, every=1000")
+    (tmp_path / "train.py").write_text(script)
+    for start in ([launcher(), "-n", "2"], []):
+        done = subprocess.run(
+            [*start, sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert f"{2 if start else 1} ranks: " in done.stdout
+
+
 def test_auto_takes_what_is_there(monkeypatch):
     assert launch.chosen(1) == "emulation"
     assert launch.chosen(10_000) == "emulation"
