@@ -70,7 +70,8 @@ def wait_for(stream: int) -> None:
 class Watch:
     """A thread that says that this rank lives, and ends the process where NCCL would hang.
 
-    It ends it rather than stop NCCL: a result that never came must not be computed with, let alone be saved.
+    It ends it rather than stop NCCL: a result that never came must not be computed with, let alone be saved. Where CUDA
+    stops all of Python, as when CuPy loads a kernel while the device waits, the store misses the signs of life.
     """
 
     def __init__(self, cupy: Any, store: Store, timeout: float) -> None:
