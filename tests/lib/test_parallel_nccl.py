@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from unrolled.parallel import NoEngineError, RankError
+from unrolled.parallel.calls import Call, from_note, place
 from unrolled.parallel.nccl_start import _why, packed, run_nccl, variables, world
-from unrolled.parallel.nccl_watch import Call, from_note, place
 
 TOLD = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
 

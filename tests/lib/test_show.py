@@ -90,6 +90,7 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "memory_walk, wide": lambda: show.memory_walk((8, 32), "column"),
     "messages": lambda: show.messages([Message(i, 15 - i, 10**6, i * 1e-6, 4e-5, 1 + i) for i in range(8)]),
     "pairs": lambda: show.pairs(Fast()),
+    "pipeline, named": lambda: show.pipeline("1f1b"),
     "pipeline": lambda: show.pipeline([[("F", 0), ("F", 1), None, ("B", 0)], [None, ("F", 0), ("B", 0), ("B", 1)]]),
     "pipeline, long": lambda: show.pipeline([[("F", slot) for slot in range(128)]] * 8),
     "race": lambda: show.race(DIGITS, LABELS, {"loops": (0.05, LABELS), "network": (1e-4, SLIPS)}),

@@ -163,6 +163,7 @@ def test_the_pipeline_in_words(drawn: Drawn) -> None:
 @pytest.mark.parametrize(
     ("schedule", "error", "message"),
     [
+        ("gpipe2", ValueError, "schedule is 'gpipe2'; expected gpipe, 1f1b, or a list of slots for each stage"),
         ([], ValueError, "schedule must have 1 to 8 stages and at most 128 slots, got 0 and 0"),
         ([[("F", 0)]] * 9, ValueError, "got 9 and 1"),
         ([[None] * 129], ValueError, "got 1 and 129"),
@@ -178,6 +179,23 @@ def test_the_pipeline_in_words(drawn: Drawn) -> None:
 def test_pipelines_that_cannot_be_drawn_are_refused(schedule: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         show.pipeline(schedule)
+
+
+@pytest.mark.parametrize("sizes", [(0, 8), (9, 8), (4, 0), (4, 17)])
+def test_pipelines_too_small_or_too_large_are_refused(sizes: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=f"stages must be 1 to 8 and micro_batches 1 to 16, got {sizes[0]} and"):
+        show.pipeline("gpipe", *sizes)
+
+
+def test_named_schedules_follow_the_sliders() -> None:
+    explorer = show.pipeline("1f1b", stages=4, micro_batches=8)
+    assert explorer.start == {"schedule": "1f1b", "stages": 4, "micro_batches": 8}
+    assert "1F1B: bubble 27.3 %, activations of 4 micro-batches at most." in explorer.alt
+    assert "GPipe: bubble 27.3 %, activations of 8 micro-batches at most." in explorer.at(schedule="gpipe").alt
+    wide = explorer.at(stages=8, micro_batches=16).alt
+    assert "8 stages, 16 micro-batches: 46 slots; the fewest that can do it are 46." in wide
+    assert "Wrong" not in wide
+    assert "bubble 0 %" in explorer.at(stages=1).alt
 
 
 # strong and weak scaling

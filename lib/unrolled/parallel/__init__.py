@@ -4,6 +4,7 @@ from unrolled.parallel.communicator import Communicator, Pending
 from unrolled.parallel.data_parallel import evaluate, fit, gradients
 from unrolled.parallel.emulation import emulate
 from unrolled.parallel.errors import DeadlockError, MismatchError, NoEngineError, ParallelError, RankError
+from unrolled.parallel.launch import run, world
 from unrolled.parallel.links import LINKS, Link
 from unrolled.parallel.network import Message, Network
 from unrolled.parallel.pipeline import Stage, gpipe, one_forward_one_backward
@@ -13,4 +14,4 @@ from unrolled.parallel.split_linear import ColumnLinear, RowLinear
 __all__ = ["LINKS", "Communicator", "Link", "Message", "Network", "Pending", "emulate"]
 __all__ += ["DeadlockError", "MismatchError", "NoEngineError", "ParallelError", "RankError"]
 __all__ += ["ColumnLinear", "RowLinear", "Stage", "evaluate", "fit", "gpipe", "gradients", "one_forward_one_backward"]
-__all__ += ["shard"]
+__all__ += ["run", "shard", "world"]

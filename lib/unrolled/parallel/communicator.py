@@ -81,8 +81,10 @@ class Communicator(ABC):
         """Wait until all ranks are here."""
         self._barrier()
 
-    @abstractmethod
-    def _all_reduce(self, x: Array, out: Array) -> Array: ...
+    def _all_reduce(self, x: Array, out: Array) -> Array:
+        """An engine may have a shorter way than to begin and wait."""
+        return self._start_all_reduce(x, out).wait()
+
     @abstractmethod
     def _start_all_reduce(self, x: Array, out: Array) -> Pending: ...
     @abstractmethod
@@ -97,6 +99,16 @@ class Communicator(ABC):
     def _receive(self, x: Array, source: int) -> None: ...
     @abstractmethod
     def _barrier(self) -> None: ...
+
+    def close(self) -> None:  # noqa: B027
+        """Deliver what was sent, and leave the group. An engine without processes has nothing to do."""
+
+    def __enter__(self) -> Communicator:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None:
+            self.close()
 
     def _check_rank(self, name: str, rank: Any, other: bool = False) -> None:
         check_whole(name, rank, 0)

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from unrolled.device import Array
+from unrolled.parallel.calls import Call, from_note, place
 from unrolled.parallel.communicator import Communicator, Pending
 from unrolled.parallel.errors import MismatchError, NoEngineError, ParallelError, RankError
-from unrolled.parallel.nccl_watch import Call, Watch, from_note, place
+from unrolled.parallel.nccl_watch import Watch
 from unrolled.parallel.store import Store
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int32", "uint32", "int64", "uint64")

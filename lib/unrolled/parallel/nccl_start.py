@@ -16,7 +16,8 @@ from typing import Any
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.errors import NoEngineError, ParallelError, RankError
 from unrolled.parallel.nccl import NcclCommunicator, gpus, load
-from unrolled.parallel.store import Failure, Store, StoreServer, error_of
+from unrolled.parallel.packing import failure_of, packed
+from unrolled.parallel.store import Store, StoreServer, error_of
 
 HOST = "127.0.0.1"
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -119,20 +120,6 @@ def variables(environment: Mapping[str, str]) -> tuple[int, int, str, int]:
     return rank, size, environment["MASTER_ADDR"], port + (environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True")
 
 
-def packed(work: Any) -> bytes:
-    """Return work as bytes; functions of a notebook as well, where cloudpickle is installed."""
-    try:
-        import cloudpickle as pickler  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        pickler = pickle
-    try:
-        return bytes(pickler.dumps(work))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(
-            f"function and arguments must go to other processes: {error}; pip install cloudpickle"
-        ) from error
-
-
 def _rank(pipe: Connection, work: bytes, rank: int, size: int, port: int, timeout: float) -> None:
     """In a rank's process: call the function, and send (True, its result) or (False, what failed)."""
     cupy, _ = load()
@@ -144,16 +131,9 @@ def _rank(pipe: Connection, work: bytes, rank: int, size: int, port: int, timeou
         with NcclCommunicator(rank, size, store, timeout) as comm:
             result = packed(function(comm, *args, **named))
     except BaseException as error:
-        pipe.send((False, _failure(rank, error)))
+        pipe.send((False, failure_of(rank, error)))
         os._exit(1)  # what NCCL still has under way must not hold this process
     pipe.send((True, result))
-
-
-def _failure(rank: int, error: BaseException) -> Failure:
-    if isinstance(error, ParallelError):
-        return {"kind": type(error).__name__, "text": str(error)}
-    trace = "".join(traceback.format_exception(error))
-    return {"kind": "RankError", "text": f"rank {rank} raised {type(error).__name__}: {error}\n\n{trace}"}
 
 
 def _results(pipes: list[Connection], server: StoreServer) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What one rank calls, and a thread that watches whether its calls end."""
+"""A thread that watches whether what a rank calls through NCCL ends."""
 
 from __future__ import annotations
 
@@ -9,47 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
+from unrolled.parallel.calls import Call
 from unrolled.parallel.errors import ParallelError
 from unrolled.parallel.store import Failure, Store
 
-HERE = str(Path(__file__).parent)
 GRACE = 3.0  # seconds that others have to say where they wait, before all end
-
-
-class Call(NamedTuple):
-    """An operation as one rank calls it."""
-
-    kind: str
-    shape: tuple[int, ...]
-    dtype: Any
-    place: tuple[str, int]
-    """File and line of the program."""
-
-    def __str__(self) -> str:
-        return f"{self.kind} of {self.dtype} {self.shape} in {Path(self.place[0]).name}:{self.place[1]}"
-
-    def note(self) -> list[Any]:
-        """Return what JSON can hold; see `from_note`."""
-        return [self.kind, self.shape, str(self.dtype), self.place]
-
-
-def from_note(note: list[Any]) -> Call:
-    """Return what another rank wrote with `Call.note`."""
-    return Call(note[0], tuple(note[1]), np.dtype(note[2]), tuple(note[3]))
-
-
-def place() -> tuple[str, int]:
-    """Return file and line of the program that called the library: the nearest ones outside of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def wait_for(stream: int) -> None:

@@ -10,7 +10,8 @@ from operator import index
 
 from matplotlib.figure import Figure
 
-from unrolled.show.picture import Explorer
+from unrolled.parallel.pipeline import gpipe, one_forward_one_backward
+from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import LEGIBLE, POINT, Box, Cells, Sheet
 from unrolled.show.style import FONT_SIZE, GREY, INK, ORANGE, PALE, PAPER, RED, SMALL, WIDTH
 from unrolled.show.words import count_of, listing, percent
@@ -19,6 +20,8 @@ MOST_STAGES, MOST_SLOTS = 8, 128
 EDGE, LABEL, HELD, TOP, LINE = 0.1, 0.72, 1.0, 1.0, 0.22  # inches; HELD: the column at the right
 ROW, HEIGHT, WIDEST, STRIP = 0.46, 0.36, 0.42, 0.07
 FORWARD, BACKWARD, STRIPE, WRONG = "#9CD0EF", "#F9DFA8", ORANGE, "#FAD9C8"
+MOST_BATCHES = 16
+NAMES = {"gpipe": ("GPipe", gpipe), "1f1b": ("1F1B", one_forward_one_backward)}
 NAMED = 1  # wrong slots that the sentence names
 
 Work = tuple[str, int]
@@ -108,16 +111,36 @@ class Plan:
         ]
 
 
-def pipeline(schedule: Sequence[Sequence[Slot]]) -> Explorer:
+def pipeline(schedule: str | Sequence[Sequence[Slot]] = "gpipe", stages: int = 4, micro_batches: int = 8) -> Explorer:
     """Draw what each stage of a pipeline does in each slot, where it is idle, and how many activations it holds.
 
-    schedule: for each stage a list of slots: ("F", i) for micro-batch i forward, ("B", i) backward, None for nothing;
-    a stage whose list is shorter does nothing in the end. It need not be valid: what comes before what it needs, or
-    again, is marked. ValueError for no work at all, more than 8 stages or 128 slots, or another letter or a negative
-    number; TypeError for slots that are no pairs.
+    schedule: "gpipe" or "1f1b", with sliders for it, the stages and the micro-batches; or one's own: for each stage a
+    list of slots: ("F", i) for micro-batch i forward, ("B", i) backward, None for nothing; a stage whose list is
+    shorter does nothing in the end. One's own need not be valid: what comes before what it needs, or again, is marked;
+    `stages` and `micro_batches` are then not used. ValueError for another name, stages outside 1 to 8 or micro-batches
+    outside 1 to 16, no work at all, more than 128 slots, or another letter or a negative number; TypeError for slots
+    that are no pairs.
     """
-    plan = plan_of(schedule)
-    return Explorer(lambda: _draw(plan, "Your schedule"), lambda: _alt(plan, "Your schedule"))
+    if not isinstance(schedule, str):
+        plan = plan_of(schedule)
+        return Explorer(lambda: _draw(plan, "Your schedule"), lambda: _alt(plan, "Your schedule"))
+    if schedule not in NAMES:
+        raise ValueError(f"schedule is {schedule!r}; expected {', '.join(NAMES)}, or a list of slots for each stage")
+    if not (1 <= stages <= MOST_STAGES and 1 <= micro_batches <= MOST_BATCHES):
+        given = f"got {stages} and {micro_batches}"
+        raise ValueError(f"stages must be 1 to {MOST_STAGES} and micro_batches 1 to {MOST_BATCHES}, {given}")
+    return Explorer(
+        lambda **values: _draw(*_named(**values)),
+        lambda **values: _alt(*_named(**values)),
+        schedule=Slider("schedule", [*NAMES], [*NAMES].index(schedule), lambda name: NAMES[name][0]),
+        stages=Slider("stages", range(1, MOST_STAGES + 1), stages - 1),
+        micro_batches=Slider("micro-batches", range(1, MOST_BATCHES + 1), micro_batches - 1),
+    )
+
+
+def _named(schedule: str, stages: int, micro_batches: int) -> tuple[Plan, str]:
+    title, make = NAMES[schedule]
+    return plan_of(make(stages, micro_batches)), title
 
 
 def plan_of(schedule: Sequence[Sequence[Slot]]) -> Plan:

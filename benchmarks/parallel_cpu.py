@@ -1,0 +1,127 @@
+"""Two MPI ranks on the cores of this machine: a data-parallel step beside the same step on one rank.
+
+    python benchmarks/parallel_cpu.py [--quick] [--json benchmarks/results/parallel_cpu.json]
+
+A rank is a process with one BLAS thread. A step is forward, backward, one all-reduce of the flat gradient, and update;
+two ranks share the images of a batch. `one_rank_s` and `two_ranks_s` are medians of turns that alternate, each with the
+other side asleep; `speedup` is the median of their paired ratios, `all_reduce_s` the time of the sum alone. The
+gradients of both are compared before anything is timed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import common
+import networks
+from unrolled import nn, parallel
+
+PACKAGES = ("unrolled", "numpy", "mpi4py", "mpich")
+AT_LEAST = 1.6
+RANKS = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network, the shape of its images, and how many are in a batch of all ranks."""
+
+    name: str
+    network: Callable[[], nn.Sequential]
+    image: tuple[int, int, int]
+    batch: int
+    steps: int  # of one turn
+    at_least: float | None = None
+
+
+CASES = (
+    Case("source B's network, 16 channels, batch 100", lambda: networks.source_b(16), (3, 32, 32), 100, 10, AT_LEAST),
+    Case("source B's network, 64 channels, batch 100", lambda: networks.source_b(64), (3, 32, 32), 100, 5, AT_LEAST),
+    Case("source A's network, batch 128", networks.source_a, (1, 28, 28), 128, 20),
+    Case("source A's network, batch 8", networks.source_a, (1, 28, 28), 8, 100),
+)
+
+
+def turns(comm: parallel.Communicator, case: Case, rounds: int) -> list[dict[str, float]]:
+    """In a rank: let one rank and then all of them take their steps, round by round; return the seconds a step."""
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((case.batch, *case.image)).astype(np.float32)
+    labels = rng.integers(0, 10, case.batch)
+    mine = parallel.shard(case.batch, comm.rank, comm.size)
+    whole, shared = case.network().build(case.image), case.network().build(case.image)
+    optimizers = nn.SGD(0.01), nn.SGD(0.01)
+
+    def alone() -> None:
+        whole.loss_and_scores(images, labels)
+        optimizers[0].step(whole.parameters, whole.gradients)
+
+    def together() -> None:
+        parallel.gradients(comm, shared, images[mine], labels[mine], case.batch)
+        optimizers[1].step(shared.parameters, shared.gradients)
+
+    whole.loss_and_scores(images, labels)
+    parallel.gradients(comm, shared, images[mine], labels[mine], case.batch)
+    np.testing.assert_allclose(shared.gradients, whole.gradients, atol=1e-4 * np.abs(whole.gradients).max())
+    found = []
+    for _ in range(rounds):
+        two = timed(comm, together, case.steps)
+        one = timed(comm, alone, case.steps) if comm.rank == 0 else 0.0
+        rest(comm)
+        gradient = timed(comm, lambda: comm.all_reduce(shared.gradients, out=shared.gradients), case.steps)
+        found.append({"one": one, "two": two, "sum": gradient})
+    return found
+
+
+def timed(comm: parallel.Communicator, step: Callable[[], object], steps: int) -> float:
+    """Return the seconds of a step, after one that does not count."""
+    step()
+    start = time.perf_counter()
+    for _ in range(steps):
+        step()
+    return (time.perf_counter() - start) / steps
+
+
+def rest(comm: parallel.Communicator) -> None:
+    """Let the others sleep until rank 0 is here: a rank that waits in MPI would keep its core busy."""
+    note = np.zeros(1)
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(note, rank)
+        return
+    time.sleep(common.REST)
+    comm.receive(note, 0)
+
+
+def row(case: Case, quick: bool) -> dict[str, Any]:
+    """Measure one case; return its row."""
+    by_rank = parallel.run(turns, case, 3 if quick else 15, ranks=RANKS, engine="mpi", timeout=60)
+    rounds = [
+        (one["one"], max(one["two"], two["two"]), max(one["sum"], two["sum"]))
+        for one, two in zip(*by_rank, strict=True)
+    ]
+    one, two, total = (statistics.median(times) for times in zip(*rounds, strict=True))
+    speedup = statistics.median(alone / together for alone, together, _ in rounds)
+    return {
+        "name": case.name,
+        "one_rank_s": one,
+        "two_ranks_s": two,
+        "all_reduce_s": total,
+        "speedup": speedup,
+        "at_least": case.at_least,
+        "engine": "mpi",
+    }
+
+
+def main() -> None:
+    """Measure every case."""
+    chosen = common.options(__doc__)
+    common.finish(chosen, [row(case, chosen.quick) for case in CASES], PACKAGES)
+
+
+if __name__ == "__main__":
+    main()

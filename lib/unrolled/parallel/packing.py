@@ -1,0 +1,32 @@
+"""What goes to processes of ranks and comes back: functions with their arguments, results, failures."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from typing import Any
+
+from unrolled.parallel.errors import ParallelError
+from unrolled.parallel.store import Failure
+
+
+def packed(work: Any) -> bytes:
+    """Return work as bytes; functions of a notebook as well, where cloudpickle is installed."""
+    try:
+        import cloudpickle as pickler  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError:
+        pickler = pickle
+    try:
+        return bytes(pickler.dumps(work))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"function and arguments must go to other processes: {error}; pip install cloudpickle"
+        ) from error
+
+
+def failure_of(rank: int, error: BaseException) -> Failure:
+    """Return what to tell others of an error that a rank raised: with its trace, unless it is one between ranks."""
+    if isinstance(error, ParallelError):
+        return {"kind": type(error).__name__, "text": str(error)}
+    trace = "".join(traceback.format_exception(error))
+    return {"kind": "RankError", "text": f"rank {rank} raised {type(error).__name__}: {error}\n\n{trace}"}

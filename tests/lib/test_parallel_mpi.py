@@ -1,0 +1,230 @@
+"""Ranks in processes over MPI: the interface's results, and that whatever goes wrong is named and leaves no process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unrolled import data, nn, parallel
+from unrolled.parallel import launch
+from unrolled.parallel.mpi_start import launcher
+
+pytest.importorskip("mpi4py")
+pytest.importorskip("cloudpickle")
+
+SHORT = 3.0  # seconds that a rank may wait here
+DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int32", "int64"]
+
+
+def run(program, *arguments, ranks=2, timeout=20.0, **named):
+    return parallel.run(program, *arguments, ranks=ranks, engine="mpi", timeout=timeout, **named)
+
+
+def everything(comm, values):
+    """All operations on each dtype, as (got, expected)."""
+    found = []
+    for dtype in DTYPES:
+        x, total = values[comm.rank].astype(dtype), values.astype(dtype).sum(axis=0).astype(dtype)
+        rows = len(x) // comm.size
+        pending = comm.start_all_reduce(x)
+        found += [(comm.all_reduce(x), total), (comm.all_gather(x), values.astype(dtype).reshape(-1, 3))]
+        found += [(comm.reduce_scatter(x), total[comm.rank * rows : (comm.rank + 1) * rows])]
+        found += [(comm.broadcast(x, comm.size - 1), values[-1].astype(dtype)), (pending.wait(), total)]
+        comm.send(x, (comm.rank + 1) % comm.size)
+        comm.send(x[0], (comm.rank + 1) % comm.size)
+        left = (comm.rank - 1) % comm.size
+        found += [(comm.receive(np.empty_like(x), left), values[left].astype(dtype))]
+        found += [(comm.receive(np.empty_like(x[0]), left), values[left, 0].astype(dtype))]
+        comm.barrier()
+        x = x.copy()
+        assert comm.all_reduce(x, out=x) is x
+        found += [(x, total)]
+    return [(got.dtype == expected.dtype, got.tolist(), expected.tolist()) for got, expected in found]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_operations_give_what_numpy_gives(ranks):
+    values = np.random.default_rng(0).integers(0, 9, (ranks, 2 * ranks, 3))
+    for found in run(everything, values, ranks=ranks):
+        for same, got, expected in found:
+            assert same
+            assert got == expected
+
+
+def test_training_is_that_of_one_rank():
+    rng = np.random.default_rng(0)
+    images = data.Dataset(rng.standard_normal((23, 5)), rng.integers(0, 3, 23))
+
+    def network():
+        return nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(3), dtype=np.float64)
+
+    def program(comm):
+        mine = network()
+        history = parallel.fit(mine, images, comm, epochs=2, batch_size=10, buckets=2)
+        return np.array(mine.parameters), history.loss
+
+    one = network()
+    history = one.fit(images, epochs=2, batch_size=10, progress=False)
+    for parameters, loss in run(program):
+        np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
+        np.testing.assert_allclose(loss, history.loss, rtol=1e-6)
+
+
+def test_prints_come_through(capfd):
+    run(lambda comm: print(f"this is rank {comm.rank}", flush=True))
+    printed = capfd.readouterr().out
+    assert "this is rank 0" in printed
+    assert "this is rank 1" in printed
+
+
+def test_each_rank_has_one_blas_thread():
+    def threads(comm):
+        import threadpoolctl
+
+        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+    assert run(threads) == [{1}, {1}]
+
+
+# what goes wrong
+
+
+def crossed(comm):
+    comm.receive(np.empty(3), 1 - comm.rank)
+    comm.send(np.empty(3), 1 - comm.rank)
+
+
+def endless(comm):
+    while comm.rank:
+        pass
+    comm.barrier()
+
+
+def stopped(comm):
+    if comm.rank:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    comm.barrier()
+
+
+WRONG = {
+    "a deadlock": (crossed, parallel.DeadlockError, r"rank [01] waits in receive from rank [01] of float64 \(3,\) in "),
+    "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
+    "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
+    "an error": (lambda comm: 1 / (comm.rank - 1), parallel.RankError, "rank 1 raised ZeroDivisionError(.|\n)*line"),
+    "an exit": (lambda comm: os._exit(3) if comm.rank else comm.barrier(), parallel.RankError, "rank 1 died"),
+    "a kill": (
+        lambda comm: os.kill(os.getpid(), signal.SIGKILL) if comm.rank else comm.barrier(),
+        parallel.RankError,
+        "rank 1 died",
+    ),
+    "shapes": (
+        lambda comm: comm.all_reduce(np.zeros(3 + comm.rank)),
+        parallel.MismatchError,
+        r"rank 1 calls all_reduce of float64 \(4,\); rank 0 calls all_reduce of float64 \(3,\)|rank 0 calls .* \(3,\)",
+    ),
+    "calls": (
+        lambda comm: comm.barrier() if comm.rank else comm.broadcast(np.zeros(3)),
+        parallel.MismatchError,
+        r"broadcast from rank 0 of float64 \(3,\)|rank 1 calls barrier",
+    ),
+    "a message": (
+        lambda comm: comm.receive(np.zeros(4), 0) if comm.rank else comm.send(np.zeros(3), 1),
+        parallel.MismatchError,
+        r"rank 0 calls send of float64 \(3,\); rank 1 calls receive from rank 0 of float64 \(4,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_goes_wrong_is_named_and_leaves_no_process(name):
+    program, error, says = WRONG[name]
+    with pytest.raises(error, match=says):
+        run(program, timeout=SHORT)
+    assert ranks_of_ours() == []
+
+
+def test_ranks_end_with_the_process_that_started_them(tmp_path):
+    """Killed as it is, it can tell nobody."""
+    script = tmp_path / "starter.py"
+    script.write_text(
+        "import pathlib, time\n"
+        "from unrolled import parallel\n"
+        "def program(comm):\n"
+        f"    pathlib.Path({str(tmp_path)!r}, str(comm.rank)).touch()\n"
+        "    while True: time.sleep(0.01)\n"
+        "parallel.run(program, engine='mpi')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as starter:
+        wait_for(lambda: all(Path(tmp_path, rank).exists() for rank in "01"))
+        mine = ranks_of_ours()
+        assert len(mine) >= 2
+        starter.kill()
+    wait_for(lambda: not set(mine) & set(ranks_of_ours()))
+
+
+def test_a_script_that_mpiexec_starts_finds_its_group(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pathlib, numpy as np\nfrom unrolled import parallel\n"
+        "with parallel.world() as comm:\n"
+        f"    path = pathlib.Path({str(tmp_path)!r}, f'{{comm.rank}} of {{comm.size}}')\n"
+        "    path.write_text(str(comm.all_reduce(np.ones(2)).tolist()))\n"
+    )
+    subprocess.run([launcher(), "-n", "2", sys.executable, str(script)], check=True)
+    subprocess.run([sys.executable, str(script)], check=True)
+    found = {path.name: path.read_text() for path in tmp_path.glob("* of *")}
+    assert found == {"0 of 2": "[2.0, 2.0]", "1 of 2": "[2.0, 2.0]", "0 of 1": "[1.0, 1.0]"}
+
+
+def test_the_script_of_the_docs_runs_alone_and_on_two_ranks(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "many-devices.md").read_text()
+    script = text.partition("```python\n")[2].partition("```")[0].replace("epochs=5", "epochs=1, every=1000")
+    (tmp_path / "train.py").write_text(script)
+    for start in ([launcher(), "-n", "2"], []):
+        done = subprocess.run(
+            [*start, sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert f"{2 if start else 1} ranks: " in done.stdout
+
+
+def test_auto_takes_what_is_there(monkeypatch):
+    assert launch.chosen(1) == "emulation"
+    assert launch.chosen(10_000) == "emulation"
+    monkeypatch.setattr(launch, "find_spec", lambda name: None)
+    assert launch.chosen(2) == "emulation"
+    assert parallel.run(lambda comm: comm.engine, ranks=2) == ["emulation"] * 2
+
+
+def test_an_engine_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(parallel.NoEngineError, match="pip install mpi4py mpich"):
+        run(lambda comm: None)
+    with pytest.raises(ValueError, match="engine is 'gloo'; expected one of auto, emulation, mpi, nccl"):
+        parallel.run(lambda comm: None, engine="gloo")
+
+
+def wait_for(event):
+    while not event():
+        time.sleep(0.02)
+
+
+def ranks_of_ours() -> list[int]:
+    """Processes of ranks below this one's session's, by their command."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"unrolled.parallel.mpi_start" in words and sys.executable.encode() in words:
+            found.append(int(path.parent.name))
+    return found
