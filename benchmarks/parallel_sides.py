@@ -20,6 +20,7 @@ from unrolled.parallel.nccl_start import run_nccl
 
 KEY = b"benchmarks/parallel"
 BATCHES = 4  # taken in turn
+END = 20.0  # seconds that the ranks of a side have to end
 CLOSE = 1e-3  # of the gradient's norm, by which two sides may differ
 Address = tuple[str, int]
 
@@ -155,7 +156,8 @@ class Side:
 
     def __init__(self, start: Callable[..., None], ranks: int, *arguments: Any) -> None:
         with Listener(("127.0.0.1", 0), authkey=KEY) as listener:
-            threading.Thread(target=start, args=(listener.address, ranks, *arguments), daemon=True).start()
+            self._thread = threading.Thread(target=start, args=(listener.address, ranks, *arguments), daemon=True)
+            self._thread.start()
             self._lines = [listener.accept() for _ in range(ranks)]
         told = dict(line.recv() for line in self._lines)
         self.norm = told[0]
@@ -169,6 +171,7 @@ class Side:
     def close(self) -> None:
         for line in self._lines:
             line.close()
+        self._thread.join(END)
 
 
 def in_turns(sides: Mapping[str, Side], calls: int, rounds: int) -> dict[str, list[float]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from queue import SimpleQueue
 from typing import Any
 
 from unrolled.parallel.calls import Call
@@ -17,10 +19,26 @@ from unrolled.parallel.store import Failure, Store
 GRACE = 3.0  # seconds that others have to say where they wait, before all end
 
 
+def wait_for(stream: int) -> None:
+    """Wait until a stream has done all so far; not for one that a graph captures, which cannot be asked.
+
+    This calls the driver directly. Some of CuPy's calls keep Python's lock, and while another thread waits in CUDA the
+    driver would hold them, and with them all of this process.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return
+    captures = ctypes.c_int(0)
+    if driver.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(captures)) == 0 and captures.value == 0:
+        driver.cuStreamSynchronize(ctypes.c_void_p(stream))
+
+
 class Watch:
     """A thread that says that this rank lives, and ends the process where NCCL would hang.
 
-    It ends it rather than stop NCCL: a result that never came must not be computed with, let alone be saved.
+    It ends it rather than stop NCCL: a result that never came must not be computed with, let alone be saved. Where CUDA
+    stops all of Python, as when CuPy loads a kernel while the device waits, the store misses the signs of life.
     """
 
     def __init__(self, cupy: Any, store: Store, timeout: float) -> None:
@@ -30,6 +48,8 @@ class Watch:
         self._issued: tuple[float, Any] | None = None  # when the last operation was issued, and in which stream
         self._asked: Any = None
         self._answered: Any = None
+        self._questions: SimpleQueue[tuple[float, Any] | None] = SimpleQueue()
+        threading.Thread(target=self._ask, daemon=True).start()
         self._what: Call | None = None
         self._host: tuple[float, str] | None = None
         self._closed = False
@@ -55,6 +75,7 @@ class Watch:
 
     def close(self) -> None:
         self._closed = True
+        self._questions.put(None)
         self._thread.join()
 
     def _run(self) -> None:
@@ -97,19 +118,16 @@ class Watch:
             return 0.0, ""
         if self._asked is not issued:
             self._asked = issued
-            threading.Thread(target=self._ask, args=(issued,), daemon=True).start()
+            self._questions.put(issued)
             return 0.0, ""
         return now - issued[0], str(self._what)
 
-    def _ask(self, issued: tuple[float, Any]) -> None:
-        """In a thread of its own, since CUDA may hold it: wait until a stream has done all so far.
-
-        A stream that a graph captures cannot be asked.
-        """
+    def _ask(self) -> None:
+        """In a thread of its own, since CUDA may hold it: find out which streams have done all so far."""
         self._device.use()
-        if not issued[1].is_capturing():
-            issued[1].record().synchronize()
-        self._answered = issued
+        while (issued := self._questions.get()) is not None:
+            wait_for(issued[1].ptr)
+            self._answered = issued
 
     def _hang(self, what: str) -> Failure:
         waits = [f"rank {self._store.rank} waits in {what}"]
