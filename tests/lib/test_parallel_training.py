@@ -112,7 +112,7 @@ class _EndError(Exception):
     pass
 
 
-@pytest.mark.parametrize("steps", [1, 5, 8])
+@pytest.mark.parametrize("steps", [1, 5, 6, 8, 12])  # 6 to an epoch
 def test_a_training_goes_on_after_a_death(tmp_path, monkeypatch, steps, alone):
     taken = []
     save = checkpoint.Checkpoint.save

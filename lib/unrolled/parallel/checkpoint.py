@@ -26,6 +26,11 @@ class Place:
     epoch: int = 0
     step: int = 0
 
+    @classmethod
+    def after(cls, epoch: int, step: int, steps: int) -> Place:
+        """Return what comes after a step, of as many as an epoch has."""
+        return cls(epoch, step + 1) if step + 1 < steps else cls(epoch + 1, 0)
+
 
 class Checkpoint:
     """A folder that keeps the newest checkpoint: a folder in it, which gets its name when it is complete."""

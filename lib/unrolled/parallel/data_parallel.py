@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -69,24 +70,23 @@ def fit(
     comm.broadcast(network.parameters, out=network.parameters)
     saved = None if checkpoint is None else Checkpoint(Path(checkpoint), every)
     place = Place() if saved is None else saved.resume(comm, network, optimizer)
-    history, pieces = History(), _buckets(network, buckets)
-    with np.errstate(all="ignore"):  # `watch` reports NaN
-        for epoch in range(place.epoch, epochs):
-            rate, start, watch = 1.0 if schedule is None else schedule(epoch), time.perf_counter(), Watch(network)
-            sums = _Sums(network, train, batch_size)
-            for step, rows, total in batches(len(train), batch_size, (seed, epoch), comm):
-                if epoch == place.epoch and step < place.step:
-                    continue
-                images, labels = _taken(train, rows)
+    history, pieces, steps = History(), _buckets(network, buckets), -(-len(train) // batch_size)
+    for epoch in range(place.epoch, epochs):
+        rate, start, watch = 1.0 if schedule is None else schedule(epoch), time.perf_counter(), Watch(network)
+        sums = _Sums(network, train, batch_size)
+        first = place.step if epoch == place.epoch else 0
+        for step, rows, total in islice(batches(len(train), batch_size, (seed, epoch), comm), first, None):
+            images, labels = _taken(train, rows)
+            with np.errstate(all="ignore"):  # NumPy would warn of what `watch` reports
                 sums.add(step, *gradients(comm, network, images, labels, total, accumulate, pieces), labels, total)
                 optimizer.step(network.parameters, network.gradients, rate)
-                if saved is not None:
-                    saved.after_step(comm, network, optimizer, Place(epoch, step + 1))
-            watch.check_parameters()
-            _average_state(comm, network)
-            history.trained(*sums.of_all(comm), time.perf_counter() - start)
-            if validation is not None:
-                history.validated(evaluate(network, validation, comm))
+            if saved is not None:
+                saved.after_step(comm, network, optimizer, Place.after(epoch, step, steps))
+        watch.check_parameters()
+        _average_state(comm, network)
+        history.trained(*sums.of_all(comm), time.perf_counter() - start)
+        if validation is not None:
+            history.validated(evaluate(network, validation, comm))
     return history
 
 
