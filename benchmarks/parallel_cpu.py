@@ -40,10 +40,11 @@ class Case:
 
 
 CASES = (
-    Case("source B's network, 16 channels, batch 100", lambda: networks.source_b(16), (3, 32, 32), 100, 10, AT_LEAST),
-    Case("source B's network, 64 channels, batch 100", lambda: networks.source_b(64), (3, 32, 32), 100, 5, AT_LEAST),
-    Case("source A's network, batch 128", networks.source_a, (1, 28, 28), 128, 20),
-    Case("source A's network, batch 8", networks.source_a, (1, 28, 28), 8, 100),
+    Case("source B's network, 64 channels, batch 512", lambda: networks.source_b(64), (3, 32, 32), 512, 3, AT_LEAST),
+    Case("source B's network, 64 channels, batch 100", lambda: networks.source_b(64), (3, 32, 32), 100, 10),
+    Case("source A's network, batch 1024", networks.source_a, (1, 28, 28), 1024, 10, AT_LEAST),
+    Case("source A's network, batch 128", networks.source_a, (1, 28, 28), 128, 50),
+    Case("source A's network, batch 8", networks.source_a, (1, 28, 28), 8, 200),
 )
 
 
