@@ -15,11 +15,11 @@ from unrolled.parallel.nccl_start import _why, packed, run_nccl, variables, worl
 TOLD = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
 
 
-def paper_cupy(monkeypatch: pytest.MonkeyPatch, count: int, nccl: Any) -> None:
+def fake_cupy(monkeypatch: pytest.MonkeyPatch, count: int, nccl: Any) -> None:
     """Let a CuPy be there that sees so many GPUs."""
     runtime = SimpleNamespace(getDeviceCount=lambda: count, CUDARuntimeError=RuntimeError)
     cuda = SimpleNamespace(runtime=runtime, nccl=nccl)
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, __version__="paper"))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, __version__="fake"))
     monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
 
 
@@ -30,13 +30,13 @@ def test_without_cupy_the_error_says_what_to_install(monkeypatch):
 
 
 def test_a_cupy_without_nccl_is_named(monkeypatch):
-    paper_cupy(monkeypatch, 2, SimpleNamespace(available=False))
-    with pytest.raises(NoEngineError, match="needs NCCL, which CuPy paper does not find"):
+    fake_cupy(monkeypatch, 2, SimpleNamespace(available=False))
+    with pytest.raises(NoEngineError, match="needs NCCL, which CuPy fake does not find"):
         run_nccl(print, ranks=2)
 
 
 def test_too_few_gpus_are_named(monkeypatch):
-    paper_cupy(monkeypatch, 1, SimpleNamespace(available=True))
+    fake_cupy(monkeypatch, 1, SimpleNamespace(available=True))
     with pytest.raises(NoEngineError, match="needs a GPU a rank: 2 are asked for, 1 are there"):
         run_nccl(print, ranks=2)
     for name, value in TOLD.items():

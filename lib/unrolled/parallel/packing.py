@@ -13,7 +13,7 @@ from unrolled.parallel.store import Failure
 def packed(work: Any) -> bytes:
     """Return work as bytes; functions of a notebook as well, where cloudpickle is installed."""
     try:
-        import cloudpickle as pickler  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        import cloudpickle as pickler
     except ImportError:
         pickler = pickle
     try:

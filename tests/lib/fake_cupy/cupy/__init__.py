@@ -1,4 +1,4 @@
-"""A CuPy of paper with two GPUs and an NCCL: NumPy's arrays under CuPy's names, so that ranks can be tested anywhere.
+"""A fake CuPy with two GPUs and an NCCL: NumPy's arrays under CuPy's names, so that ranks can be tested anywhere.
 
 Nothing is asynchronous here: an operation of NCCL's holds its thread until the others have come.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from cupy import cuda as cuda
 from unrolled import device
 
-__version__ = "paper"
+__version__ = "fake"
 
 
 class ndarray(np.ndarray):  # noqa: N801  (CuPy's name)

@@ -1,4 +1,4 @@
-"""The NCCL engine's ranks, with a CuPy of paper: what they find, how they start, what they say goes wrong."""
+"""The NCCL engine's ranks, with a fake CuPy: what they find, how they start, what they say goes wrong."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ import pytest
 from unrolled.parallel import DeadlockError, MismatchError, NoEngineError, RankError
 from unrolled.parallel.nccl_start import run_nccl
 
-PAPER = Path(__file__).parent / "paper_gpus"
+FAKE = Path(__file__).parent / "fake_cupy"
 SOON = 4.0  # seconds that a rank may wait, where it is to wait in vain
 
 
 @pytest.fixture(autouse=True)
-def paper(monkeypatch, tmp_path):
-    """Let CuPy be of paper, in the processes of ranks too; their files are removed."""
-    monkeypatch.syspath_prepend(str(PAPER))
-    monkeypatch.setenv("PYTHONPATH", str(PAPER), prepend=os.pathsep)
+def fake_cupy(monkeypatch, tmp_path):
+    """Put a fake CuPy in the place of the real one, in the processes of ranks too; their files are removed."""
+    monkeypatch.syspath_prepend(str(FAKE))
+    monkeypatch.setenv("PYTHONPATH", str(FAKE), prepend=os.pathsep)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     known = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "cupy"}
     yield
@@ -126,7 +126,7 @@ def nobody_receives(comm: Any) -> None:
         comm.send(zeros(4), 1)
 
 
-CALL = r"of float32 \(4,\) in test_parallel_nccl_paper.py:\d+"
+CALL = r"of float32 \(4,\) in test_parallel_nccl_fake.py:\d+"
 
 
 @pytest.mark.parametrize(
