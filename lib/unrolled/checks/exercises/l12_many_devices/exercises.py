@@ -78,7 +78,7 @@ ring_allreduce = Spec(
         Mistake("each rank has its own x: nothing was summed", lambda comm, x: x.copy()),
         Mistake("this is the mean over ranks: an all-reduce is their sum", splits.mean),
     ),
-    compare=judging.through_a_ring,
+    compare=judging.through_a_ring(1),
     call=judging.on_network,
     ranks=True,
 )

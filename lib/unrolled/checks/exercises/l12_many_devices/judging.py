@@ -46,23 +46,32 @@ def all_reduces(size: str, numbers: Any) -> Compare:
     return judge
 
 
-def through_a_ring(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
-    """Judge an all-reduce by its sums, and by what went over which link, in how many rounds."""
-    network: Network = inputs["network"]
-    if network.collectives:
-        return Mismatch((f"{network.collectives[0][0]} was called: only send and receive are allowed here",))
-    if found := by_rank(got, expected, inputs):
-        return found
-    ranks, size = network.size, len(inputs["arguments"][0][0])
-    astray = [(source, to) for source, to in sorted(network.link_bytes) if to != (source + 1) % ranks]
-    if astray:
-        source, to = astray[0]
-        return Mismatch(
-            (
-                f"the sums are right, but rank {source} sent to rank {to}",
-                f"in the ring it sends to rank {(source + 1) % ranks} only",
+def through_a_ring(step: int) -> Compare:
+    """Return a comparison of an all-reduce by its sums, and by what went over which link, in how many rounds.
+
+    Rank r sends to rank r + step only.
+    """
+
+    def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+        network: Network = inputs["network"]
+        if network.collectives:
+            return Mismatch((f"{network.collectives[0][0]} was called: only send and receive are allowed here",))
+        return by_rank(got, expected, inputs) or _of_the_ring(network, step, len(inputs["arguments"][0][0]))
+
+    return judge
+
+
+def _of_the_ring(network: Network, step: int, size: int) -> Mismatch | None:
+    """What is wrong with the messages of an all-reduce of `size` float32."""
+    ranks = network.size
+    for source, to in sorted(network.link_bytes):
+        if to != (source + step) % ranks:
+            return Mismatch(
+                (
+                    f"the sums are right, but rank {source} sent to rank {to}",
+                    f"in the ring it sends to rank {(source + step) % ranks} only",
+                )
             )
-        )
     most = 4 * 2 * (ranks - 1) * -(-size // ranks)
     link, sent = max(network.link_bytes.items(), key=lambda item: item[1], default=((0, 0), 0))
     if sent > most:
