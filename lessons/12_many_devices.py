@@ -53,9 +53,9 @@ for said in parallel.emulate(hello, ranks=4):
 # missing here, the next cell takes threads again, and says so.
 
 # %%
-for said in parallel.run(hello, ranks=2):
-    print(said)
-if parallel.run(hello, ranks=2)[0].find("mpi") < 0:
+said = parallel.run(hello, ranks=2)
+print(*said, sep="\n")
+if "mpi" not in said[0]:
     print("These were threads again. For processes: pip install mpi4py mpich cloudpickle, and two cores.")
 
 # %% [markdown]
