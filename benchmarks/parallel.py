@@ -1,6 +1,6 @@
 """Many GPUs: all-reduce beside bare NCCL, and training beside PyTorch's DistributedDataParallel.
 
-    python benchmarks/parallel.py [--only SECTION ...] [--quick] [--json benchmarks/results/parallel.json]
+    python benchmarks/parallel.py [--only SECTION ...] [--quick] [--json lib/unrolled/records/parallel.json]
 
 Sections: all_reduce (ours beside NCCL called bare, in turn in the same processes; `graph_s` is a call inside of a CUDA
 graph, `bus_gb_s` the bytes that cross each link of a ring in a second), weak (source B's network, 256 channels, 512

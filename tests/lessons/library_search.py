@@ -37,7 +37,7 @@ from unrolled.checks.ambient import set_aside
 from unrolled.checks.answers import known_as
 from unrolled.checks.compare import mismatch
 from unrolled.checks.limits import time_limit
-from unrolled.checks.run import HERE, _called
+from unrolled.checks.run import HERE, _called, _program
 from unrolled.checks.spec import Inputs, Spec
 from unrolled.simgpu import current
 
@@ -110,12 +110,12 @@ class Taker:
         self._least = sum(p.default is p.empty for p in placed)
         self._most = 99 if Parameter.VAR_POSITIONAL in kinds else len(placed)
 
-    def ways(self, names: Sequence[str]) -> Iterator[Callable[..., Any]]:
-        """Ways to call it with arguments of these names."""
+    def ways(self, names: Sequence[str], in_any_order: bool = True) -> Iterator[Callable[..., Any]]:
+        """Ways to call it with arguments of these names, by place in any order or in theirs."""
         if self._by_name and self._needed <= set(names) and (self._any_name or set(names) <= self._names):
             yield self.function
         if self._by_place and self._least <= len(names) <= self._most:
-            for order in itertools.permutations(names) if len(names) <= ORDERS else [tuple(names)]:
+            for order in itertools.permutations(names) if in_any_order and len(names) <= ORDERS else [tuple(names)]:
                 yield functools.partial(_in_order, self.function, order)
 
 
@@ -138,21 +138,21 @@ def right_at_first(spec: Spec, takers: Sequence[Taker]) -> Iterator[Callable[...
     inputs = case.inputs(0)
     needed = [name for name, p in inspect.signature(spec.reference).parameters.items() if p.default is p.empty]
     names = sorted(inputs, key=order.index) if spec.call is None else needed
-    expected = _called(spec, spec.reference, case.inputs(0))
+    expected = _called(spec, _program(spec, spec.reference), case.inputs(0))
     with contextlib.ExitStack() as block:
         block.enter_context(set_aside())
         block.enter_context(contextlib.redirect_stdout(None))
         block.enter_context(contextlib.redirect_stderr(None))
         module = block.enter_context(gpu.connected()) if case.on_gpu else None
         anew, connected, kept, streams = copier(inputs), current.machine(), list(current._kept), list(current.streams)
-        for way in (way for taker in takers for way in taker.ways(names)):
-            given = anew() if spec.call is None else inputs
+        for way in (way for taker in takers for way in taker.ways(names, not spec.ranks)):
+            given = anew() if spec.call is None or spec.ranks else inputs  # a network serves one run
             if module is not None:
                 given = gpu.placed(given, module)
             right = False
             with contextlib.suppress(BaseException), time_limit(SECONDS):
-                got = _called(spec, way, given)
-                right = _is_right(spec, gpu.fetched(got) if module else got, expected, inputs)
+                got = _called(spec, _program(spec, way), given)
+                right = _is_right(spec, gpu.fetched(got) if module else got, expected, given if spec.ranks else inputs)
             if current.machine() is not connected:  # it called connect or its like
                 current._replace(connected)
             current._kept[:], current.streams[:] = kept, streams  # it may have left a stream that it never entered

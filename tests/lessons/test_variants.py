@@ -40,7 +40,7 @@ TIMED = [name for name, spec in SPECS.items() if spec.speed is not None]
 CORE = {
     lesson.name: variants.core(lesson.source.read_text(encoding="utf-8"))
     for lesson in LESSONS
-    if "02" <= lesson.name[:2] <= "05" or lesson.name[:2] in ("08", "09", "10", "11")
+    if "02" <= lesson.name[:2] <= "05" or lesson.name[:2] in ("08", "09", "10", "11", "12")
 }
 
 

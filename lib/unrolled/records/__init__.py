@@ -21,6 +21,7 @@ PRECISION = Path(__file__).parent / "precision.json"
 GPU_PRECISION = Path(__file__).parent / "gpu_precision.json"
 LSTM = Path(__file__).parent / "lstm.json"
 CONVOLUTIONS = Path(__file__).parent / "convolutions.json"
+PARALLEL = Path(__file__).parent / "parallel.json"
 LINE = 100  # letters: what a notebook's output shows on a line
 
 
@@ -95,6 +96,12 @@ def precision() -> RecordedRun:
 def gpu_precision() -> RecordedRun:
     """Return the recorded run of smaller numbers on a real GPU, which `benchmarks/gpu_precision.py` wrote."""
     return _read(GPU_PRECISION)
+
+
+@lru_cache(maxsize=1)
+def parallel() -> RecordedRun:
+    """Return the recorded run of sums and training on several real GPUs, which `benchmarks/parallel.py` wrote."""
+    return _read(PARALLEL)
 
 
 def _read(file: Path) -> RecordedRun:

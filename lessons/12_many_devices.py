@@ -1,0 +1,532 @@
+# %% [markdown]
+# # Many devices
+#
+# Lesson 12, about 90 minutes. After the exercise `ring_allreduce` is a good place for a break.
+#
+# **Afterwards you can**
+#
+# - write one program that runs on many ranks, whatever carries their messages;
+# - say what a message costs, and when a second device makes a step slower;
+# - share one step of training among ranks, so that they compute what one rank would;
+# - split a layer, or a whole network, among devices that each hold a part of it.
+#
+# **You need** training (lesson 05). No exercise needs an earlier one, and none needs a second device.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
+
+# %%
+import time
+
+import numpy as np
+
+from unrolled import check, data, journal, nn, parallel, records, show
+
+check.start("12_many_devices", "0.1.0")
+
+rng = np.random.default_rng(0)
+digits = data.digits()
+
+# %% [markdown]
+# ## One program, many ranks
+#
+# A seminar on fast software (Fixstars, 2022) names two ways to use many devices. Each has the whole network and some of
+# the data: **data parallel**. Or each has a part of the network: **model parallel**. This lesson does both.
+#
+# In either case all devices run the *same program*, which is called **SPMD**: single program, multiple data. Each copy
+# of it is a **rank**, and has a number. Ranks share no memory. All they can do is send arrays to one another.
+#
+# Here is such a program. Each rank brings its number, and an **all-reduce** gives the sum to all of them.
+
+
+# %%
+def hello(comm):
+    total = comm.all_reduce(np.array([comm.rank], np.float32))
+    return f"rank {comm.rank} of {comm.size}, {comm.engine}: the sum of all ranks is {total[0]:.0f}"
+
+
+for said in parallel.emulate(hello, ranks=4):
+    print(said)
+
+# %% [markdown]
+# Those were four threads, which took turns, over a network that is only **modelled**. That needs one core. The same
+# function can run in two processes, which talk through MPI, the standard of supercomputers. If MPI or a second core is
+# missing here, the next cell takes threads again, and says so.
+
+# %%
+said = parallel.run(hello, ranks=2)
+print(*said, sep="\n")
+if "mpi" not in said[0]:
+    print("These were threads again. For processes: pip install mpi4py mpich cloudpickle, and two cores.")
+
+# %% [markdown]
+# On several GPUs NVIDIA's library NCCL carries the messages, and the function is the same: `parallel.run(hello, ranks=2,
+# engine="nccl")`. What that costs was recorded on two H200s.
+#
+# ## What a message costs
+#
+# A message of n bytes takes **alpha + beta · n** seconds. Alpha is what even an empty message costs: to start it, and
+# to travel. Beta is the time for one more byte. Look at the recorded all-reduces. Up to which size is it alpha that
+# counts?
+
+# %%
+recorded = records.parallel()
+sums = [row for row in recorded.rows.values() if row["section"] == "all_reduce" and "2 GPUs" in row["name"]]
+for row in sums:
+    print(f"{row['name']:62} {row['peer_s'] * 1e6:6.0f} us, {row['bytes'] / row['peer_s'] / 1e9:5.1f} GB/s")
+print(recorded)
+
+# %% [markdown]
+# A hundred times the bytes may cost twice the time, or a hundred times. So many small messages are the worst that one
+# can do, and programs put all gradients into one array before they sum it.
+#
+# Now a guess. Source A's network trains on MNIST with batches of 8 (*Deep Learning Gaiden: GPU Programming*, 2020).
+# Share each batch among 4 GPUs, two images for each. How many times faster is a step than on one GPU? Below 1 is
+# slower.
+
+# %%
+journal.predict("batch_8_on_four_gpus", ...)  # your guess
+
+# %% [markdown]
+# No machine with four GPUs could be had for the record. Two were there. For four, a **model** has to do, so take its
+# number with care.
+#
+# The record holds a batch of 8 and one of 1024 on a single GPU. Look at these two first: they say what a smaller batch
+# saves.
+
+# %%
+eight, many, both = (
+    recorded.figure(f"strong scaling, source A, batch {name} in all, {gpus}", "ours_s")
+    for name, gpus in ((8, "1 GPU"), (1024, "1 GPU"), (8, "2 GPUs"))
+)
+print(f"recorded, 1 GPU:  batch 8 takes {eight * 1e6:.0f} us a step, batch 1024 {many * 1e6:.0f} us")
+print(f"recorded, 2 GPUs: batch 8 takes {both * 1e6:.0f} us, {eight / both:.2f} times as fast")
+
+network = nn.Sequential(
+    *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+    *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
+    seed=0,
+)
+network.predict(digits.images[:1])  # builds it
+link = parallel.LINKS["NVLink 4"]
+message = link.all_reduce_seconds(network.parameters.nbytes, ranks=4)
+print(f"modelled, 4 GPUs: an all-reduce of {network.parameters.nbytes:,} bytes takes {message * 1e6:.0f} us at least,")
+print(f"                  so batch 8 is {eight / (eight + message):.2f} times as fast at best")
+journal.measured("batch_8_on_four_gpus", eight / (eight + message), where="modelled, 4 H200s")
+
+# %% [markdown]
+# A batch of 8 takes about as long as one of 1024: the GPU is not busy, it waits for launches (lesson 07). So a quarter
+# of the batch saves nothing, and the all-reduce comes on top. That is why the model says that four GPUs are slower than
+# one. Compare the record of two: they lost far more than an all-reduce takes by itself. Ranks also wait for one another,
+# and for Python to start the sum, and this model leaves that out.
+#
+# ## The same step on all ranks
+#
+# Data parallel training keeps all ranks' weights equal. Each rank computes the gradient of its own samples, then one
+# all-reduce makes of them the gradient of the whole batch. Then all take the same step. If it is done right, n ranks
+# learn exactly what one rank would, to rounding.
+#
+# There is a trap in it. Say one rank has six samples and the other has two. The mean of the two means is not the mean
+# of the eight.
+#
+# ### Exercise: data_parallel_step
+#
+# **Core**, about 10 minutes.
+#
+# The network is one layer: scores are x @ weight. Return the gradient by weight of the mean loss over **all** ranks'
+# samples, the same on each rank. A rank may have no samples. Call `comm.all_reduce` once. `gradient_of_mean` below
+# gives the gradient for one rank's samples.
+
+
+# %%
+def gradient_of_mean(weight, x, labels):
+    """Return the gradient (K, M) by weight of the mean loss over x (N, K) with labels (N,), N above 0."""
+    scores = x @ weight
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    by_scores = odds / odds.sum(axis=1, keepdims=True)
+    by_scores[np.arange(len(x)), labels] -= 1
+    return x.T @ (by_scores / np.float32(len(x)))
+
+
+# %% nbgrader={"grade": false, "grade_id": "data_parallel_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def data_parallel_step(comm, weight, x, labels):
+    """Return the gradient (K, M) over all ranks, for this rank's x (N, K) and labels (N,). About 7 lines."""
+    ### BEGIN SOLUTION
+    total = np.zeros(weight.size + 1, np.float32)
+    if len(x):
+        total[:-1] = gradient_of_mean(weight, x, labels).ravel() * len(x)
+    total[-1] = len(x)
+    total = comm.all_reduce(total)
+    return (total[:-1] / total[-1]).reshape(weight.shape)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_data_parallel_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.data_parallel_step(data_parallel_step)
+
+# %%
+images = digits.images[:50].reshape(50, -1)
+weight = (rng.standard_normal((images.shape[1], 10)) * 0.05).astype(np.float32)
+step = journal.mine("data_parallel_step")
+
+
+def shared(comm, weight, images, labels):
+    mine = parallel.shard(len(images), comm.rank, comm.size)  # this rank's rows
+    return step(comm, weight, images[mine], labels[mine])
+
+
+whole = parallel.emulate(shared, weight, images, digits.labels[:50], ranks=1)[0]
+for ranks in (2, 3, 7):
+    parts = parallel.emulate(shared, weight, images, digits.labels[:50], ranks=ranks)
+    print(f"{ranks} ranks: at most {max(np.abs(part - whole).max() for part in parts):.1e} from one rank's gradient")
+
+# %% [markdown]
+# Does it save time? Here is a step of a larger batch, on one rank and on two, with one BLAS thread each. How many times
+# faster are two ranks on two cores?
+
+# %%
+journal.predict("two_ranks", ...)  # your guess
+
+
+# %%
+def seconds_a_step(comm, images, labels):
+    mine = parallel.shard(len(images), comm.rank, comm.size)
+    network = nn.Sequential(
+        *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
+        seed=0,
+    )
+    network.predict(images[:1])
+    times = []
+    for _ in range(8):
+        comm.barrier()
+        start = time.perf_counter()
+        parallel.gradients(comm, network, images[mine], labels[mine], len(images))
+        times.append(time.perf_counter() - start)
+    return comm.engine, float(np.median(times[2:]))
+
+
+batch = digits.images[:1024], digits.labels[:1024]
+together = parallel.run(seconds_a_step, *batch, ranks=2)
+if together[0][0] == "mpi":
+    alone = parallel.run(seconds_a_step, *batch, ranks=1, engine="mpi")[0][1]
+    pair = max(seconds for _, seconds in together)
+    print(f"one rank {alone * 1e3:.0f} ms, two ranks {pair * 1e3:.0f} ms: {alone / pair:.2f} times as fast")
+    journal.measured("two_ranks", alone / pair)
+else:
+    print("These two ranks were threads that took turns, so there is no gain to measure here.")
+
+# %% [markdown]
+# ## Round the ring
+#
+# How does an all-reduce work inside? The first idea is that rank 0 collects everything, and sends the sum back. Then
+# all bytes go through rank 0, and with more ranks it takes longer and longer.
+#
+# In a **ring** each rank sends to the next one only. The array is cut into as many chunks as there are ranks. In the
+# first half each chunk goes round and collects its sum. In the second half the sums go round. Step through it: what
+# does each rank hold after half of the rounds?
+
+# %%
+show.ring_allreduce(4)
+
+# %% [markdown]
+# With p ranks that makes 2(p - 1) rounds. Each link carries 2(p - 1)/p · n bytes: never more than twice the array,
+# however many ranks there are. But the rounds grow, and each costs an alpha. (Pitch Patarasuk and Xin Yuan, 2009.)
+#
+# ### Exercise: ring_allreduce
+#
+# **Core**, about 18 minutes.
+#
+# Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving fills an array
+# that you give, and waits until something is there; sending never waits. The number of ranks need not divide the size
+# of x: `np.array_split` makes chunks of about the same size, some of them perhaps empty. Leave x as it is.
+
+
+# %% nbgrader={"grade": false, "grade_id": "ring_allreduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ring_allreduce(comm, x):
+    """Return the sum (n,) of all ranks' x (n,), in a new array on each rank. About 11 lines."""
+    ### BEGIN SOLUTION
+    y = x.copy()
+    chunks = np.array_split(y, comm.size)
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank - k) % comm.size], right)
+        mine = chunks[(comm.rank - k - 1) % comm.size]
+        mine += comm.receive(np.empty_like(mine), left)
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank + 1 - k) % comm.size], right)
+        comm.receive(chunks[(comm.rank - k) % comm.size], left)
+    return y
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_ring_allreduce", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check.ring_allreduce(ring_allreduce)
+
+
+# %%
+def through_rank_0(comm, x):
+    """The first idea: rank 0 sums, and sends back."""
+    if comm.rank:
+        comm.send(x, 0)
+        return comm.receive(np.empty_like(x), 0)
+    total = x + sum(comm.receive(np.empty_like(x), other) for other in range(1, comm.size))
+    for other in range(1, comm.size):
+        comm.send(total, other)
+    return total
+
+
+ring = journal.mine("ring_allreduce")
+for size in (10, 4_000_000):
+    for ranks in (2, 4, 8):
+        times = []
+        for program in (through_rank_0, ring):
+            network = parallel.Network(ranks, link="100 Gb/s network")
+            parallel.emulate(program, np.ones(size, np.float32), network=network)
+            times.append(network.seconds * 1e6)
+        print(f"{size:9,} numbers, {ranks} ranks: rank 0 {times[0]:5.0f} us, ring {times[1]:5.0f} us, modelled")
+
+# %% [markdown]
+# With millions of numbers beta counts, and the ring is better. With ten it is alpha that counts, and each rank more costs
+# the ring two of them. (The model is kind to rank 0: it gives it a link of its own to every rank. If all of them share
+# one, rank 0's time grows with the number of ranks.)
+#
+# What goes wrong is worth a look, too. Here each rank receives before it sends.
+
+# %%
+try:
+    parallel.emulate(lambda comm: comm.receive(np.empty(1), 1 - comm.rank), ranks=2)
+except parallel.DeadlockError as error:
+    print(error)
+
+# %% [markdown]
+# Each waits for the other: a **deadlock**. The emulation knows that nobody can go on, and says where each rank waits.
+# On a real cluster such a program just hangs.
+#
+# ## Layers that are split
+#
+# If a network is too large for one device, data parallel does not help: each rank has all of it. Two dense layers can
+# be split instead. Of the first weight, each rank has some **columns**, which are some of the hidden units. Of the
+# second it has the **rows** for the same units. (Mohammad Shoeybi and others, Megatron-LM, 2019.) How often do the ranks
+# have to talk on the way forward?
+#
+# ### Exercise: column_row_linear
+#
+# **Core**, about 6 minutes.
+#
+# Compute relu(x @ W1 + b1) @ W2 + b2. x and bias2 are the same on all ranks. weight1, bias1 and weight2 are this rank's
+# parts. Call `comm.all_reduce` once.
+
+
+# %% nbgrader={"grade": false, "grade_id": "column_row_linear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def column_row_linear(comm, x, weight1, bias1, weight2, bias2):
+    """Return (N, M) on each rank, for x (N, K), weight1 (K, H), bias1 (H,), weight2 (H, M), bias2 (M,). About 2 lines."""
+    ### BEGIN SOLUTION
+    hidden = np.maximum(x @ weight1 + bias1, 0)
+    return comm.all_reduce(hidden @ weight2) + bias2
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_column_row_linear", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.column_row_linear(column_row_linear)
+
+# %% [markdown]
+# ReLU works on each hidden unit by itself. That is why nothing has to be sent between the layers.
+#
+# ## A pipeline
+#
+# Or each device has some of the layers, one **stage**. Then a batch goes through one stage after another, and all
+# others wait. So the batch is cut into **micro-batches**, which follow one another like cars in a factory. Move the
+# sliders. How many micro-batches do four stages need, so that less than a fifth of the slots is empty?
+
+# %%
+show.pipeline("gpipe", stages=4, micro_batches=8)
+
+# %% [markdown]
+# The empty slots are the **bubble**. A forward pass can begin in the slot after the stage before has done it. A
+# backward pass comes from the stage after, and in the last stage it needs the forward pass there. With m micro-batches
+# and p stages, m + p - 1 slots are enough for each direction.
+#
+# ### Exercise: pipeline_schedule
+#
+# **Core**, about 10 minutes.
+#
+# Return any valid schedule of at most 2(m + p - 1) slots: a list for each stage, with `("F", i)` for the forward pass
+# of micro-batch i, `("B", i)` for its backward pass, and None for an empty slot.
+
+
+# %% nbgrader={"grade": false, "grade_id": "pipeline_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pipeline_schedule(stages, micro_batches):
+    """Return a list of slots for each stage. About 7 lines."""
+    ### BEGIN SOLUTION
+    half = micro_batches + stages - 1
+    rows = [[None] * (2 * half) for _ in range(stages)]
+    for stage, row in enumerate(rows):
+        for i in range(micro_batches):
+            row[stage + i] = ("F", i)
+            row[half + (stages - 1 - stage) + i] = ("B", i)
+    return rows
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_pipeline_schedule", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.pipeline_schedule(pipeline_schedule)
+
+# %% [markdown]
+# Each stage keeps what it needs for the way back, from a micro-batch's forward pass to its backward pass. With all
+# forward passes first that is all of the micro-batches. **1F1B** takes turns instead, one forward and one backward, and
+# no slot longer (Deepak Narayanan and others, PipeDream, 2019).
+
+# %%
+show.pipeline("1f1b", stages=4, micro_batches=8)
+
+# %% [markdown]
+# ### Exercise: lean_schedule
+#
+# **More**, about 12 minutes.
+#
+# The same, with at most as many micro-batches between forward and backward on a stage as there are stages.
+
+
+# %% nbgrader={"grade": false, "grade_id": "lean_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def lean_schedule(stages, micro_batches):
+    """Return a list of slots for each stage, which holds at most `stages` micro-batches. About 14 lines."""
+    ### BEGIN SOLUTION
+    orders = []
+    for stage in range(stages):
+        first = min(stages - stage, micro_batches)
+        order = [("F", i) for i in range(first)]
+        for i in range(micro_batches):
+            order.append(("B", i))
+            if first + i < micro_batches:
+                order.append(("F", first + i))
+        orders.append(order)
+    rows, done = [[] for _ in range(stages)], set()
+    while any(orders):
+        begun = set()
+        for stage, (order, row) in enumerate(zip(orders, rows, strict=True)):
+            kind, i = order[0] if order else ("", 0)
+            needs = {"F": ("F", stage - 1, i), "B": ("B", stage + 1, i)}.get(kind)
+            free = kind and (needs[1] in (-1, stages) or needs in done)
+            row.append(order.pop(0) if free else None)
+            if free:
+                begun.add((kind, stage, i))
+        done |= begun
+    return rows
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_lean_schedule", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.lean_schedule(lean_schedule)
+
+# %% [markdown]
+# ## Sums that travel while you compute
+#
+# Back to data parallel. The backward pass finds the last layer's gradient first. Its all-reduce can travel while the
+# layers before it are still computing. `comm.start_all_reduce(x)` begins one and returns at once; `.wait()` on what it
+# returned gives the sum.
+#
+# ### Exercise: overlapped_gradients
+#
+# **More**, about 6 minutes.
+#
+# The network is a chain of layers y = x @ weight. `inputs` are the x of each layer, and `grad` is the gradient by the
+# last y. Return each layer's gradient by its weight, summed over ranks. Begin each sum as soon as you can, and wait as
+# late as you can.
+
+
+# %% nbgrader={"grade": false, "grade_id": "overlapped_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def overlapped_gradients(comm, grad, inputs, weights):
+    """Return a list of gradients, the first layer's first, for lists of inputs and weights. About 5 lines."""
+    ### BEGIN SOLUTION
+    pending = []
+    for x, weight in zip(reversed(inputs), reversed(weights), strict=True):
+        pending.append(comm.start_all_reduce(x.T @ grad))
+        grad = grad @ weight.T
+    return [one.wait() for one in pending][::-1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_overlapped_gradients", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check.overlapped_gradients(overlapped_gradients)
+
+# %% [markdown]
+# ## How far does it go?
+#
+# **Strong scaling** shares one batch among more and more ranks. **Weak scaling** gives each rank a batch of its own, so
+# the batch grows. The lines below are modelled, the points were recorded: weak scaling is source B's network
+# (*takataka's diary*, 2015) with 256 channels and 512 images a GPU. Move alpha and beta.
+
+# %%
+points = {
+    section: [
+        (row["gpus"], row["ours_s"], name)
+        for row in recorded.rows.values()
+        if row["section"] == section and ("batch 8 " in row["name"] or section == "weak")
+    ]
+    for section, name in (("strong", "source A, batch 8"), ("weak", "source B, 512 a GPU"))
+}
+show.scaling_curves(
+    compute=points["weak"][0][1], gradient=sums[-1]["bytes"], alpha=link.alpha, beta=link.beta, **points
+)
+
+# %%
+for kind, rows in points.items():
+    (_, one, _), (_, two, name) = rows
+    gain = one / two * (2 if kind == "weak" else 1)
+    print(f"{kind:6} scaling, {name}: two GPUs do {gain:.2f} times as much as one in the same time, recorded")
+
+# %% [markdown]
+# The same two GPUs, and opposite answers. With 512 images for each, there is enough to compute between two messages.
+# With four images for each, there is not.
+#
+# ## In your own words
+#
+# Answer in five to eight sentences.
+#
+# 1. Two GPUs were slower than one with batch 8, and faster with 512 images each. Why? Give both numbers.
+# 2. Rank 0 has six samples and rank 1 has two. Why is the mean of their two gradients wrong, and what does one send
+#    instead?
+# 3. Which of the numbers in this lesson were modelled, and what did the model leave out?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_ranks", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** With batch 8 a step on one GPU is mostly waiting for launches, which half of a batch does not make
+# shorter, and the all-reduce and the waiting for the other rank come on top. So two GPUs are slower (the cell prints
+# the factor). With 512 images each, computing takes much longer than the all-reduce, so two do nearly twice as much
+# (the cell prints the factor). The mean of the means gives each of rank 1's two samples three times the weight of one
+# of rank 0's. Each rank sends its sum and its count, and all divide by the count of all. Modelled were the four GPUs, the
+# times of the emulated network and the lines of the scaling curves. The model has only alpha and beta; it leaves out
+# that ranks wait for one another, and what the host does.
+#
+# **Rubric** (3 points). One point: computing against messages (or launches), with both numbers. One point: sums and
+# counts, since samples count equally. One point: names what was modelled, and something that the model leaves out.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What you have
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: All ranks run one program and send each other arrays, and each message costs alpha + beta · bytes.
+# Data parallel sums gradients, split layers and pipelines pass on activations, and each can be written so that the
+# result is that of one device. More devices help as long as each has enough to compute between two messages, so measure
+# before you buy.
+#
+# ### Stretch: fewer rounds
+#
+# **More**, as long as you like.
+#
+# For ten numbers the ring has too many rounds. If the number of ranks is a power of two, they can sum in log2(p)
+# rounds: in round k, each rank exchanges its whole array with the one whose number differs in bit k (**recursive
+# doubling**). Write it. From how many numbers on is the ring better, on a modelled link of your choice?
+
+# %%
+# Your stretch. When your function is written, take away the # of the lines below and run.
+#
+# for size in (10, 1_000, 100_000, 1_000_000):
+#     for program in (doubling, ring_allreduce):
+#         network = parallel.Network(8, link="1 Gb/s Ethernet")
+#         parallel.emulate(program, np.ones(size, np.float32), network=network)
+#         print(f"{size:9,} {program.__name__:15} {network.seconds * 1e6:8.0f} us, {network.rounds} rounds, modelled")

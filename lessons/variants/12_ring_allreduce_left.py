@@ -1,0 +1,34 @@
+# %% [markdown]
+# ### Exercise: ring_allreduce_left
+#
+# **Core**, about 18 minutes.
+#
+# Sum all ranks' x over a ring that goes **to the left**: each rank sends to the one before it only. Use
+# `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving fills an array that you give, and waits until
+# something is there; sending never waits. The number of ranks need not divide the size of x: `np.array_split` makes
+# chunks of about the same size, some of them perhaps empty. Leave x as it is.
+
+
+# %% nbgrader={"grade": false, "grade_id": "ring_allreduce_left", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ring_allreduce_left(comm, x):
+    """Return the sum (n,) of all ranks' x (n,), in a new array on each rank. About 11 lines."""
+    ### BEGIN SOLUTION
+    y = x.copy()
+    chunks = np.array_split(y, comm.size)
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank + k) % comm.size], left)
+        mine = chunks[(comm.rank + k + 1) % comm.size]
+        mine += comm.receive(np.empty_like(mine), right)
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank - 1 + k) % comm.size], left)
+        comm.receive(chunks[(comm.rank + k) % comm.size], right)
+    return y
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_ring_allreduce_left", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check.ring_allreduce_left(ring_allreduce_left)
+
+# %% [markdown]
+# From here on the ring goes to the right, and the lesson takes the library's function for it.

@@ -1,0 +1,191 @@
+"""Lesson 12: one step shared among ranks, sums round a ring, layers that are split, and pipelines."""
+
+from __future__ import annotations
+
+from unrolled import parallel
+from unrolled.checks.exercises.l12_many_devices import judging, replicas, schedules, splits
+from unrolled.checks.mistakes import Mistake
+from unrolled.checks.spec import Spec, case, random_case
+from unrolled.parallel import data_parallel, pipeline
+
+# data_parallel_step
+
+data_parallel_step = Spec(
+    reference=replicas.data_parallel_step,
+    answers=(parallel.gradients, data_parallel.fit),
+    cases=[
+        random_case("two ranks with 4 samples each", replicas.samples(4, 4)),
+        random_case("two ranks with 6 samples and 2", replicas.samples(6, 2)),
+        random_case("a rank without samples", replicas.samples(3, 0, 4)),
+        random_case("any ranks and samples", replicas.any_samples),
+    ],
+    points=3,
+    hints=(
+        "The mean over all samples is the sum over all samples, divided by how many there are. A rank with few samples "
+        "counts for few. So send sums, and not means.",
+        "A rank's sum is its mean gradient times len(x). How many samples there are in all, no rank knows: send the "
+        "count along, as one more number behind the gradient. A rank without samples sends zeros.",
+        "total = np.zeros(weight.size + 1, np.float32)\n"
+        "if len(x): ...\n"
+        "total[-1] = len(x)\n"
+        "total = comm.all_reduce(total)\n"
+        "return (total[:-1] / ...).reshape(weight.shape)",
+    ),
+    mistakes=(
+        Mistake(
+            "this is the mean of the ranks' means: a rank with few samples counts as much as one with many",
+            replicas.mean_of_means,
+        ),
+        Mistake("this is the sum of the ranks' means: each is a mean over its own samples only", replicas.sum_of_means),
+        Mistake("this is the sum over all samples: divide by how many there are on all ranks", replicas.sum_of_sums),
+        Mistake("each rank has the gradient of its own samples: sum over ranks", replicas.its_own),
+    ),
+    compare=judging.all_reduces("a gradient and a count", replicas.weight_and_count),
+    call=judging.on_network,
+    ranks=True,
+)
+
+
+# ring_allreduce
+
+ring_allreduce = Spec(
+    reference=splits.ring_allreduce,
+    cases=[
+        random_case("three ranks, six numbers", splits.arrays(3, 6)),
+        random_case("four ranks, ten numbers: chunks of 3 and 2", splits.arrays(4, 10)),
+        random_case("five ranks, three numbers: some chunks are empty", splits.arrays(5, 3)),
+        random_case("any ranks and numbers", splits.any_arrays),
+    ],
+    points=4,
+    hints=(
+        "Go round twice. In the first half each rank adds what it gets to a chunk of its own and passes that on, so "
+        "each chunk collects its sum on the way. In the second half the sums go round.",
+        "In round k of the first half, rank r sends chunk r - k to the right, and adds what comes from the left to "
+        "chunk r - k - 1. Then it holds the sum of chunk r + 1. In the second half it sends chunk r + 1 - k, and "
+        "receives chunk r - k. All numbers are modulo p. Send before you receive.",
+        "y = x.copy()\n"
+        "chunks = np.array_split(y, comm.size)  # views of y\n"
+        "for k in range(comm.size - 1):\n"
+        "    comm.send(chunks[(comm.rank - k) % comm.size], right)\n"
+        "    mine = chunks[...]\n"
+        "    mine += comm.receive(np.empty_like(mine), left)\n"
+        "for k in range(comm.size - 1):\n"
+        "    ...  # the same, with chunks one further on, and without a sum\n"
+        "return y",
+    ),
+    mistakes=(
+        Mistake("only the first half is done: one chunk of each rank is a sum of all", splits.half_a_ring),
+        Mistake("each rank has its own x: nothing was summed", lambda comm, x: x.copy()),
+        Mistake("this is the mean over ranks: an all-reduce is their sum", splits.mean),
+    ),
+    compare=judging.through_a_ring(1),
+    call=judging.on_network,
+    ranks=True,
+)
+
+
+# column_row_linear
+
+column_row_linear = Spec(
+    reference=splits.column_row_linear,
+    cases=[
+        random_case("two ranks with 3 hidden units each", splits.two_layers(3, 3)),
+        random_case("three ranks with 4, 1 and 2", splits.two_layers(4, 1, 2)),
+        random_case("any layers", splits.any_layers),
+    ],
+    points=2,
+    hints=(
+        "A hidden unit needs all of x, and its own column of the first weight: nothing has to be sent for it. What the "
+        "second layer makes of it is one term of a sum over hidden units.",
+        "Compute this rank's hidden units, ReLU included, multiply by its rows of weight2, and sum over ranks. bias2 "
+        "belongs to the sum, and not to each of its terms.",
+        "hidden = np.maximum(..., 0)\nreturn comm.all_reduce(...) + ...",
+    ),
+    mistakes=(
+        Mistake("bias2 is in it once for each rank: add it after the sum", splits.with_each_bias),
+        Mistake("each rank has its own terms only: sum over ranks", splits.not_summed),
+        Mistake("the ReLU between the layers is missing", splits.without_relu),
+    ),
+    compare=judging.all_reduces("the result's", splits.result_size),
+    call=judging.on_network,
+    ranks=True,
+)
+
+
+# pipeline_schedule and lean_schedule
+
+SCHEDULES = (pipeline.gpipe, pipeline.one_forward_one_backward, pipeline.placed)
+SIZES = [
+    case("two stages, three micro-batches", stages=2, micro_batches=3),
+    case("one stage", stages=1, micro_batches=4),
+    case("four stages, six micro-batches", stages=4, micro_batches=6),
+    random_case("any sizes", schedules.any_size),
+]
+
+pipeline_schedule = Spec(
+    reference=schedules.reference,
+    answers=SCHEDULES,
+    cases=SIZES,
+    points=2,
+    hints=(
+        "Micro-batch i reaches stage s after s other stages. So when can its forward pass begin there? The way back is "
+        "the same, from the last stage on.",
+        "With all forward passes first, stage s does the one of micro-batch i in slot s + i. The last stage ends in "
+        "slot m + p - 2. Backward passes begin in slot m + p - 1, in stage p - 1, and each stage before is one later.",
+        "rows = [[None] * (2 * (m + p - 1)) for _ in range(p)]\n"
+        "for s in range(p):\n"
+        "    for i in range(m):\n"
+        '        rows[s][...] = ("F", i)\n'
+        '        rows[s][...] = ("B", i)\n'
+        "return rows",
+    ),
+    compare=schedules.judge,
+)
+
+lean_schedule = Spec(
+    reference=pipeline.one_forward_one_backward,
+    answers=SCHEDULES,
+    cases=SIZES,
+    points=2,
+    hints=(
+        "A micro-batch's activations are held from its forward pass to its backward pass. So do its backward pass as "
+        "soon as it can be done, and begin no new one before.",
+        "Stage s first does p - s forward passes. Then it takes turns, one backward and one forward, until no forward "
+        "pass is left. Simulate: in each slot, each stage does its next piece if what that needs was done in a slot "
+        "before.",
+        "order = ...  # of stage s: F 0 to F p - s - 1, then B 0, F p - s, B 1, and so on\n"
+        "while any(orders):\n"
+        "    begun = [s for s in range(p) if orders[s] and ready(s, orders[s][0])]\n"
+        "    for s in range(p):\n"
+        "        rows[s].append(orders[s].pop(0) if s in begun else None)\n"
+        "    done.update(...)",
+    ),
+    compare=schedules.judge_memory,
+)
+
+
+# overlapped_gradients
+
+overlapped_gradients = Spec(
+    reference=replicas.overlapped_gradients,
+    cases=[random_case("some layers", replicas.layers), random_case("other layers", replicas.layers)],
+    points=2,
+    hints=(
+        "The gradient of the last layer is there first. Its sum can travel while the layers before it are computed, so "
+        "begin it at once, and wait at the very end.",
+        "Go through inputs and weights from the last to the first. A layer's gradient is x.T @ grad; what goes on is "
+        "grad @ weight.T. Keep what start_all_reduce gives, and wait for all of them after the loop.",
+        "pending = []\n"
+        "for x, weight in zip(reversed(inputs), reversed(weights)):\n"
+        "    pending.append(comm.start_all_reduce(...))\n"
+        "    grad = ...\n"
+        "return ...  # each one's wait(), the first layer first",
+    ),
+    mistakes=(
+        Mistake("these are the gradients of a rank's own samples: sum over ranks", replicas.own_layers),
+        Mistake("the list begins with the last layer: turn it round", replicas.first_layer_first),
+    ),
+    compare=judging.overlapped,
+    call=judging.on_network,
+    ranks=True,
+)

@@ -1,0 +1,201 @@
+"""Variants of the exercises of lesson 12: squared errors, a ring to the left, turned weights, a schedule by slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.compare import Mismatch
+from unrolled.checks.exercises.l12_many_devices import exercises, judging, schedules, splits
+from unrolled.checks.mistakes import Mistake
+from unrolled.checks.spec import Inputs, case, random_case, variant
+from unrolled.device import Array
+from unrolled.parallel import Communicator, Network
+
+# squared errors
+
+
+def squares_step(comm: Communicator, weight: Array, x: Array, target: Array) -> Array:
+    """Return the gradient (K, M) of half the squared error, a mean over all ranks' samples, on each rank."""
+    total = np.append((x.T @ (x @ weight - target)).ravel(), np.float32(len(x)))
+    total = comm.all_reduce(total)
+    return (total[:-1] / total[-1]).reshape(weight.shape)
+
+
+def squares_mean_of_means(comm: Communicator, weight: Array, x: Array, target: Array) -> Array:
+    """Return the mean over ranks of the gradients of their own means."""
+    return comm.all_reduce(x.T @ (x @ weight - target) / np.float32(max(len(x), 1))) / np.float32(comm.size)
+
+
+def squares_sum(comm: Communicator, weight: Array, x: Array, target: Array) -> Array:
+    """Return the gradient of the summed errors."""
+    return comm.all_reduce(x.T @ (x @ weight - target))
+
+
+def _squares(*counts: int) -> Callable[[np.random.Generator], Inputs]:
+    def draw(rng: np.random.Generator) -> Inputs:
+        weight, *data = (
+            rng.standard_normal(shape).astype(np.float32)
+            for shape in ((4, 3), *(shape for n in counts for shape in ((n, 4), (n, 3))))
+        )
+        arguments = [(weight, x, target) for x, target in zip(data[::2], data[1::2], strict=True)]
+        return {"network": Network(len(counts), seed=int(rng.integers(2**31))), "arguments": arguments}
+
+    return draw
+
+
+def _any_squares(rng: np.random.Generator) -> Inputs:
+    return _squares(*(int(n) for n in rng.integers(1, 10, rng.integers(2, 6))))(rng)
+
+
+data_parallel_step_squares = variant(
+    exercises.data_parallel_step,
+    reference=squares_step,
+    cases=[
+        random_case("two ranks with 4 samples each", _squares(4, 4)),
+        random_case("two ranks with 6 samples and 2", _squares(6, 2)),
+        random_case("a rank without samples", _squares(3, 0, 4)),
+        random_case("any ranks and samples", _any_squares),
+    ],
+    hints=(
+        exercises.data_parallel_step.hints[0],
+        "A rank's sum is x.T @ (x @ weight - target), which is zeros where there are no samples. How many samples "
+        "there are in all, no rank knows: send the count along, as one more number behind the gradient.",
+        "total = np.append((...).ravel(), np.float32(len(x)))\n"
+        "total = comm.all_reduce(total)\n"
+        "return (total[:-1] / ...).reshape(weight.shape)",
+    ),
+    mistakes=(
+        Mistake(exercises.data_parallel_step.mistakes[0].says, squares_mean_of_means),
+        Mistake(exercises.data_parallel_step.mistakes[2].says, squares_sum),
+    ),
+)
+
+
+# a ring to the left
+
+
+def ring_to_the_left(comm: Communicator, x: Array) -> Array:
+    """Return the sum of all ranks' x (n,), by chunks that go to the rank before."""
+    y = x.copy()
+    chunks = np.array_split(y, comm.size)
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank + k) % comm.size], left)
+        mine = chunks[(comm.rank + k + 1) % comm.size]
+        mine += comm.receive(np.empty_like(mine), right)
+    for k in range(comm.size - 1):
+        comm.send(chunks[(comm.rank - 1 + k) % comm.size], left)
+        comm.receive(chunks[(comm.rank + k) % comm.size], right)
+    return y
+
+
+ring_allreduce_left = variant(
+    exercises.ring_allreduce,
+    reference=ring_to_the_left,
+    hints=(
+        exercises.ring_allreduce.hints[0],
+        "In round k of the first half, rank r sends chunk r + k to the left, and adds what comes from the right to "
+        "chunk r + k + 1. Then it holds the sum of chunk r - 1. In the second half it sends chunk r - 1 + k, and "
+        "receives chunk r + k. All numbers are modulo p. Send before you receive.",
+        "y = x.copy()\n"
+        "chunks = np.array_split(y, comm.size)  # views of y\n"
+        "for k in range(comm.size - 1):\n"
+        "    comm.send(chunks[(comm.rank + k) % comm.size], left)\n"
+        "    mine = chunks[...]\n"
+        "    mine += comm.receive(np.empty_like(mine), right)\n"
+        "for k in range(comm.size - 1):\n"
+        "    ...  # the same, with chunks one further on, and without a sum\n"
+        "return y",
+    ),
+    mistakes=exercises.ring_allreduce.mistakes[1:],
+    compare=judging.through_a_ring(-1),
+)
+
+
+# weights as PyTorch stores them
+
+
+def turned(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
+    """Return relu(x @ W1.T + b1) @ W2.T + b2 (N, M) of weights with a row for each output."""
+    return splits.column_row_linear(
+        comm, x, np.ascontiguousarray(weight1.T), bias1, np.ascontiguousarray(weight2.T), bias2
+    )
+
+
+def _turned(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
+    def turning(rng: np.random.Generator) -> Inputs:
+        inputs = draw(rng)
+        inputs["arguments"] = [
+            (x, np.ascontiguousarray(first.T), bias1, np.ascontiguousarray(second.T), bias2)
+            for x, first, bias1, second, bias2 in inputs["arguments"]
+        ]
+        return inputs
+
+    return turning
+
+
+def _mistaken(function: Callable[..., Array]) -> Callable[..., Array]:
+    def wrong(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
+        return function(comm, x, np.ascontiguousarray(weight1.T), bias1, np.ascontiguousarray(weight2.T), bias2)
+
+    return wrong
+
+
+column_row_linear_turned = variant(
+    exercises.column_row_linear,
+    reference=turned,
+    cases=[
+        random_case("two ranks with 3 hidden units each", _turned(splits.two_layers(3, 3))),
+        random_case("three ranks with 4, 1 and 2", _turned(splits.two_layers(4, 1, 2))),
+        random_case("any layers", _turned(splits.any_layers)),
+    ],
+    mistakes=tuple(
+        Mistake(mistake.says, _mistaken(function))
+        for mistake, function in zip(
+            exercises.column_row_linear.mistakes,
+            (splits.with_each_bias, splits.not_summed, splits.without_relu),
+            strict=True,
+        )
+    ),
+)
+
+
+# a schedule by slots
+
+
+def by_slots(stages: int, micro_batches: int) -> list[Any]:
+    """Return what all stages do in each slot."""
+    return [list(slot) for slot in zip(*schedules.reference(stages, micro_batches), strict=True)]
+
+
+def _judge_slots(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """Judge with a row for each stage."""
+    if not isinstance(got, list | tuple) or not all(
+        isinstance(slot, list | tuple) and len(slot) == inputs["stages"] for slot in got
+    ):
+        return Mismatch(("expected a list of slots, each a list of what the stages do in it",))
+    return schedules.judge([list(row) for row in zip(*got, strict=True)], None, inputs)
+
+
+pipeline_schedule_slots = variant(
+    exercises.pipeline_schedule,
+    reference=by_slots,
+    cases=[
+        case("two stages, three micro-batches", stages=2, micro_batches=3),
+        case("one stage", stages=1, micro_batches=4),
+        random_case("any sizes", schedules.any_size),
+    ],
+    hints=(
+        *exercises.pipeline_schedule.hints[:2],
+        "slots = [[None] * p for _ in range(2 * (m + p - 1))]\n"
+        "for s in range(p):\n"
+        "    for i in range(m):\n"
+        '        slots[...][s] = ("F", i)\n'
+        '        slots[...][s] = ("B", i)\n'
+        "return slots",
+    ),
+    compare=_judge_slots,
+)

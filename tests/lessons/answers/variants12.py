@@ -1,0 +1,44 @@
+"""Wrong answers to the variants of lesson 12."""
+
+from __future__ import annotations
+
+from answers import Mutant
+from answers.lesson12 import by_rank_0, hidden_gathered, one_after_the_other, receiving_first
+from unrolled.checks.exercises.l12_many_devices import schedules, splits, variants
+
+
+def in_columns(function):
+    return lambda comm, x, weight1, bias1, weight2, bias2: function(
+        comm, x, weight1.T.copy(), bias1, weight2.T.copy(), bias2
+    )
+
+
+def own_squares(comm, weight, x, target):
+    return x.T @ (x @ weight - target) / max(len(x), 1)
+
+
+MUTANTS = {
+    "data_parallel_step_squares": [
+        Mutant(variants.squares_mean_of_means, "the mean of the ranks' means"),
+        Mutant(variants.squares_sum, "divide by how many there are on all ranks"),
+        Mutant(own_squares, "differ"),
+    ],
+    "ring_allreduce_left": [
+        Mutant(splits.ring_allreduce, "in the ring it sends to rank"),
+        Mutant(by_rank_0, "in the ring it sends to rank"),
+        Mutant(receiving_first, "deadlock"),
+    ],
+    "column_row_linear_turned": [
+        Mutant(in_columns(splits.with_each_bias), "add it after the sum"),
+        Mutant(in_columns(splits.not_summed), "sum over ranks"),
+        Mutant(in_columns(hidden_gathered), "one all_reduce is asked for"),
+    ],
+    "pipeline_schedule_slots": [
+        Mutant(schedules.reference, "expected a list of slots"),
+        Mutant(
+            lambda stages, micro_batches: list(zip(*one_after_the_other(stages, micro_batches), strict=True)),
+            "a stage waits where it could work",
+        ),
+        Mutant(lambda stages, micro_batches: variants.by_slots(stages, micro_batches)[::-1], "before"),
+    ],
+}
