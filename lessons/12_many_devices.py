@@ -76,8 +76,8 @@ for row in sums:
 print(recorded)
 
 # %% [markdown]
-# A hundred times the bytes may cost twice the time, or a hundred times. So many small messages are the worst that one
-# can do, and programs put all gradients into one array before they sum it.
+# Up to about a megabyte, many more bytes hardly cost more time. From there on the time grows with the bytes. So many
+# small messages are the worst that one can do, and programs put all gradients into one array before they sum it.
 #
 # Now a guess. Source A's network trains on MNIST with batches of 8 (*Deep Learning Gaiden: GPU Programming*, 2020).
 # Share each batch among 4 GPUs, two images for each. How many times faster is a step than on one GPU? Below 1 is
@@ -335,8 +335,8 @@ check.column_row_linear(column_row_linear)
 # ## A pipeline
 #
 # Or each device has some of the layers, one **stage**. Then a batch goes through one stage after another, and all
-# others wait. So the batch is cut into **micro-batches**, which follow one another like cars in a factory. Move the
-# sliders. How many micro-batches do four stages need, so that less than a fifth of the slots is empty?
+# others wait. So the batch is cut into **micro-batches**, which follow one another. Move the
+# sliders. How many micro-batches do four stages need so that less than a fifth of the slots is empty?
 
 # %%
 show.pipeline("gpipe", stages=4, micro_batches=8)
