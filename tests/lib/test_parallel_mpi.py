@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from unrolled import data, nn, parallel
-from unrolled.parallel import launch
+from unrolled.parallel import launch, mpi_start
 from unrolled.parallel.mpi_start import launcher
 
 pytest.importorskip("mpi4py")
@@ -199,7 +199,10 @@ def test_the_script_of_the_docs_runs_alone_and_on_two_ranks(tmp_path):
 def test_auto_takes_what_is_there(monkeypatch):
     assert launch.chosen(1) == "emulation"
     assert launch.chosen(10_000) == "emulation"
-    monkeypatch.setattr(launch, "find_spec", lambda name: None)
+    monkeypatch.setattr(launch.os, "sched_getaffinity", lambda process: range(2))
+    assert launch.chosen(2) == "mpi"
+    monkeypatch.setattr(mpi_start.shutil, "which", lambda name: None)
+    monkeypatch.setattr(mpi_start.sys, "executable", "/nowhere/python")
     assert launch.chosen(2) == "emulation"
     assert parallel.run(lambda comm: comm.engine, ranks=2) == ["emulation"] * 2
 

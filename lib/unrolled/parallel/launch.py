@@ -10,6 +10,7 @@ from typing import Any
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.emulation import emulate
+from unrolled.parallel.errors import NoEngineError
 
 ENGINES = ("auto", "emulation", "mpi", "nccl")
 
@@ -25,8 +26,8 @@ def run(
     """Call program(communicator, *arguments, **named) on `ranks` ranks; return their results by rank.
 
     engine "mpi" starts processes, one BLAS thread each; "nccl" processes with a GPU each; "emulation" threads that take
-    turns in this process. "auto" takes "mpi" where mpi4py is installed and there is a core a rank, else "emulation". A
-    program of a notebook needs cloudpickle to reach other processes. A rank may wait `timeout` seconds for others.
+    turns in this process. "auto" takes "mpi" where that works, with cloudpickle, which carries functions of a
+    notebook, and there is a core a rank, else "emulation". A rank may wait `timeout` seconds for others.
 
     Raises what `emulate` raises; in processes RankError where a rank raised an error, died or hung: its text says which
     and why. Raises NoEngineError for an engine that is not there.
@@ -68,5 +69,12 @@ def world(engine: str = "auto", timeout: float = 20.0) -> Communicator:
 def chosen(ranks: int) -> str:
     """Return the engine that "auto" takes for so many ranks on this machine: "mpi" or "emulation"."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    installed = find_spec("mpi4py") is not None and find_spec("cloudpickle") is not None
-    return "mpi" if installed and 1 < ranks <= cores else "emulation"
+    if not 1 < ranks <= cores or find_spec("cloudpickle") is None:
+        return "emulation"
+    from unrolled.parallel.mpi_start import launcher
+
+    try:
+        launcher()
+    except NoEngineError:
+        return "emulation"
+    return "mpi"

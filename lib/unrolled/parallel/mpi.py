@@ -31,14 +31,24 @@ GRACE = 2.0  # seconds that others have to say where they wait
 
 
 def load() -> Any:
-    """Return mpi4py's MPI. Raises NoEngineError where it or its MPI library is missing."""
+    """Return mpi4py's MPI, not begun. Raises NoEngineError where it or its MPI library is missing."""
     try:
+        import mpi4py
+
+        mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise NoEngineError(
-            f'engine "mpi" needs mpi4py and an MPI library ({error}): pip install mpi4py mpich'
-        ) from None
+        why = str(error).partition("\n")[0]
+        raise NoEngineError(f'engine "mpi" needs mpi4py and an MPI library ({why}): pip install mpi4py mpich') from None
     return MPI
+
+
+def begun() -> Any:
+    """Return mpi4py's MPI, begun in this process, which is a rank from now on. Raises NoEngineError."""
+    mpi = load()
+    if not mpi.Is_initialized():
+        mpi.Init_thread()
+    return mpi
 
 
 class MpiCommunicator(Communicator):
@@ -51,7 +61,7 @@ class MpiCommunicator(Communicator):
     engine = "mpi"
 
     def __init__(self, store: Store, timeout: float = 20.0) -> None:
-        self._mpi = load()
+        self._mpi = begun()
         self._comm = self._mpi.COMM_WORLD
         self._headers = self._comm.Dup()
         self.rank, self.size, self.timeout = self._comm.rank, self._comm.size, timeout

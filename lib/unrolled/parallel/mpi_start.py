@@ -21,7 +21,7 @@ from typing import Any
 
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.errors import NoEngineError, RankError
-from unrolled.parallel.mpi import MpiCommunicator, leave, load
+from unrolled.parallel.mpi import MpiCommunicator, begun, leave, load
 from unrolled.parallel.packing import failure_of, packed
 from unrolled.parallel.store import Store, StoreServer, error_of
 
@@ -87,7 +87,7 @@ def world(timeout: float = 20.0) -> MpiCommunicator:
 
     Use it as a context. An error in it ends all ranks. Raises NoEngineError.
     """
-    comm = load().COMM_WORLD
+    comm = begun().COMM_WORLD
     server = StoreServer("", 0, comm.size, timeout) if comm.rank == 0 else None
     host, port = comm.bcast((os.uname().nodename, server.server_address[1]) if server else None)
     store = Store(HOST if server else host, port, comm.rank, comm.size, timeout)
@@ -158,7 +158,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 def main(folder: str, port: str, timeout: str) -> None:
     """Be a rank of `run_mpi`: call the function, leave its result in the folder, or say what failed."""
     function, args, named = pickle.loads(Path(folder, WORK).read_bytes())
-    comm = load().COMM_WORLD
+    comm = begun().COMM_WORLD
     store = Store(HOST, int(port), comm.rank, comm.size, float(timeout))
     try:
         with MpiCommunicator(store, float(timeout)) as group:
