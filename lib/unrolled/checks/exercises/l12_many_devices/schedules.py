@@ -57,8 +57,8 @@ def judge_memory(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
 
 def any_size(rng: np.random.Generator) -> Inputs:
     """Draw stages and more micro-batches than that."""
-    stages = int(rng.integers(2, 6))
-    return {"stages": stages, "micro_batches": stages + int(rng.integers(1, 8))}
+    stages = int(rng.integers(2, 9))
+    return {"stages": stages, "micro_batches": stages + int(rng.integers(1, 25))}
 
 
 def _read(got: Any) -> Slots | None:
