@@ -16,8 +16,8 @@ from unrolled import data, nn, parallel
 from unrolled.parallel import launch, mpi_start
 from unrolled.parallel.mpi_start import launcher
 
-pytest.importorskip("mpi4py")
-pytest.importorskip("cloudpickle")
+pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
+pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: pip install -e '.[mpi]'")
 
 SHORT = 3.0  # seconds that a rank may wait here
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int32", "int64"]

@@ -1,4 +1,4 @@
-"""The same program on many ranks: threads of one process, processes, or GPUs; and training on them."""
+"""One program on many ranks: threads of one process, processes, or GPUs; and training on them."""
 
 from unrolled.parallel.communicator import Communicator, Pending
 from unrolled.parallel.data_parallel import evaluate, fit, gradients

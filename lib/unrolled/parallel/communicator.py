@@ -14,12 +14,12 @@ from unrolled.device import Array, array_module
 from unrolled.ops.arguments import check_array, check_shape, check_whole
 
 
-class Pending:
+class Pending(ABC):
     """A collective operation under way: `wait` ends it and returns its result. Until then its arrays are in use."""
 
+    @abstractmethod
     def wait(self) -> Array:
         """Return the result, once it is there. Called again, return it again."""
-        raise NotImplementedError
 
 
 class Communicator(ABC):
