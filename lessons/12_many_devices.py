@@ -384,12 +384,13 @@ show.pipeline("1f1b", stages=4, micro_batches=8)
 #
 # **More**, about 12 minutes.
 #
-# The same, with at most as many micro-batches between forward and backward on a stage as there are stages.
+# The same, with at most p - s micro-batches between forward and backward on stage s, where s counts from 0: the first
+# stage holds as many as there are stages, and the last one a single one.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lean_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def lean_schedule(stages, micro_batches):
-    """Return a list of slots for each stage, which holds at most `stages` micro-batches. About 14 lines."""
+    """Return a list of slots for each stage s, which holds at most stages - s micro-batches. About 14 lines."""
     ### BEGIN SOLUTION
     orders = []
     for stage in range(stages):

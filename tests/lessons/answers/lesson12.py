@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from answers import Mutant
-from unrolled.checks.exercises.l12_many_devices import replicas, splits
+from unrolled.checks.exercises.l12_many_devices import replicas, schedules, splits
 from unrolled.parallel import gpipe, one_forward_one_backward
 
 # data_parallel_step
@@ -95,6 +95,13 @@ def words(stages, micro_batches):
     return [["F0"] for _ in range(stages)]
 
 
+def numbered(change):
+    """A right schedule whose micro-batches have other names."""
+    return lambda stages, micro_batches: [
+        [slot and (slot[0], change(slot[1])) for slot in row] for row in gpipe(stages, micro_batches)
+    ]
+
+
 # overlapped_gradients
 
 
@@ -136,12 +143,31 @@ MUTANTS = {
     ],
     "pipeline_schedule": [
         Mutant(one_after_the_other, "a stage waits where it could work"),
+        Mutant(one_after_the_other, "waits until the one before is through"),
+        Mutant(schedules.one_by_one, "waits until the one before is through"),
         Mutant(all_at_once, "before"),
+        Mutant(schedules.at_once, "all stages begin at once"),
+        Mutant(schedules.back_from_the_first, "the way back begins in the first stage"),
+        Mutant(schedules.back_too_early, "forward passes to do until slot"),
         Mutant(without_backward, "never does"),
         Mutant(words, "expected a list for each stage"),
+        Mutant(words, "stage 0 has 'F0' in slot 0"),
+        Mutant(numbered(lambda i: i + 0.5), "has ('F', 0.5) in slot 0; i is a whole number"),
+        Mutant(numbered(float), "has ('F', 0.0) in slot 0; i is a whole number"),
+        Mutant(numbered(str), "has ('F', '0') in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: "x"), "has ('F', 'x') in slot 0; i is a whole number"),
+        Mutant(numbered(bool), "has ('F', False) in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: None), "has ('F', None) in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: [i]), "has ('F', [0]) in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: float("nan")), "has ('F', nan) in slot 0; i is a whole number"),
     ],
     "lean_schedule": [
         Mutant(gpipe, "let backward passes begin earlier"),
+        Mutant(gpipe, "all forward passes come first"),
+        Mutant(schedules.forward_first, "all forward passes come first"),
+        Mutant(schedules.same_on_each_stage, "stage 1 holds the activations of 2 micro-batches"),
+        Mutant(schedules.same_on_each_stage, "begins with p forward passes"),
+        Mutant(schedules.one_too_few, "begins with p - s - 1 forward passes"),
         Mutant(one_after_the_other, "a stage waits where it could work"),
         Mutant(lambda stages, micro_batches: one_forward_one_backward(stages, micro_batches)[::-1], "before"),
     ],

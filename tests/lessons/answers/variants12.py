@@ -40,5 +40,6 @@ MUTANTS = {
             "a stage waits where it could work",
         ),
         Mutant(lambda stages, micro_batches: variants.by_slots(stages, micro_batches)[::-1], "before"),
+        Mutant(lambda *sizes: list(zip(*schedules.one_by_one(*sizes), strict=True)), "the one before is through"),
     ],
 }

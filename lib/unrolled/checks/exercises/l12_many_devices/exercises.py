@@ -114,7 +114,7 @@ column_row_linear = Spec(
 
 # pipeline_schedule and lean_schedule
 
-SCHEDULES = (pipeline.gpipe, pipeline.one_forward_one_backward, pipeline.placed)
+SCHEDULES = (pipeline.gpipe, pipeline.one_forward_one_backward, pipeline.placed, pipeline.alternating)
 SIZES = [
     case("two stages, three micro-batches", stages=2, micro_batches=3),
     case("one stage", stages=1, micro_batches=4),
@@ -139,6 +139,21 @@ pipeline_schedule = Spec(
         '        rows[s][...] = ("B", i)\n'
         "return rows",
     ),
+    mistakes=(
+        Mistake("all stages begin at once: micro-batch i reaches stage s in slot s + i", schedules.at_once),
+        Mistake(
+            "the way back begins in the first stage: it begins in the last one, and ends in the first",
+            schedules.back_from_the_first,
+        ),
+        Mistake(
+            "backward passes begin in slot m, when the last stage has forward passes to do until slot m + p - 2",
+            schedules.back_too_early,
+        ),
+        Mistake(
+            "each micro-batch waits until the one before is through: begin it one slot after the one before",
+            schedules.one_by_one,
+        ),
+    ),
     compare=schedules.judge,
 )
 
@@ -149,7 +164,8 @@ lean_schedule = Spec(
     points=2,
     hints=(
         "A micro-batch's activations are held from its forward pass to its backward pass. So do its backward pass as "
-        "soon as it can be done, and begin no new one before.",
+        "soon as it can be done. The first one is back in stage s when p - s forward passes have been done there, so "
+        "begin no more than these before.",
         "Stage s first does p - s forward passes. Then it takes turns, one backward and one forward, until no forward "
         "pass is left. Simulate: in each slot, each stage does its next piece if what that needs was done in a slot "
         "before.",
@@ -159,6 +175,18 @@ lean_schedule = Spec(
         "    for s in range(p):\n"
         "        rows[s].append(orders[s].pop(0) if s in begun else None)\n"
         "    done.update(...)",
+    ),
+    mistakes=(
+        Mistake("all forward passes come first, so that each stage holds all m", schedules.reference),
+        Mistake("all forward passes come first, so that each stage holds all m", schedules.forward_first),
+        Mistake(
+            "each stage begins with p forward passes: p - s are enough, since the way to the last stage is shorter",
+            schedules.same_on_each_stage,
+        ),
+        Mistake(
+            "stage s begins with p - s - 1 forward passes: with one more it need not wait for the first way back",
+            schedules.one_too_few,
+        ),
     ),
     compare=schedules.judge_memory,
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from unrolled.checks.compare import Mismatch
 from unrolled.checks.exercises.l12_many_devices import exercises, judging, schedules, splits
-from unrolled.checks.mistakes import Mistake
+from unrolled.checks.mistakes import Mistake, converted
 from unrolled.checks.spec import Inputs, case, random_case, variant
 from unrolled.device import Array
 from unrolled.parallel import Communicator, Network
@@ -168,7 +168,11 @@ column_row_linear_turned = variant(
 
 def by_slots(stages: int, micro_batches: int) -> list[Any]:
     """Return what all stages do in each slot."""
-    return [list(slot) for slot in zip(*schedules.reference(stages, micro_batches), strict=True)]
+    return _turned_round(schedules.reference(stages, micro_batches))
+
+
+def _turned_round(rows: list[list[Any]]) -> list[Any]:
+    return [list(slot) for slot in zip(*rows, strict=True)]
 
 
 def _judge_slots(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
@@ -196,6 +200,9 @@ pipeline_schedule_slots = variant(
         '        slots[...][s] = ("F", i)\n'
         '        slots[...][s] = ("B", i)\n'
         "return slots",
+    ),
+    mistakes=tuple(
+        converted(mistake, schedules.reference, _turned_round) for mistake in exercises.pipeline_schedule.mistakes
     ),
     compare=_judge_slots,
 )
