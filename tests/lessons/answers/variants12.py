@@ -17,6 +17,10 @@ def own_squares(comm, weight, x, target):
     return x.T @ (x @ weight - target) / max(len(x), 1)
 
 
+def one_by_one_by_slots(stages, micro_batches):
+    return list(zip(*schedules.one_by_one(stages, micro_batches), strict=True))
+
+
 MUTANTS = {
     "data_parallel_step_squares": [
         Mutant(variants.squares_mean_of_means, "the mean of the ranks' means"),
@@ -40,6 +44,6 @@ MUTANTS = {
             "a stage waits where it could work",
         ),
         Mutant(lambda stages, micro_batches: variants.by_slots(stages, micro_batches)[::-1], "before"),
-        Mutant(lambda *sizes: list(zip(*schedules.one_by_one(*sizes), strict=True)), "the one before is through"),
+        Mutant(one_by_one_by_slots, "the one before is through"),
     ],
 }

@@ -180,7 +180,7 @@ lean_schedule = Spec(
         Mistake("all forward passes come first, so that each stage holds all m", schedules.reference),
         Mistake("all forward passes come first, so that each stage holds all m", schedules.forward_first),
         Mistake(
-            "each stage begins with p forward passes: p - s are enough, since the way to the last stage is shorter",
+            "each stage holds up to p micro-batches: stage s needs p - s, since its way to the last stage is shorter",
             schedules.same_on_each_stage,
         ),
         Mistake(

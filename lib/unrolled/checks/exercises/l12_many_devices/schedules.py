@@ -122,8 +122,23 @@ def forward_first(stages: int, micro_batches: int) -> Slots:
 
 
 def same_on_each_stage(stages: int, micro_batches: int) -> Slots:
-    """Return what 1F1B gives if each stage begins with p forward passes."""
-    return placed([alternating(min(stages, micro_batches), micro_batches) for _ in range(stages)])
+    """Return the schedule of stages that do what they can, backward passes first, and hold p micro-batches at most."""
+    rows: Slots = [[] for _ in range(stages)]
+    done: set[tuple[int, str, int]] = set()
+    while len(done) < 2 * stages * micro_batches:
+        begun = [_next_pass(done, stage, stages, micro_batches) for stage in range(stages)]
+        for stage, piece in enumerate(begun):
+            rows[stage].append(piece)
+        done |= {(stage, *piece) for stage, piece in enumerate(begun) if piece is not None}
+    return rows
+
+
+def _next_pass(done: set[tuple[int, str, int]], stage: int, stages: int, micro_batches: int) -> tuple[str, int] | None:
+    forward, back = (sum((stage, kind, i) in done for i in range(micro_batches)) for kind in "FB")
+    if back < forward and (stage == stages - 1 or (stage + 1, "B", back) in done):
+        return "B", back
+    free = forward < micro_batches and forward - back < stages
+    return ("F", forward) if free and (stage == 0 or (stage - 1, "F", forward) in done) else None
 
 
 def one_too_few(stages: int, micro_batches: int) -> Slots:
