@@ -384,12 +384,13 @@ show.pipeline("1f1b", stages=4, micro_batches=8)
 #
 # **More**, about 12 minutes.
 #
-# The same, with at most as many micro-batches between forward and backward on a stage as there are stages.
+# The same, with at most p - s micro-batches between forward and backward on stage s, where s counts from 0: the first
+# stage holds as many as there are stages, and the last one a single one.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lean_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def lean_schedule(stages, micro_batches):
-    """Return a list of slots for each stage, which holds at most `stages` micro-batches. About 14 lines."""
+    """Return a list of slots for each stage s, which holds at most stages - s micro-batches. About 14 lines."""
     ### BEGIN SOLUTION
     orders = []
     for stage in range(stages):
@@ -429,19 +430,19 @@ check.lean_schedule(lean_schedule)
 #
 # **More**, about 6 minutes.
 #
-# The network is a chain of layers y = x @ weight. `inputs` are the x of each layer, and `grad` is the gradient by the
-# last y. Return each layer's gradient by its weight, summed over ranks. Begin each sum as soon as you can, and wait as
-# late as you can.
+# `layers` are a chain, and `grad` is the gradient by what the last one gives. `layer.backward(grad)` returns two
+# gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its weight,
+# summed over ranks, in as little modelled time as can be.
 
 
 # %% nbgrader={"grade": false, "grade_id": "overlapped_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def overlapped_gradients(comm, grad, inputs, weights):
-    """Return a list of gradients, the first layer's first, for lists of inputs and weights. About 5 lines."""
+def overlapped_gradients(comm, grad, layers):
+    """Return a list of gradients by the weights, the first layer's first. About 5 lines."""
     ### BEGIN SOLUTION
     pending = []
-    for x, weight in zip(reversed(inputs), reversed(weights), strict=True):
-        pending.append(comm.start_all_reduce(x.T @ grad))
-        grad = grad @ weight.T
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        pending.append(comm.start_all_reduce(by_weight))
     return [one.wait() for one in pending][::-1]
     ### END SOLUTION
 

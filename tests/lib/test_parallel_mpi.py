@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -147,6 +148,42 @@ def test_what_goes_wrong_is_named_and_leaves_no_process(name):
     program, error, says = WRONG[name]
     with pytest.raises(error, match=says):
         run(program, timeout=SHORT)
+    assert ranks_of_ours() == []
+
+
+def at_a_moment(comm, steps, who, when, fault):
+    """Messages and sums in a random order; at a random one of them a rank fails."""
+    x, other = np.ones(3), (comm.rank + 1) % comm.size
+    for number, step in enumerate(steps):
+        if (comm.rank, number) == (who, when):
+            fault()
+        if step == "messages":
+            comm.send(x, other)
+            comm.receive(x, other)
+        else:
+            comm.barrier() if step == "barrier" else getattr(comm, step)(x)
+    comm.barrier()
+
+
+FAILS = {
+    "raises": (lambda: 1 / 0, "rank {} raised ZeroDivisionError"),
+    "exits": (lambda: sys.exit(3), "rank {} raised SystemExit|rank {} died"),
+    "is killed": (lambda: os.kill(os.getpid(), signal.SIGKILL), "rank {} died"),
+    "is frozen": (
+        lambda: os.kill(os.getpid(), signal.SIGSTOP),
+        "rank {} has given no sign of life|rank {} waits for nobody",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_a_rank_that_fails_at_any_moment_ends_all_and_leaves_no_process(name):
+    fault, says = FAILS[name]
+    rng = random.Random(name)
+    steps = rng.choices(["messages", "all_reduce", "all_gather", "broadcast", "barrier"], k=9)
+    who, when = rng.randrange(2), rng.randrange(len(steps))
+    with pytest.raises(parallel.RankError, match=says.replace("{}", str(who))):
+        run(at_a_moment, steps, who, when, fault, timeout=SHORT)
     assert ranks_of_ours() == []
 
 

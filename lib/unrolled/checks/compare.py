@@ -61,9 +61,11 @@ def mismatch(
 
 
 def agree(got: Any, expected: Any, tolerance: float) -> bool:
-    """Return whether two results hold the same values, whatever their types: numbers, or None in both."""
+    """Return whether two results hold the same values, whatever their types: numbers, or None or a text in both."""
     if expected is None:
         return got is None
+    if isinstance(expected, str):
+        return isinstance(got, str) and str(got) == expected
     if isinstance(expected, (tuple, list)) and isinstance(got, (tuple, list)):
         return len(got) == len(expected) and all(agree(g, e, tolerance) for g, e in zip(got, expected, strict=True))
     if (theirs := as_numbers(expected)) is None:

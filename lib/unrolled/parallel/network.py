@@ -22,7 +22,7 @@ from unrolled.parallel.links import Link, named
 MOST_MESSAGES = 100_000
 """That one network carries: an endless loop ends there."""
 MOST_BYTES = 2**29
-"""That may be on their way at a time."""
+"""That may be on their way at a time, or in all where they are kept."""
 
 
 class Call(IntEnum):
@@ -102,16 +102,20 @@ class Network:
     """The network of `size` ranks, each pair joined by a link of its own in either direction; a collective is a ring's.
 
     It serves one run. `seconds` (modelled, to the last rank's end), `rounds`, `link_bytes`, `messages` and
-    `collectives` then say what happened.
+    `collectives` then say what happened; with `keep` also `contents` and `brought`, the arrays.
     """
 
     METHODS = ("__call__",)  # what a judge lets a rank call
     ASK_BYTES = 2**28  # of one message
 
-    def __init__(self, size: int, link: str | Link = "NVLink 4", seed: int = 0) -> None:
+    def __init__(self, size: int, link: str | Link = "NVLink 4", seed: int = 0, keep: bool = False) -> None:
         check_whole("size", size)
-        self.size, self.link = size, named(link)
+        self.size, self.link, self._keep = size, named(link), keep
         self.messages: list[Message] = []
+        self.contents: list[Array] = []
+        """Of the messages, in their order."""
+        self.brought: list[list[Array]] = []
+        """To each of the collectives, in their order: the array of each rank."""
         self.collectives: list[tuple[str, int]] = []
         """Name and bytes of each rank's array, in their order."""
         self._rng = np.random.default_rng(seed)
@@ -124,7 +128,7 @@ class Network:
         self._ring_busy = 0.0
         self._entered = [0] * size  # collectives that each rank has begun
         self._done: set[int] = set()
-        self._held = 0  # bytes on their way
+        self._held = 0  # bytes on their way, or kept
         self._begun = False
 
     @property
@@ -146,6 +150,10 @@ class Network:
             found[link] = found.get(link, 0) + message.bytes
         return found
 
+    def compute(self, rank: int, seconds: float) -> None:
+        """Let a rank compute for so many modelled seconds: what has begun goes on in the meantime."""
+        self._clocks[rank] += seconds
+
     def __call__(self, rank: int, call: int, peer: int = -1, array: Array | None = None) -> list[Any]:
         """Take what a rank wants; return [the rank that goes on, how what it wanted came out, the value].
 
@@ -160,7 +168,7 @@ class Network:
             raise ValueError(f"rank {rank} is not the one that runs")
         size = 0 if array is None else int(array.nbytes)
         if self._held + size > MOST_BYTES or len(self.messages) >= MOST_MESSAGES:
-            raise ValueError(f"more than {MOST_BYTES:,} bytes on their way, or than {MOST_MESSAGES:,} messages")
+            raise ValueError(f"more than {MOST_BYTES:,} bytes on their way or kept, or than {MOST_MESSAGES:,} messages")
         self._take(rank, _Ask(Call(call), int(peer), array))
         return self._next()
 
@@ -197,8 +205,11 @@ class Network:
         self._busy[link] = start + self.link.beta * size
         message = Message(rank, ask.peer, size, start, start + self.link.seconds(size), self._rounds[rank] + 1)
         self.messages.append(message)
-        self._mail.setdefault(link, deque()).append((message, ask.array.copy()))
+        array = ask.array.copy()
+        self._mail.setdefault(link, deque()).append((message, array))
         self._held += size
+        if self._keep:
+            self.contents.append(array)
         self._go_on(rank)
 
     def _settle(self) -> None:
@@ -210,7 +221,7 @@ class Network:
                 self._end(rank, self._group(rank, ask))
 
     def _deliver(self, rank: int, ask: _Ask, message: Message, array: Array) -> None:
-        self._held -= message.bytes
+        self._let_go(message.bytes)
         expected = ask.array
         if expected is None or expected.shape != array.shape or expected.dtype != array.dtype:
             sent = _Ask(Call.SEND, rank, array)
@@ -265,9 +276,11 @@ class Network:
         group.round += rounds
         group.results = _results(call, asks)
         group.asks.clear()
-        self._held -= self.size * size
+        self._let_go(self.size * size)
         self._ring_busy = group.end
         self.collectives.append((call.name.lower(), size))
+        if self._keep:
+            self.brought.append([ask.array for ask in asks if ask.array is not None])
 
     def _end(self, rank: int, group: _Collective) -> None:
         assert group.results is not None
@@ -276,6 +289,10 @@ class Network:
         self._go_on(rank, group.results.pop(rank))
         if not group.results:
             self._open = {number: other for number, other in self._open.items() if other is not group}
+
+    def _let_go(self, size: int) -> None:
+        """Count bytes as no longer held: they have arrived."""
+        self._held -= 0 if self._keep else size
 
     def _go_on(self, rank: int, value: Any = None, outcome: Outcome = Outcome.GO_ON) -> None:
         self._waiting.pop(rank, None)

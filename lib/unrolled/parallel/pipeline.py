@@ -38,7 +38,17 @@ def one_forward_one_backward(stages: int, micro_batches: int) -> list[list[Slot]
     It takes as many slots as `gpipe`; stage s holds the activations of at most p - s micro-batches.
     """
     _check(stages, micro_batches)
-    return placed([_alternating(min(stages - stage, micro_batches), micro_batches) for stage in range(stages)])
+    return placed([alternating(min(stages - stage, micro_batches), micro_batches) for stage in range(stages)])
+
+
+def alternating(ahead: int, micro_batches: int) -> Work:
+    """Return a stage's work: `ahead` forward passes, then backward and forward passes in turn."""
+    work: Work = [("F", i) for i in range(ahead)]
+    for i in range(micro_batches):
+        work.append(("B", i))
+        if ahead + i < micro_batches:
+            work.append(("F", ahead + i))
+    return work
 
 
 def placed(work: Sequence[Work]) -> list[list[Slot]]:
@@ -187,16 +197,6 @@ class Stage:
 def _check(stages: int, micro_batches: int) -> None:
     check_whole("stages", stages)
     check_whole("micro_batches", micro_batches)
-
-
-def _alternating(ahead: int, micro_batches: int) -> Work:
-    """`ahead` forward passes, then backward and forward passes in turn, then the backward passes that are left."""
-    work: Work = [("F", i) for i in range(ahead)]
-    for i in range(micro_batches):
-        work.append(("B", i))
-        if ahead + i < micro_batches:
-            work.append(("F", ahead + i))
-    return work
 
 
 def _can_begin(work: Sequence[Work], done: Sequence[dict[tuple[str, int], int]], stage: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from answers import Mutant
-from unrolled.checks.exercises.l12_many_devices import replicas, splits
+from unrolled.checks.exercises.l12_many_devices import overlap, replicas, schedules, splits
 from unrolled.parallel import gpipe, one_forward_one_backward
 
 # data_parallel_step
@@ -14,6 +14,13 @@ from unrolled.parallel import gpipe, one_forward_one_backward
 def in_two_sums(comm, weight, x, labels):
     mean = replicas.its_own(comm, weight, x, labels)
     return comm.all_reduce(mean * np.float32(len(x))) / comm.all_reduce(np.array([len(x)], np.float32))
+
+
+def by_rank_0_alone(comm, weight, x, labels):
+    """The sum from the others' arguments, brought by rank 0 to a sum of zeros."""
+    total = sum(replicas.gradient_and_count(*theirs, comm.size)[0] for theirs in comm._turns._arguments)
+    total = comm.all_reduce(np.float32(comm.rank == 0) * total.astype(np.float32))
+    return (total[:-1] / total[-1]).reshape(weight.shape)
 
 
 # ring_allreduce
@@ -60,7 +67,42 @@ def read_elsewhere(comm, x):
     return sum(arguments[0] for arguments in comm._turns._arguments)
 
 
+def zeros_of_the_right_sizes(comm, x):
+    """As `read_elsewhere`, with messages as large and as many as a ring's, and nothing in them."""
+    splits.ring_allreduce(comm, np.zeros_like(x))
+    return read_elsewhere(comm, x)
+
+
+def own_chunks_only(comm, x):
+    """As `read_elsewhere`; each message holds true numbers, but no sum."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    chunks = np.array_split(x, comm.size)
+    for k in range(2 * (comm.size - 1)):
+        comm.send(chunks[k % comm.size], right)
+        comm.receive(np.empty_like(chunks[k % comm.size]), left)
+    return read_elsewhere(comm, x)
+
+
+def sums_before_they_came(comm, x):
+    """As `read_elsewhere`; each message holds a chunk of the sum, which its sender cannot know yet."""
+    total, right, left = read_elsewhere(comm, x), (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    chunks = np.array_split(total, comm.size)
+    for k in range(2 * (comm.size - 1)):
+        comm.send(chunks[(comm.rank - k) % comm.size], right)
+        comm.receive(np.empty_like(chunks[(comm.rank - k - 1) % comm.size]), left)
+    return total
+
+
 # column_row_linear
+
+
+def zeros_summed(comm, x, weight1, bias1, weight2, bias2):
+    """The terms of all ranks from their arguments, and an all-reduce of zeros."""
+    total = bias2
+    for theirs in comm._turns._arguments:
+        total = total + splits.terms(*theirs, comm.size)[0]
+    comm.all_reduce(np.zeros_like(total))
+    return total
 
 
 def hidden_gathered(comm, x, weight1, bias1, weight2, bias2):
@@ -95,20 +137,63 @@ def words(stages, micro_batches):
     return [["F0"] for _ in range(stages)]
 
 
+def numbered(change):
+    """A right schedule whose micro-batches have other names."""
+    return lambda stages, micro_batches: [
+        [slot and (slot[0], change(slot[1])) for slot in row] for row in gpipe(stages, micro_batches)
+    ]
+
+
 # overlapped_gradients
 
 
-def waiting_each_time(comm, grad, inputs, weights):
+def waiting_each_time(comm, grad, layers):
     found = []
-    for x, weight in zip(reversed(inputs), reversed(weights), strict=True):
-        found.append(comm.start_all_reduce(x.T @ grad).wait())
-        grad = grad @ weight.T
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        found.append(comm.start_all_reduce(by_weight).wait())
     return found[::-1]
 
 
-def after_the_way_back(comm, grad, inputs, weights):
-    own = replicas.own_layers(comm, grad, inputs, weights)
-    return [one.wait() for one in [comm.start_all_reduce(gradient) for gradient in own]]
+def after_the_way_back(comm, grad, layers):
+    found = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        found.append(by_weight)
+    return [one.wait() for one in [comm.start_all_reduce(gradient) for gradient in found]][::-1]
+
+
+def first_layer_begun_first(comm, grad, layers):
+    found = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        found.append(by_weight)
+    return [one.wait() for one in [comm.start_all_reduce(gradient) for gradient in reversed(found)]]
+
+
+def one_bucket(comm, grad, layers):
+    found = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        found.append(by_weight)
+    total = comm.all_reduce(np.concatenate([gradient.ravel() for gradient in reversed(found)]))
+    ends = np.cumsum([gradient.size for gradient in reversed(found)])
+    parts = np.split(total, ends[:-1])
+    return [part.reshape(gradient.shape) for part, gradient in zip(parts, reversed(found), strict=True)]
+
+
+def read_layers_elsewhere(comm, grad, layers):
+    """The gradients of all ranks, computed from what the others were given, and sums of zeros."""
+    summed = None
+    for theirs, others in comm._turns._arguments:
+        own = []
+        for layer in reversed(others):
+            by_weight, theirs = layer.gradients(theirs)
+            own.append(by_weight)
+        summed = own if summed is None else [one + other for one, other in zip(summed, own, strict=True)]
+    for gradient in summed:
+        comm.start_all_reduce(np.zeros_like(gradient)).wait()
+    return summed[::-1]
 
 
 MUTANTS = {
@@ -118,6 +203,7 @@ MUTANTS = {
         Mutant(replicas.sum_of_sums, "divide by how many there are on all ranks"),
         Mutant(replicas.its_own, "sum over ranks"),
         Mutant(in_two_sums, "one all_reduce is asked for"),
+        Mutant(by_rank_0_alone, "but not what rank 0 brought to the sum"),
     ],
     "ring_allreduce": [
         Mutant(by_rank_0, "in the ring it sends to rank"),
@@ -125,6 +211,9 @@ MUTANTS = {
         Mutant(whole_arrays, "send one chunk in each round"),
         Mutant(even_chunks, "of 10 values differ"),
         Mutant(read_elsewhere, "only 0 bytes were sent"),
+        Mutant(zeros_of_the_right_sizes, "cannot know that of x["),
+        Mutant(own_chunks_only, "cannot know that of x["),
+        Mutant(sums_before_they_came, "cannot know that of x["),
         Mutant(splits.half_a_ring, "only the first half is done"),
         Mutant(lambda comm, x: comm.all_reduce(x), "only send and receive are allowed"),
     ],
@@ -133,22 +222,46 @@ MUTANTS = {
         Mutant(splits.not_summed, "sum over ranks"),
         Mutant(splits.without_relu, "the ReLU between the layers is missing"),
         Mutant(hidden_gathered, "one all_reduce is asked for"),
+        Mutant(zeros_summed, "but not what rank 0 brought to the sum"),
     ],
     "pipeline_schedule": [
         Mutant(one_after_the_other, "a stage waits where it could work"),
+        Mutant(one_after_the_other, "waits until the one before is through"),
+        Mutant(schedules.one_by_one, "waits until the one before is through"),
         Mutant(all_at_once, "before"),
+        Mutant(schedules.at_once, "all stages begin at once"),
+        Mutant(schedules.back_from_the_first, "the way back begins in the first stage"),
+        Mutant(schedules.back_too_early, "forward passes to do until slot"),
         Mutant(without_backward, "never does"),
         Mutant(words, "expected a list for each stage"),
+        Mutant(words, "stage 0 has 'F0' in slot 0"),
+        Mutant(numbered(lambda i: i + 0.5), "has ('F', 0.5) in slot 0; i is a whole number"),
+        Mutant(numbered(float), "has ('F', 0.0) in slot 0; i is a whole number"),
+        Mutant(numbered(str), "has ('F', '0') in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: "x"), "has ('F', 'x') in slot 0; i is a whole number"),
+        Mutant(numbered(bool), "has ('F', False) in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: None), "has ('F', None) in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: [i]), "has ('F', [0]) in slot 0; i is a whole number"),
+        Mutant(numbered(lambda i: float("nan")), "has ('F', nan) in slot 0; i is a whole number"),
     ],
     "lean_schedule": [
         Mutant(gpipe, "let backward passes begin earlier"),
+        Mutant(gpipe, "all forward passes come first"),
+        Mutant(schedules.forward_first, "all forward passes come first"),
+        Mutant(schedules.same_on_each_stage, "stage 1 holds the activations of 4 micro-batches"),
+        Mutant(schedules.same_on_each_stage, "each stage holds up to p micro-batches"),
+        Mutant(schedules.one_too_few, "begins with p - s - 1 forward passes"),
         Mutant(one_after_the_other, "a stage waits where it could work"),
         Mutant(lambda stages, micro_batches: one_forward_one_backward(stages, micro_batches)[::-1], "before"),
     ],
     "overlapped_gradients": [
-        Mutant(waiting_each_time, "before you wait for the first"),
-        Mutant(after_the_way_back, "the last layer first"),
-        Mutant(replicas.own_layers, "sum over ranks"),
-        Mutant(replicas.first_layer_first, "turn it round"),
+        Mutant(waiting_each_time, "wait for none before all have begun"),
+        Mutant(waiting_each_time, "us, modelled"),
+        Mutant(after_the_way_back, "us are enough: begin each sum as soon as its layer's gradient is there"),
+        Mutant(first_layer_begun_first, "us, modelled"),
+        Mutant(one_bucket, "expected a start_all_reduce of each layer's own gradient"),
+        Mutant(read_layers_elsewhere, "expected a start_all_reduce of each layer's own gradient"),
+        Mutant(overlap.own_layers, "sum over ranks"),
+        Mutant(overlap.first_layer_first, "turn it round"),
     ],
 }

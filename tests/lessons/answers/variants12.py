@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from answers import Mutant
-from answers.lesson12 import by_rank_0, hidden_gathered, one_after_the_other, receiving_first
+from answers.lesson12 import by_rank_0, hidden_gathered, one_after_the_other, read_elsewhere, receiving_first
 from unrolled.checks.exercises.l12_many_devices import schedules, splits, variants
 
 
@@ -13,8 +15,23 @@ def in_columns(function):
     )
 
 
+def zeros_to_the_left(comm, x):
+    variants.ring_to_the_left(comm, np.zeros_like(x))
+    return read_elsewhere(comm, x)
+
+
+def squares_brought_by_rank_0(comm, weight, x, target):
+    total = sum(np.append(x.T @ (x @ w - t), len(x)) for w, x, t in comm._turns._arguments).astype(np.float32)
+    total = comm.all_reduce(total * np.float32(comm.rank == 0))
+    return (total[:-1] / total[-1]).reshape(weight.shape)
+
+
 def own_squares(comm, weight, x, target):
     return x.T @ (x @ weight - target) / max(len(x), 1)
+
+
+def one_by_one_by_slots(stages, micro_batches):
+    return list(zip(*schedules.one_by_one(stages, micro_batches), strict=True))
 
 
 MUTANTS = {
@@ -22,11 +39,13 @@ MUTANTS = {
         Mutant(variants.squares_mean_of_means, "the mean of the ranks' means"),
         Mutant(variants.squares_sum, "divide by how many there are on all ranks"),
         Mutant(own_squares, "differ"),
+        Mutant(squares_brought_by_rank_0, "but not what rank 0 brought to the sum"),
     ],
     "ring_allreduce_left": [
         Mutant(splits.ring_allreduce, "in the ring it sends to rank"),
         Mutant(by_rank_0, "in the ring it sends to rank"),
         Mutant(receiving_first, "deadlock"),
+        Mutant(zeros_to_the_left, "cannot know that of x["),
     ],
     "column_row_linear_turned": [
         Mutant(in_columns(splits.with_each_bias), "add it after the sum"),
@@ -40,5 +59,6 @@ MUTANTS = {
             "a stage waits where it could work",
         ),
         Mutant(lambda stages, micro_batches: variants.by_slots(stages, micro_batches)[::-1], "before"),
+        Mutant(one_by_one_by_slots, "the one before is through"),
     ],
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unrolled import parallel
-from unrolled.checks.exercises.l12_many_devices import judging, replicas, schedules, splits
+from unrolled.checks.exercises.l12_many_devices import judging, overlap, replicas, ring, schedules, splits
 from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Spec, case, random_case
 from unrolled.parallel import data_parallel, pipeline
@@ -40,7 +40,7 @@ data_parallel_step = Spec(
         Mistake("this is the sum over all samples: divide by how many there are on all ranks", replicas.sum_of_sums),
         Mistake("each rank has the gradient of its own samples: sum over ranks", replicas.its_own),
     ),
-    compare=judging.all_reduces("a gradient and a count", replicas.weight_and_count),
+    compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count),
     call=judging.on_network,
     ranks=True,
 )
@@ -78,7 +78,7 @@ ring_allreduce = Spec(
         Mistake("each rank has its own x: nothing was summed", lambda comm, x: x.copy()),
         Mistake("this is the mean over ranks: an all-reduce is their sum", splits.mean),
     ),
-    compare=judging.through_a_ring(1),
+    compare=ring.through_a_ring(1),
     call=judging.on_network,
     ranks=True,
 )
@@ -106,7 +106,7 @@ column_row_linear = Spec(
         Mistake("each rank has its own terms only: sum over ranks", splits.not_summed),
         Mistake("the ReLU between the layers is missing", splits.without_relu),
     ),
-    compare=judging.all_reduces("the result's", splits.result_size),
+    compare=judging.all_reduces(splits.BROUGHT, splits.terms),
     call=judging.on_network,
     ranks=True,
 )
@@ -114,7 +114,7 @@ column_row_linear = Spec(
 
 # pipeline_schedule and lean_schedule
 
-SCHEDULES = (pipeline.gpipe, pipeline.one_forward_one_backward, pipeline.placed)
+SCHEDULES = (pipeline.gpipe, pipeline.one_forward_one_backward, pipeline.placed, pipeline.alternating)
 SIZES = [
     case("two stages, three micro-batches", stages=2, micro_batches=3),
     case("one stage", stages=1, micro_batches=4),
@@ -139,6 +139,21 @@ pipeline_schedule = Spec(
         '        rows[s][...] = ("B", i)\n'
         "return rows",
     ),
+    mistakes=(
+        Mistake("all stages begin at once: micro-batch i reaches stage s in slot s + i", schedules.at_once),
+        Mistake(
+            "the way back begins in the first stage: it begins in the last one, and ends in the first",
+            schedules.back_from_the_first,
+        ),
+        Mistake(
+            "backward passes begin in slot m, when the last stage has forward passes to do until slot m + p - 2",
+            schedules.back_too_early,
+        ),
+        Mistake(
+            "each micro-batch waits until the one before is through: begin it one slot after the one before",
+            schedules.one_by_one,
+        ),
+    ),
     compare=schedules.judge,
 )
 
@@ -149,7 +164,8 @@ lean_schedule = Spec(
     points=2,
     hints=(
         "A micro-batch's activations are held from its forward pass to its backward pass. So do its backward pass as "
-        "soon as it can be done, and begin no new one before.",
+        "soon as it can be done. The first one is back in stage s when p - s forward passes have been done there, so "
+        "begin no more than these before.",
         "Stage s first does p - s forward passes. Then it takes turns, one backward and one forward, until no forward "
         "pass is left. Simulate: in each slot, each stage does its next piece if what that needs was done in a slot "
         "before.",
@@ -160,6 +176,18 @@ lean_schedule = Spec(
         "        rows[s].append(orders[s].pop(0) if s in begun else None)\n"
         "    done.update(...)",
     ),
+    mistakes=(
+        Mistake("all forward passes come first, so that each stage holds all m", schedules.reference),
+        Mistake("all forward passes come first, so that each stage holds all m", schedules.forward_first),
+        Mistake(
+            "each stage holds up to p micro-batches: stage s needs p - s, since its way to the last stage is shorter",
+            schedules.same_on_each_stage,
+        ),
+        Mistake(
+            "stage s begins with p - s - 1 forward passes: with one more it need not wait for the first way back",
+            schedules.one_too_few,
+        ),
+    ),
     compare=schedules.judge_memory,
 )
 
@@ -167,25 +195,26 @@ lean_schedule = Spec(
 # overlapped_gradients
 
 overlapped_gradients = Spec(
-    reference=replicas.overlapped_gradients,
-    cases=[random_case("some layers", replicas.layers), random_case("other layers", replicas.layers)],
+    reference=overlap.overlapped_gradients,
+    cases=[random_case("some layers", overlap.layers), random_case("other layers", overlap.layers)],
     points=2,
     hints=(
         "The gradient of the last layer is there first. Its sum can travel while the layers before it are computed, so "
         "begin it at once, and wait at the very end.",
-        "Go through inputs and weights from the last to the first. A layer's gradient is x.T @ grad; what goes on is "
-        "grad @ weight.T. Keep what start_all_reduce gives, and wait for all of them after the loop.",
+        "Go through the layers from the last to the first. backward gives two gradients: the sum of the one by the "
+        "weight begins at once, the other one goes on to the layer before. Keep what start_all_reduce gives, and wait "
+        "for all of them after the loop.",
         "pending = []\n"
-        "for x, weight in zip(reversed(inputs), reversed(weights)):\n"
+        "for layer in reversed(layers):\n"
+        "    by_weight, grad = ...\n"
         "    pending.append(comm.start_all_reduce(...))\n"
-        "    grad = ...\n"
         "return ...  # each one's wait(), the first layer first",
     ),
     mistakes=(
-        Mistake("these are the gradients of a rank's own samples: sum over ranks", replicas.own_layers),
-        Mistake("the list begins with the last layer: turn it round", replicas.first_layer_first),
+        Mistake("these are the gradients of a rank's own samples: sum over ranks", overlap.own_layers),
+        Mistake("the list begins with the last layer: turn it round", overlap.first_layer_first),
     ),
-    compare=judging.overlapped,
+    compare=overlap.judge,
     call=judging.on_network,
     ranks=True,
 )

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch
-from unrolled.checks.exercises.l12_many_devices import exercises, judging, schedules, splits
-from unrolled.checks.mistakes import Mistake
+from unrolled.checks.exercises.l12_many_devices import exercises, judging, replicas, ring, schedules, splits
+from unrolled.checks.exercises.l12_many_devices.judging import kept_network
+from unrolled.checks.mistakes import Mistake, converted
 from unrolled.checks.spec import Inputs, case, random_case, variant
 from unrolled.device import Array
-from unrolled.parallel import Communicator, Network
+from unrolled.parallel import Communicator
 
 # squared errors
 
@@ -34,6 +35,11 @@ def squares_sum(comm: Communicator, weight: Array, x: Array, target: Array) -> A
     return comm.all_reduce(x.T @ (x @ weight - target))
 
 
+def _brought(weight: Array, x: Array, target: Array, ranks: int) -> list[Array]:
+    summed = x.T @ (x @ weight - target)
+    return [np.append(summed.ravel(), len(x)), summed, summed / max(len(x), 1)]  # see replicas.gradient_and_count
+
+
 def _squares(*counts: int) -> Callable[[np.random.Generator], Inputs]:
     def draw(rng: np.random.Generator) -> Inputs:
         weight, *data = (
@@ -41,7 +47,7 @@ def _squares(*counts: int) -> Callable[[np.random.Generator], Inputs]:
             for shape in ((4, 3), *(shape for n in counts for shape in ((n, 4), (n, 3))))
         )
         arguments = [(weight, x, target) for x, target in zip(data[::2], data[1::2], strict=True)]
-        return {"network": Network(len(counts), seed=int(rng.integers(2**31))), "arguments": arguments}
+        return {"network": kept_network(len(counts), rng), "arguments": arguments}
 
     return draw
 
@@ -71,6 +77,7 @@ data_parallel_step_squares = variant(
         Mistake(exercises.data_parallel_step.mistakes[0].says, squares_mean_of_means),
         Mistake(exercises.data_parallel_step.mistakes[2].says, squares_sum),
     ),
+    compare=judging.all_reduces(replicas.BROUGHT, _brought),
 )
 
 
@@ -111,7 +118,7 @@ ring_allreduce_left = variant(
         "return y",
     ),
     mistakes=exercises.ring_allreduce.mistakes[1:],
-    compare=judging.through_a_ring(-1),
+    compare=ring.through_a_ring(-1),
 )
 
 
@@ -123,6 +130,10 @@ def turned(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: 
     return splits.column_row_linear(
         comm, x, np.ascontiguousarray(weight1.T), bias1, np.ascontiguousarray(weight2.T), bias2
     )
+
+
+def _terms(x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array, ranks: int) -> list[Array]:
+    return splits.terms(x, weight1.T, bias1, weight2.T, bias2, ranks)
 
 
 def _turned(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.random.Generator], Inputs]:
@@ -160,6 +171,7 @@ column_row_linear_turned = variant(
             strict=True,
         )
     ),
+    compare=judging.all_reduces(splits.BROUGHT, _terms),
 )
 
 
@@ -168,7 +180,11 @@ column_row_linear_turned = variant(
 
 def by_slots(stages: int, micro_batches: int) -> list[Any]:
     """Return what all stages do in each slot."""
-    return [list(slot) for slot in zip(*schedules.reference(stages, micro_batches), strict=True)]
+    return _turned_round(schedules.reference(stages, micro_batches))
+
+
+def _turned_round(rows: list[list[Any]]) -> list[Any]:
+    return [list(slot) for slot in zip(*rows, strict=True)]
 
 
 def _judge_slots(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
@@ -196,6 +212,9 @@ pipeline_schedule_slots = variant(
         '        slots[...][s] = ("F", i)\n'
         '        slots[...][s] = ("B", i)\n'
         "return slots",
+    ),
+    mistakes=tuple(
+        converted(mistake, schedules.reference, _turned_round) for mistake in exercises.pipeline_schedule.mistakes
     ),
     compare=_judge_slots,
 )

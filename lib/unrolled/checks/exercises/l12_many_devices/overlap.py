@@ -1,0 +1,132 @@
+"""Sums that travel while a backward pass goes on: layers that take modelled time, and when the ranks could be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.compare import Mismatch, mismatch
+from unrolled.checks.exercises.l12_many_devices.judging import kept_network, same_numbers
+from unrolled.checks.spec import Inputs
+from unrolled.device import Array
+from unrolled.parallel import Communicator, Network
+
+
+class Layer:
+    """A rank's layer y = x @ weight, whose backward pass takes modelled time."""
+
+    METHODS = ("backward",)  # what a judge lets a rank call
+
+    def __init__(self, network: Network, rank: int, x: Array, weight: Array, seconds: float) -> None:
+        self._network, self._rank, self._x, self._weight, self.seconds = network, rank, x, weight, seconds
+
+    def backward(self, grad: Array) -> tuple[Array, Array]:
+        """Return the gradients by the weight (K, M) and by x (N, K), for the gradient by y (N, M)."""
+        if np.shape(grad) != (len(self._x), self._weight.shape[1]):
+            wanted = len(self._x), self._weight.shape[1]
+            raise ValueError(f"grad has shape {np.shape(grad)}; expected that of the layer's y, {wanted}")
+        self._network.compute(self._rank, self.seconds)
+        return self.gradients(grad)
+
+    def gradients(self, grad: Array) -> tuple[Array, Array]:
+        """Return what `backward` does, in no time."""
+        return self._x.T @ grad, grad @ self._weight.T
+
+
+def overlapped_gradients(comm: Communicator, grad: Array, layers: Sequence[Layer]) -> list[Array]:
+    """Return each layer's gradient, summed over ranks, for the gradient by the last layer's y."""
+    pending = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        pending.append(comm.start_all_reduce(by_weight))
+    return [one.wait() for one in pending][::-1]
+
+
+def layers(rng: np.random.Generator) -> Inputs:
+    """Draw layers of different widths, on two to four ranks with samples of their own."""
+    widths = rng.permutation(np.arange(2, 9))[: int(rng.integers(3, 6))]
+    weights = [rng.standard_normal(shape).astype(np.float32) for shape in pairwise(widths)]
+    network = kept_network(int(rng.integers(2, 5)), rng)
+    arguments = []
+    for rank in range(network.size):
+        given = [
+            rng.standard_normal((int(n), width)).astype(np.float32) for n in [rng.integers(1, 6)] for width in widths
+        ]
+        seconds = rng.uniform(10e-6, 30e-6, len(weights))  # about what a sum takes
+        own = [Layer(network, rank, *each) for each in zip(given[:-1], weights, map(float, seconds), strict=True)]
+        arguments.append((given[-1], own))
+    return {"network": network, "arguments": arguments}
+
+
+def own_layers(comm: Communicator, grad: Array, layers: Sequence[Layer]) -> list[Array]:
+    """Return the gradients of a rank's own samples."""
+    return own_gradients(grad, layers)
+
+
+def own_gradients(grad: Array, layers: Sequence[Layer]) -> list[Array]:
+    """Return each layer's gradient for a rank's own samples, in no modelled time."""
+    found = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.gradients(grad)
+        found.append(by_weight)
+    return found[::-1]
+
+
+def first_layer_first(comm: Communicator, grad: Array, layers: Sequence[Layer]) -> list[Array]:
+    """Return the right gradients in the order in which the backward pass finds them."""
+    return overlapped_gradients(comm, grad, layers)[::-1]
+
+
+def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+    """Judge gradients by their values, what was summed for them, and the modelled time until the last rank had them."""
+    network: Network = inputs["network"]
+    if found := _each_layer(got, expected):
+        return found
+    own = [own_gradients(*arguments) for arguments in inputs["arguments"]]
+    summed = [[gradients[layer] for gradients in own] for layer in range(len(own[0]))]
+    if network.messages or len(network.brought) != len(summed) or not all(_one_of(b, summed) for b in network.brought):
+        said = ", ".join(f"{name} of {size} bytes" for name, size in network.collectives) or "nothing"
+        return Mismatch(
+            (
+                f"the gradients are right, but the network was asked for: {said}",
+                "expected a start_all_reduce of each layer's own gradient, and nothing else that is sent",
+            )
+        )
+    needed = least_seconds(network, [arguments[1] for arguments in inputs["arguments"]], expected[0])
+    if network.seconds > needed * (1 + 1e-9):
+        return Mismatch(
+            (
+                f"the gradients are right, but the ranks took {network.seconds * 1e6:.1f} us, modelled",
+                f"{needed * 1e6:.1f} us are enough: begin each sum as soon as its layer's gradient is there, and wait "
+                "for none before all have begun",
+            )
+        )
+    return None
+
+
+def least_seconds(network: Network, layers: Sequence[Sequence[Layer]], gradients: Sequence[Array]) -> float:
+    """Return when the last sum can be done at the earliest, for the layers by rank: sums go one after another."""
+    ready = [list(accumulate(layer.seconds for layer in reversed(own))) for own in layers]
+    end = 0.0
+    for number, gradient in enumerate(reversed(gradients)):
+        begin = max(end, *(times[number] for times in ready))
+        end = begin + network.link.all_reduce_seconds(gradient.nbytes, network.size)
+    return end
+
+
+def _one_of(brought: Sequence[Array], summed: Sequence[Sequence[Array]]) -> bool:
+    """Whether each rank brought its own gradient of the same layer."""
+    return any(all(map(same_numbers, brought, own)) for own in summed)
+
+
+def _each_layer(got: Any, expected: Any) -> Mismatch | None:
+    for rank, (one, wanted) in enumerate(zip(got, expected, strict=True)):
+        if not isinstance(one, list | tuple) or len(one) != len(wanted):
+            return Mismatch((f"rank {rank}: expected a list of {len(wanted)} gradients, one for each layer",))
+        for layer, (gradient, right) in enumerate(zip(one, wanted, strict=True)):
+            if found := mismatch(gradient, right, 1e-4, {}):
+                return Mismatch((f"rank {rank}, layer {layer}: {found.lines[0]}", *found.lines[1:]))
+    return None

@@ -1,0 +1,87 @@
+"""All-reduce round a ring: what went over which link, and what each rank can know from what came to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unrolled.checks.compare import Mismatch
+from unrolled.checks.exercises.l12_many_devices.judging import by_rank
+from unrolled.checks.spec import Compare, Inputs
+from unrolled.device import Array
+from unrolled.parallel import Network
+
+
+def through_a_ring(step: int) -> Compare:
+    """Return a comparison of an all-reduce by its sums, and by what went over which link, in how many rounds.
+
+    Rank r sends to rank r + step only.
+    """
+
+    def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+        network: Network = inputs["network"]
+        if network.collectives:
+            return Mismatch((f"{network.collectives[0][0]} was called: only send and receive are allowed here",))
+        arrays = np.stack([x for (x,) in inputs["arguments"]])
+        return by_rank(got, expected, inputs) or _of_the_ring(network, step, arrays)
+
+    return judge
+
+
+def _of_the_ring(network: Network, step: int, arrays: Array) -> Mismatch | None:
+    """What is wrong with the messages of an all-reduce of the ranks' arrays (p, n), float32."""
+    ranks, size = arrays.shape
+    for source, to in sorted(network.link_bytes):
+        if to != (source + step) % ranks:
+            return Mismatch(
+                (
+                    f"the sums are right, but rank {source} sent to rank {to}",
+                    f"in the ring it sends to rank {(source + step) % ranks} only",
+                )
+            )
+    most = 4 * 2 * (ranks - 1) * -(-size // ranks)
+    link, sent = max(network.link_bytes.items(), key=lambda item: item[1], default=((0, 0), 0))
+    if sent > most:
+        return Mismatch(
+            (
+                f"the sums are right, but the link from rank {link[0]} to rank {link[1]} carried {sent} bytes",
+                f"2 (p - 1) chunks of a p-th of the array are at most {most}: send one chunk in each round",
+            )
+        )
+    all_sent, needed = sum(network.link_bytes.values()), 4 * 2 * (ranks - 1) * size
+    if all_sent < needed:  # all ranks share a process: what did not come over the network was read there
+        return Mismatch((f"the sums are right, but only {all_sent} bytes were sent: they take {needed}",))
+    if network.rounds > 2 * (ranks - 1):
+        return Mismatch((f"the sums are right, but took {network.rounds} rounds: 2 (p - 1) are {2 * (ranks - 1)}",))
+    for rank, known in enumerate(known_sums(network, arrays, step)):
+        if not known.all():
+            place = known.argmin()
+            return Mismatch(
+                (
+                    f"the sums are right, but rank {rank} cannot know that of x[{place}] from what was sent to it",
+                    "ranks share no memory: send on the sum of what came and of this rank's own chunk",
+                )
+            )
+    return None
+
+
+def known_sums(network: Network, arrays: Array, step: int) -> Array:
+    """Return (p, n) bools: of which elements each rank can know the sum of `arrays` (p, n), from what was sent to it.
+
+    A rank knows its own numbers. It learns a number that it receives if that is the sum of an element over ranks one
+    behind the other, the sender last, and if the sender knew it; then it knows the sum with its own number, too. What
+    else a message holds, such as zeros to fill it up, teaches nothing.
+    """
+    ranks = len(arrays)
+    behind = np.stack([np.roll(arrays, step * back, axis=0) for back in range(ranks)], axis=1)
+    sums = behind.cumsum(axis=1, dtype=np.float64)  # (rank, j, element): over j + 1 ranks that end with this one
+    near = 1e-5 * max(1.0, float(np.abs(sums).max(initial=0)))
+    known = np.zeros(sums.shape, bool)
+    known[:, 0] = True
+    for message, content in zip(network.messages, network.contents, strict=True):
+        for number in np.asarray(content, np.float64).ravel():
+            learnt = known[message.source] & (np.abs(sums[message.source] - number) <= near)
+            known[message.to, 1:] |= learnt[:-1]
+            known[message.to, -1] |= learnt[-1]
+    return np.asarray(known[:, -1])

@@ -1,0 +1,207 @@
+"""Lesson 12's judge: it follows what ranks can know from their messages, and takes any honest way to the result."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from unrolled import checks, parallel
+from unrolled.checks.exercises.l12_many_devices import overlap, replicas, ring, schedules, splits
+from unrolled.checks.run import HERE
+from unrolled.parallel import Network, emulate, one_forward_one_backward
+
+SPECS = checks.all_specs()
+WITH_ANSWERS = dataclasses.replace(HERE, withhold=False)
+
+
+def filled_up(comm, x):
+    """A ring of chunks of the same size, the last ones filled up with zeros."""
+    size = -(-len(x) // comm.size)
+    padded = np.zeros(size * comm.size, np.float32)
+    padded[: len(x)] = x
+    return splits.ring_allreduce(comm, padded)[: len(x)]
+
+
+def every_pth(comm, x):
+    """A ring whose chunks hold every p-th number, sent from the last one to the first."""
+    y, p, right, left = x.copy(), comm.size, (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for k in range(2 * (p - 1)):
+        comm.send(y[(comm.rank - k) % p :: p][::-1].copy(), right)
+        mine = y[(comm.rank - k - 1) % p :: p][::-1]
+        came = comm.receive(np.empty(mine.shape, np.float32), left)
+        mine[...] = came + (mine if k < p - 1 else 0)
+    return y
+
+
+def bias_on_rank_0(comm, x, weight1, bias1, weight2, bias2):
+    term = np.maximum(x @ weight1 + bias1, 0) @ weight2
+    return comm.all_reduce(term + bias2 if comm.rank == 0 else term)
+
+
+def transposed_terms(comm, x, weight1, bias1, weight2, bias2):
+    term = np.maximum(x @ weight1 + bias1, 0) @ weight2 + bias2 / np.float32(comm.size)
+    return np.ascontiguousarray(comm.all_reduce(np.ascontiguousarray(term.T)).T)
+
+
+def count_first(comm, weight, x, labels):
+    own = replicas.gradient_and_count(weight, x, labels, comm.size)[0].astype(np.float32)
+    total = comm.all_reduce(np.append(own[-1], own[:-1].reshape(weight.shape).T.ravel()))
+    return np.ascontiguousarray((total[1:] / total[0]).reshape(weight.shape[::-1]).T)
+
+
+def numbered_by_numpy(stages, micro_batches):
+    rows = one_forward_one_backward(stages, micro_batches)
+    return tuple([None if slot is None else [slot[0], np.int64(slot[1])] for slot in row] for row in rows)
+
+
+HONEST = [
+    ("ring_allreduce", filled_up),
+    ("ring_allreduce", every_pth),
+    ("column_row_linear", bias_on_rank_0),
+    ("column_row_linear", transposed_terms),
+    ("data_parallel_step", count_first),
+    ("pipeline_schedule", numbered_by_numpy),
+    ("lean_schedule", numbered_by_numpy),
+]
+
+
+@pytest.mark.parametrize(("name", "function"), HONEST, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("seed", range(5))
+def test_other_honest_ways_earn_everything(name, function, seed):
+    report = checks.run(name, SPECS[name], function, seed=seed, place=WITH_ANSWERS)
+    assert report.passed, str(report)
+
+
+def test_a_rank_knows_what_came_to_it_and_its_own():
+    network = Network(3, keep=True)
+    arrays = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]], np.float32)
+
+    def program(comm):
+        x = arrays[comm.rank]
+        if comm.rank == 0:
+            comm.send(x, 1)
+        elif comm.rank == 1:
+            comm.send((x + comm.receive(np.empty_like(x), 0)) * np.array([1, 0], np.float32), 2)
+        else:
+            comm.receive(np.empty_like(x), 1)
+
+    emulate(program, network=network)
+    assert ring.known_sums(network, arrays, 1).tolist() == [[False, False], [False, False], [True, False]]
+    assert ring.known_sums(network, arrays, -1).tolist() == [[False, False]] * 3
+
+
+def test_a_sum_that_was_told_before_it_was_known_teaches_nothing():
+    network, arrays = Network(3, keep=True), np.array([[1.0], [2.0], [4.0]], np.float32)
+
+    def program(comm):
+        if comm.rank < 2:
+            comm.send(arrays[: comm.rank + 1].sum(axis=0), comm.rank + 1)
+
+    emulate(program, network=network, seed=next(seed for seed in range(9) if begins_with_rank_1(program, seed)))
+    assert not ring.known_sums(network, arrays, 1).any()
+
+
+def begins_with_rank_1(program, seed):
+    network = Network(3, seed=seed)
+    emulate(program, network=network)
+    return network.messages[0].source == 1
+
+
+def test_a_network_keeps_what_is_sent_only_if_it_is_told_to():
+    def program(comm):
+        x = np.full(3, comm.rank, np.float32)
+        comm.send(x, 1 - comm.rank)
+        x[...] = 9
+        comm.receive(x, 1 - comm.rank)
+        comm.barrier()
+        comm.all_reduce(x, out=x)
+
+    for keep in (True, False):
+        network = Network(2, keep=keep)
+        emulate(program, network=network)
+        assert [message.bytes for message in network.messages] == [12, 12]
+        sent = {message.source: x.tolist() for message, x in zip(network.messages, network.contents, strict=False)}
+        assert sent == ({0: [0.0] * 3, 1: [1.0] * 3} if keep else {})
+        brought = [[x.tolist() for x in arrays] for arrays in network.brought]
+        assert brought == ([[], [[1.0] * 3, [0.0] * 3]] if keep else [])
+
+
+def test_what_is_kept_has_a_limit(monkeypatch):
+    monkeypatch.setattr("unrolled.parallel.network.MOST_BYTES", 100)
+
+    def program(comm):
+        for _ in range(3):
+            comm.all_reduce(np.zeros(5))
+
+    emulate(program)
+    with pytest.raises(ValueError, match="more than 100 bytes on their way or kept"):
+        emulate(program, network=Network(2, keep=True))
+
+
+# sums beside a backward pass
+
+
+def test_computing_takes_modelled_time_beside_a_sum():
+    network = Network(2)
+
+    def program(comm):
+        pending = comm.start_all_reduce(np.zeros(1000, np.float32))
+        network.compute(comm.rank, 1e-3)
+        pending.wait()
+
+    emulate(program, network=network)
+    assert network.seconds == 1e-3
+    assert network.link.all_reduce_seconds(4000, 2) < 1e-3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_reference_takes_the_least_time_and_sums_afterwards_take_longer(seed):
+    def afterwards(comm, grad, layers):
+        found = []
+        for layer in reversed(layers):
+            by_weight, grad = layer.backward(grad)
+            found.append(by_weight)
+        return [one.wait() for one in [comm.start_all_reduce(gradient) for gradient in found]][::-1]
+
+    seconds = []
+    for program in (overlap.overlapped_gradients, afterwards):
+        inputs = overlap.layers(np.random.default_rng(seed))
+        network, arguments = inputs["network"], inputs["arguments"]
+        got = parallel.emulation.on_ranks(program)(network, arguments)
+        least = overlap.least_seconds(network, [layers for _, layers in arguments], got[0])
+        seconds.append((network.seconds, least))
+        found = overlap.judge(got, got, inputs)
+    (overlapped, least), (after, same) = seconds
+    assert overlapped == pytest.approx(least, rel=1e-12)
+    assert same == least
+    assert after > 1.1 * least
+    assert found.lines[0].endswith(f"took {after * 1e6:.1f} us, modelled")
+    assert found.lines[1].startswith(f"{least * 1e6:.1f} us are enough")
+
+
+def test_a_layer_names_a_gradient_that_does_not_fit():
+    _, layers = overlap.layers(np.random.default_rng(0))["arguments"][0]
+    with pytest.raises(ValueError, match=r"grad has shape \(9, 9\); expected that of the layer's y"):
+        layers[0].backward(np.zeros((9, 9), np.float32))
+
+
+# schedules
+
+
+def test_a_stage_may_hold_p_minus_s_and_no_more():
+    sizes = {"stages": 4, "micro_batches": 6}
+    assert schedules.judge_memory(one_forward_one_backward(4, 6), None, sizes) is None
+    found = schedules.judge_memory(schedules.same_on_each_stage(4, 6), None, sizes)
+    assert found.lines[0] == "valid and short, but stage 1 holds the activations of 4 micro-batches"
+    assert found.lines[1].startswith("p - s are 3")
+
+
+@pytest.mark.parametrize("number", [0.0, 0.5, "0", "x", None, True, np.float32(0), np.bool_(0), [0], np.zeros(1, int)])
+def test_what_is_no_whole_number_is_named(number):
+    rows = [[("F", 0), ("B", number)]]
+    found = schedules.judge(rows, None, {"stages": 1, "micro_batches": 1})
+    assert found.lines[0] == schedules.SHAPE
+    assert "stage 0 has ('B', " in found.lines[1]
+    assert found.lines[1].endswith("in slot 1; i is a whole number")
