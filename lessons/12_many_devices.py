@@ -61,14 +61,13 @@ if "mpi" not in said[0]:
     print("These were threads again. For processes: pip install mpi4py mpich cloudpickle, and two cores.")
 
 # %% [markdown]
-# Between GPUs the engine is NVIDIA's library NCCL: `parallel.run(hello, ranks=2, engine="nccl")`. That was recorded on
-# two H200s, GPUs made for data centres, in one machine.
+# Between GPUs the engine is NVIDIA's library NCCL: `parallel.run(hello, ranks=2, engine="nccl")`. What it costs was
+# recorded on two H200s, which are GPUs for data centres, in one machine.
 #
 # ## What a message costs
 #
 # A message of n bytes takes **alpha + beta · n** seconds. Alpha is what even an empty one costs. Beta is the time for
-# one more byte. Here rank 0 sends three messages at once, by `send`; the others `receive` into an array of the same
-# size.
+# one more byte. Here rank 0 sends three messages at once. The others receive them, each into an array of the same size.
 
 
 # %%
@@ -88,8 +87,8 @@ show.messages(links.messages, "1 kB, 100 kB and 1 MB")
 # %% [markdown]
 # The first arrow is nearly all alpha, and the last nearly all beta.
 #
-# An all-reduce is several messages: in a ring of p ranks 2(p - 1), one after another, each a p-th of the array. Between
-# two GPUs that is two. Here are recorded ones. Up to which size is it alpha that counts?
+# An all-reduce is several messages. In a ring of p ranks it is 2(p - 1), one after another, each a p-th of the array:
+# two for two GPUs. Here are recorded ones. Up to which size is it alpha that counts?
 
 # %%
 recorded = records.parallel()
@@ -111,8 +110,8 @@ journal.predict("batch_8_on_four_gpus", ...)  # your guess
 
 # %% [markdown]
 # Two GPUs could be had for the record, and four could not. For four, a **model** has to do. It assumes that two images
-# take as long as eight; the first line says whether that is fair. On top comes an all-reduce, as fast as the links
-# allow, and nothing else. So the number is what four GPUs reach *at best*.
+# take as long as eight; the first line below says whether that is fair. On top comes an all-reduce, as fast as the
+# links allow, and nothing else. So the number is what four GPUs reach *at best*.
 
 # %%
 eight, many, both = (  # ours_s: seconds of a step with this course's library
@@ -139,11 +138,11 @@ journal.measured("batch_8_on_four_gpus", eight / (eight + message), where="model
 print(f"times as fast as one: two GPUs {eight / both:.2f}, recorded; four {eight / (eight + message):.2f}, modelled")
 
 # %% [markdown]
-# A batch of 8 takes about as long as one of 1024. The GPU is not busy: it waits for its host to start one small piece of
-# work after another. So a part of the batch takes as long as all of it, and the all-reduce comes on top.
+# A batch of 8 takes about as long as one of 1024. The GPU is not busy: it waits for its host to start one small piece
+# of work after another. So a part of the batch takes as long as all of it.
 #
-# But two GPUs lost far more than an all-reduce takes by itself: compare the two numbers. Ranks also wait for one another,
-# and for Python to start the sum. The model of four leaves that out.
+# The all-reduce comes on top. But two GPUs lost far more than it takes by itself: compare the two numbers. Ranks also
+# wait for one another, and for Python to start the sum. The model of four leaves that out.
 #
 # ## The same step on all ranks
 #
@@ -159,8 +158,8 @@ print(f"times as fast as one: two GPUs {eight / both:.2f}, recorded; four {eight
 # **Core**, about 9 minutes.
 #
 # The network is one layer: scores are x @ weight. Return the gradient by weight of the mean loss over **all** ranks'
-# samples, the same on each rank. Call `comm.all_reduce` once, on every rank. `gradient_of_mean` below gives the gradient
-# for one rank's samples.
+# samples, the same on each rank. Call `comm.all_reduce` once, on every rank. `gradient_of_mean` below gives the
+# gradient for one rank's samples.
 
 
 # %%
@@ -250,9 +249,9 @@ else:
 # How does an all-reduce work inside? The first idea is that rank 0 collects everything, and sends the sum back. Then
 # all bytes go through rank 0.
 #
-# In a **ring** each rank sends to the next one only. The array is cut into as many chunks as there are ranks. First each
-# chunk goes round and collects its sum. Then the sums go round. Step through it: what does each rank hold after half of
-# the rounds?
+# In a **ring** each rank sends to the next one only. The array is cut into as many chunks as there are ranks. First
+# each chunk goes round and collects its sum. Then the sums go round. Step through it from round 0: what does each rank
+# hold after half of the rounds?
 
 # %%
 show.ring_allreduce(4)
@@ -263,11 +262,12 @@ show.ring_allreduce(4)
 #
 # ### Exercise: ring_allreduce
 #
-# **Core**, about 16 minutes.
+# **Core**, about 15 minutes.
 #
-# Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving fills the x that
-# you give, returns it, and waits until something is there; sending never waits. The number of ranks need not divide the
-# size of x: `np.array_split` makes chunks of about the same size, some of them perhaps empty. Leave x as it is.
+# Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving waits
+# until something is there, and fills and returns the array that you give; sending never waits. The number of ranks
+# need not divide the size of x: `np.array_split` makes chunks of about the same size, some perhaps empty. Leave x as
+# it is.
 
 
 # %% nbgrader={"grade": false, "grade_id": "ring_allreduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -315,11 +315,11 @@ for size in (10, 4_000_000):
         print(f"{size:9,} numbers, {ranks} ranks: rank 0 {times[0]:5.0f} us, ring {times[1]:5.0f} us, modelled")
 
 # %% [markdown]
-# With millions of numbers beta counts, and the ring is better. With ten it is alpha that counts, and each rank more costs
-# the ring two of them. (The model is kind to rank 0, which has a link of its own to every rank. If they shared one, its
-# time would grow with the ranks.)
+# With millions of numbers beta counts, and the ring is better. With ten it is alpha that counts, and each rank more
+# costs the ring two of them. (The model is kind to rank 0, which has a link of its own to every rank. If they shared
+# one, its time would grow with the ranks.)
 #
-# Here each rank receives before it sends.
+# Here two ranks want to receive before anything is sent.
 
 # %%
 try:
@@ -364,16 +364,17 @@ check.column_row_linear(column_row_linear)
 # ## A pipeline
 #
 # Or each device has some of the layers, one **stage**. Then a batch goes through one stage after another, and all
-# others wait. So the batch is cut into **micro-batches**, which follow one another. Move the sliders. How many
-# micro-batches do four stages need so that less than a fifth of the slots is empty?
+# others wait. So the batch is cut into **micro-batches**, which follow one another. In a **slot** of time a stage does
+# one pass, forward or backward, for one of them. Move the sliders. How many micro-batches do four stages need so that
+# less than a fifth of the slots is empty?
 
 # %%
 show.pipeline("gpipe", stages=4, micro_batches=8)
 
 # %% [markdown]
 # The empty slots are the **bubble**. With m micro-batches and p stages, m + p - 1 slots are enough for each direction,
-# and a share of (p - 1)/(m + p - 1) is empty. A forward pass can begin in the slot after the stage before has done it. A
-# backward pass comes from the stage after, and in the last stage it needs the forward pass there.
+# and a share of (p - 1)/(m + p - 1) is empty. A forward pass can begin in the slot after the stage before has done it.
+# A backward pass comes from the stage after, and in the last stage it needs the forward pass there.
 #
 # ### Exercise: pipeline_schedule
 #
@@ -451,8 +452,8 @@ check.lean_schedule(lean_schedule)
 # ## Sums that travel while you compute
 #
 # Back to data parallel. The backward pass finds the last layer's gradient first. Its sum can travel while the layers
-# before it are still computing. `comm.start_all_reduce(x)` begins one and returns at once; `.wait()` on what it returned
-# gives the sum.
+# before it are still computing. `comm.start_all_reduce(x)` begins one and returns at once; `.wait()` on what it
+# returned gives the sum.
 #
 # ### Exercise: overlapped_gradients
 #
@@ -481,12 +482,12 @@ check.overlapped_gradients(overlapped_gradients)
 # %% [markdown]
 # ## How far does it go?
 #
-# **Strong scaling** shares one batch among more and more ranks. **Weak scaling** gives each rank a batch of its own. The
-# lines below are modelled, with the step of source B's network (*takataka's diary*, 2015; 256 channels, 512 images a
-# GPU). The points were recorded. Move alpha and beta.
+# **Strong scaling** shares one batch among more and more ranks. **Weak scaling** gives each rank a batch of its own.
+# **Efficiency** is what share of p times the speed p ranks reach.
 #
-# Source A's points are another step. Set the compute to theirs, and the gradient to about a megabyte. What does the left
-# line promise that the record does not keep?
+# The lines below are modelled, with the step of source B's network (*takataka's diary*, 2015; 256 channels, 512 images
+# a GPU). The points were recorded. Move alpha and beta. Then set the compute to that of source A's points, and the
+# gradient to about a megabyte, as source A has. What does the left line promise that the record does not keep?
 
 # %%
 points = {
@@ -524,8 +525,8 @@ show.scaling_curves(
 # shorter, and the all-reduce and the waiting for the other rank come on top. So two GPUs are slower (the cell prints
 # the factor). With 512 images each, computing takes much longer than the all-reduce, so two do nearly twice as much
 # (the cell prints the factor). The mean of the means gives each of rank 1's two samples three times the weight of one
-# of rank 0's. Each rank sends its sum and its count, and all divide by the count of all. Modelled were the four GPUs, the
-# times of the emulated links and the lines of the scaling curves. The model has only alpha and beta; it leaves out
+# of rank 0's. Each rank sends its sum and its count, and all divide by the count of all. Modelled were the four GPUs,
+# the times of the emulated links and the lines of the scaling curves. The model has only alpha and beta; it leaves out
 # that ranks wait for one another, and what the host does.
 #
 # **Rubric** (3 points). One point: computing against messages (or launches), with both numbers. One point: sums and
@@ -539,9 +540,9 @@ show.scaling_curves(
 journal.guesses()
 
 # %% [markdown]
-# In three sentences: All ranks run one program, and each message that they send costs alpha + beta · bytes. Data parallel
-# sums gradients, split layers and pipelines pass on activations, and the result is that of one device. More devices help
-# as long as each has enough to compute between two messages, so measure before you buy.
+# In three sentences: All ranks run one program, and each message that they send costs alpha + beta · bytes. Data
+# parallel sums gradients, split layers and pipelines pass on activations, and the result is that of one device. More
+# devices help as long as each has enough to compute between two messages, so measure before you buy.
 #
 # ### Stretch: fewer rounds
 #
