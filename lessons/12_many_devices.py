@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Many devices
 #
-# Lesson 12, about 90 minutes. After the exercise `ring_allreduce` is a good place for a break.
+# Lesson 12, about 75 minutes. After the exercise `ring_allreduce` is a good place for a break.
 #
 # **Afterwards you can**
 #
@@ -10,7 +10,7 @@
 # - share one step of training among ranks, so that they compute what one rank would;
 # - split a layer, or a whole network, among devices that each hold a part of it.
 #
-# **You need** training (lesson 05). No exercise needs an earlier one, and none needs a second device.
+# **You need** training (lesson 05): batch, gradient, step. No exercise needs an earlier one, or a second device.
 #
 # Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
 
@@ -30,10 +30,10 @@ digits = data.digits()
 # ## One program, many ranks
 #
 # A seminar on fast software (Fixstars, 2022) names two ways to use many devices. Each has the whole network and some of
-# the data: **data parallel**. Or each has a part of the network: **model parallel**. This lesson does both.
+# the data: **data parallel**. Or each has a part of the network: **model parallel**.
 #
-# In either case all devices run the *same program*, which is called **SPMD**: single program, multiple data. Each copy
-# of it is a **rank**, and has a number. Ranks share no memory. All they can do is send arrays to one another.
+# Either way all devices run the *same program*: **SPMD**, single program, multiple data. Each copy of it is a **rank**,
+# and has a number. Ranks share no memory. They send arrays to one another, by means of `comm`.
 #
 # Here is such a program. Each rank brings its number, and an **all-reduce** gives the sum to all of them.
 
@@ -48,9 +48,11 @@ for said in parallel.emulate(hello, ranks=4):
     print(said)
 
 # %% [markdown]
-# Those were four threads, which took turns, over a network that is only **modelled**. That needs one core. The same
-# function can run in two processes, which talk through MPI, the standard of supercomputers. If MPI or a second core is
-# missing here, the next cell takes threads again, and says so.
+# What carries the messages is the **engine**. Here it is an emulation: four threads of one Python process, which take
+# turns on one core. The links between them are only **modelled**.
+#
+# The same function can run in two processes, which are programs of their own, on a core each. Then the engine is MPI,
+# the standard of supercomputers. Without MPI or a second core the next cell takes threads again, and says so.
 
 # %%
 said = parallel.run(hello, ranks=2)
@@ -59,47 +61,64 @@ if "mpi" not in said[0]:
     print("These were threads again. For processes: pip install mpi4py mpich cloudpickle, and two cores.")
 
 # %% [markdown]
-# On several GPUs NVIDIA's library NCCL carries the messages, and the function is the same: `parallel.run(hello, ranks=2,
-# engine="nccl")`. What that costs was recorded on two H200s.
+# Between GPUs the engine is NVIDIA's library NCCL: `parallel.run(hello, ranks=2, engine="nccl")`. What it costs was
+# recorded on two H200s, which are GPUs for data centres, in one machine.
 #
 # ## What a message costs
 #
-# A message of n bytes takes **alpha + beta · n** seconds. Alpha is what even an empty message costs: to start it, and
-# to travel. Beta is the time for one more byte. Look at the recorded all-reduces. Up to which size is it alpha that
-# counts?
+# A message of n bytes takes **alpha + beta · n** seconds. Alpha is what even an empty one costs. Beta is the time for
+# one more byte. Here rank 0 sends three messages at once. The others receive them, each into an array of the same size.
+
+
+# %%
+def three_messages(comm):
+    sizes = 1_000, 100_000, 1_000_000
+    if comm.rank == 0:
+        for to, size in enumerate(sizes, 1):
+            comm.send(np.zeros(size, np.uint8), to)
+    else:
+        comm.receive(np.empty(sizes[comm.rank - 1], np.uint8), 0)
+
+
+links = parallel.Network(4, link="100 Gb/s network")
+parallel.emulate(three_messages, network=links)
+show.messages(links.messages, "1 kB, 100 kB and 1 MB")
+
+# %% [markdown]
+# The first arrow is nearly all alpha, and the last nearly all beta.
+#
+# An all-reduce is several messages. In a ring of p ranks it is 2(p - 1), one after another, each a p-th of the array:
+# two for two GPUs. Here are recorded ones. Up to which size is it alpha that counts?
 
 # %%
 recorded = records.parallel()
 sums = [row for row in recorded.rows.values() if row["section"] == "all_reduce" and "2 GPUs" in row["name"]]
-for row in sums:
+for row in sums:  # peer_s: seconds of NCCL by itself
     print(f"{row['name']:62} {row['peer_s'] * 1e6:6.0f} us, {row['bytes'] / row['peer_s'] / 1e9:5.1f} GB/s")
 print(recorded)
 
 # %% [markdown]
-# Up to about a megabyte, many more bytes hardly cost more time. From there on the time grows with the bytes. So many
-# small messages are the worst that one can do, and programs put all gradients into one array before they sum it.
+# Up to about a megabyte the time hardly grows with the bytes. From there on it does, and beta counts. That is why
+# programs put all gradients into one array before they sum it: as many small messages, each would cost its alpha.
 #
 # Now a guess. Source A's network trains on MNIST with batches of 8 (*Deep Learning Gaiden: GPU Programming*, 2020).
-# Share each batch among 4 GPUs, two images for each. How many times faster is a step than on one GPU? Below 1 is
-# slower.
+# Share each batch among 2 GPUs, then among 4. How many times as fast as on one GPU is a step? Below 1 is slower.
 
 # %%
+journal.predict("batch_8_on_two_gpus", ...)  # your guess
 journal.predict("batch_8_on_four_gpus", ...)  # your guess
 
 # %% [markdown]
-# No machine with four GPUs could be had for the record. Two were there. For four, a **model** has to do, so take its
-# number with care.
-#
-# The record holds a batch of 8 and one of 1024 on a single GPU. Look at these two first: they say what a smaller batch
-# saves.
+# Two GPUs could be had for the record, and four could not. For four, a **model** has to do. It assumes that two images
+# take as long as eight; the first line below says whether that is fair. On top comes an all-reduce, as fast as the
+# links allow, and nothing else. So the number is what four GPUs reach *at best*.
 
 # %%
-eight, many, both = (
+eight, many, both = (  # ours_s: seconds of a step with this course's library
     recorded.figure(f"strong scaling, source A, batch {name} in all, {gpus}", "ours_s")
     for name, gpus in ((8, "1 GPU"), (1024, "1 GPU"), (8, "2 GPUs"))
 )
 print(f"recorded, 1 GPU:  batch 8 takes {eight * 1e6:.0f} us a step, batch 1024 {many * 1e6:.0f} us")
-print(f"recorded, 2 GPUs: batch 8 takes {both * 1e6:.0f} us, {eight / both:.2f} times as fast")
 
 network = nn.Sequential(
     *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
@@ -107,34 +126,40 @@ network = nn.Sequential(
     seed=0,
 )
 network.predict(digits.images[:1])  # builds it
-link = parallel.LINKS["NVLink 4"]
-message = link.all_reduce_seconds(network.parameters.nbytes, ranks=4)
-print(f"modelled, 4 GPUs: an all-reduce of {network.parameters.nbytes:,} bytes takes {message * 1e6:.0f} us at least,")
-print(f"                  so batch 8 is {eight / (eight + message):.2f} times as fast at best")
-journal.measured("batch_8_on_four_gpus", eight / (eight + message), where="modelled, 4 H200s")
+size = network.parameters.nbytes
+alone = recorded.figure("all_reduce, 1 MiB, 2 GPUs", "peer_s")
+print(f"recorded, 2 GPUs: batch 8 takes {both * 1e6:.0f} us, which is {(both - eight) * 1e6:.0f} us more")
+print(f"                  an all-reduce of 1 MiB takes {alone * 1e6:.0f} us (the gradient has {size / 2**20:.2f} MiB)")
+link = parallel.LINKS["NVLink 4"]  # what joins H200s
+message = link.all_reduce_seconds(size, ranks=4)
+print(f"modelled, 4 GPUs: an all-reduce of the gradient takes {message * 1e6:.0f} us at least")
+journal.measured("batch_8_on_two_gpus", eight / both, where="recorded, 2 H200s")
+journal.measured("batch_8_on_four_gpus", eight / (eight + message), where="modelled, 4 H200s, at best")
+print(f"times as fast as one: two GPUs {eight / both:.2f}, recorded; four {eight / (eight + message):.2f}, modelled")
 
 # %% [markdown]
-# A batch of 8 takes about as long as one of 1024: the GPU is not busy, it waits for launches (lesson 07). So a quarter
-# of the batch saves nothing, and the all-reduce comes on top. That is why the model says that four GPUs are slower than
-# one. Compare the record of two: they lost far more than an all-reduce takes by itself. Ranks also wait for one another,
-# and for Python to start the sum, and this model leaves that out.
+# A batch of 8 takes about as long as one of 1024. The GPU is not busy: it waits for its host to start one small piece
+# of work after another. So a part of the batch takes as long as all of it.
+#
+# The all-reduce comes on top. But two GPUs lost far more than it takes by itself: compare the two numbers. Ranks also
+# wait for one another, and for Python to start the sum. The model of four leaves that out.
 #
 # ## The same step on all ranks
 #
-# Data parallel training keeps all ranks' weights equal. Each rank computes the gradient of its own samples, then one
-# all-reduce makes of them the gradient of the whole batch. Then all take the same step. If it is done right, n ranks
-# learn exactly what one rank would, to rounding.
+# Data parallel training keeps all ranks' weights equal. Each rank computes the gradient of its own samples, and one
+# all-reduce makes of them the gradient of the whole batch. Then all take the same step. So n ranks learn what one rank
+# would, but for rounding.
 #
 # There is a trap in it. Say one rank has six samples and the other has two. The mean of the two means is not the mean
 # of the eight.
 #
 # ### Exercise: data_parallel_step
 #
-# **Core**, about 10 minutes.
+# **Core**, about 9 minutes.
 #
 # The network is one layer: scores are x @ weight. Return the gradient by weight of the mean loss over **all** ranks'
-# samples, the same on each rank. A rank may have no samples. Call `comm.all_reduce` once. `gradient_of_mean` below
-# gives the gradient for one rank's samples.
+# samples, the same on each rank. Call `comm.all_reduce` once, on every rank. `gradient_of_mean` below gives the
+# gradient for one rank's samples.
 
 
 # %%
@@ -149,7 +174,10 @@ def gradient_of_mean(weight, x, labels):
 
 # %% nbgrader={"grade": false, "grade_id": "data_parallel_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def data_parallel_step(comm, weight, x, labels):
-    """Return the gradient (K, M) over all ranks, for this rank's x (N, K) and labels (N,). About 7 lines."""
+    """Return the gradient (K, M) over all ranks, for this rank's x (N, K) and labels (N,). About 7 lines.
+
+    One array may carry both the gradient and a count. A rank without samples (N is 0) sends zeros.
+    """
     ### BEGIN SOLUTION
     total = np.zeros(weight.size + 1, np.float32)
     if len(x):
@@ -181,7 +209,7 @@ for ranks in (2, 3, 7):
 
 # %% [markdown]
 # Does it save time? Here is a step of a larger batch, on one rank and on two, with one BLAS thread each. How many times
-# faster are two ranks on two cores?
+# as fast are two ranks on two cores?
 
 # %%
 journal.predict("two_ranks", ...)  # your guess
@@ -219,11 +247,11 @@ else:
 # ## Round the ring
 #
 # How does an all-reduce work inside? The first idea is that rank 0 collects everything, and sends the sum back. Then
-# all bytes go through rank 0, and with more ranks it takes longer and longer.
+# all bytes go through rank 0.
 #
-# In a **ring** each rank sends to the next one only. The array is cut into as many chunks as there are ranks. In the
-# first half each chunk goes round and collects its sum. In the second half the sums go round. Step through it: what
-# does each rank hold after half of the rounds?
+# In a **ring** each rank sends to the next one only. The array is cut into as many chunks as there are ranks. First
+# each chunk goes round and collects its sum. Then the sums go round. Step through it from round 0: what does each rank
+# hold after half of the rounds?
 
 # %%
 show.ring_allreduce(4)
@@ -234,11 +262,12 @@ show.ring_allreduce(4)
 #
 # ### Exercise: ring_allreduce
 #
-# **Core**, about 18 minutes.
+# **Core**, about 15 minutes.
 #
-# Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving fills an array
-# that you give, and waits until something is there; sending never waits. The number of ranks need not divide the size
-# of x: `np.array_split` makes chunks of about the same size, some of them perhaps empty. Leave x as it is.
+# Sum all ranks' x over the ring, with `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving waits
+# until something is there, and fills and returns the array that you give; sending never waits. The number of ranks
+# need not divide the size of x: `np.array_split` makes chunks of about the same size, some perhaps empty. Leave x as
+# it is.
 
 
 # %% nbgrader={"grade": false, "grade_id": "ring_allreduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -280,17 +309,17 @@ for size in (10, 4_000_000):
     for ranks in (2, 4, 8):
         times = []
         for program in (through_rank_0, ring):
-            network = parallel.Network(ranks, link="100 Gb/s network")
-            parallel.emulate(program, np.ones(size, np.float32), network=network)
-            times.append(network.seconds * 1e6)
+            links = parallel.Network(ranks, link="100 Gb/s network")
+            parallel.emulate(program, np.ones(size, np.float32), network=links)
+            times.append(links.seconds * 1e6)
         print(f"{size:9,} numbers, {ranks} ranks: rank 0 {times[0]:5.0f} us, ring {times[1]:5.0f} us, modelled")
 
 # %% [markdown]
-# With millions of numbers beta counts, and the ring is better. With ten it is alpha that counts, and each rank more costs
-# the ring two of them. (The model is kind to rank 0: it gives it a link of its own to every rank. If all of them share
-# one, rank 0's time grows with the number of ranks.)
+# With millions of numbers beta counts, and the ring is better. With ten it is alpha that counts, and each rank more
+# costs the ring two of them. (The model is kind to rank 0, which has a link of its own to every rank. If they shared
+# one, its time would grow with the ranks.)
 #
-# What goes wrong is worth a look, too. Here each rank receives before it sends.
+# Here two ranks want to receive before anything is sent.
 
 # %%
 try:
@@ -305,13 +334,13 @@ except parallel.DeadlockError as error:
 # ## Layers that are split
 #
 # If a network is too large for one device, data parallel does not help: each rank has all of it. Two dense layers can
-# be split instead. Of the first weight, each rank has some **columns**, which are some of the hidden units. Of the
-# second it has the **rows** for the same units. (Mohammad Shoeybi and others, Megatron-LM, 2019.) How often do the ranks
+# be split instead. Of the first weight, each rank has some **columns**, which make some of the hidden units. Of the
+# second it has the **rows** for those units. (Mohammad Shoeybi and others, Megatron-LM, 2019.) How often do the ranks
 # have to talk on the way forward?
 #
 # ### Exercise: column_row_linear
 #
-# **Core**, about 6 minutes.
+# **Core**, about 5 minutes.
 #
 # Compute relu(x @ W1 + b1) @ W2 + b2. x and bias2 are the same on all ranks. weight1, bias1 and weight2 are this rank's
 # parts. Call `comm.all_reduce` once.
@@ -335,20 +364,21 @@ check.column_row_linear(column_row_linear)
 # ## A pipeline
 #
 # Or each device has some of the layers, one **stage**. Then a batch goes through one stage after another, and all
-# others wait. So the batch is cut into **micro-batches**, which follow one another. Move the
-# sliders. How many micro-batches do four stages need so that less than a fifth of the slots is empty?
+# others wait. So the batch is cut into **micro-batches**, which follow one another. In a **slot** of time a stage does
+# one pass, forward or backward, for one of them. Move the sliders. How many micro-batches do four stages need so that
+# less than a fifth of the slots is empty?
 
 # %%
 show.pipeline("gpipe", stages=4, micro_batches=8)
 
 # %% [markdown]
-# The empty slots are the **bubble**. A forward pass can begin in the slot after the stage before has done it. A
-# backward pass comes from the stage after, and in the last stage it needs the forward pass there. With m micro-batches
-# and p stages, m + p - 1 slots are enough for each direction.
+# The empty slots are the **bubble**. With m micro-batches and p stages, m + p - 1 slots are enough for each direction,
+# and a share of (p - 1)/(m + p - 1) is empty. A forward pass can begin in the slot after the stage before has done it.
+# A backward pass comes from the stage after, and in the last stage it needs the forward pass there.
 #
 # ### Exercise: pipeline_schedule
 #
-# **Core**, about 10 minutes.
+# **Core**, about 8 minutes.
 #
 # Return any valid schedule of at most 2(m + p - 1) slots: a list for each stage, with `("F", i)` for the forward pass
 # of micro-batch i, `("B", i)` for its backward pass, and None for an empty slot.
@@ -382,10 +412,10 @@ show.pipeline("1f1b", stages=4, micro_batches=8)
 # %% [markdown]
 # ### Exercise: lean_schedule
 #
-# **More**, about 12 minutes.
+# **More**, about 10 minutes.
 #
-# The same, with at most p - s micro-batches between forward and backward on stage s, where s counts from 0: the first
-# stage holds as many as there are stages, and the last one a single one.
+# The same, but stage s holds at most p - s micro-batches between forward and backward. Stages count from 0: the first
+# one holds as many as there are stages, and the last one a single one.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lean_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -422,13 +452,13 @@ check.lean_schedule(lean_schedule)
 # %% [markdown]
 # ## Sums that travel while you compute
 #
-# Back to data parallel. The backward pass finds the last layer's gradient first. Its all-reduce can travel while the
-# layers before it are still computing. `comm.start_all_reduce(x)` begins one and returns at once; `.wait()` on what it
+# Back to data parallel. The backward pass finds the last layer's gradient first. Its sum can travel while the layers
+# before it are still computing. `comm.start_all_reduce(x)` begins one and returns at once; `.wait()` on what it
 # returned gives the sum.
 #
 # ### Exercise: overlapped_gradients
 #
-# **More**, about 6 minutes.
+# **More**, about 5 minutes.
 #
 # `layers` are a chain, and `grad` is the gradient by what the last one gives. `layer.backward(grad)` returns two
 # gradients: by the layer's weight, and by its input. It takes modelled time. Return each layer's gradient by its weight,
@@ -453,9 +483,12 @@ check.overlapped_gradients(overlapped_gradients)
 # %% [markdown]
 # ## How far does it go?
 #
-# **Strong scaling** shares one batch among more and more ranks. **Weak scaling** gives each rank a batch of its own, so
-# the batch grows. The lines below are modelled, the points were recorded: weak scaling is source B's network
-# (*takataka's diary*, 2015) with 256 channels and 512 images a GPU. Move alpha and beta.
+# **Strong scaling** shares one batch among more and more ranks. **Weak scaling** gives each rank a batch of its own.
+# **Efficiency** is what share of p times the speed p ranks reach.
+#
+# The lines below are modelled, with the step of source B's network (*takataka's diary*, 2015; 256 channels, 512 images
+# a GPU). The points were recorded. Move alpha and beta. Then set the compute to that of source A's points, and the
+# gradient to about a megabyte, as source A has. What does the left line promise that the record does not keep?
 
 # %%
 points = {
@@ -466,19 +499,17 @@ points = {
     ]
     for section, name in (("strong", "source A, batch 8"), ("weak", "source B, 512 a GPU"))
 }
-show.scaling_curves(
-    compute=points["weak"][0][1], gradient=sums[-1]["bytes"], alpha=link.alpha, beta=link.beta, **points
-)
-
-# %%
 for kind, rows in points.items():
     (_, one, _), (_, two, name) = rows
     gain = one / two * (2 if kind == "weak" else 1)
     print(f"{kind:6} scaling, {name}: two GPUs do {gain:.2f} times as much as one in the same time, recorded")
+show.scaling_curves(
+    compute=points["weak"][0][1], gradient=sums[-1]["bytes"], alpha=link.alpha, beta=link.beta, **points
+)
 
 # %% [markdown]
 # The same two GPUs, and opposite answers. With 512 images for each, there is enough to compute between two messages.
-# With four images for each, there is not.
+# With four images for each, there is not. (The left line takes it that half of a batch takes half of the time.)
 #
 # ## In your own words
 #
@@ -495,8 +526,8 @@ for kind, rows in points.items():
 # shorter, and the all-reduce and the waiting for the other rank come on top. So two GPUs are slower (the cell prints
 # the factor). With 512 images each, computing takes much longer than the all-reduce, so two do nearly twice as much
 # (the cell prints the factor). The mean of the means gives each of rank 1's two samples three times the weight of one
-# of rank 0's. Each rank sends its sum and its count, and all divide by the count of all. Modelled were the four GPUs, the
-# times of the emulated network and the lines of the scaling curves. The model has only alpha and beta; it leaves out
+# of rank 0's. Each rank sends its sum and its count, and all divide by the count of all. Modelled were the four GPUs,
+# the times of the emulated links and the lines of the scaling curves. The model has only alpha and beta; it leaves out
 # that ranks wait for one another, and what the host does.
 #
 # **Rubric** (3 points). One point: computing against messages (or launches), with both numbers. One point: sums and
@@ -510,10 +541,9 @@ for kind, rows in points.items():
 journal.guesses()
 
 # %% [markdown]
-# In three sentences: All ranks run one program and send each other arrays, and each message costs alpha + beta · bytes.
-# Data parallel sums gradients, split layers and pipelines pass on activations, and each can be written so that the
-# result is that of one device. More devices help as long as each has enough to compute between two messages, so measure
-# before you buy.
+# In three sentences: All ranks run one program, and each message that they send costs alpha + beta · bytes. Data
+# parallel sums gradients, split layers and pipelines pass on activations, and the result is that of one device. More
+# devices help as long as each has enough to compute between two messages, so measure before you buy.
 #
 # ### Stretch: fewer rounds
 #
@@ -528,6 +558,6 @@ journal.guesses()
 #
 # for size in (10, 1_000, 100_000, 1_000_000):
 #     for program in (doubling, ring_allreduce):
-#         network = parallel.Network(8, link="1 Gb/s Ethernet")
-#         parallel.emulate(program, np.ones(size, np.float32), network=network)
-#         print(f"{size:9,} {program.__name__:15} {network.seconds * 1e6:8.0f} us, {network.rounds} rounds, modelled")
+#         links = parallel.Network(8, link="1 Gb/s Ethernet")
+#         parallel.emulate(program, np.ones(size, np.float32), network=links)
+#         print(f"{size:9,} {program.__name__:15} {links.seconds * 1e6:8.0f} us, {links.rounds} rounds, modelled")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # ### Exercise: column_row_linear_turned
 #
-# **Core**, about 6 minutes.
+# **Core**, about 5 minutes.
 #
 # Some libraries store a weight with a **row for each output**. Compute relu(x @ W1.T + b1) @ W2.T + b2. x and bias2 are
 # the same on all ranks. weight1 (rows of W1), bias1 and weight2 (columns of W2) are this rank's parts. Call

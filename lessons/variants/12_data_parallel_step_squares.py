@@ -1,16 +1,19 @@
 # %% [markdown]
 # ### Exercise: data_parallel_step_squares
 #
-# **Core**, about 10 minutes.
+# **Core**, about 9 minutes.
 #
 # The network is one layer, y = x @ weight, and the loss of a sample is half of its **squared error**. Its gradient by
 # weight, summed over samples, is x.T @ (x @ weight - target). Return the gradient of the mean loss over **all** ranks'
-# samples, the same on each rank. A rank may have no samples. Call `comm.all_reduce` once.
+# samples, the same on each rank. Call `comm.all_reduce` once, on every rank.
 
 
 # %% nbgrader={"grade": false, "grade_id": "data_parallel_step_squares", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def data_parallel_step_squares(comm, weight, x, target):
-    """Return the gradient (K, M) over all ranks, for this rank's x (N, K) and target (N, M). About 4 lines."""
+    """Return the gradient (K, M) over all ranks, for this rank's x (N, K) and target (N, M). About 4 lines.
+
+    One array may carry both the gradient and a count. A rank without samples (N is 0) sends zeros.
+    """
     ### BEGIN SOLUTION
     total = np.append((x.T @ (x @ weight - target)).ravel(), np.float32(len(x)))
     total = comm.all_reduce(total)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # ### Exercise: pipeline_schedule_slots
 #
-# **Core**, about 10 minutes.
+# **Core**, about 8 minutes.
 #
 # Return any valid schedule of at most 2(m + p - 1) slots: **a list for each slot**, with an entry for each stage. That is
 # `("F", i)` for the forward pass of micro-batch i, `("B", i)` for its backward pass, and None for nothing.

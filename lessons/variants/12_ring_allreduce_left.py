@@ -1,11 +1,11 @@
 # %% [markdown]
 # ### Exercise: ring_allreduce_left
 #
-# **Core**, about 18 minutes.
+# **Core**, about 15 minutes.
 #
 # Sum all ranks' x over a ring that goes **to the left**: each rank sends to the one before it only. Use
-# `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving fills an array that you give, and waits until
-# something is there; sending never waits. The number of ranks need not divide the size of x: `np.array_split` makes
+# `comm.send(x, to)` and `comm.receive(x, source)` alone. Receiving waits until something is there, and fills and returns
+# the array that you give; sending never waits. The number of ranks need not divide the size of x: `np.array_split` makes
 # chunks of about the same size, some of them perhaps empty. Leave x as it is.
 
 

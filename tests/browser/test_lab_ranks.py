@@ -1,4 +1,4 @@
-"""A learner of lesson 12 goes round the ring by keyboard, and reads that a mean of means was taken."""
+"""A learner of lesson 12 moves its widgets by keyboard, and reads that a mean of means was taken."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MEAN_OF_MEANS = """def data_parallel_step(comm, weight, x, labels):
 """
 
 
-def test_a_learner_goes_round_the_ring(page: Page, tmp_path: Path) -> None:
+def test_a_learner_goes_round_the_ring_and_down_the_pipeline(page: Page, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    hand_out(LESSON, work, until="show.ring_allreduce", data_parallel_step=MEAN_OF_MEANS)
+    hand_out(LESSON, work, until="show.scaling_curves", data_parallel_step=MEAN_OF_MEANS)
     with jupyter_lab(work, tmp_path / "home") as server:
         open_lesson(page, server.page(f"/lab/tree/{LESSON}.ipynb?reset"))
         run_all(page)
@@ -30,3 +30,14 @@ def test_a_learner_goes_round_the_ring(page: Page, tmp_path: Path) -> None:
 
         moved(page, "An all-reduce round a ring of 4 ranks. Round 3 of 6", 0, "ArrowRight", "Round 4 of 6")
         page.screenshot(path=ARTIFACTS / "ring_allreduce.png")
+
+        moved(page, "GPipe: bubble 27.3 %", 2, "ArrowRight", "4 stages, 9 micro-batches: 24 slots")
+        page.screenshot(path=ARTIFACTS / "pipeline_gpipe.png")
+        moved(page, "1F1B: bubble 27.3 %", 1, "ArrowRight", "5 stages, 8 micro-batches: 24 slots")
+        page.screenshot(path=ARTIFACTS / "pipeline_1f1b.png")
+
+        moved(page, "Step of 2.81 ms on one rank", 0, "ArrowLeft", "Step of 2 ms on one rank, gradient of 50.3 MB")
+        moved(page, "Step of 2 ms on one rank", 1, "ArrowLeft", "gradient of 50 MB, alpha 3.4 µs")
+        moved(page, "gradient of 50 MB, alpha 3.4", 2, "ArrowRight", "alpha 5 µs, 450 GB/s a link")
+        moved(page, "alpha 5 µs, 450 GB/s a link", 3, "ArrowRight", "alpha 5 µs, 200 GB/s a link")
+        page.screenshot(path=ARTIFACTS / "scaling_curves.png")

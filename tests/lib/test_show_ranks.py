@@ -228,7 +228,9 @@ def test_recorded_points_stand_over_the_lines_with_their_efficiency() -> None:
     assert "Recorded, ours: 9 ms on 2. Weak scaling" in alt
     assert panels[0].get_ylim() == panels[2].get_ylim()
     (legend,) = explorer.still().figure.legends
-    assert [text.get_text() for text in legend.get_texts()][2:] == ["ours", "theirs"]
+    assert [text.get_text() for text in legend.get_texts()][2:] == ["recorded: ours", "recorded: theirs"]
+    assert 0.012 in explorer.sliders["compute"].values
+    assert not {0.009, 0.015} & set(explorer.sliders["compute"].values)  # on more than one rank
 
 
 def test_scaling_in_words_follows_the_sliders() -> None:
@@ -279,14 +281,18 @@ def test_a_message_goes_from_its_sender_to_its_receiver(drawn: Drawn) -> None:
     assert left < middle < right
     assert middle == pytest.approx(again)
     assert middle - left == pytest.approx(right - middle)
+    assert "modelled time; colours and strokes change from round to round" in drawn.texts
     alt = picture.alt
     assert alt.startswith("There and back. 2 messages between 3 ranks, 16 kB in 2 rounds; the last is there after ")
     assert "8,000 bytes from rank 0 to rank 2, 0 s to " in alt
     assert alt.endswith(" µs.")
 
 
-def test_many_messages_are_told_in_part() -> None:
+def test_many_messages_are_told_in_part(drawn: Drawn) -> None:
     sent = [Message(0, 1, 8, 1e-6 * i, 1e-6 * (i + 1), 1) for i in range(14)]
+    drawn.texts.clear()
+    show.messages(sent)
+    assert "modelled time" in drawn.texts  # one round: nothing changes
     assert show.messages(sent[:12]).alt.count("from rank") == 12
     alt = show.messages(sent[::-1]).alt
     assert alt.endswith("; and 2 more.")

@@ -58,7 +58,8 @@ def _draw(sent: Sequence[Any], ranks: int, title: str) -> Figure:
         ]
         sheet.arrow(*ends, colour=colour, width=1.4, style=style)
     time_ticks(sheet, span, bottom + 0.25, LEFT)
-    sheet.text((0.1, bottom + 0.65), "modelled time; colours and strokes change from round to round", size=SMALL)
+    changes = "; colours and strokes change from round to round" * (max(message.round for message in sent) > 1)
+    sheet.text((0.1, bottom + 0.65), f"modelled time{changes}", size=SMALL)
     return sheet.figure()
 
 

@@ -63,7 +63,8 @@ def scaling_curves(
 
     compute: seconds on one rank; gradient: bytes; alpha: seconds a message, beta: seconds a byte of each link. Sliders
     change all four. strong and weak: recorded points, (ranks, seconds, label), drawn over the modelled lines; those
-    with a point of one rank under the same label have an efficiency too. ValueError for numbers not above 0.
+    with a point of one rank under the same label have an efficiency too, and `compute` can be set to its seconds.
+    ValueError for numbers not above 0.
     """
     given = {"compute": compute, "gradient": gradient, "alpha": alpha, "beta": beta}
     for name, value in given.items():
@@ -75,21 +76,24 @@ def scaling_curves(
             if not 1 <= ranks <= RANKS[-1] or not time > 0:
                 where = f"{kind} holds ({ranks}, {time}, {label!r})"
                 raise ValueError(f"{where}; expected 1 to {RANKS[-1]} ranks and seconds above 0")
+    alone = [time for its in points.values() for ranks, time, _ in its if ranks == 1]
     return Explorer(
         _draw,
         _alt,
         points,
-        compute=_slider("compute on one rank", compute, -4, 1, seconds),
+        compute=_slider("compute on one rank", compute, -4, 1, seconds, alone),
         gradient=_slider("gradient", gradient, 3, 11, _bytes),
         alpha=_slider("alpha: a message", alpha, -7, -2, seconds),
         beta=_slider("beta: bytes at", beta, -12, -6, _speed),
     )
 
 
-def _slider(label: str, start: float, low: int, high: int, words: Callable[[Any], str]) -> Slider:
-    """A slider over 1, 2 and 5 times the powers of ten, and its start."""
+def _slider(
+    label: str, start: float, low: int, high: int, words: Callable[[Any], str], more: Sequence[float] = ()
+) -> Slider:
+    """A slider over 1, 2 and 5 times the powers of ten, its start, and more values."""
     steps = {float(f"{step}e{power}") for power in range(low, high) for step in STEPS}
-    values = sorted({*steps, float(f"1e{high}"), start})
+    values = sorted({*steps, float(f"1e{high}"), start, *more})
     return Slider(label, values, values.index(start), words)
 
 
@@ -116,8 +120,11 @@ def _draw(points: dict[str, list[Point]], compute: float, gradient: float, alpha
             if not row:
                 axes.set_title(f"{kind} scaling: {BATCH[kind]}", size=FONT_SIZE)
     _same_times(figure.axes[::2])
-    lines = [*figure.axes[0].lines[:2], *(Line2D([], [], label=label, **_look(i)) for i, label in enumerate(labels))]
-    figure.legend(handles=lines, loc="lower left", bbox_to_anchor=(0.08, 0.0), ncols=3, fontsize=SMALL)
+    lines = [
+        *figure.axes[0].lines[:2],
+        *(Line2D([], [], label=f"recorded: {label}", **_look(i)) for i, label in enumerate(labels)),
+    ]
+    figure.legend(handles=lines, loc="lower left", bbox_to_anchor=(0.08, 0.0), ncols=2, fontsize=SMALL)
     return figure
 
 
