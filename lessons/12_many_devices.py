@@ -384,8 +384,7 @@ show.pipeline("1f1b", stages=4, micro_batches=8)
 #
 # **More**, about 12 minutes.
 #
-# The same, with at most p - s micro-batches between forward and backward on stage s, where s counts from 0: the first
-# stage holds as many as there are stages, and the last one a single one.
+# The same, but stage s holds at most p - s micro-batches at a time. (Stages count from 0.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "lean_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
