@@ -414,13 +414,12 @@ show.pipeline("1f1b", stages=4, micro_batches=8)
 #
 # **More**, about 10 minutes.
 #
-# The same, but stage s holds at most p - s micro-batches between forward and backward. Stages count from 0: the first
-# one holds as many as there are stages, and the last one a single one.
+# The same, but stage s holds at most p - s micro-batches at a time. (Stages count from 0.)
 
 
 # %% nbgrader={"grade": false, "grade_id": "lean_schedule", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def lean_schedule(stages, micro_batches):
-    """Return a list of slots for each stage s, which holds at most stages - s micro-batches. About 14 lines."""
+    """Return a list of slots for each stage, where stage s holds at most `stages - s` micro-batches. About 14 lines."""
     ### BEGIN SOLUTION
     orders = []
     for stage in range(stages):

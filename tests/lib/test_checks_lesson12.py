@@ -154,6 +154,9 @@ def test_computing_takes_modelled_time_beside_a_sum():
     emulate(program, network=network)
     assert network.seconds == 1e-3
     assert network.link.all_reduce_seconds(4000, 2) < 1e-3
+    for rank, seconds in ((2, 1.0), (-1, 1.0), (0, -1.0), (0, np.nan)):
+        with pytest.raises(ValueError, match="expected a rank below 2, and at least 0 s"):
+            network.compute(rank, seconds)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -152,6 +152,8 @@ class Network:
 
     def compute(self, rank: int, seconds: float) -> None:
         """Let a rank compute for so many modelled seconds: what has begun goes on in the meantime."""
+        if not (0 <= rank < self.size and seconds >= 0):
+            raise ValueError(f"rank {rank} for {seconds} s: expected a rank below {self.size}, and at least 0 s")
         self._clocks[rank] += seconds
 
     def __call__(self, rank: int, call: int, peer: int = -1, array: Array | None = None) -> list[Any]:
