@@ -41,7 +41,7 @@ def words_of(soup) -> str:
 def test_every_lesson_note_and_doc_has_a_page(soups):
     expected = {f"lessons/{name}.html" for name in LESSONS} | {f"notes/{name}.html" for name in LESSONS}
     expected |= {f"docs/{file.stem}.html" for file in (ROOT / "docs").glob("*.md")}
-    expected |= {"index.html", "glossary.html", "syllabi.html", "notes/index.html"}
+    expected |= {"index.html", "glossary.html", "syllabi.html", "ladder.html", "notes/index.html"}
     assert set(soups) - MADE_BY_SPHINX == expected
 
 
