@@ -57,7 +57,7 @@ Row = Mapping[str, Any]
 class Plan:
     """How a benchmark is run here: the arguments of each run, and for which sections of its record; None: for all.
 
-    `why` says what keeps the other rows from being measured.
+    `why` says what keeps the others from being measured.
     """
 
     runs: list[list[str]]
@@ -163,7 +163,7 @@ def planned(name: str, record: Row, quick: bool, gpus: int) -> Plan:
     if quick:
         commands = [["--quick", *threads(commands[0])]]
     if kept is None:
-        return Plan(commands)
+        return Plan(commands, None, "not in the short form" if quick else "")
     there = tuple(section for section in kept if any(row.get("section") == section for row in record["rows"]))
     runs = [[*(["--quick"] if quick else []), "--only", *there, *threads(commands[0])]] if there else []
     return Plan(runs, there, why)
@@ -214,7 +214,8 @@ def reason(row: Row, plan: Plan, seen: Seen) -> str:
     """Return why a row was not measured."""
     if plan.sections is not None and row.get("section") not in plan.sections:
         return plan.why
-    return f"failed: {seen.failed}" if seen.failed else "not in this run"
+    rest = plan.why if plan.sections is None else ""
+    return f"failed: {seen.failed}" if seen.failed else rest or "not in this run"
 
 
 def headline(row: Row) -> str:

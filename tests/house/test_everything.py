@@ -110,7 +110,9 @@ def test_the_commands_of_a_record_are_run_again_and_the_short_form_once(every):
     command = "python benchmarks/x.py --beside 0 --json x.json; python benchmarks/x.py --beside 3 --picture docs/x.png"
     known = record([{"name": "step", "ratio": 0.5}], command)
     assert every.planned("x", known, False, 0).runs == [["--beside", "0"], ["--beside", "3"]]
-    assert every.planned("x", known, True, 0).runs == [["--quick"]]
+    plan = every.planned("x", known, True, 0)
+    assert plan.runs == [["--quick"]]
+    assert joined(every, known, [], plan)[0]["why"] == "not in the short form"
 
 
 def test_a_short_form_that_computes_something_else_is_left_out(every):
@@ -186,4 +188,4 @@ def test_the_whole_program_writes_what_it_found(every, tmp_path, monkeypatch, ca
     printed = capsys.readouterr().out
     assert "0 of 1 recorded figures were measured here." in printed
     assert "README.md: 72 s" in printed
-    assert json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))["rows"][0]["why"] == "not in this run"
+    assert json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))["rows"][0]["why"] == "not in the short form"
