@@ -70,10 +70,12 @@ def test_the_table_goes_down_from_the_source_and_credits_it():
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout with one record and a README with the marks."""
-    folder = tmp_path / finished.RECORDS[0]
-    folder.mkdir(parents=True)
-    (folder / "mnist_cnn.json").write_text(json.dumps(record(CPU, row("mnist step, batch 8", 0.001))), encoding="utf-8")
+    """A checkout with two records and a README with the marks."""
+    known = {"mnist_cnn": row("mnist step, batch 8", 0.001), "gpu": row("mnist epoch, batch 8", 6.0)}
+    for folder, (name, one) in zip(finished.RECORDS, known.items(), strict=True):
+        file = tmp_path / folder / f"{name}.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(record(GPU if name == "gpu" else CPU, one)), encoding="utf-8")
     (tmp_path / "README.md").write_text(f"a\n{finished.BEGIN}\nold\n{finished.END}\nb\n", encoding="utf-8")
     return tmp_path
 
@@ -93,7 +95,7 @@ def test_a_mark_without_its_end_is_named(checkout):
         finished.pages(checkout, {})
 
 
-def test_a_course_without_records_or_marks_has_no_such_page(checkout):
+def test_a_course_that_lacks_a_record_or_has_no_marks_keeps_what_stands_there(checkout):
     (checkout / finished.RECORDS[0] / "mnist_cnn.json").unlink()
     assert finished.pages(checkout, {}) == {}
     (checkout / "README.md").write_text("a\n", encoding="utf-8")

@@ -38,13 +38,14 @@ Rung = dict[str, Any]
 def pages(root: Path, made: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the pages of a checkout that hold the ladder, as they should be, by path.
 
-    `made` are pages that the build has changed already. A checkout without the records has none.
+    `made` are pages that the build has changed already. A checkout that lacks records of ours keeps what stands there.
     """
     files = {page: root / page for page in PAGES if (root / page).is_file()}
     texts = {page: (made[page] if page in made else file.read_bytes()).decode() for page, file in files.items()}
     marked = {page: text for page, text in texts.items() if BEGIN in text}
     known = records(root) if marked else {}
-    return {page: with_ladder(page, text, ours(known)).encode() for page, text in marked.items()} if known else {}
+    complete = {*FORMS} - {"compiled"} <= {*known}
+    return {page: with_ladder(page, text, ours(known)).encode() for page, text in marked.items()} if complete else {}
 
 
 def records(root: Path) -> dict[str, Any]:
