@@ -128,7 +128,7 @@ def test_a_late_lesson_is_taken_in_and_judges_nothing_else_again(walked: Walked)
     assert "this lesson is added" in added
     assert "judged again" not in added
     graded = walked.printed("unrolled grade 12").split("\n")
-    assert [line.split()[:4] for line in graded if MANY_DEVICES in line] == [
+    assert [line.split()[:4] for line in graded if line.startswith("[")] == [
         ["[1/2]", "s001,", f"{MANY_DEVICES}:", "15"],
         ["[2/2]", "s002,", f"{MANY_DEVICES}:", "9"],
     ]
