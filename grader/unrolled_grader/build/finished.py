@@ -28,7 +28,8 @@ ON_HOST = r"(?P<host>, (?:on the )?CPU)?"
 FORMS: Mapping[str, str] = {
     "mnist_cnn": r"mnist step, batch (?P<batch>\d+)",
     "gpu": r"mnist epoch, batch (?P<batch>\d+)",
-    "compiled": rf"(?:compiled step, batch (?P<batch>\d+)|mnist epoch, batch (?P<of_epoch>\d+), compiled){ON_HOST}",
+    "compiled": r"(?:compiled (?:step|epoch), batch (?P<batch>\d+)|mnist epoch, batch (?P<of_epoch>\d+), compiled)"
+    rf"{ON_HOST}",
 }
 """What names the rows have that are rungs, by how the names of their records begin."""
 
