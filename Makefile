@@ -3,7 +3,8 @@
 # make PYTHON=python3.12 ...    another interpreter for .venv
 # make lab LESSON=02            open one lesson; LAB_ARGS='--no-open -- --port 9999' reaches `unrolled lab` and JupyterLab
 # make wheelhouse WHEELHOUSE_ARGS='--python 3.12 --data mnist'
-# make bench QUICK=1            a short run; BENCH_DIR says where the records go
+# make bench FULL=1             the long form, an hour or more; BENCH_DIR says where the records go
+# make bench ONLY='cpu ladder'  these benchmarks alone
 #
 # On Linux, PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu spares `make test` several GB of CUDA packages.
 
@@ -11,7 +12,6 @@ PYTHON ?= python3
 LESSON ?=
 LAB_ARGS ?=
 WHEELHOUSE_ARGS ?=
-BENCHMARKS ?= cpu pooling mnist_cnn cifar_cnn
 BENCH_DIR ?= artifacts/benchmarks
 export PYTHON
 # Tests and gradings start many processes: each would compile our modules again.
@@ -31,7 +31,7 @@ help:
 	@echo 'make wheelhouse   everything for a classroom without network, in dist/wheelhouse/'
 	@echo 'make test         lint, types, build-check, all tests'
 	@echo 'make test-colab   the library and the notebooks with the versions that Colab has'
-	@echo 'make bench        the CPU benchmarks, with records in $(BENCH_DIR)/'
+	@echo 'make bench        measures here what the course claims of itself, beside its records'
 	@echo 'make clean        remove environments, caches and build products; never anyone'\''s work'
 
 .venv/.lab .venv/.grading .venv/.site .venv/.dev: pyproject.toml
@@ -78,10 +78,8 @@ test-colab:
 	@.ci/colab
 
 bench: .venv/.dev
-	@mkdir -p $(BENCH_DIR)
-	@for name in $(BENCHMARKS); do \
-		$(BIN)/python benchmarks/$$name.py --json $(BENCH_DIR)/$$name.json $(if $(QUICK),--quick) || exit 1; \
-	done
+	@$(BIN)/python benchmarks/everything.py $(if $(FULL),,--quick) $(if $(ONLY),--only $(ONLY)) \
+		--records $(BENCH_DIR) --json $(BENCH_DIR)/everything.json
 
 # The environments go too; the next target sets them up again from pip's cache. What people made stays where it is:
 # work/, grades/, and in grader/ the submissions, the autograded copies, the feedback and the gradebook.

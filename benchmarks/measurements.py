@@ -27,7 +27,15 @@ INTRODUCTION = """\
 For whoever wants to know what a claim rests on. Made by `python benchmarks/measurements.py` from the records in
 `benchmarks/results/` and, where lessons quote them, in `lib/unrolled/records/`. Every record says which machine,
 versions and command it comes from. Ratios were measured side by side in one run; absolute times are of that machine.
+
+`make bench` measures what it can of them again, on your machine, and prints each figure beside the record.
 """
+
+
+def records() -> dict[str, dict[str, Any]]:
+    """Return all records, by the name of the benchmark that made each."""
+    files = [*RESULTS.glob("*.json"), *QUOTED.glob("*.json")]
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
 def page(records: Mapping[str, Mapping[str, Any]]) -> str:
@@ -90,8 +98,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if it is out of date")
     options = parser.parse_args()
-    files = [*RESULTS.glob("*.json"), *QUOTED.glob("*.json")]
-    made = page({file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files})
+    made = page(records())
     if not options.check:
         PAGE.write_text(made, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != made:

@@ -17,8 +17,8 @@ import pytest
 from unrolled import cli
 from unrolled.cli import CommandError
 from unrolled_grader.build import authoring, sample
+from unrolled_grader.build.syllabi import SYLLABI
 from unrolled_grader.classroom import learners, seeds, settings, trees
-from unrolled_grader.classroom.syllabi import SYLLABI
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = ("00_start_here", "02_convolution")

@@ -17,6 +17,8 @@ FIGURE = re.compile(
 OWN_MINUTES = re.compile(r"(?:(?:\*\*(?:Core|More)\*\*|Lesson \d+), a|\bA)bout \d+ minutes")
 MADE = {"docs/measurements.md", "docs/teaching.md", "docs/figures.md"}
 """Pages that are made of records, that a test types and compares, and the page of figures itself."""
+LADDER = re.compile(r"(?s)<!-- the finished ladder: .*?<!-- the end of the ladder -->")
+"""What the build makes of records, in a page that people write otherwise."""
 
 
 def texts() -> dict[str, str]:
@@ -29,7 +31,7 @@ def texts() -> dict[str, str]:
     for file in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("site/**/*.md"))]:
         name = file.relative_to(ROOT).as_posix()
         if name not in MADE:
-            found[name] = file.read_text(encoding="utf-8")
+            found[name] = LADDER.sub("", file.read_text(encoding="utf-8"))
     return found
 
 

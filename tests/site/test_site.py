@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 
 from chromium import PATIENCE
-from unrolled_grader.classroom.syllabi import SYLLABI
+from unrolled_grader.build.syllabi import SYLLABI
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / "lessons").glob("[0-9][0-9]_*.py"))
@@ -41,7 +41,7 @@ def words_of(soup) -> str:
 def test_every_lesson_note_and_doc_has_a_page(soups):
     expected = {f"lessons/{name}.html" for name in LESSONS} | {f"notes/{name}.html" for name in LESSONS}
     expected |= {f"docs/{file.stem}.html" for file in (ROOT / "docs").glob("*.md")}
-    expected |= {"index.html", "glossary.html", "syllabi.html", "notes/index.html"}
+    expected |= {"index.html", "glossary.html", "syllabi.html", "ladder.html", "notes/index.html"}
     assert set(soups) - MADE_BY_SPHINX == expected
 
 
@@ -128,7 +128,8 @@ def test_first_uses_are_linked_once_and_never_in_code_headings_or_links(soups):
 
 
 def test_the_syllabi_select_the_lessons_that_a_class_gets_and_fill_their_hours(soups):
-    parts = soups["syllabi.html"].select("article section section")
+    *parts, term = soups["syllabi.html"].select("article section section")
+    assert {Path(link["href"]).stem for link in term.select("td a[href^='lessons/']")} == set(LESSONS)
     assert [f"{part.find('h2').get_text().split()[0]}h" for part in parts] == list(SYLLABI)
     for part, syllabus in zip(parts, SYLLABI.values(), strict=True):
         lessons = {Path(link["href"]).stem for link in part.select("td a[href^='lessons/']")}

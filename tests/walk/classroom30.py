@@ -19,7 +19,7 @@ from unrolled.notebook import cells, handin
 from unrolled.notebook.cells import grade_id
 from unrolled_grader.build import sample
 
-START, CONVOLUTION = "00_start_here", "02_convolution"
+START, CONVOLUTION, MANY_DEVICES = "00_start_here", "02_convolution", "12_many_devices"
 
 INK = {
     "right": "def ink(images):\n    return images.mean(axis=(1, 2, 3))",
@@ -115,11 +115,23 @@ SIX = {1: "perfect", 2: "another_way", 3: "off_by_one", 4: "wrong_dtype", 5: "ra
 """Who hands in lesson 02, with the answers of a student of the sample class."""
 
 
+TWO = {1: "perfect", 2: "off_by_one"}
+"""Who hands in lesson 12, with the answers of a student of the sample class."""
+
+
 def convolution(root: Path) -> bytes:
     """Canvas's zip of lesson 02."""
     books = {number: sample.notebook(root, student, CONVOLUTION) for number, student in SIX.items()}
     files = {number: written(book) for number, book in books.items()} | {3: saved(books[3])}
     return canvas_zip([Upload(CLASS[number - 1], data, f"{CONVOLUTION}.ipynb") for number, data in files.items()])
+
+
+def many_devices(root: Path) -> bytes:
+    """Canvas's zip of lesson 12."""
+    books = {number: sample.notebook(root, student, MANY_DEVICES) for number, student in TWO.items()}
+    return canvas_zip(
+        [Upload(CLASS[number - 1], written(book), f"{MANY_DEVICES}.ipynb") for number, book in books.items()]
+    )
 
 
 def marked(walk: Walk) -> None:
@@ -165,6 +177,7 @@ MEANWHILE = {
     "first_download": lambda walk: downloads(walk, "submissions.zip", first_download(walk.folder)),
     "second_download": lambda walk: downloads(walk, "submissions-2.zip", second_download(walk.folder)),
     "convolution": lambda walk: downloads(walk, "convolution.zip", convolution(walk.folder)),
+    "many_devices": lambda walk: downloads(walk, "many_devices.zip", many_devices(walk.folder)),
     "marked": marked,
 }
 """What the page's comments name."""

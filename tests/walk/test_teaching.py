@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from classroom30 import AGAIN, ANSWERS, CLASS, CONVOLUTION, START
+from classroom30 import AGAIN, ANSWERS, CLASS, CONVOLUTION, MANY_DEVICES, START, TWO
 from course import TEACHING, fork
 from page import same
 
-ZIPS = ("submissions.zip", "submissions-2.zip", "convolution.zip")
+ZIPS = ("submissions.zip", "submissions-2.zip", "convolution.zip", "many_devices.zip")
 ODD = {
     "s009": "the zip is cut off",
     "s010": "it unpacks to 60 MB",
@@ -84,7 +84,7 @@ def test_the_page_shows_what_is_printed(walked: Walked) -> None:
 
 
 def test_every_file_of_every_download_is_kept(walked: Walked) -> None:
-    assert len(walked.uploads) == 34 + len(AGAIN) + 6
+    assert len(walked.uploads) == 34 + len(AGAIN) + 6 + len(TWO)
     assert [name for name, data in walked.uploads.items() if digest(data) not in walked.kept] == []
 
 
@@ -120,6 +120,18 @@ def test_the_csv_has_the_points_of_each_of_the_thirty(walked: Walked) -> None:
         assert row["ID"] == student.lms_id
         assert float(row[START]) == expected(number), student
         assert bool(row[CONVOLUTION]) == (number <= 6)
+        assert row[MANY_DEVICES] == "", "nobody has read the answers in words"
+
+
+def test_a_late_lesson_is_taken_in_and_judges_nothing_else_again(walked: Walked) -> None:
+    added = walked.printed("unrolled class change --lessons 00,02,12")
+    assert "this lesson is added" in added
+    assert "judged again" not in added
+    graded = walked.printed("unrolled grade 12").split("\n")
+    assert [line.split()[:4] for line in graded if line.startswith("[")] == [
+        ["[1/2]", "s001,", f"{MANY_DEVICES}:", "15"],
+        ["[2/2]", "s002,", f"{MANY_DEVICES}:", "9"],
+    ]
 
 
 def expected(number: int) -> float:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.cli import Subparsers, checkout
-from unrolled_grader.build import listed, minutes, points
+from unrolled_grader.build import finished, listed, minutes, points
 from unrolled_grader.build.points import Worth
 from unrolled_grader.build.variants import LessonError, chosen, put, require
 
@@ -163,7 +163,10 @@ def make(root: Path, choices: Choices | None = None, lessons: Iterable[str] | No
         generate(Path(scratch), nbgrader_config(root), list(files))
         written = sorted(Path(scratch).glob("*/*/*.ipynb"))
         made = {file.relative_to(scratch).as_posix(): file.read_bytes() for file in written}
-    return made if lessons is not None else made | listed.pages(root, files)
+    if lessons is not None:
+        return made
+    made |= listed.pages(root, files)
+    return made | finished.pages(root, made)
 
 
 def _chosen(root: Path) -> Choices:

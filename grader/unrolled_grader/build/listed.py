@@ -1,11 +1,13 @@
-"""Lists of the lessons in pages that people write, such as the README: the build keeps them.
+"""Lists of lessons and syllabi in pages that people write, such as the README: the build keeps them.
 
 A comment says what a line of the list is made of, and stands anywhere above it:
 
     <!-- each lesson: | {number} {title} | {minutes} | {leads} | -->
 
 The first lines below it that look like that are replaced, by one for each lesson. Title and minutes are those of the
-lesson's first cell, `leads` is the docstring of its specs' folder.
+lesson's first cell, `core` are the minutes without the exercises marked "more", `week` is the lesson's in a term, and
+`leads` is the docstring of its specs' folder. `<!-- each syllabus: … -->` does the same for the syllabi, and for a term
+with all lessons: `name`, `lessons`, `minutes`, `core`.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from unrolled_grader.build.syllabi import SYLLABI
 from unrolled_grader.build.variants import LessonError
 
-PAGES = ("README.md", "site/index.md", "site/notes/index.md")
+PAGES = ("README.md", "docs/class.md", "site/index.md", "site/notes/index.md", "site/syllabi.md")
 SPECS = "lib/unrolled/checks/exercises"
-MARK = re.compile(r"^<!-- each lesson: (.+) -->$", re.MULTILINE)
+MARK = re.compile(r"^<!-- each (lesson|syllabus): (.+) -->$", re.MULTILINE)
 TITLE = re.compile(r"^# # (.+)$", re.MULTILINE)
 MINUTES = re.compile(r"^# Lesson \d+, about (\d+) minutes", re.MULTILINE)
+MORE = re.compile(r"\*\*More\*\*, about (\d+)\s")
+TERM = "neither: a term"
 
 
 def pages(root: Path, lessons: Mapping[str, Path]) -> dict[str, bytes]:
@@ -36,19 +41,38 @@ def pages(root: Path, lessons: Mapping[str, Path]) -> dict[str, bytes]:
 
 
 def with_lessons(page: str, text: str, facts: list[dict[str, str]]) -> str:
-    """Return a page's text with a line for each lesson in every list. Raises LessonError where none can be replaced."""
+    """Return a page's text with a line for each lesson, or syllabus, in every list.
+
+    Raises LessonError where none can be replaced.
+    """
     for mark in reversed(list(MARK.finditer(text))):
-        like = re.compile(re.sub(r"\\{\w+\\}", ".+?", re.escape(mark[1])))
+        like = re.compile(re.sub(r"\\{\w+\\}", ".+?", re.escape(mark[2])))
         lines = text[mark.end() :].split("\n")
         first = next((at for at, line in enumerate(lines) if like.fullmatch(line)), None)
         if first is None:
-            raise LessonError(f"{page}: no line looks like {mark[1]!r}")
+            raise LessonError(f"{page}: no line looks like {mark[2]!r}")
         last = first
         while last < len(lines) and like.fullmatch(lines[last]):
             last += 1
-        lines[first:last] = [mark[1].format(**about) for about in facts]
+        rows = facts if mark[1] == "lesson" else syllabi(facts)
+        lines[first:last] = [mark[2].format(**about) for about in rows]
         text = text[: mark.end()] + "\n".join(lines)
     return text
+
+
+def syllabi(facts: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return what a list can tell of each syllabus and of a term with all lessons, from what it can of the lessons."""
+    known = {about["name"]: about for about in facts}
+    there = {f"`{name}`": [known[one] for one in each.lessons if one in known] for name, each in SYLLABI.items()}
+    return [_syllabus(name, lessons) for name, lessons in {**there, TERM: facts}.items() if lessons]
+
+
+def _syllabus(name: str, lessons: list[dict[str, str]]) -> dict[str, str]:
+    """What a list can tell of a syllabus with these lessons."""
+    numbers = [about["number"] for about in lessons]
+    told = f"all, {numbers[0]} to {numbers[-1]}" if name == TERM else ", ".join(numbers)
+    sums = {key: f"{sum(int(about[key]) for about in lessons):,}" for key in ("minutes", "core")}
+    return {"name": name, "lessons": told, **sums}
 
 
 def _facts(root: Path, lesson: str, script: Path) -> dict[str, str]:
@@ -62,4 +86,6 @@ def _facts(root: Path, lesson: str, script: Path) -> dict[str, str]:
     if not leads:
         raise LessonError(f"{lesson}: {folder.as_posix()} must say in its docstring what the learner will do")
     leads = " ".join((leads[0].lower() + leads[1:].rstrip(".")).split())
-    return {"name": lesson, "number": lesson[:2], "title": title[1], "minutes": minutes[1], "leads": leads}
+    core = int(minutes[1]) - sum(map(int, MORE.findall(text)))
+    about = {"name": lesson, "number": lesson[:2], "title": title[1], "minutes": minutes[1], "leads": leads}
+    return about | {"core": str(core), "week": str(max(1, int(lesson[:2])))}

@@ -22,9 +22,9 @@ from unrolled.cli import CommandError, Subparsers, checkout
 from unrolled.cli import folder as a_folder
 from unrolled.notebook import cells
 from unrolled_grader.build import authoring, variants
+from unrolled_grader.build.syllabi import SYLLABI
 from unrolled_grader.classroom import learners, seeds, settings
 from unrolled_grader.classroom.settings import MOST_POINTS, Settings
-from unrolled_grader.classroom.syllabi import SYLLABI
 
 if TYPE_CHECKING:
     from unrolled.checks.choices import Choices

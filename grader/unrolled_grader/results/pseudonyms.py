@@ -30,7 +30,7 @@ from unrolled_grader.classroom.roster import Person
 from unrolled_grader.jobs import record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import intake
-from unrolled_grader.results import people, readings, regrades, spellings, standing
+from unrolled_grader.results import leaderboard, people, readings, regrades, spellings, standing
 from unrolled_grader.results.people import Names
 from unrolled_grader.results.spellings import Finder, Hit
 
@@ -46,7 +46,7 @@ Scores, records and notebooks of a class under pseudonyms, made by `unrolled pse
 
 Removed: ids, names, e-mail addresses and platform numbers of everyone in the roster, wherever a text holds them;
 outputs, attachments, cell ids and every metadata but the exercises' marks; times of day (dates stay); secret seeds, and
-hashes by which a notebook could be found again.
+hashes by which a notebook could be found again; names on the leaderboard.
 
 Not removed, because no program can: a name that the roster does not know, such as a friend's, a nickname or a misspelt
 one; an e-mail address that the roster does not know (`unrolled pseudonymous` lists what looks like one); what somebody
@@ -188,7 +188,8 @@ def cleaned(notebook: NotebookNode, scrub: Scrubber) -> NotebookNode:
     cells = []
     for at, cell in enumerate(notebook.cells):
         marks = {"nbgrader": scrub.data(cell.metadata["nbgrader"])} if "nbgrader" in cell.metadata else {}
-        kept = {"id": f"cell-{at}", "cell_type": cell.cell_type, "metadata": marks, "source": scrub.text(cell.source)}
+        source = scrub.text(leaderboard.without_name(cell.source))
+        kept = {"id": f"cell-{at}", "cell_type": cell.cell_type, "metadata": marks, "source": source}
         cells.append(kept | ({"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}))
     about = scrub.data({name: notebook.metadata[name] for name in ("unrolled",) if name in notebook.metadata})
     made: NotebookNode = nbformat.from_dict({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5})

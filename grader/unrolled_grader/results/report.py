@@ -17,9 +17,10 @@ from pathlib import Path
 import unrolled
 from unrolled_grader.jobs import record
 from unrolled_grader.jobs.record import Record
-from unrolled_grader.results import figures
+from unrolled_grader.results import figures, leaderboard
 from unrolled_grader.results.inert import document, table
-from unrolled_grader.results.tally import Notice, Tally, tallied
+from unrolled_grader.results.leaderboard import Place
+from unrolled_grader.results.tally import Notice, TalliedPart, Tally, tallied
 
 STYLE = """
 body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff; max-width: 900px;
@@ -59,20 +60,25 @@ HOW = (
 )
 
 
-def write(grades: Path, records: Iterable[Record]) -> Path:
+def write(grades: Path, records: Sequence[Record]) -> Path:
     """Write grades/report.html from these records, and return its path."""
-    record.replace_file(file := grades / "report.html", page(records))
+    boards = leaderboard.boards(
+        records,
+        leaderboard.parts(),
+        lambda student, lesson: leaderboard.asked(record.notebook(grades, student, lesson)),
+    )
+    record.replace_file(file := grades / "report.html", page(records, boards))
     return file
 
 
-def page(records: Iterable[Record]) -> str:
-    """Return the report as one HTML document."""
+def page(records: Iterable[Record], boards: Mapping[TalliedPart, Sequence[Place]] | None = None) -> str:
+    """Return the report as one HTML document, with these leaderboards."""
     found = tallied(records)
-    body = "".join(_sections(found)) if len(found.seconds) else "<p>Nothing has been graded yet.</p>"
+    body = "".join(_sections(found, boards or {})) if len(found.seconds) else "<p>Nothing has been graded yet.</p>"
     return document("Class report", STYLE + figures.BAR_STYLE, f"{_stamp(found)}<h1>Class report</h1>{body}")
 
 
-def _sections(found: Tally) -> Iterator[str]:
+def _sections(found: Tally, boards: Mapping[TalliedPart, Sequence[Place]]) -> Iterator[str]:
     yield _head(found)
     yield from _scores(found)
     if found.verdicts:
@@ -84,6 +90,7 @@ def _sections(found: Tally) -> Iterator[str]:
         yield "<h2>Speedups</h2><p>Each mark is a student whose answer was right, so that it was timed. A dot reached "
         yield "what was asked, a cross did not.</p>"
         yield f'<div class="wide">{figures.speedups(found.speeds).html()}</div>{_speed_table(found)}'
+    yield from _leaderboards(boards)
     yield from _by_people(found)
     yield from _reasons(found)
     yield _time(found)
@@ -139,6 +146,19 @@ def _speed_table(found: Tally) -> str:
         spread = (f"{value:.3g}x" for value in (ratios[0], statistics.median(ratios), ratios[-1]))
         rows.append([part.name, f"{asked:g}x", str(len(ratios)), *spread])
     return f"<details><summary>as a table</summary>{_table(head, rows, right=range(1, 6))}</details>"
+
+
+def _leaderboards(boards: Mapping[TalliedPart, Sequence[Place]]) -> Iterator[str]:
+    """Names that learners chose, and nothing that says who they are."""
+    if boards:
+        yield "<h2>Leaderboard</h2><p>Those who asked for a place, under names of their own, by the median of what was "
+        yield "measured: each against the reference on the same machine in the same run.</p>"
+    for part, places in boards.items():
+        rows = [
+            [f"{place.rank or ''}", place.name, f"{place.ratio:.3g}x" if place.ratio else "not settled yet"]
+            for place in places
+        ]
+        yield f"<h3>{_text(f'{part.lesson}, {part.name}')}</h3>{_table(['', 'name', 'faster'], rows, right=[0, 2])}"
 
 
 def _by_people(found: Tally) -> Iterator[str]:

@@ -140,6 +140,7 @@ class Speed:
     gpu: bool = False
     advice: str = ""
     loops: bool = True
+    leaderboard: bool = False  # whether the class report ranks those who ask for it: see `journal.leaderboard`
 
     def draw_inputs(self, seed: int, count: int = 16) -> list[Inputs]:
         """Return `count` fresh sets of keyword arguments."""

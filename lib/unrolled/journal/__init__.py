@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from unrolled.checks.report import Report
     from unrolled.show.picture import Picture
 
-__all__ = ["export", "gallery", "give", "guesses", "ladder", "load", "measured", "mine", "note", "path", "predict"]
-__all__ += ["read", "restore", "rung", "student", "submit", "use"]
+__all__ = ["export", "gallery", "give", "guesses", "ladder", "leaderboard", "load", "measured", "mine", "note", "path"]
+__all__ += ["predict", "read", "restore", "rung", "student", "submit", "use"]
 
 
 def use(file: str | Path) -> None:
@@ -235,6 +235,17 @@ def gallery(*files: str | Path) -> Picture:
     from unrolled import show
 
     return show.gallery(galleries.merged(galleries.read(Path(file).expanduser()) for file in files))
+
+
+def leaderboard(name: str) -> None:
+    """Ask for a place on your class's leaderboard by handing in a notebook with this call; the name is your choice.
+
+    Nothing is kept or sent here: whoever grades finds the call in the notebook, where a line begins with it and the
+    name stands in it as text. Without it you are not on the leaderboard. ValueError unless the name is 1 to 40
+    printable characters.
+    """
+    asked = galleries.pseudonym(name)
+    print(f"Handed in with this line, you stand on your class's leaderboard as {asked}; without it you do not.")
 
 
 def _summary(record: Record) -> str:

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from unrolled.cli import CommandError, Subparsers, checkout, count, folder
-from unrolled_grader.build import authoring
+from unrolled_grader.build import authoring, finished
 
 SOURCES = "site"
 GATHERED = Path("build", "site-source")
@@ -47,6 +47,8 @@ def gather(root: Path, source: Path, at_once: int) -> None:
     shutil.copytree(root / "docs", source / "docs")
     for file in (source / "docs").glob("*.md"):
         file.write_text(_links_that_hold(file), encoding="utf-8")
+    if finished.records(root):
+        (source / finished.PICTURE).write_bytes(finished.picture(root).png())
     (source / "lessons").mkdir()
     _write_lessons(root, source, at_once)
 

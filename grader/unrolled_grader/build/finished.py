@@ -1,0 +1,149 @@
+"""The finished ladder: seconds for an epoch of MNIST, from the first source's 30 minutes down, made from the records.
+
+A page that holds the two marks has the ladder between them: README.md a table, a page of the site a picture besides.
+The build keeps the table, and `unrolled site` draws the picture. A rung whose record has no such row is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unrolled_grader.build.variants import LessonError
+
+if TYPE_CHECKING:
+    from unrolled.show.picture import Picture
+
+PAGES = ("README.md", "site/ladder.md")
+RECORDS = ("benchmarks/results", "lib/unrolled/records")
+BEGIN = "<!-- the finished ladder: `unrolled build` makes it from the records -->"
+END = "<!-- the end of the ladder -->"
+PICTURE = "finished_ladder.png"
+EPOCH = 60_000  # images
+HOST = "CPU"  # the section of a record of a GPU that was measured on its host
+ON_HOST = r"(?P<host>, (?:on the )?CPU)?"
+FORMS: Mapping[str, str] = {
+    "mnist_cnn": r"mnist step, batch (?P<batch>\d+)",
+    "gpu": r"mnist epoch, batch (?P<batch>\d+)",
+    "compiled": r"(?:compiled (?:step|epoch), batch (?P<batch>\d+)|mnist epoch, batch (?P<of_epoch>\d+), compiled)"
+    rf"{ON_HOST}",
+}
+"""What names the rows have that are rungs, by how the names of their records begin."""
+
+Rung = dict[str, Any]
+
+
+def pages(root: Path, made: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the pages of a checkout that hold the ladder, as they should be, by path.
+
+    `made` are pages that the build has changed already. A checkout that lacks records of ours keeps what stands there.
+    """
+    files = {page: root / page for page in PAGES if (root / page).is_file()}
+    texts = {page: (made[page] if page in made else file.read_bytes()).decode() for page, file in files.items()}
+    marked = {page: text for page, text in texts.items() if BEGIN in text}
+    known = records(root) if marked else {}
+    complete = {*FORMS} - {"compiled"} <= {*known}
+    return {page: with_ladder(page, text, ours(known)).encode() for page, text in marked.items()} if complete else {}
+
+
+def records(root: Path) -> dict[str, Any]:
+    """Return the records that have rungs, by name; those of them that the checkout has."""
+    files = [file for name in FORMS for folder in RECORDS for file in sorted((root / folder).glob(f"{name}*.json"))]
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files if _form(file.stem)}
+
+
+def picture(root: Path) -> Picture:
+    """Return the ladder of a checkout's records as a picture."""
+    from unrolled import show
+
+    rungs = ours(records(root))
+    plain = [rung | {"label": rung["label"].replace("`", "")} for rung in rungs]
+    drawn = show.ladder(sorted(plain, key=_seconds, reverse=True))
+    drawn.alt = alt(rungs)
+    return drawn
+
+
+def with_ladder(page: str, text: str, rungs: Sequence[Rung]) -> str:
+    """Return a page's text with the ladder between its marks. Raises LessonError where the second one is missing."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise LessonError(f"{page}: after {BEGIN!r} a line must say {END!r}")
+    drawn = "" if page == "README.md" else f"![{alt(rungs)}]({PICTURE})\n\n"
+    return f"{before}{BEGIN}\n\n{drawn}{table(rungs)}\n\n{END}{after}"
+
+
+def ours(known: Mapping[str, Any]) -> list[Rung]:
+    """Return the rungs that these records have: label, seconds, batch, hardware, and which record of which day."""
+    found: dict[tuple[str, str, int], Rung] = {}
+    for name, record in known.items():
+        for row in record["rows"]:
+            if rung := _rung(name, record, row):
+                same = rung["label"], rung["hardware"], rung["batch"]
+                if same not in found or "epoch" in row["name"]:  # better than a step, times so many
+                    found[same] = rung
+    return list(found.values())
+
+
+def everybodys(rungs: Sequence[Rung]) -> list[Rung]:
+    """Return the source's rungs and ours, the slowest first."""
+    from unrolled.show.ladder import REFERENCES
+
+    credit = "the first source, an article on CuPy (Qiita, 2020)"
+    theirs = [{"batch": 8, "hardware": "hosted CPU", **rung, "origin": credit} for rung in REFERENCES]
+    return sorted([*theirs, *rungs], key=lambda rung: -_seconds(rung))
+
+
+def table(rungs: Sequence[Rung]) -> str:
+    """Return the ladder as a Markdown table, the slowest rung first."""
+    from unrolled.show import words
+
+    rows = everybodys(rungs)
+    slowest = _seconds(rows[0])
+    lines = ["| an epoch | faster | what | batch | machine | measured by |", "| ---: | ---: | --- | ---: | --- | --- |"]
+    for rung in rows:
+        faster = words.times(slowest / _seconds(rung)) if _seconds(rung) < slowest else ""
+        cells = (words.seconds(_seconds(rung)), faster, rung["label"], rung["batch"], rung["hardware"], rung["origin"])
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def alt(rungs: Sequence[Rung]) -> str:
+    """Return in words what the picture shows."""
+    from unrolled.show import words
+
+    said = (
+        f"{rung['label'].replace('`', '')}, batch {rung['batch']}, {rung['hardware']}, {words.seconds(_seconds(rung))}"
+        for rung in everybodys(rungs)
+    )
+    return f"The finished ladder, seconds for an epoch of MNIST on a log scale: {'; '.join(said)}."
+
+
+def _rung(name: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> Rung:
+    """The rung that a row is, empty if it is none."""
+    found = re.fullmatch(_form(name), row["name"])
+    if found is None or not row.get("ours_s"):
+        return {}
+    said = found.groupdict()
+    batch = int(said["batch"] or said["of_epoch"])
+    facts = record["machine"]
+    on_gpu = "gpu" in facts and not said.get("host") and row.get("section") != HOST
+    return {
+        "label": f"this course, {'`nn.compiled`' if name.startswith('compiled') else 'CuPy' if on_gpu else 'NumPy'}",
+        "seconds": row["ours_s"] if "epoch" in row["name"] else row["ours_s"] * EPOCH / batch,
+        "batch": batch,
+        "hardware": str(facts["gpu"]) if on_gpu else f"{facts['processor']}, {facts['cores']} cores",
+        "origin": f"`{name}.json`, {str(record['date'])[:10]}",
+    }
+
+
+def _form(name: str) -> str:
+    """What names the rungs of a record have; "" for a record without any."""
+    return FORMS["compiled"] if name.startswith("compiled") else FORMS.get(name, "")
+
+
+def _seconds(rung: Mapping[str, Any]) -> float:
+    return float(rung["seconds"])

@@ -1,0 +1,117 @@
+"""The class's leaderboard: of a part whose spec has one, those learners who asked for a place on it, fastest first.
+
+A learner asks by a line of the notebook that is handed in, `journal.leaderboard("NAME")`, and stands there under that
+name alone. Whoever has no such line is not on it, and who hands in again without it, or is forgotten, is on it no more:
+the line is read from the notebook that the record keeps. Order is by the median of the ratios that were measured, each
+against the reference on the same machine in the same run, so that machines need not be alike.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from nbformat import NotebookNode
+
+from unrolled import checks
+from unrolled.checks import Spec
+from unrolled.journal import galleries
+from unrolled_grader.jobs.record import Record
+from unrolled_grader.judge.evidence import Score
+from unrolled_grader.results.tally import TalliedPart
+
+LINE = re.compile(
+    r"^(?P<call>journal\.leaderboard\(\s*)(?P<quote>[\"'])(?P<name>(?:(?!(?P=quote)).)*)(?P=quote)", re.MULTILINE
+)
+SETTLED, OPEN = ("pass", "fail"), ("deferred", "inconclusive")
+"""Verdicts that rank, if nobody has to look at the score; and those that leave it open, as a flag does."""
+
+
+class Place(NamedTuple):
+    """A place on a leaderboard. `rank` and `ratio` are None for one that is not settled."""
+
+    rank: int | None
+    name: str
+    ratio: float | None
+
+
+def parts(lessons: Mapping[str, Mapping[str, Spec]] | None = None) -> set[TalliedPart]:
+    """Return the timed parts that have a leaderboard, by their specs."""
+    known = checks.lessons() if lessons is None else lessons
+    timed = ((lesson, name, spec.speed) for lesson, specs in known.items() for name, spec in specs.items())
+    return {TalliedPart(lesson, f"{name}/speed") for lesson, name, speed in timed if speed and speed.leaderboard}
+
+
+def asked(notebook: NotebookNode | None) -> str:
+    """Return the name under which a notebook asks for a place, "" if it does not, or the name is not valid."""
+    cells = [] if notebook is None else [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    lines = [found["name"] for source in cells for found in LINE.finditer(source)]
+    try:
+        return galleries.pseudonym(lines[-1]) if lines else ""
+    except ValueError:
+        return ""
+
+
+def without_name(source: str) -> str:
+    """Return a cell's text in which the line no longer says under which name somebody stands on the leaderboard."""
+    return LINE.sub(r"\g<call>\g<quote>someone\g<quote>", source)
+
+
+def boards(
+    records: Iterable[Record], ranked: set[TalliedPart], name_of: Callable[[str, str], str]
+) -> dict[TalliedPart, list[Place]]:
+    """Return the leaderboard of each of these parts that somebody asked for.
+
+    `name_of(student, lesson)` is the name under which a student asks, "" for who does not.
+    """
+    entries: dict[TalliedPart, list[tuple[str, float | None]]] = {}
+    for kept in records:
+        for score in kept.scores:
+            part = TalliedPart(kept.lesson, score.part)
+            if (
+                part in ranked
+                and not kept.problem
+                and has_place(score)
+                and (name := name_of(kept.student, kept.lesson))
+            ):
+                entries.setdefault(part, []).append((name, ratio(score)))
+    return {part: places(found) for part, found in sorted(entries.items())}
+
+
+def has_place(score: Score) -> bool:
+    """Return whether a score can stand on a leaderboard: it was measured, or may yet be."""
+    return ratio(score) is not None or score.verdict in OPEN or (bool(score.flag) and score.verdict in SETTLED)
+
+
+def ratio(score: Score) -> float | None:
+    """Return the median of a score's measured ratios, None where it is not settled."""
+    measured = [timing["ratio"] for timing in score.timings if timing["ratio"] is not None and timing["ratio"] > 0]
+    return statistics.median(measured) if measured and score.verdict in SETTLED and not score.flag else None
+
+
+def places(entries: Sequence[tuple[str, float | None]]) -> list[Place]:
+    """Return places in order: the highest ratio first, what is not settled last; a name that several chose is numbered.
+
+    Ratios that read the same, in three digits, share a rank.
+    """
+    ordered = sorted(numbered(entries), key=lambda entry: (-(entry[1] or 0.0), entry[0]))
+    shown = [None if value is None else float(f"{value:.3g}") for _, value in ordered]
+    return [
+        Place(None if value is None else 1 + shown.index(value), name, value)
+        for (name, _), value in zip(ordered, shown, strict=True)
+    ]
+
+
+def numbered(entries: Sequence[tuple[str, float | None]]) -> list[tuple[str, float | None]]:
+    """Return the entries with a number after a name that came before: "A", "A (2)"."""
+    taken: set[str] = set()
+    found = []
+    for name, value in entries:
+        free = next(
+            one for n in range(1, len(entries) + 2) if (one := name if n == 1 else f"{name} ({n})") not in taken
+        )
+        taken.add(free)
+        found.append((free, value))
+    return found
