@@ -288,7 +288,7 @@ class RemoteMachine(Machine):
         operands = [[x.real, x.imag] if isinstance(x, complex) else x for x in inputs]
         self._call("launch", op, operands, list(outputs), dict(options or {}), stream)
 
-    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         sizes = list(order.grid), list(order.block), order.shared
         return heard(json.loads(self._call("run_kernel", order.program, list(order.arguments), *sizes, stream)))
 

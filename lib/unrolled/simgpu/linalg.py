@@ -103,7 +103,8 @@ def einsum(subscripts: str, *operands: ndarray, optimize: Any = True) -> ndarray
         right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if set(right) - set(sizes) or len(set(right)) != len(right):
         raise ValueError(f"einstein sum subscripts string {subscripts!r}: the output {right!r} does not fit the inputs")
-    result = ndarray(tuple(sizes[letter] for letter in right), np.result_type(*(x.dtype for x in operands)))
+    shape, dtype = tuple(sizes[letter] for letter in right), np.result_type(*(x.dtype for x in operands))
+    result = ndarray.made_for("cuBLAS", shape, dtype) if len(operands) > 1 else ndarray(shape, dtype)
     launch("einsum", operands, [result], {"subscripts": f"{left}->{right}"})
     return result
 
@@ -147,7 +148,7 @@ def _sizes(words: list[str], operands: Sequence[ndarray]) -> dict[str, int]:
 def _multiply(a: ndarray, b: ndarray, shape: tuple[int, ...], out: ndarray | None) -> ndarray:
     dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
     if out is None:
-        out = ndarray(shape, dtype)
+        out = ndarray.made_for("cuBLAS", shape, dtype)
     elif out.shape != shape:
         raise ValueError(f"matmul: out has shape {out.shape}; expected {shape}")
     check_cast("ufunc 'matmul' output", dtype, out.dtype)

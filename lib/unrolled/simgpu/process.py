@@ -48,6 +48,7 @@ CPU_SECONDS = 600
 """CPU time of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
 _CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
+_CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
 _CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
 _LIMITS = MachineLimits(kernels=RunLimits(cells=2**24))
 """Of a machine that serves: what it keeps of the arrays that a kernel writes takes less than 1 GB."""
@@ -84,7 +85,7 @@ class Link(Machine):
         operands = [_encode(x) for x in inputs]
         self._call("launch", op, operands, [_encode(x) for x in outputs], dict(options or {}), stream)
 
-    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         arguments = [_encode(x) for x in order.arguments]
         return heard(self._call("run_kernel", order.program, arguments, order.grid, order.block, order.shared, stream))
 
