@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, Options, View
 from unrolled.simgpu.kernel_report import KernelReport
+from unrolled.simgpu.lockstep.faults import UnsupportedError
 from unrolled.simgpu.timeline import NON_BLOCKING
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ class Captures:
     def check(self, stream: int, purpose: str) -> None:
         """Raise, as CuPy does, for what a capture refuses and survives: a copy (H2D, D2H), or one of `LIBRARIES`."""
         if purpose in LIBRARIES and self.is_capturing(stream):
-            raise NotImplementedError(f"calling {purpose} API during stream capture is currently unsupported")
+            raise UnsupportedError(f"calling {purpose} API during stream capture is currently unsupported")
         if purpose in COPIES and self.is_capturing(stream):
             raise RuntimeError(f"the current stream is capturing, so {purpose} transfers are disallowed")
 

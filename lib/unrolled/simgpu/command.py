@@ -169,9 +169,9 @@ class Machine(ABC):
     def launch_graph(self, graph: int, stream: int = 0) -> int:
         """Do all that was captured, on the values that lie there now, and return how many lines the reports have.
 
-        Reports are those of kernels of the program's own: they are in the trace.
+        Reports are those of kernels of the program's own: they are in the trace. Raises KernelFault as `run_kernel`.
         """
-        return int(self._call("launch_graph", graph, stream))
+        return int(heard(self._call("launch_graph", graph, stream)))
 
     def upload_graph(self, graph: int, stream: int = 0) -> None:
         """Send a graph to the device before its first launch."""
@@ -202,21 +202,21 @@ class Machine(ABC):
         self._call("free_all")
 
 
-def told(run: Callable[[], KernelReport | None]) -> dict[str, Plain]:
-    """Return as plain data what running a kernel gives, its report if it ran, or the KernelFault that it raises."""
+def told(run: Callable[[], KernelReport | int | None]) -> dict[str, Plain]:
+    """Return as plain data what running kernels gives (a report, a number, None), or the KernelFault that it raises."""
     try:
-        report = run()
-        return {"report": None if report is None else report.to_plain()}
+        found = run()
+        return {"report": found.to_plain() if isinstance(found, KernelReport) else found}
     except KernelFault as error:
         return {"fault": asdict(error.fault), "refused": isinstance(error, CUDADriverError)}
 
 
-def heard(outcome: Plain) -> KernelReport | None:
-    """Return the report, or raise the KernelFault, that `told` made plain data of. Raises ValueError for other data."""
+def heard(outcome: Plain) -> Any:
+    """Return the result, or raise the KernelFault, that `told` made plain data of. Raises ValueError for other data."""
     try:
         if "report" in outcome:
             report = outcome["report"]
-            return None if report is None else KernelReport.from_plain(report)
+            return report if report is None or type(report) is int else KernelReport.from_plain(report)
         kind = CUDADriverError if outcome["refused"] else KernelFault
         fault = Fault.from_plain(outcome["fault"])
     except (AttributeError, KeyError, TypeError) as error:

@@ -87,7 +87,9 @@ class Link(Machine):
 
     def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         arguments = [_encode(x) for x in order.arguments]
-        return heard(self._call("run_kernel", order.program, arguments, order.grid, order.block, order.shared, stream))
+        sizes = order.grid, order.block, order.shared
+        report: KernelReport | None = heard(self._call("run_kernel", order.program, arguments, *sizes, stream))
+        return report
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._call("upload", _encode(view), stream, blocking, data=data)
@@ -186,6 +188,9 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
     if name == "run_kernel":
         order, stream = _order(arguments)
         return told(lambda: machine.run_kernel(order, stream)), b""
+    if name == "launch_graph":
+        launched: list[Any] = arguments
+        return told(lambda: machine.launch_graph(*launched)), b""
     if name in ("upload", "download"):
         arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
     if name == "upload":
