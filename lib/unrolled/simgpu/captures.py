@@ -154,6 +154,11 @@ class Captures:
         self._graphs: dict[int, Graph] = {}
         self._last = 0
 
+    @property
+    def active(self) -> bool:
+        """Whether anything is captured now."""
+        return bool(self._streams)
+
     def begin(self, stream: int, mode: int | None) -> None:
         """Begin a capture on a stream; the mode is CUDA's number, None the strict one."""
         if stream == 0:

@@ -92,13 +92,17 @@ class Transfer(Lasting):
 
 @dataclass(frozen=True)
 class Allocation:
-    """A buffer taken from the pool or given back (`freed`); `grew`: the pool had to ask the driver for more."""
+    """A buffer taken from the pool or given back (`freed`); `grew`: the pool had to ask the driver for more.
+
+    `captured`: a capture was going on.
+    """
 
     nbytes: int
     time: float
     freed: bool
     grew: bool = False
     where: str | None = None
+    captured: bool = False
 
 
 @dataclass(frozen=True)
