@@ -309,9 +309,14 @@ class Captures:
             raise failure(error)
 
 
-def library_of(op: str, inputs: Sequence[Any], options: Options) -> str:
-    """Return which of CUDA's libraries CuPy calls for a launch, of those that it refuses to capture; "" for none."""
-    if op == "matmul" or (op == "einsum" and len(inputs) > 1) or (op == "kernel" and options.get("name") == "product"):
+def library_of(op: str, inputs: Sequence[Any], outputs: Sequence[Any], options: Options) -> str:
+    """Return which of CUDA's libraries CuPy calls for a launch, of those that it refuses to capture; "" for none.
+
+    CuPy multiplies matrices of whole numbers by a kernel of its own.
+    """
+    if op == "matmul" or (op == "einsum" and len(inputs) > 1):
+        return "cuBLAS" if "float" in outputs[0].dtype or "complex" in outputs[0].dtype else ""
+    if op == "kernel" and options.get("name") == "product":
         return "cuBLAS"
     return str(options.get("library", "")) if op.startswith("random") else ""
 

@@ -97,7 +97,7 @@ class LocalMachine(Machine):
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         options = options or {}
         self._check_stream(stream)
-        self._captures.check(stream, library_of(op, inputs, options))
+        self._captures.check(stream, library_of(op, inputs, outputs, options))
         capture = self._captures.of(stream)
         work = self._work(op, inputs, outputs, options, capture is not None)
         done = None if capture else work.run()

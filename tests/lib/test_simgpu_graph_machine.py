@@ -1,0 +1,359 @@
+"""Graphs of the simulated GPU beyond CuPy's rules: times, traces, the memory that they hold, a machine elsewhere."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+from simgpu_commands import empty, get, put
+
+from unrolled import kernels, simgpu
+from unrolled.simgpu import captures, jit
+from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine, OutOfMemoryError, View
+from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
+from unrolled.simgpu.machine import LocalMachine
+from unrolled.simgpu.process import start
+from unrolled.simgpu.trace import Launch, Trace
+
+STREAM = 130
+HALVE = {
+    "source": "def halve(x, by):\n    i = jit.grid(1)\n    if i < 12:\n        x[i // 4, i % 4] *= by\n",
+    "first_line": 3,
+    "constants": {"jit": {"name": "jit"}},
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    simgpu.reset()
+
+
+def halved(x: View, threads: int = 32) -> KernelOrder:
+    return KernelOrder(HALVE, [x, ("float32", 0.5)], (2, 1, 1), (threads, 1, 1))
+
+
+def session(machine: Machine) -> tuple[list[Any], Trace, list[str]]:
+    """Captures and launches of all kinds: values, the trace, and what was refused."""
+    x, y, total = put(machine, np.ones((3, 4), "f4")), empty(machine, (3, 4)), empty(machine, (3,))
+    number, said, found = machine.start_trace(), [], []
+    machine.begin_capture(STREAM)
+    machine.launch("multiply", [x, 4], [y], {}, STREAM)
+    fork = machine.record(STREAM)
+    machine.wait(fork, 140)
+    machine.launch("sum", [y], [total], {"axis": (1,)}, 140)
+    assert machine.run_kernel(halved(y), STREAM) is None
+    join = machine.record(140)
+    machine.wait(join, STREAM)
+    graph = machine.end_capture(STREAM)
+    machine.upload_graph(graph, 1)
+    for value in (1, 2):
+        machine.launch("fill", [value], [x])
+        machine.synchronize()
+        assert machine.launch_graph(graph, 1) > 1
+        machine.synchronize()
+        found += [get(machine, y), get(machine, total)]
+    for refused in (
+        lambda: machine.wait(fork, None),
+        lambda: machine.elapsed(fork, join),
+        lambda: machine.wait(fork, 0),
+        lambda: machine.launch_graph(graph - 1, 0),
+        lambda: machine.begin_capture(0),
+        lambda: machine.begin_capture(STREAM, 7),
+        lambda: machine.end_capture(5),
+    ):
+        with pytest.raises((CUDARuntimeError, InvalidCommandError, RuntimeError)) as error:
+            refused()
+        said.append(str(error.value))
+    machine.free(graph)
+    with pytest.raises(InvalidCommandError, match="does not exist"):
+        machine.launch_graph(graph, 0)
+    return found, machine.stop_trace(number), said
+
+
+def test_values_of_a_session() -> None:
+    (y, total, again, twice), trace, said = session(LocalMachine())
+    for found, expected in ((y, 2), (total, 16), (again, 4), (twice, 32)):
+        assert (found == expected).all()
+    assert [graph.kernels for graph in trace.graphs] == [3, 3]
+    assert len(trace.kernels) == 2
+    assert "cudaErrorCapturedEvent" in said[0]
+    assert "cudaErrorIllegalState" in said[-1]
+
+
+def test_a_machine_in_another_process_does_the_same() -> None:
+    values, trace, said = session(LocalMachine())
+    with start() as link:
+        there, traced, told = session(link)
+    assert [x.tolist() for x in there] == [x.tolist() for x in values]
+    assert (told, traced.graphs[0].kernels, len(traced.launches)) == (said, 3, len(trace.launches))
+    assert [(one.op, one.start, one.graph) for one in traced.launches] == [
+        (one.op, one.start, one.graph) for one in trace.launches
+    ]
+
+
+def test_a_fault_of_a_captured_kernel_comes_at_the_launch_with_its_line() -> None:
+    with start() as link:
+        for machine in (LocalMachine(), link):
+            x = put(machine, np.ones((2, 4), "f4"))
+            machine.begin_capture(STREAM)
+            with pytest.raises(CUDADriverError):
+                machine.run_kernel(halved(x, 2048), STREAM)
+            with pytest.raises(TypeError):
+                machine.run_kernel(KernelOrder(HALVE, [x], (1, 1, 1), (32, 1, 1)), STREAM)
+            machine.run_kernel(halved(x), STREAM)
+            graph, number = machine.end_capture(STREAM), machine.start_trace()
+            with pytest.raises(KernelFault, match="out of bounds") as error:
+                machine.launch_graph(graph)
+            assert error.value.fault.line == 6
+            assert [fault.kind for fault in machine.stop_trace(number).faults] == ["out of bounds"]
+
+
+def test_a_bad_command_is_refused_at_the_capture() -> None:
+    machine = LocalMachine()
+    x, y = put(machine, np.ones(4, "f4")), empty(machine, (3,))
+    machine.begin_capture(STREAM)
+    with pytest.raises(ValueError, match="shape"):
+        machine.launch("add", [x, x], [y], {}, STREAM)
+    with pytest.raises(InvalidCommandError, match="op is"):
+        machine.launch("ad", [x, x], [x], {}, STREAM)
+    machine.launch("add", [x, 1], [x], {}, STREAM)
+    graph = machine.end_capture(STREAM)
+    machine.launch_graph(graph)
+    assert get(machine, x).tolist() == [2, 2, 2, 2]
+
+
+# times
+
+
+def steps(launches: int) -> tuple[Trace, Trace]:
+    """So many kernels on a stream, eager and as a graph."""
+    x, stream, traces = simgpu.zeros(8), simgpu.cuda.Stream(non_blocking=True), []
+
+    def eager() -> None:
+        for _ in range(launches):
+            x.__iadd__(1)
+
+    with stream:
+        stream.begin_capture()
+        eager()
+        graph = stream.end_capture()
+        for run in (eager, graph.launch):
+            with simgpu.trace() as trace:
+                run()
+            traces.append(trace)
+    assert x.tolist() == [2 * launches] * 8
+    return traces[0], traces[1]
+
+
+def test_a_graph_is_one_launch_of_the_host_and_its_kernels_run_back_to_back() -> None:
+    eager, graphed = steps(10)
+    profile = simgpu.profile()
+    assert len(eager.host_launches) == 10
+    assert eager.graphs == []
+    (launch,) = graphed.host_launches
+    assert launch is graphed.graphs[0]
+    assert (launch.kernels, launch.call) == (10, profile.host["graph"])
+    assert graphed.host_parts["launching"] == pytest.approx(profile.host["graph"])
+    assert [one.graph for one in graphed.launches] == [launch.number] * 10
+    assert all(one.call == 0 and one.issued == launch.issued for one in graphed.launches)
+    ends = [one.end for one in graphed.launches]
+    assert [one.start for one in graphed.launches] == [launch.start, *ends[:-1]]
+    assert ends[-1] == launch.end
+    shorter = [one.seconds - other.seconds for one, other in zip(eager.launches, graphed.launches, strict=True)]
+    assert shorter == pytest.approx([profile.graph_gain] * 10)
+    assert graphed.seconds < eager.seconds / 3  # what the host does between kernels is what the GPU waits for
+    assert (graphed.bytes, graphed.flops) == (eager.bytes, eager.flops)
+
+
+def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it() -> None:
+    x, y = simgpu.zeros(8), simgpu.zeros(8)
+    first, second = (simgpu.cuda.Stream(non_blocking=True) for _ in range(2))
+    with first:
+        first.begin_capture()
+        second.wait_event(first.record())
+        x += 1
+        with second:
+            y += 1
+        first.wait_event(second.record())
+        graph = first.end_capture()
+        with simgpu.trace() as trace:
+            graph.launch()
+            x += 1
+    one, other, after = trace.launches
+    assert one.start == other.start
+    assert one.stream != other.stream
+    assert after.start >= max(one.end, other.end)
+
+
+def test_a_trace_with_graphs_goes_through_json() -> None:
+    trace = steps(2)[1]
+    assert Trace.from_json(trace.to_json()) == trace
+    assert isinstance(trace.launches[0], Launch)
+
+
+def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
+    x, stream = simgpu.zeros(2), simgpu.cuda.Stream(non_blocking=True)
+    graphs = []
+    with stream:
+        stream.begin_capture()
+        x += 1
+        graphs.append(stream.end_capture())
+        stream.begin_capture()
+        for _ in range(3):
+            graphs[0].launch()
+        x *= 2
+        graphs.append(stream.end_capture())
+        assert x.tolist() == [0, 0]
+        graphs[1].launch()
+    assert x.tolist() == [6, 6]
+
+
+# memory
+
+
+def test_by_itself_the_pool_does_not_grow_in_a_capture_but_gives_what_it_has() -> None:
+    stream = simgpu.cuda.Stream(non_blocking=True)
+    del_me = simgpu.empty(5000)
+    stream.begin_capture()
+    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureUnsupported"):
+        simgpu.empty(5000)
+    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
+        stream.end_capture()
+    del del_me
+    stream.begin_capture()
+    with simgpu.cuda.Stream(non_blocking=True):  # on any stream
+        assert simgpu.empty(5000).size == 5000
+    stream.end_capture()
+
+
+def test_arrays_made_in_a_capture_are_told_apart() -> None:
+    stream, x = simgpu.cuda.Stream(non_blocking=True), simgpu.ones(1000)
+    made = x * 2
+    del made
+    with simgpu.trace() as trace, stream:
+        stream.begin_capture()
+        made = x * 2
+        graph = stream.end_capture()
+        graph.launch()
+        other = x * 3
+    assert [event.captured for event in trace.allocations if not event.freed] == [True, False]
+    assert (made[0], other[0]) == (2, 3)
+
+
+def test_no_array_gets_the_memory_of_a_living_graph() -> None:
+    pool = simgpu.get_default_memory_pool()
+    stream, out = simgpu.cuda.Stream(non_blocking=True), simgpu.empty(1000)
+    x, warm = simgpu.ones(1000), simgpu.empty(1000)
+    del warm
+    with stream:
+        stream.begin_capture()
+        simgpu.add(x * 2, 1, out=out)  # x * 2 is freed, but the graph writes it at each launch
+        graph = stream.end_capture()
+    del x
+    used, total = pool.used_bytes(), pool.total_bytes()
+    others = [simgpu.full(1000, 7.0) for _ in range(4)]
+    for _ in range(3):
+        graph.launch()
+        assert out[0] == 3
+        assert all(bool((other == 7).all()) for other in others)
+    del others
+    pool.free_all_blocks()
+    assert (pool.used_bytes(), pool.total_bytes()) == (used, total)
+    graph.launch()
+    del graph
+    gc.collect()
+    assert pool.total_bytes() == total  # the graph's blocks are free now
+    pool.free_all_blocks()
+    assert pool.total_bytes() == pool.used_bytes() == used
+
+
+def test_a_capture_that_fails_gives_its_memory_back() -> None:
+    pool, stream, x = simgpu.get_default_memory_pool(), simgpu.cuda.Stream(non_blocking=True), simgpu.ones(1000)
+    with stream:
+        stream.begin_capture()
+        x += 1
+        with pytest.raises(CUDARuntimeError):
+            stream.synchronize()
+        with pytest.raises(CUDARuntimeError):
+            stream.end_capture()
+    del x
+    assert (pool.used_bytes(), pool.free_bytes()) == (0, 8192)
+    x = simgpu.ones(1000)
+    assert (x.size, pool.total_bytes()) == (1000, 8192)
+
+
+def test_there_is_an_end_to_nodes_and_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captures, "NODES", 3)
+    monkeypatch.setattr(captures, "GRAPHS", 2)
+    stream, x = simgpu.cuda.Stream(non_blocking=True), simgpu.ones(2)
+    with stream:
+        stream.begin_capture()
+        for _ in range(3):
+            x += 1
+        with pytest.raises(InvalidCommandError, match="more than 3 nodes"):
+            x.__iadd__(1)
+        graphs = [stream.end_capture()]
+        stream.begin_capture()
+        graphs.append(stream.end_capture())
+        stream.begin_capture()
+        with pytest.raises(InvalidCommandError, match="more than 2 graphs"):
+            stream.end_capture()
+        del graphs
+        gc.collect()
+        stream.begin_capture()
+        stream.end_capture().launch()
+
+
+def test_out_of_memory_in_a_relaxed_capture_is_no_error_of_the_capture() -> None:
+    stream = simgpu.cuda.Stream(non_blocking=True)
+    stream.begin_capture(simgpu.cuda.runtime.streamCaptureModeRelaxed)
+    with pytest.raises(OutOfMemoryError):
+        simgpu.empty(10**12)
+    stream.end_capture()
+
+
+# the library's kernels, and those of a program
+
+
+def test_the_librarys_products_call_cublas_and_its_other_kernels_are_captured() -> None:
+    x, y, out = simgpu.ones((4, 4), "f4"), simgpu.zeros((4, 4), "f4"), simgpu.zeros((4, 4), "f4")
+    stream = simgpu.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        with pytest.raises(NotImplementedError, match="cuBLAS"):
+            kernels.product([x[None], x[None]], [out[None]], kernels.PLAIN)
+        kernels.relu([x], [y])
+        graph = stream.end_capture()
+        graph.launch()
+    assert y.sum() == 16
+
+
+def test_whole_numbers_are_multiplied_without_cublas() -> None:
+    x, out = simgpu.arange(4).reshape(2, 2), simgpu.zeros((2, 2), np.int64)
+    stream = simgpu.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        simgpu.matmul(x, x, out=out)
+        stream.end_capture().launch()
+    assert out.tolist() == [[2, 3], [6, 11]]
+
+
+@jit.rawkernel()
+def count_kernel(x: Any) -> None:
+    x[jit.grid(1)] += 1
+
+
+def test_a_captured_kernel_has_no_report_until_it_runs() -> None:
+    x, stream = simgpu.zeros(32, "f4"), simgpu.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        count_kernel[1, 32](x)
+        assert count_kernel.report is None
+        graph = stream.end_capture()
+        with simgpu.trace() as trace:
+            for _ in range(2):
+                graph.launch()
+    assert x.tolist() == [2] * 32
+    assert [report.name for report in trace.kernels] == ["count_kernel"] * 2
