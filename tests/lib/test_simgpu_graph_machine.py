@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from simgpu_commands import empty, get, put
 
-from unrolled import kernels, simgpu
+from unrolled import kernels, show, simgpu
+from unrolled.show.timeline import course_of
 from unrolled.simgpu import captures, jit
+from unrolled.simgpu.chrome import HOST_ROW, chrome_events
 from unrolled.simgpu.command import CUDARuntimeError, InvalidCommandError, KernelOrder, Machine, OutOfMemoryError, View
 from unrolled.simgpu.lockstep.faults import CUDADriverError, KernelFault
 from unrolled.simgpu.machine import LocalMachine
@@ -191,6 +193,27 @@ def test_a_trace_with_graphs_goes_through_json() -> None:
     trace = steps(2)[1]
     assert Trace.from_json(trace.to_json()) == trace
     assert isinstance(trace.launches[0], Launch)
+
+
+def test_eager_and_graph_are_drawn_on_one_axis_of_time() -> None:
+    eager, graphed = steps(10)
+    alt = show.launches({"eager": eager, "graph": graphed}, start="graph").alt
+    assert "graph: 1 launch, " in alt
+    assert "eager 10 launches, " in alt
+    course = course_of(graphed)
+    assert [piece.op for piece in course.pieces if piece.kind == "call"] == ["graph"]
+    (row,) = {piece.row for piece in course.pieces if piece.kind == "kernel"}
+    starts = [piece.start + graphed.start for piece in course.pieces if piece.row == row]
+    assert starts == pytest.approx([one.start for one in graphed.launches])
+    assert course.span == pytest.approx(graphed.seconds)
+
+
+def test_perfetto_shows_one_call_and_all_kernels() -> None:
+    graphed = steps(10)[1]
+    events = [event for event in chrome_events(graphed) if event["ph"] == "X"]
+    on_host = [event["name"] for event in events if event["tid"] == HOST_ROW and not event["name"].startswith("wait")]
+    assert on_host == ["graph"]
+    assert [event["name"] for event in events if event["tid"] != HOST_ROW] == ["add"] * 10
 
 
 def test_a_graph_in_a_capture_becomes_part_of_it() -> None:

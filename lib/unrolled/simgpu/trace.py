@@ -173,6 +173,14 @@ class Trace:
         alone: list[Launch | GraphLaunch] = [launch for launch in self.launches if launch.graph is None]
         return sorted([*alone, *self.graphs], key=lambda launch: launch.issued)
 
+    def by_graph(self) -> dict[int, list[Launch]]:
+        """Return the kernels that each launch of a graph ran, by its number."""
+        found: dict[int, list[Launch]] = {}
+        for launch in self.launches:
+            if launch.graph is not None:
+                found.setdefault(launch.graph, []).append(launch)
+        return found
+
     @property
     def device_seconds(self) -> float:
         """Seconds in which the device runs a kernel or a transfer; what overlaps counts once."""
