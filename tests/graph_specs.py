@@ -103,6 +103,16 @@ WRONG = {  # the source, the verdict, and what is said
         "crashed",
         ["cudaErrorStreamCaptureUnsupported", "nothing waits for the GPU"],
     ),
+    "a stream of its own": (  # that nothing joins to the captured one, so it works at once
+        HEAD + "def answer(x, total, count):\n"
+        "    xp = device.array_module(x)\n"
+        "    with xp.cuda.Stream(non_blocking=True):\n"
+        "        xp.multiply(x, 2, out=total)\n"
+        "        total += count\n"
+        "        count += 1\n",
+        "fail",
+        ["values differ"],
+    ),
     "a swallowed error": (
         HEAD + "def answer(x, total, count):\n"
         "    try:\n        device.synchronize(x)\n    except Exception:\n        pass\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from test_gpu_judge import answer, judged, points, said, without_places
 
 import graph_specs
 from unrolled import checks
+from unrolled.simgpu import cuda
 from unrolled.simgpu.command import InvalidCommandError, View
 from unrolled.simgpu.machine import LocalMachine
 from unrolled_grader.box import gpu, sandbox
@@ -26,6 +28,7 @@ PLUS_ONE = {
 @boxed
 def test_the_judge_captures_a_step_and_a_worker_captures_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "derived", lambda seed, *what: checks.VISIBLE_SEED)
+    monkeypatch.setattr(cuda, "_numbers", repeat(1))  # as that of a worker's second stream, which is another one
     steps = {name.replace(" ", "_"): source for name, (source, *_) in graph_specs.WRONG.items()}
     for spec, answers in (
         (graph_specs.STEP, {"right": graph_specs.RIGHT, **steps}),

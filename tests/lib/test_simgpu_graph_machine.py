@@ -189,6 +189,35 @@ def test_lanes_of_a_graph_run_side_by_side_and_other_streams_wait_for_all_of_it(
     assert after.start >= max(one.end, other.end)
 
 
+def test_what_waits_in_a_graph_starts_when_that_is_done_which_it_waits_for() -> None:
+    x, y, wide = simgpu.zeros(8), simgpu.zeros(8), simgpu.zeros(10**6)
+    first, second = (simgpu.cuda.Stream(non_blocking=True) for _ in range(2))
+    with first:
+        first.begin_capture()
+        x += 1
+        second.wait_event(first.record())
+        with second:
+            wide += 1
+        y += 1
+        first.wait_event(second.record())
+        y += 1
+        graph = first.end_capture()
+        with simgpu.trace() as trace:
+            graph.launch()
+    one, long, beside, joined = trace.launches
+    assert long.start == one.end == beside.start
+    assert joined.start == long.end > beside.end
+
+
+def test_a_host_that_waits_for_a_captured_event_makes_the_capture_invalid() -> None:
+    stream = simgpu.cuda.Stream(non_blocking=True)
+    stream.begin_capture()
+    with pytest.raises(CUDARuntimeError, match="cudaErrorCapturedEvent"):
+        stream.record().synchronize()
+    with pytest.raises(CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
+        stream.end_capture()
+
+
 def test_a_trace_with_graphs_goes_through_json() -> None:
     trace = steps(2)[1]
     assert Trace.from_json(trace.to_json()) == trace
@@ -231,6 +260,15 @@ def test_a_graph_in_a_capture_becomes_part_of_it() -> None:
         assert x.tolist() == [0, 0]
         graphs[1].launch()
     assert x.tolist() == [6, 6]
+    with stream:
+        stream.begin_capture()
+        graphs[0].launch()
+        graphs[:] = [stream.end_capture()]
+    del x
+    gc.collect()
+    other = simgpu.zeros(2)  # in other memory: the graph that lives still writes there
+    graphs[0].launch()
+    assert other.tolist() == [0, 0]
 
 
 # memory
