@@ -114,7 +114,7 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
     """Return what a function did with these inputs beyond its budget, and in which lines; nothing if it kept to it."""
     products = [launch for launch in trace.launches if launch.is_product]
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
-    launches = trace.host_launches
+    launches = trace.host_launches if budget.graphs else trace.launches
     copies = MASKED if {copy.cause for copy in trace.transfers if copy.direction == "to host"} & MASKS else COPIES
     lines: list[str] = []
     for name, most, events, kinds, helps in (

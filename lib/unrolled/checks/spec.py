@@ -69,7 +69,7 @@ class Budget:
     What concerns kernels of its own (`device.jit`) is what all of them do together.
     """
 
-    launches: int | None = None  # what the host launches: kernels, and graphs, of which each is one launch
+    launches: int | None = None  # kernels that it starts; a graph counts as one launch where `graphs` asks for some
     products: int | None = None  # those of them that multiply matrices
     flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all launches, on real numbers
     transfers: int | None = 0  # copies between host and GPU, either way
