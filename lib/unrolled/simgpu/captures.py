@@ -50,7 +50,7 @@ _WORDS = {
 _INVALID = "the stream was capturing, but an error has invalidated the capture sequence"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Done:
     """What a kernel took: its seconds, those if it had the whole GPU, bytes read and written, and operations."""
 
@@ -62,7 +62,7 @@ class Done:
     report: KernelReport | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Work:
     """A kernel with all that it needs: `run` does it, on the values that lie in its arrays then."""
 
@@ -207,6 +207,8 @@ class Captures:
 
     def of(self, stream: int) -> Capture | None:
         """Return the capture that the stream takes part in, for work that it is to be given; raise if it is invalid."""
+        if not self._streams:
+            return None
         capture = self._streams.get(stream)
         if capture is not None and capture.invalid:
             raise failure("StreamCaptureInvalidated")
@@ -244,6 +246,8 @@ class Captures:
 
     def check(self, stream: int, purpose: str) -> None:
         """Raise, as CuPy does, for what a capture refuses and survives: a copy (H2D, D2H), or one of `LIBRARIES`."""
+        if not purpose:
+            return
         if purpose in LIBRARIES and self.is_capturing(stream):
             raise UnsupportedError(f"calling {purpose} API during stream capture is currently unsupported")
         if purpose in COPIES and self.is_capturing(stream):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -116,10 +115,10 @@ class LocalMachine(Machine):
         kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
 
         def compute(outputs: list[Any]) -> None:
-            with _named(op), np.errstate(all="ignore"):  # a GPU does not warn
+            with _Named(op), np.errstate(all="ignore"):  # a GPU does not warn
                 operation(arrays, outputs, options)
 
-        with _named(op):
+        with _Named(op):
             price = cost.of(op, inputs, outputs, options, self.profile)
             self._check_size(op, price, len(arrays) + len(results))
         done = Done(price.seconds, price.work, (price.bytes_read, price.bytes_written, price.flops), kind)
@@ -372,15 +371,20 @@ class LocalMachine(Machine):
         return caller(otherwise) if self._traces else (otherwise, None)
 
 
-@contextmanager
-def _named(op: str) -> Iterator[None]:
-    """Whatever else a bad command leads to becomes an InvalidCommandError that names the op."""
-    try:
-        yield
-    except (TypeError, ValueError, MemoryError):
-        raise
-    except Exception as error:
-        raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error
+class _Named:
+    """A block in which whatever else a bad command leads to becomes an InvalidCommandError that names the op."""
+
+    __slots__ = ("_op",)
+
+    def __init__(self, op: str) -> None:
+        self._op = op
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (TypeError, ValueError, MemoryError)):
+            raise InvalidCommandError(f"{self._op}: {type(error).__name__}: {error}") from error
 
 
 def _number(dtype: str, number: bool | int | float) -> Any:
