@@ -10,6 +10,7 @@ from test_gpu_judge import answer, judged, points, said, without_places
 
 import graph_specs
 from unrolled import checks
+from unrolled.checks.gpu import connected
 from unrolled.simgpu import cuda
 from unrolled.simgpu.command import InvalidCommandError, View
 from unrolled.simgpu.machine import LocalMachine
@@ -68,6 +69,20 @@ def test_a_worker_launches_its_own_graphs_alone(facade: Facade) -> None:
     with pytest.raises(InvalidCommandError, match="does not exist"):
         facade.do("launch_graph", own, 0)
     judges.launch_graph(hidden)
+
+
+def test_a_worker_cannot_leave_the_capture_of_the_judge(facade: Facade) -> None:
+    with connected(facade.machine) as cp:  # type: ignore[arg-type]
+        stream = cp.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            for command in (("end_capture", 0), ("end_capture", stream.number), ("begin_capture", 0, None)):
+                with pytest.raises(InvalidCommandError, match="which is the judge's"):
+                    facade.do(*command)
+            x = View(facade.do("allocate", 0), 0, (0,), (4,), "float32")
+            facade.do("launch", "fill", [1], [x], {}, 0)
+            assert facade.do("is_capturing", 0)
+            stream.end_capture().launch()
 
 
 def test_lines_of_reports_are_counted_at_each_launch(facade: Facade, monkeypatch: pytest.MonkeyPatch) -> None:

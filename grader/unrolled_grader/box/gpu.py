@@ -228,8 +228,11 @@ class Facade:
         self._lines += 0 if report is None else 1 + len(report.lines)
         return report
 
+    def _begin_capture(self, stream: int, mode: int | None) -> None:
+        self.machine.begin_capture(_own(stream), mode)
+
     def _end_capture(self, stream: int) -> int:
-        graph: int = self.machine.end_capture(_here(stream))
+        graph: int = self.machine.end_capture(_own(stream))
         self._graphs.add(graph)
         return graph
 
@@ -306,6 +309,13 @@ class Facade:
 def _here(stream: Any) -> Any:
     """The stream that a worker names: its default one is that on which the judge calls the function."""
     return current.streams[-1] if type(stream) is int and stream == 0 else stream
+
+
+def _own(stream: Any) -> Any:
+    """A stream on which a worker begins or ends a capture: not the one that the judge may be capturing."""
+    if current.streams[-1] != 0 and _here(stream) == current.streams[-1]:
+        raise InvalidCommandError(f"stream is {stream!r:.40}, which is the judge's")
+    return stream
 
 
 def _plain(value: Any) -> Any:

@@ -55,8 +55,8 @@ class Pool:
         return self._next
 
     def has(self, nbytes: int) -> bool:
-        """Return whether a free block is there for so many bytes."""
-        return bool(self._free.get(-(-nbytes // BLOCK) * BLOCK))
+        """Return whether a free block is there for so many bytes; none need no block."""
+        return not nbytes or bool(self._free.get(-(-nbytes // BLOCK) * BLOCK))
 
     def block(self, buffer: int) -> Any:
         """Return the block of a buffer that lives."""
