@@ -24,6 +24,13 @@ class PaperTrace(SimpleNamespace):
         self.launches.append(self._event(stream, issued, start, start + work, call=call, op=op, **figures))
         return self
 
+    @property
+    def host_launches(self) -> list[Any]:
+        return self.launches
+
+    def by_graph(self) -> dict[int, list[Any]]:
+        return {}
+
     def copy(self, direction: str, work: float, blocking: bool = True, call: float = 1e-5) -> PaperTrace:
         issued, self.end = self.end, self.end + call
         start = max(self.end, self.streams[0])

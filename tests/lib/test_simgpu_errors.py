@@ -165,7 +165,7 @@ def test_errors_say_what_does_not_fit(wrong: Callable[[Any], Any], error: type[E
         (lambda: cp.sparse, "sparse is not simulated"),
         (lambda: cp.zeros(2).tofile, "ndarray.tofile is not simulated"),
         (lambda: cp.random.poisson, "random.poisson is not simulated"),
-        (lambda: cp.cuda.Graph, "cuda.Graph is not simulated"),
+        (lambda: cp.cuda.PinnedMemory, "cuda.PinnedMemory is not simulated"),
         (lambda: cp.cuda.runtime.streamDestroy, "cuda.runtime.streamDestroy is not simulated"),
         (lambda: cp.linalg.svd, "linalg.svd is not simulated"),
         (lambda: cp.fft.fft, "fft.fft is not simulated"),

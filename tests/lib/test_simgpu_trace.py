@@ -266,7 +266,7 @@ def test_json_and_back_is_the_same_trace() -> None:
         "[]",
         "{}",
         "null",
-        '{"format": 2}',
+        '{"format": 1}',
         known_trace().to_json().replace('"op"', '"ob"', 1),
         known_trace().to_json().replace('"end"', '"and"'),
         "[" * 100_000,

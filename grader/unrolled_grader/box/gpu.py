@@ -22,7 +22,7 @@ import numpy as np
 from unrolled.checks.gpu import PROFILE
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
-from unrolled.simgpu import ndarray
+from unrolled.simgpu import current, ndarray
 from unrolled.simgpu.command import InvalidCommandError, KernelOrder, OutOfMemoryError, View, told
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.memory import array_of
@@ -121,6 +121,7 @@ class Facade:
     COMMANDS = frozenset(
         {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
         | {"start_trace", "stop_trace", "memory", "run_kernel"}
+        | {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
     )
 
     def __init__(self, machine: Guarded) -> None:
@@ -132,6 +133,7 @@ class Facade:
         self._used = 0
         self._events: set[int] = set()
         self._traces: set[int] = set()
+        self._graphs: set[int] = set()
         self._kept: list[Any] = []
         self._commands = self._failures = self._lines = 0
         self._named = self._arrays = 0
@@ -166,6 +168,9 @@ class Facade:
             if (memory := self._own.pop(buffer, None)) is not None:
                 self._used -= memory.nbytes
                 self.machine.free(buffer)
+            elif buffer in self._graphs:
+                self._graphs.discard(buffer)
+                self.machine.free(buffer)
         if command not in self.COMMANDS:
             raise InvalidCommandError(f"there is no command {command!r:.40}")
         if self._failures >= FAILURES:
@@ -178,7 +183,7 @@ class Facade:
             self._failures += 1
             raise
 
-    def _allocate(self, nbytes: int) -> int:
+    def _allocate(self, nbytes: int, purpose: str = "", stream: int = 0) -> int:
         if type(nbytes) is not int or nbytes < 0:
             raise InvalidCommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
         if self._used + nbytes > MEMORY:
@@ -186,7 +191,7 @@ class Facade:
                 f"Out of memory allocating {nbytes:,} bytes (allocated so far: {self._used:,} bytes, limit set to: "
                 f"{MEMORY:,} bytes while a check runs)."
             )
-        buffer: int = self.machine.allocate(nbytes)
+        buffer: int = self.machine.allocate(nbytes, purpose, _here(stream))
         self._own[buffer] = np.empty(nbytes, np.uint8)
         self._used += nbytes
         return buffer
@@ -199,7 +204,8 @@ class Facade:
         for operand in (*inputs, *outputs):
             if isinstance(operand, View):
                 self._check(operand)
-        self.machine.launch(op, [_number(x) if isinstance(x, list) else x for x in inputs], outputs, options, stream)
+        operands = [_number(x) if isinstance(x, list) else x for x in inputs]
+        self.machine.launch(op, operands, outputs, options, _here(stream))
 
     def _run_kernel(self, program: Any, given: Any, grid: Any, block: Any, shared: Any, stream: int) -> str:
         """The report, or the fault, as JSON. The machine checks the order once more, and keeps a report of its own."""
@@ -217,30 +223,58 @@ class Facade:
         self._failures += "fault" in outcome
         return json.dumps(outcome)
 
-    def _reported(self, order: KernelOrder, stream: int) -> KernelReport:
-        report: KernelReport = self.machine.run_kernel(order, stream)
-        self._lines += 1 + len(report.lines)
+    def _reported(self, order: KernelOrder, stream: int) -> KernelReport | None:
+        report: KernelReport | None = self.machine.run_kernel(order, _here(stream))
+        self._lines += 0 if report is None else 1 + len(report.lines)
         return report
+
+    def _begin_capture(self, stream: int, mode: int | None) -> None:
+        self.machine.begin_capture(_own(stream), mode)
+
+    def _end_capture(self, stream: int) -> int:
+        graph: int = self.machine.end_capture(_own(stream))
+        self._graphs.add(graph)
+        return graph
+
+    def _is_capturing(self, stream: int) -> bool:
+        return bool(self.machine.is_capturing(_here(stream)))
+
+    def _launch_graph(self, graph: int, stream: int) -> str:
+        """What the kernels' reports have in lines, or the fault, as JSON."""
+        self._check_graph(graph)
+        if self._lines > LINES:
+            raise InvalidCommandError(f"more than {LINES:,} lines of kernels in one call")
+        outcome = told(lambda: int(self.machine.launch_graph(graph, _here(stream))))
+        self._failures += "fault" in outcome
+        self._lines += outcome.get("report", 0)
+        return json.dumps(outcome)
+
+    def _upload_graph(self, graph: int, stream: int) -> None:
+        self._check_graph(graph)
+        self.machine.upload_graph(graph, _here(stream))
+
+    def _synchronize(self, stream: int | None) -> None:
+        self.machine.synchronize(_here(stream))
 
     def _upload(self, view: View, data: Any, stream: int, blocking: bool) -> None:
         self._check(view)
         if not isinstance(data, np.ndarray):
             raise InvalidCommandError("an upload takes bytes")
-        self.machine.upload(view, data.tobytes(), stream, bool(blocking))
+        self.machine.upload(view, data.tobytes(), _here(stream), bool(blocking))
 
     def _download(self, view: View, stream: int) -> Any:
         if self._check(view).nbytes > DOWNLOAD:
             raise InvalidCommandError(f"at most {DOWNLOAD:,} bytes are fetched at a time while a check runs")
-        return np.frombuffer(self.machine.download(view, stream), np.uint8)
+        return np.frombuffer(self.machine.download(view, _here(stream)), np.uint8)
 
     def _record(self, stream: int) -> int:
-        event: int = self.machine.record(stream)
+        event: int = self.machine.record(_here(stream))
         self._events.add(event)
         return event
 
     def _wait(self, event: int, stream: int | None) -> None:
         self._check_event(event)
-        self.machine.wait(event, stream)
+        self.machine.wait(event, _here(stream))
 
     def _elapsed(self, first: int, last: int) -> float:
         self._check_event(first, last)
@@ -262,10 +296,26 @@ class Facade:
             raise InvalidCommandError(f"expected a place on the GPU, got {type(view).__name__}")
         return array_of(view, self._reach, ELEMENTS)
 
+    def _check_graph(self, graph: Any) -> None:
+        if type(graph) is not int or graph not in self._graphs:
+            raise InvalidCommandError(f"graph {graph!r:.40} does not exist")
+
     def _check_event(self, *events: Any) -> None:
         for event in events:
             if type(event) is not int or event not in self._events:
                 raise InvalidCommandError(f"event {event!r:.40} was never recorded")
+
+
+def _here(stream: Any) -> Any:
+    """The stream that a worker names: its default one is that on which the judge calls the function."""
+    return current.streams[-1] if type(stream) is int and stream == 0 else stream
+
+
+def _own(stream: Any) -> Any:
+    """A stream on which a worker begins or ends a capture: not the one that the judge may be capturing."""
+    if current.streams[-1] != 0 and _here(stream) == current.streams[-1]:
+        raise InvalidCommandError(f"stream is {stream!r:.40}, which is the judge's")
+    return stream
 
 
 def _plain(value: Any) -> Any:

@@ -288,9 +288,14 @@ class RemoteMachine(Machine):
         operands = [[x.real, x.imag] if isinstance(x, complex) else x for x in inputs]
         self._call("launch", op, operands, list(outputs), dict(options or {}), stream)
 
-    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         sizes = list(order.grid), list(order.block), order.shared
-        return heard(json.loads(self._call("run_kernel", order.program, list(order.arguments), *sizes, stream)))
+        outcome = self._call("run_kernel", order.program, list(order.arguments), *sizes, stream)
+        report: KernelReport | None = heard(json.loads(outcome))
+        return report
+
+    def launch_graph(self, graph: int, stream: int = 0) -> int:
+        return int(heard(json.loads(self._call("launch_graph", graph, stream))))
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._call("upload", view, np.frombuffer(data, np.uint8), stream, blocking)

@@ -114,23 +114,24 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
     """Return what a function did with these inputs beyond its budget, and in which lines; nothing if it kept to it."""
     products = [launch for launch in trace.launches if launch.is_product]
     wide = [launch for launch in trace.launches if launch.dtype == "float64"]
+    launches = trace.host_launches if budget.graphs else trace.launches
     copies = MASKED if {copy.cause for copy in trace.transfers if copy.direction == "to host"} & MASKS else COPIES
     lines: list[str] = []
     for name, most, events, kinds, helps in (
         ("transfer", budget.transfers, trace.transfers, [copy.direction for copy in trace.transfers], copies),
         ("synchronization", budget.synchronizations, trace.synchronizations, [], ""),
         ("matrix product", budget.products, products, [], ""),
-        ("launch", budget.launches, trace.launches, [launch.op for launch in trace.launches], ""),
+        ("launch", budget.launches, launches, [getattr(launch, "op", "graph") for launch in launches], ""),
         ("float64 launch", budget.float64, wide, [launch.op for launch in wide], WIDER),
     ):
         if most is not None and len(events) > most:
             plural = "es" if name.endswith("ch") else "s"
             allowed = f"at most {most} allowed" if most else "none allowed"
             said = f"{len(events)} {name}{plural * (len(events) > 1)}, {allowed}{_listed(kinds)}"
-            lines += [said, *_places(events, function), *([helps] if helps else [])]
+            lines += [said, *places(events, function), *([helps] if helps else [])]
     if budget.flops is not None and trace.flops > (most_flops := budget.flops(inputs)):
         worst = max(trace.launches, key=lambda launch: launch.flops)
-        lines += [f"{trace.flops:,} operations, at most {most_flops:,.0f} allowed", *_places([worst], function)]
+        lines += [f"{trace.flops:,} operations, at most {most_flops:,.0f} allowed", *places([worst], function)]
     return tuple(lines)
 
 
@@ -141,8 +142,8 @@ def _listed(kinds: Sequence[str]) -> str:
     return f": {', '.join([*texts, '...'] if len(counts) > 5 else texts)}" if texts else ""
 
 
-def _places(events: Sequence[Any], function: Function) -> Iterator[str]:
-    """The lines of code that did it, as far as they are known: those of a function in this process."""
+def places(events: Sequence[Any], function: Function) -> Iterator[str]:
+    """Yield the lines of code that did it, as far as they are known: those of a function in this process."""
     if not hasattr(function, "__code__"):
         return
     library = str(Path(unrolled.__file__).parent)

@@ -19,7 +19,7 @@ import numpy as np
 import unrolled
 from unrolled import device, timing
 
-from . import foreign, gpu, kernels, words
+from . import foreign, gpu, graphs, kernels, words
 from .ambient import first_lines, set_aside, silence
 from .answers import AnswerUsedError, withheld_from
 from .compare import Mismatch, Remark, agree, changed, mismatch, shortened
@@ -218,7 +218,8 @@ class _Check:
         """What was done on the GPU beyond the case's budget."""
         if case.budget is None:
             return ()
-        return gpu.overspent(trace, case.budget, self.function, inputs) + kernels.beyond(trace, case.budget, inputs)
+        spent = gpu.overspent(trace, case.budget, self.function, inputs)
+        return (*spent, *kernels.beyond(trace, case.budget, inputs), *graphs.beyond(trace, case.budget, self.function))
 
     def _mismatch(
         self, case: Case, got: Any, given: Inputs, pristine: Inputs, earlier: Sequence[Case], module: device.Module

@@ -69,12 +69,15 @@ class Budget:
     What concerns kernels of its own (`device.jit`) is what all of them do together.
     """
 
-    launches: int | None = None  # kernels that it starts
+    launches: int | None = None  # kernels that it starts; a graph counts as one launch where `graphs` asks for some
     products: int | None = None  # those of them that multiply matrices
     flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all launches, on real numbers
     transfers: int | None = 0  # copies between host and GPU, either way
     synchronizations: int | None = 0  # waits for the GPU, other than those that are part of a transfer
     float64: int | None = None  # launches whose result is float64: 0 where nothing must compute in it by accident
+    graphs: int = 0  # launches of CUDA graphs that there have to be at least
+    nodes: int | None = None  # kernels in each of these graphs
+    made: int | None = None  # arrays that it makes while a stream is capturing
     own: int = 0  # launches of kernels of its own that there have to be at least
     read_sectors: float | None = None  # sectors of 32 bytes that they read, as a multiple of the fewest for the values
     written_sectors: float | None = None

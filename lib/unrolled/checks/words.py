@@ -88,6 +88,12 @@ MEANINGS = {  # a sentence by what an error says
     r"for [-+*/@]+: .*'(method|function|builtin_function_or_method)'": "a function stands where its result is meant: "
     "brackets call it",
     r"'dict' object has no attribute": "what stands under a key of a dictionary is read with brackets: event['start']",
+    r"cuBLAS API during stream capture": "CuPy does not capture products of matrices: compute them in a kernel of "
+    "your own",
+    r"stream is capturing, so": "a graph is made of kernels alone: nothing may be copied to the host or from it, as "
+    "float(), .item(), asnumpy, an `if` on a value and asarray do",
+    r"StreamCaptureUnsupported": "while a stream is capturing nothing waits for the GPU, and no array is made: make "
+    "arrays before, and write into them with out=...",
     r"ZeroDivisionError": "what you divide by is 0 in this case: which of the arguments is, and is that allowed?",
     r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
     "was never filled",

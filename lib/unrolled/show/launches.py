@@ -33,7 +33,7 @@ PARTS = {1: "all", 4: "the first quarter", 16: "the first sixteenth"}
 
 @dataclass(frozen=True)
 class Form:
-    """What a trace says: its pieces, how many launches, its seconds, and those in which the GPU has something to do."""
+    """What a trace says: its pieces, launches by the host, seconds, and those in which the GPU has something to do."""
 
     course: Schedule
     launches: int
@@ -43,7 +43,8 @@ class Form:
     def of(cls, trace: Any) -> Form:
         course = course_of(trace)
         work = [piece for piece in course.pieces if piece.row != "host"]
-        launches = sum(piece.kind == "kernel" for piece in work)
+        calls = [piece.op for piece in course.pieces if piece.kind == "call"]
+        launches = sum(not op.startswith("copy ") for op in calls)
         return cls(course, launches, covered((piece.start, piece.end) for piece in work))
 
     @property

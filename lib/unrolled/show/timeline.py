@@ -19,6 +19,7 @@ LEFT, RIGHT = 1.05, WIDTH - 0.3  # inches: the axis of time
 TOP, ROW, BOX = 0.98, 0.52, 0.3
 MOST_STOPS = 60
 LIE = 1.1  # times that a reading may be too short and still pass as honest
+GRAPH = "graph"  # what the launch of one is called
 THINNEST = 0.008  # inches: so that every piece of work can be seen
 
 Kind = Literal["call", "wait", "kernel", "copy"]
@@ -83,21 +84,26 @@ def timeline(trace: Any, title: str = "") -> Explorer:
 
 
 def course_of(trace: Any) -> Schedule:
-    """Return what is drawn of a trace, in seconds from its start. ValueError if it holds no launch and no copy."""
-    work = sorted([*trace.launches, *trace.transfers], key=lambda event: event.issued)
+    """Return what is drawn of a trace, in seconds from its start. ValueError if it holds no launch and no copy.
+
+    A graph is one call, and each of its kernels is work that this asked for.
+    """
+    work = sorted([*trace.host_launches, *trace.transfers], key=lambda event: event.issued)
     if not work:
         raise ValueError("the trace is empty: nothing was launched or copied in it")
-    zero, streams = trace.start, {event.stream for event in work}
+    zero, streams = trace.start, {event.stream for event in (*trace.launches, *trace.transfers)}
+    within = trace.by_graph()
     pieces, stops, done = [], [], 0.0
     for i, event in enumerate(work):
-        kind: Kind = "kernel" if hasattr(event, "op") else "copy"
-        op = event.op if kind == "kernel" else f"copy {event.direction}"
-        row = "GPU" if len(streams) == 1 else f"stream {event.stream}"
+        op = _name(event)
         issued = event.issued - zero
         over = issued + event.call
         pieces.append(Interval("host", "call", issued, over, i, op))
-        pieces.append(Interval(row, kind, event.start - zero, event.end - zero, i, op))
-        if kind == "copy" and event.blocking:
+        for part in within.get(event.number, []) if op == GRAPH else [event]:
+            row = "GPU" if len(streams) == 1 else f"stream {part.stream}"
+            kind: Kind = "copy" if hasattr(part, "direction") else "kernel"
+            pieces.append(Interval(row, kind, part.start - zero, part.end - zero, i, _name(part)))
+        if hasattr(event, "direction") and event.blocking:
             pieces.append(Interval("host", "wait", over, event.end - zero, i))
             over = event.end - zero
         done = max(done, event.end - zero)
@@ -109,6 +115,11 @@ def course_of(trace: Any) -> Schedule:
     chosen = [stops[i] for i in np.unique(np.linspace(0, len(stops) - 1, MOST_STOPS).round().astype(int))]
     where = f"modelled, {trace.profile}" if trace.profile else "modelled"
     return Schedule(pieces, chosen, max(trace.end - zero, done), where)
+
+
+def _name(event: Any) -> str:
+    """What a launch, a graph or a copy is called."""
+    return f"copy {event.direction}" if hasattr(event, "direction") else getattr(event, "op", GRAPH)
 
 
 def reading(course: Schedule, place: int, wait: bool) -> tuple[float, float]:

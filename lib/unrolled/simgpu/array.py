@@ -73,13 +73,21 @@ class ndarray:  # noqa: N801 (CuPy's name)
     _view: View | None
 
     def __new__(cls, shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
+        return cls.made_for("", shape, dtype, order)
+
+    @classmethod
+    def made_for(cls, purpose: str, shape: Any, dtype: Any, order: str = "C") -> ndarray:
+        """Return a new array for what a capture refuses: a copy from the host ("H2D") or a library ("cuBLAS").
+
+        CuPy refuses that before it allocates, and so the machine is told.
+        """
         sizes = tuple(map(index, shape if isinstance(shape, (tuple, list)) else (shape,)))
         if min(sizes, default=0) < 0:
             raise ValueError("negative dimensions are not allowed")
         kind, machine = np.dtype(dtype), current.machine()
         nbytes = prod(sizes) * kind.itemsize
         try:
-            memory = Memory(machine, machine.allocate(nbytes))
+            memory = Memory(machine, machine.allocate(nbytes, purpose, current.streams[-1]))
         except OutOfMemoryError as error:
             raise OutOfMemoryError(_no_room(sizes, kind, nbytes, machine, error)) from None
         memory.base = np.empty(sizes, kind, order="F" if order == "F" else "C")

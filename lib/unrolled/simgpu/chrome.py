@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from unrolled.simgpu.trace import Launch, Trace, Transfer
+from unrolled.simgpu.trace import GraphLaunch, Launch, Trace, Transfer
 
 HOST_ROW = 1
 
@@ -21,6 +21,7 @@ def chrome_events(trace: Trace) -> list[dict[str, Any]]:
     rows = {HOST_ROW: "host"} | {_row(event): f"stream {event.stream}" for event in work}
     names = [_name(row, name) for row, name in sorted(rows.items())]
     parts = [part for event in work for part in _drawn(event)]
+    parts += [("graph", HOST_ROW, event.issued, event.issued + event.call, _facts(event)) for event in trace.graphs]
     parts += [("wait: " + event.cause, HOST_ROW, event.start, event.end, {}) for event in trace.synchronizations]
     process = {"ph": "M", "pid": 0, "tid": 0, "name": "process_name", "args": {"name": f"{trace.profile} (modelled)"}}
     return [process, *names, *(_complete(trace.start, *part) for part in sorted(parts, key=lambda part: part[2]))]
@@ -28,18 +29,21 @@ def chrome_events(trace: Trace) -> list[dict[str, Any]]:
 
 def _drawn(event: Launch | Transfer) -> list[_Part]:
     """The host's call and the device's work."""
-    facts = {name: value for name, value in asdict(event).items() if name not in ("issued", "start", "end", "stream")}
+    facts = _facts(event)
     if isinstance(event, Launch):
-        return [
-            (event.op, HOST_ROW, event.issued, event.issued + event.call, {"where": event.where}),
-            (event.op, _row(event), event.start, event.end, facts),
-        ]
+        called = (event.op, HOST_ROW, event.issued, event.issued + event.call, {"where": event.where})
+        ran = (event.op, _row(event), event.start, event.end, facts)
+        return [called, ran] if event.graph is None else [ran]
     name = f"copy {event.direction}"
     host_end = event.end if event.blocking else event.issued + event.call
     return [
         (name, HOST_ROW, event.issued, host_end, {"where": event.where}),
         (name, _row(event), event.start, event.end, facts),
     ]
+
+
+def _facts(event: Launch | GraphLaunch | Transfer) -> dict[str, Any]:
+    return {name: value for name, value in asdict(event).items() if name not in ("issued", "start", "end", "stream")}
 
 
 def _row(event: Launch | Transfer) -> int:

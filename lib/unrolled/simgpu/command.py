@@ -39,10 +39,14 @@ class OutOfMemoryError(MemoryError):
     """The simulated GPU has no room; the message names what was asked for, and what is in use."""
 
 
+class CUDARuntimeError(RuntimeError):
+    """What CUDA's runtime refuses: the name of its error, a colon, and what that means."""
+
+
 RAISED: Mapping[str, type[Exception]] = {
     kind.__name__: kind
     for kind in (
-        *(InvalidCommandError, OutOfMemoryError, UnsupportedError, OperatorError, CompileException),
+        *(InvalidCommandError, OutOfMemoryError, CUDARuntimeError, UnsupportedError, OperatorError, CompileException),
         *(TypeError, ValueError, MemoryError, RuntimeError, NameError, AttributeError, IndexError),
         *(OverflowError, ZeroDivisionError, SyntaxError, AssertionError, NotImplementedError),
     )
@@ -97,23 +101,27 @@ class Machine(ABC):
         """What the machine answers to the call of this name; raises what it raises."""
         raise NotImplementedError
 
-    def allocate(self, nbytes: int) -> int:
-        """Return the id of a new buffer. Raises OutOfMemoryError, which names its size and what is in use."""
-        return int(self._call("allocate", nbytes))
+    def allocate(self, nbytes: int, purpose: str = "", stream: int = 0) -> int:
+        """Return the id of a new buffer. Raises OutOfMemoryError, which names its size and what is in use.
+
+        purpose: what it is for, if a capture of the stream refuses that: "H2D", "cuBLAS" or "cuRAND".
+        """
+        return int(self._call("allocate", nbytes, purpose, stream))
 
     @abstractmethod
     def free(self, buffer: int) -> None:
-        """Give a buffer back to the pool. Unknown ids are ignored."""
+        """Give a buffer back to the pool, or let go of a graph. Unknown ids are ignored."""
 
     @abstractmethod
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         """Launch one kernel on a stream. For the ops, their inputs, outputs and options see `operations.py`."""
 
     @abstractmethod
-    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         """Compile a kernel of the program's own from its source, run it, and return what was counted.
 
-        Raises what the compiler refuses, with CuPy's kind of error, and KernelFault for what the kernel does wrong.
+        While the stream is capturing it only compiles, and returns None. Raises what the compiler refuses, with CuPy's
+        kind of error, and KernelFault for what the kernel does wrong.
         """
 
     @abstractmethod
@@ -143,6 +151,32 @@ class Machine(ABC):
         """
         return float(self._call("elapsed", first, last))
 
+    def begin_capture(self, stream: int, mode: int | None = None) -> None:
+        """Keep what the stream is given from now on, in place of doing it, until `end_capture`; see `captures.py`.
+
+        mode: CUDA's number; None is its default, in which the pool cannot grow.
+        """
+        self._call("begin_capture", stream, mode)
+
+    def end_capture(self, stream: int) -> int:
+        """End a capture and return the number of its graph, which `free` takes back. Raises CUDARuntimeError."""
+        return int(self._call("end_capture", stream))
+
+    def is_capturing(self, stream: int) -> bool:
+        """Return whether the stream takes part in a capture."""
+        return bool(self._call("is_capturing", stream))
+
+    def launch_graph(self, graph: int, stream: int = 0) -> int:
+        """Do all that was captured, on the values that lie there now, and return how many lines the reports have.
+
+        Reports are those of kernels of the program's own: they are in the trace. Raises KernelFault as `run_kernel`.
+        """
+        return int(heard(self._call("launch_graph", graph, stream)))
+
+    def upload_graph(self, graph: int, stream: int = 0) -> None:
+        """Send a graph to the device before its first launch."""
+        self._call("upload_graph", graph, stream)
+
     def clock(self) -> float:
         """Return the seconds on the modelled host clock."""
         return float(self._call("clock"))
@@ -168,19 +202,21 @@ class Machine(ABC):
         self._call("free_all")
 
 
-def told(run: Callable[[], KernelReport]) -> dict[str, Plain]:
-    """Return as plain data what running a kernel gives, its report, or the KernelFault that it raises."""
+def told(run: Callable[[], KernelReport | int | None]) -> dict[str, Plain]:
+    """Return as plain data what running kernels gives (a report, a number, None), or the KernelFault that it raises."""
     try:
-        return {"report": run().to_plain()}
+        found = run()
+        return {"report": found.to_plain() if isinstance(found, KernelReport) else found}
     except KernelFault as error:
         return {"fault": asdict(error.fault), "refused": isinstance(error, CUDADriverError)}
 
 
-def heard(outcome: Plain) -> KernelReport:
-    """Return the report, or raise the KernelFault, that `told` made plain data of. Raises ValueError for other data."""
+def heard(outcome: Plain) -> Any:
+    """Return the result, or raise the KernelFault, that `told` made plain data of. Raises ValueError for other data."""
     try:
         if "report" in outcome:
-            return KernelReport.from_plain(outcome["report"])
+            report = outcome["report"]
+            return report if report is None or type(report) is int else KernelReport.from_plain(report)
         kind = CUDADriverError if outcome["refused"] else KernelFault
         fault = Fault.from_plain(outcome["fault"])
     except (AttributeError, KeyError, TypeError) as error:

@@ -179,7 +179,7 @@ def _from_host(obj: Any, dtype: Any, order: str) -> ndarray:
     if host.dtype.kind not in "biufc" or host.dtype.itemsize > 16:
         raise ValueError(f"Unsupported dtype {host.dtype}")
     columns = order == "F" or (order in "KA" and host.flags.f_contiguous and not host.flags.c_contiguous)
-    result = ndarray(host.shape, host.dtype.newbyteorder("="), "F" if columns else "C")
+    result = ndarray.made_for("H2D", host.shape, host.dtype.newbyteorder("="), "F" if columns else "C")
     result.set(host.astype(result.dtype, copy=False))
     return result
 

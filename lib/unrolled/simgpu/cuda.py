@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar
 
 from unrolled.simgpu import current
-from unrolled.simgpu.command import OutOfMemoryError
+from unrolled.simgpu.captures import RELAXED
+from unrolled.simgpu.command import CUDARuntimeError, Machine, OutOfMemoryError
 from unrolled.simgpu.timeline import NON_BLOCKING
 
 STREAMS = 127  # of each kind, beside the default one; further ones share their numbers, as a GPU's queues are shared
@@ -57,6 +59,26 @@ class Stream:
         """Let what follows on this stream wait for the event; the host does not wait."""
         current.machine().wait(event.place, self.number)
 
+    def begin_capture(self, mode: int | None = None) -> None:
+        """Keep what the stream is given from now on, until `end_capture`, in place of doing it.
+
+        In a capture the host can neither wait nor copy, and nothing calls cuBLAS or cuRAND. Unless the mode is
+        `runtime.streamCaptureModeRelaxed` (which CuPy takes by itself), the pool cannot grow: make arrays before.
+        Raises RuntimeError for the default stream.
+        """
+        if self.number == 0:
+            raise RuntimeError("cannot capture on the default (legacy) stream")
+        current.machine().begin_capture(self.number, mode)
+
+    def end_capture(self) -> Graph:
+        """End the capture and return its graph. Raises CUDARuntimeError if something in it was refused."""
+        machine = current.machine()
+        return Graph._of(machine, machine.end_capture(self.number))
+
+    def is_capturing(self) -> bool:
+        """Return whether the stream takes part in a capture. Raises RuntimeError once an error has broken it."""
+        return current.machine().is_capturing(self.number)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other.number == self.number
 
@@ -68,6 +90,44 @@ class Stream:
 
 
 Stream.null = Stream(null=True)
+
+
+class Graph:
+    """Kernels that were captured on a stream: `launch` does them all, by one call of the host.
+
+    They work on the same memory each time, with the values that lie there then. Numbers of the host are those of the
+    capture.
+    """
+
+    _machine: Machine
+    _number: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            "currently this class cannot be initiated by the user and must be created via stream capture"
+        )
+
+    @classmethod
+    def _of(cls, machine: Machine, number: int) -> Graph:
+        self = object.__new__(cls)
+        self._machine, self._number = machine, number
+        return self
+
+    def launch(self, stream: Stream | None = None) -> None:
+        """Launch the graph on a stream, the one in use unless given, and return at once."""
+        self._machine.launch_graph(self._number, _number(stream))
+
+    def upload(self, stream: Stream | None = None) -> None:
+        """Send the graph to the device, so that the first launch does not have to."""
+        self._machine.upload_graph(self._number, _number(stream))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number") and not sys.is_finalizing():
+            self._machine.free(self._number)
+
+
+def _number(stream: Stream | None) -> int:
+    return current.streams[-1] if stream is None else stream.number
 
 
 def get_current_stream() -> Stream:
@@ -155,6 +215,9 @@ class Device:
 
 class _Runtime:
     """The calls of CUDA's runtime that the course makes."""
+
+    CUDARuntimeError = CUDARuntimeError
+    streamCaptureModeGlobal, streamCaptureModeThreadLocal, streamCaptureModeRelaxed = 0, 1, RELAXED  # noqa: N815
 
     def deviceSynchronize(self) -> None:  # noqa: N802 (CUDA's names, here and below)
         """Wait until the device has done all its work."""

@@ -103,7 +103,8 @@ def einsum(subscripts: str, *operands: ndarray, optimize: Any = True) -> ndarray
         right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if set(right) - set(sizes) or len(set(right)) != len(right):
         raise ValueError(f"einstein sum subscripts string {subscripts!r}: the output {right!r} does not fit the inputs")
-    result = ndarray(tuple(sizes[letter] for letter in right), np.result_type(*(x.dtype for x in operands)))
+    shape, dtype = tuple(sizes[letter] for letter in right), np.result_type(*(x.dtype for x in operands))
+    result = _product(shape, dtype) if len(operands) > 1 else ndarray(shape, dtype)
     launch("einsum", operands, [result], {"subscripts": f"{left}->{right}"})
     return result
 
@@ -144,10 +145,15 @@ def _sizes(words: list[str], operands: Sequence[ndarray]) -> dict[str, int]:
     return sizes
 
 
+def _product(shape: tuple[int, ...], dtype: Any) -> ndarray:
+    """A new array for what cuBLAS computes, as it does where numbers are not whole."""
+    return ndarray.made_for("cuBLAS" if dtype.kind in "fc" else "", shape, dtype)
+
+
 def _multiply(a: ndarray, b: ndarray, shape: tuple[int, ...], out: ndarray | None) -> ndarray:
     dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1]
     if out is None:
-        out = ndarray(shape, dtype)
+        out = _product(shape, dtype)
     elif out.shape != shape:
         raise ValueError(f"matmul: out has shape {out.shape}; expected {shape}")
     check_cast("ufunc 'matmul' output", dtype, out.dtype)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from unrolled.simgpu import cost, operations
+from unrolled.simgpu.callers import caller
+from unrolled.simgpu.captures import LANES, ORIGIN, CapturedEvent, Captures, Done, Kernel, Work, library_of
 from unrolled.simgpu.command import Inputs, InvalidCommandError, KernelOrder, Machine, Options, View, Views
 from unrolled.simgpu.gathers import scalar
 from unrolled.simgpu.kernel_report import KernelReport
@@ -21,7 +23,7 @@ from unrolled.simgpu.lockstep.state import RunLimits
 from unrolled.simgpu.memory import Pool, array_of, real_memory
 from unrolled.simgpu.profiles import GPUProfile, named
 from unrolled.simgpu.timeline import Timeline
-from unrolled.simgpu.trace import Allocation, Event, Launch, Synchronization, Trace, Transfer
+from unrolled.simgpu.trace import Allocation, Event, GraphLaunch, Launch, Synchronization, Trace, Transfer
 
 
 @dataclass(frozen=True)
@@ -61,25 +63,32 @@ class LocalMachine(Machine):
         self.limits = limits or MachineLimits()
         self._pool = Pool(min(int(self.profile.memory), memory_limit or real_memory()))
         self._timeline = Timeline()
-        self._events: list[float] = []
+        self._captures = Captures(self._pool)
+        self._events: list[float | CapturedEvent] = []
         self._traces: dict[int, Trace] = {}
         self._next_trace = 0
         self._seed = seed
-        self._kernels = 0
+        self._kernels = self._graph_launches = 0
 
     # memory, launches and transfers
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, purpose: str = "", stream: int = 0) -> int:
         if type(nbytes) is not int or nbytes < 0:
             raise InvalidCommandError(f"nbytes is {nbytes!r:.40}; expected a whole number, 0 or more")
         if len(self._pool.buffers) >= self.limits.buffers:
             raise InvalidCommandError(f"more than {self.limits.buffers:,} buffers")
+        self._check_stream(stream)
+        self._captures.check(stream, purpose)
+        self._captures.check_growth(nbytes)
         buffer, grew = self._pool.take(nbytes)
         begun = self._timeline.call(self.profile.host["reserve" if grew else "allocate"])
-        self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1]))
+        self._note(Allocation(nbytes, begun, False, grew, self._caller("")[1], self._captures.active))
         return buffer
 
     def free(self, buffer: int) -> None:
+        if type(buffer) is int and buffer < 0:
+            self._captures.drop(buffer)
+            return
         nbytes = self._pool.give(buffer)
         if nbytes is not None and self._traces:  # `where` would be that of a finalizer
             self._note(Allocation(nbytes, self._timeline.host, True))
@@ -87,38 +96,70 @@ class LocalMachine(Machine):
     def launch(self, op: str, inputs: Inputs, outputs: Views, options: Options | None = None, stream: int = 0) -> None:
         options = options or {}
         self._check_stream(stream)
+        self._captures.check(stream, library_of(op, inputs, outputs, options))
+        capture = self._captures.of(stream)
+        work = self._work(op, inputs, outputs, options, capture is not None)
+        done = None if capture else work.run()
+        self._timeline.call(cost.library_seconds(op, self.profile))
+        issued = self._timeline.call(call := cost.host_seconds(op, options, self.profile))
+        if capture:
+            self._captures.add(capture, stream, work, [x for x in (*inputs, *outputs) if isinstance(x, View)])
+        elif done:
+            self._ran(work, done, stream, issued, call)
+
+    def _work(self, op: str, inputs: Inputs, outputs: Views, options: Options, later: bool) -> Work:
+        """A launch, checked. What is to run later runs once now, on copies: so errors come at the call."""
         operation = operations.find(op)
         arrays = [x if x is None else self._array(x) if isinstance(x, View) else scalar(x) for x in inputs]
         results = [self._array(x) for x in outputs]
-        try:
+        kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
+
+        def compute(outputs: list[Any]) -> None:
+            with _Named(op), np.errstate(all="ignore"):  # a GPU does not warn
+                operation(arrays, outputs, options)
+
+        with _Named(op):
             price = cost.of(op, inputs, outputs, options, self.profile)
             self._check_size(op, price, len(arrays) + len(results))
-            with np.errstate(all="ignore"):  # a GPU does not warn
-                operation(arrays, results, options)
-        except (TypeError, ValueError, MemoryError):
-            raise
-        except Exception as error:  # whatever else a bad command leads to
-            raise InvalidCommandError(f"{op}: {type(error).__name__}: {error}") from error
-        self._timeline.call(cost.library_seconds(op, self.profile))
-        issued = self._timeline.call(call := cost.host_seconds(op, options, self.profile))
-        start, end = self._timeline.enqueue(stream, price.seconds, price.work, "compute")
-        name = str(options["name"]) if op == "kernel" else op
-        figures = (price.bytes_read, price.bytes_written, price.flops)
-        kind = (tuple(outputs[0].shape), outputs[0].dtype) if outputs else ((), "")
-        self._note(Launch(name, stream, issued, call, start, end, *figures, *kind, self._caller("")[1]))
+        done = Done(price.seconds, price.work, (price.bytes_read, price.bytes_written, price.flops), kind)
 
-    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+        def run() -> Done:
+            compute(results)
+            return done
+
+        if later:
+            compute([x.copy() for x in results])
+        name = str(options["name"]) if op == "kernel" else op
+        return Work(name, run, caller("")[1] if later else self._caller("")[1])
+
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         self._check_stream(stream)
         if len(order.arguments) > self.limits.operands:
             text = f"a kernel with {len(order.arguments):,} arguments, at most {self.limits.operands:,} are taken"
             raise InvalidCommandError(text)
+        capture = self._captures.of(stream)
         arguments = [self._global(x) if isinstance(x, View) else _number(*x) for x in order.arguments]
+        planned = lockstep.Order(order.program, arguments, order.grid, order.block, order.shared)
+        if capture:
+            name = lockstep.check(planned, self.limits.kernels)
+            self._timeline.call(self.profile.host["kernel"])
+            work = Work(name, lambda: self._kernel_run(planned), caller("")[1])
+            self._captures.add(capture, stream, work, [x for x in order.arguments if isinstance(x, View)])
+            return None
+        done = self._kernel_run(planned)
+        issued = self._timeline.call(call := self.profile.host["kernel"])
+        assert done.report is not None
+        self._ran(Work(done.report.name, lambda: done, self._caller("")[1]), done, stream, issued, call)
+        return done.report
+
+    def _kernel_run(self, order: lockstep.Order) -> Done:
+        """Run a program's own kernel, blocks in an order of its own."""
         self._kernels += 1
         drawn = hashlib.blake2b(f"{self._seed} {self._kernels}".encode(), digest_size=7)
-        seed = int.from_bytes(drawn.digest(), "big")
-        planned = lockstep.Order(order.program, arguments, order.grid, order.block, order.shared, seed)
         try:
-            report = lockstep.launch(planned, self.profile, self.limits.kernels)
+            report = lockstep.launch(
+                replace(order, seed=int.from_bytes(drawn.digest(), "big")), self.profile, self.limits.kernels
+            )
         except CUDADriverError:  # the kernel never ran
             raise
         except KernelFault as error:
@@ -126,15 +167,66 @@ class LocalMachine(Machine):
             raise
         total = report.total
         seconds, work = price.seconds(total, report.blocks, self.profile)
-        issued = self._timeline.call(call := self.profile.host["kernel"])
-        start, end = self._timeline.enqueue(stream, seconds, work, "compute")
-        figures = (report.bytes_read, report.bytes_written, total.operations)
-        self._note(Launch(report.name, stream, issued, call, start, end, *figures, where=self._caller("")[1]))
-        self._note(report)
-        return report
+        return Done(seconds, work, (report.bytes_read, report.bytes_written, total.operations), report=report)
+
+    def _ran(self, work: Work, done: Done, stream: int, issued: float, call: float, graph: int | None = None) -> None:
+        """Put a kernel on the timeline, and into the traces."""
+        gain = self.profile.graph_gain if graph is not None else 0.0
+        start, end = self._timeline.enqueue(stream, done.seconds - gain, done.work, "compute")
+        self._note(Launch(work.name, stream, issued, call, start, end, *done.figures, *done.kind, work.where, graph))
+        if done.report is not None:
+            self._note(done.report)
+
+    # graphs
+
+    def begin_capture(self, stream: int, mode: int | None = None) -> None:
+        self._check_stream(stream)
+        self._timeline.call(self.profile.host["event"])
+        self._captures.begin(stream, mode)
+
+    def end_capture(self, stream: int) -> int:
+        self._check_stream(stream)
+        self._timeline.call(self.profile.host["instantiate"])
+        return self._captures.end(stream)
+
+    def is_capturing(self, stream: int) -> bool:
+        self._check_stream(stream)
+        return self._captures.is_capturing(stream)
+
+    def upload_graph(self, graph: int, stream: int = 0) -> None:
+        self._check_stream(stream)
+        self._captures.graph(graph)
+        self._timeline.call(self.profile.host["graph"])
+
+    def launch_graph(self, graph: int, stream: int = 0) -> int:
+        self._check_stream(stream)
+        found, capture = self._captures.graph(graph), self._captures.of(stream)
+        issued = self._timeline.call(call := self.profile.host["graph"])
+        if capture:
+            self._captures.add_graph(capture, stream, found)
+            return 0
+        begun, events, lines = self._timeline.record(stream), dict[int, float](), 0
+        kernels = sum(isinstance(node, Kernel) for node in found.nodes)
+        self._graph_launches += 1
+        for node in found.nodes:
+            lane = stream if node.lane == ORIGIN else LANES + node.lane
+            if isinstance(node, Kernel):
+                done = node.work.run()
+                self._ran(node.work, done, lane, issued, 0.0, self._graph_launches)
+                lines += 0 if done.report is None else 1 + len(done.report.lines)
+            elif node.waits:
+                self._timeline.hold(lane, events[node.event])
+            else:
+                events[node.event] = self._timeline.record(lane)
+        end = self._timeline.end(stream)
+        note = GraphLaunch(self._graph_launches, kernels, stream, issued, call, begun, end, self._caller("")[1])
+        self._note(note)
+        return lines
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._check_stream(stream)
+        self._captures.check(stream, "H2D")
+        self._captures.of(stream)
         array = self._array(view)
         if len(data) != array.nbytes:
             raise InvalidCommandError(f"{len(data):,} bytes for an array of {array.nbytes:,}")
@@ -144,6 +236,8 @@ class LocalMachine(Machine):
 
     def download(self, view: View, stream: int = 0) -> bytes:
         self._check_stream(stream)
+        self._captures.check(stream, "D2H")
+        self._captures.of(stream)
         array = self._array(view)
         self._transfer("to host", array.nbytes, stream, self.profile.pageable_bandwidth, True)
         return bytes(array.tobytes())
@@ -153,6 +247,7 @@ class LocalMachine(Machine):
     def synchronize(self, stream: int | None = None) -> None:
         if stream is not None:
             self._check_stream(stream)
+        self._captures.check_wait(stream)
         self._timeline.call(self.profile.host["synchronize"])
         self._wait(self._timeline.end(stream), "synchronize")
 
@@ -161,18 +256,21 @@ class LocalMachine(Machine):
         if len(self._events) >= self.limits.events:
             raise InvalidCommandError(f"more than {self.limits.events:,} events")
         self._timeline.call(self.profile.host["event"])
-        self._events.append(self._timeline.record(stream))
+        captured = self._captures.record(stream, len(self._events))
+        self._events.append(self._timeline.record(stream) if captured is None else captured)
         return len(self._events) - 1
 
     def wait(self, event: int, stream: int | None) -> None:
-        time = self._event(event)
-        if stream is not None:
-            self._check_stream(stream)
-        self._timeline.call(self.profile.host["event"])
         if stream is None:
+            time = self._event(event)
+            self._timeline.call(self.profile.host["event"])
             self._wait(time, "event")
-        else:
-            self._timeline.hold(stream, time)
+            return
+        self._check_stream(stream)
+        found = self._recorded(event)
+        self._timeline.call(self.profile.host["event"])
+        if not self._captures.wait(found, stream):
+            self._timeline.hold(stream, self._event(event))
 
     def elapsed(self, first: int, last: int) -> float:
         if max(self._event(first), self._event(last)) > self._timeline.host:
@@ -237,10 +335,17 @@ class LocalMachine(Machine):
         if type(stream) is not int or not 0 <= stream < self.limits.streams:
             raise InvalidCommandError(f"stream is {stream!r:.40}; expected 0 to {self.limits.streams - 1}")
 
-    def _event(self, event: int) -> float:
+    def _recorded(self, event: int) -> float | CapturedEvent:
         if type(event) is not int or not 0 <= event < len(self._events):
             raise InvalidCommandError(f"event {event!r:.40} was never recorded")
         return self._events[event]
+
+    def _event(self, event: int) -> float:
+        """The time of an event. Raises CUDARuntimeError for one that was captured."""
+        found = self._recorded(event)
+        if isinstance(found, CapturedEvent):
+            raise self._captures.asked(found)
+        return found
 
     def _transfer(self, direction: str, nbytes: int, stream: int, bandwidth: float, blocking: bool) -> None:
         """The host's waiting for it is part of the transfer, and no synchronization besides: one thing counts once."""
@@ -266,25 +371,25 @@ class LocalMachine(Machine):
         return caller(otherwise) if self._traces else (otherwise, None)
 
 
+class _Named:
+    """A block in which whatever else a bad command leads to becomes an InvalidCommandError that names the op."""
+
+    __slots__ = ("_op",)
+
+    def __init__(self, op: str) -> None:
+        self._op = op
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (TypeError, ValueError, MemoryError)):
+            raise InvalidCommandError(f"{self._op}: {type(error).__name__}: {error}") from error
+
+
 def _number(dtype: str, number: bool | int | float) -> Any:
     """A kernel's argument that is no array."""
     try:
         return operations.dtype_of(dtype).type(scalar(number))
     except (OverflowError, TypeError) as error:
         raise InvalidCommandError(f"a number that is no {dtype}: {error}") from None
-
-
-def caller(otherwise: str) -> tuple[str, str | None]:
-    """Return what of this package or of `device` the program called ("to_host", "__float__"), and file:line of that.
-
-    The name is `otherwise` where the program calls the machine itself.
-    """
-    frame, name = sys._getframe(1), otherwise
-    while frame.f_back is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if not module.startswith(("unrolled.simgpu", "unrolled.device")) and module != "contextlib":
-            break
-        if module not in (__name__, "contextlib"):
-            name = frame.f_code.co_name
-        frame = frame.f_back
-    return name, f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
 
@@ -27,6 +27,10 @@ class Pool:
         self.capacity = capacity
         self.buffers: dict[int, Any] = {}
         self.used = self.total = self.peak = 0
+        self._kept = 0
+        """Bytes of blocks that graphs hold and no array uses."""
+        self._holds: dict[int, int] = {}
+        """How many captures and graphs hold a block, by its id()."""
         self._blocks: dict[int, Any] = {}
         self._free: dict[int, list[Any]] = {}
         self._next = 0
@@ -45,13 +49,51 @@ class Pool:
             self.peak = max(self.peak, self.used)
             return self._next, grew
 
+    @property
+    def newest(self) -> int:
+        """The id of the buffer that was taken last."""
+        return self._next
+
+    def has(self, nbytes: int) -> bool:
+        """Return whether a free block is there for so many bytes; none need no block."""
+        return not nbytes or bool(self._free.get(-(-nbytes // BLOCK) * BLOCK))
+
+    def block(self, buffer: int) -> Any:
+        """Return the block of a buffer that lives."""
+        return self._blocks[buffer]
+
+    def hold(self, blocks: Iterable[Any]) -> None:
+        """Give these blocks to no array until they are released: those that are free now, others once they are."""
+        with self._lock:
+            for block in blocks:
+                self._holds[id(block)] = self._holds.get(id(block), 0) + 1
+                free = self._free.get(block.nbytes, [])
+                place = next((i for i, other in enumerate(free) if other is block), None)
+                if place is not None:
+                    self._kept += free.pop(place).nbytes
+
+    def release(self, blocks: Iterable[Any]) -> None:
+        """Take back one `hold` of each block; what no array uses is free then."""
+        with self._lock:
+            used = {id(block) for block in self._blocks.values()}
+            for block in blocks:
+                self._holds[id(block)] -= 1
+                if not self._holds[id(block)]:
+                    del self._holds[id(block)]
+                    if id(block) not in used:
+                        self._kept -= block.nbytes
+                        self._free.setdefault(block.nbytes, []).append(block)
+
     def give(self, buffer: int) -> int | None:
         """Take a buffer back and return its bytes, or None for an unknown id."""
         with self._lock:
             block = self._blocks.pop(buffer, None)
             if block is None:
                 return None
-            self._free.setdefault(block.nbytes, []).append(block)
+            if id(block) in self._holds:
+                self._kept += block.nbytes
+            else:
+                self._free.setdefault(block.nbytes, []).append(block)
             self.used -= block.nbytes
             return int(self.buffers.pop(buffer).nbytes)
 
@@ -59,7 +101,7 @@ class Pool:
         """Let go of all free blocks."""
         with self._lock:
             self._free.clear()
-            self.total = self.used
+            self.total = self.used + self._kept
 
     def _grow(self, nbytes: int, size: int) -> Any:
         if self.total + size > self.capacity:

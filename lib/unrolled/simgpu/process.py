@@ -48,6 +48,7 @@ CPU_SECONDS = 600
 """CPU time of a serving process that `start` makes; then the system ends it."""
 _LENGTHS = struct.Struct("!II")
 _CALLS = {"allocate", "launch", "upload", "download", "synchronize", "record", "wait", "elapsed", "clock"}
+_CALLS |= {"begin_capture", "end_capture", "is_capturing", "launch_graph", "upload_graph"}
 _CALLS |= {"run_kernel", "start_trace", "stop_trace", "memory", "reset_peak", "free_all"}
 _LIMITS = MachineLimits(kernels=RunLimits(cells=2**24))
 """Of a machine that serves: what it keeps of the arrays that a kernel writes takes less than 1 GB."""
@@ -84,9 +85,11 @@ class Link(Machine):
         operands = [_encode(x) for x in inputs]
         self._call("launch", op, operands, [_encode(x) for x in outputs], dict(options or {}), stream)
 
-    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport:
+    def run_kernel(self, order: KernelOrder, stream: int = 0) -> KernelReport | None:
         arguments = [_encode(x) for x in order.arguments]
-        return heard(self._call("run_kernel", order.program, arguments, order.grid, order.block, order.shared, stream))
+        sizes = order.grid, order.block, order.shared
+        report: KernelReport | None = heard(self._call("run_kernel", order.program, arguments, *sizes, stream))
+        return report
 
     def upload(self, view: View, data: bytes, stream: int = 0, blocking: bool = True) -> None:
         self._call("upload", _encode(view), stream, blocking, data=data)
@@ -185,6 +188,9 @@ def _answer(machine: LocalMachine, message: dict[str, Any], data: bytearray) -> 
     if name == "run_kernel":
         order, stream = _order(arguments)
         return told(lambda: machine.run_kernel(order, stream)), b""
+    if name == "launch_graph":
+        launched: list[Any] = arguments
+        return told(lambda: machine.launch_graph(*launched)), b""
     if name in ("upload", "download"):
         arguments = [_decode(arguments[0]) if arguments else None, *arguments[1:]]
     if name == "upload":

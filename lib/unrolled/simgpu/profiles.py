@@ -52,6 +52,8 @@ class GPUProfile:
     """Seconds from one shortest matrix product to the next: it waits for its first tiles before it begins."""
     shortest_draw: float
     """Seconds from one shortest draw of random numbers to the next: each thread first fetches its generator's state."""
+    graph_gain: float
+    """Seconds that a kernel of a graph begins sooner after the one before it than a kernel of a stream does."""
     link_bandwidth: float
     """Bytes a second to and from the host, for page-locked memory."""
     pageable_bandwidth: float
@@ -95,6 +97,13 @@ _H200_RUN = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu.py, 20
 _H200_OPS = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu_ops.py, 2026-11-21"
 _H200_PLACES = "measured: H200, driver 580.159.04, CuPy 14.2, benchmarks/gpu_ops.py, 2026-11-22"
 _WITHOUT = _H200_RUN + ", less the allocation of its result"
+_GRAPH_CALL = (
+    "2.5 us, which NVIDIA names for kernels in a row (Constant Time Launch for Straight-Line CUDA Graphs, 2024), and "
+    "as much as an event takes for CuPy's call"
+)
+_GRAPH_GAIN = (
+    "assumed: 3.8 us less 3.4 us a kernel, as NVIDIA measured on a V100 (Getting Started with CUDA Graphs, 2019)"
+)
 _HOST: dict[str, tuple[float, str]] = {
     "ufunc": (10.5e-6, _H200_RUN + ": a ufunc into out"),
     "reduction": (14e-6, _WITHOUT + ": 11 us to sum all, 15 us along an axis"),
@@ -115,6 +124,8 @@ _HOST: dict[str, tuple[float, str]] = {
     "reserve": (150e-6, "assumed: cudaMalloc"),
     "synchronize": (2.4e-6, _H200_RUN),
     "event": (2.8e-6, _H200_RUN),
+    "graph": (5.3e-6, "assumed: " + _GRAPH_CALL),
+    "instantiate": (100e-6, "assumed: a graph is instantiated once, so it hardly counts"),
 }
 _HOSTED = (
     "assumed: 1.5 times as measured on the H200's host, as a virtual core of a hosted notebook is slower than a "
@@ -156,6 +167,7 @@ T4 = _profile(
         "shortest_kernel": (3e-6, _KERNEL),
         "shortest_product": (6e-6, _LIKE_KERNEL),
         "shortest_draw": (27e-6, _LIKE_KERNEL),
+        "graph_gain": (0.4e-6, _GRAPH_GAIN),
         "link_bandwidth": (12e9, "assumed: three quarters of PCIe 3.0 x16 (15.75 GB/s)"),
         "pageable_bandwidth": (5e9, _PAGEABLE),
         "link_latency": (8e-6, _LATENCY),
@@ -187,6 +199,7 @@ A100 = _profile(
         "shortest_kernel": (2.2e-6, _KERNEL),
         "shortest_product": (4.4e-6, _LIKE_KERNEL),
         "shortest_draw": (20e-6, _LIKE_KERNEL),
+        "graph_gain": (0.4e-6, _GRAPH_GAIN),
         "link_bandwidth": (24e9, "assumed: three quarters of PCIe 4.0 x16 (31.5 GB/s)"),
         "pageable_bandwidth": (9e9, _PAGEABLE),
         "link_latency": (8e-6, _LATENCY),
@@ -221,6 +234,7 @@ H200 = _profile(
         "shortest_kernel": (2e-6, _H200_OPS + ": 1.9 us for the smallest, 2.3 us to 2.8 us for small sums"),
         "shortest_product": (4e-6, _H200_RUN + ": 64 x 64; 2.9 us to 6.6 us for the smallest of gpu_ops.py"),
         "shortest_draw": (18e-6, _H200_RUN + ": 64 x 64 uniform values"),
+        "graph_gain": (0.4e-6, _GRAPH_GAIN),
         "link_bandwidth": (54e9, _H200_RUN + ": 256 MB"),
         "pageable_bandwidth": (12e9, _H200_RUN + ": 8 GB/s to 15 GB/s for 16 MB and 256 MB"),
         "link_latency": (8e-6, _H200_RUN + ": half of the 14 to 19 us of 4,000 bytes, the other is the call's"),

@@ -19,8 +19,8 @@ from unrolled.simgpu.creation import assign
 class Generator:
     """A generator of arrays on the device, as numpy.random.Generator is on the host."""
 
-    def __init__(self, seed: Any = None) -> None:
-        self._seed = _plain_seed(seed)
+    def __init__(self, seed: Any = None, library: str = "") -> None:
+        self._seed, self._library = _plain_seed(seed), library
         self._state: ndarray | None = None
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: ndarray | None = None) -> ndarray:
@@ -58,15 +58,17 @@ class Generator:
         assign(x, self.permutation(x))
 
     def _draw(self, method: str, size: Any, dtype: Any, arguments: Options, out: ndarray | None = None) -> ndarray:
-        result = ndarray(() if size is None else size, dtype) if out is None else out
-        launch("random", [], [result, self._ready()], {"method": method, "arguments": arguments})
+        result = ndarray.made_for(self._library, () if size is None else size, dtype) if out is None else out
+        launch(
+            "random", [], [result, self._ready()], {"method": method, "arguments": arguments, "library": self._library}
+        )
         return result
 
     def _ready(self) -> ndarray:
         """The state, on the machine in use."""
         if self._state is None or self._state._memory.machine is not current.machine():
-            self._state = ndarray(6, np.uint64)  # what NumPy's PCG64 remembers
-            launch("random.seed", [], [self._state], {"seed": self._seed})
+            self._state = ndarray.made_for(self._library, 6, np.uint64)  # what NumPy's PCG64 remembers
+            launch("random.seed", [], [self._state], {"seed": self._seed, "library": self._library})
         return self._state
 
 
@@ -130,6 +132,6 @@ def _plain_seed(seed: Any) -> Any:
     return int(seed)
 
 
-_common = Generator()  # of the functions that are given no generator
+_common = Generator(library="cuRAND")  # of the functions that are given no generator; CuPy's draw by this library
 random = random_sample = sample = ranf = _common.random
 standard_normal = _common.standard_normal

@@ -27,7 +27,11 @@ class Lasting:
 
 @dataclass(frozen=True)
 class Launch(Lasting):
-    """A kernel: when the host called (`issued`) and how long (`call`), when the device ran it, what it did."""
+    """A kernel: when the host called (`issued`) and how long (`call`), when the device ran it, what it did.
+
+    `graph`: which launch of a graph ran it (`GraphLaunch.number`), None for a launch of its own. `where` is the line
+    that launched it, of a graph's kernel the line that was captured.
+    """
 
     op: str
     stream: int
@@ -41,6 +45,7 @@ class Launch(Lasting):
     shape: tuple[int, ...] = ()
     dtype: str = ""
     where: str | None = None
+    graph: int | None = None
 
     @property
     def nbytes(self) -> int:
@@ -50,6 +55,20 @@ class Launch(Lasting):
     def is_product(self) -> bool:
         """Whether it multiplies matrices."""
         return self.op in PRODUCTS
+
+
+@dataclass(frozen=True)
+class GraphLaunch(Lasting):
+    """A CUDA graph, launched by one call: its number and how many kernels it has, which are among the launches, too."""
+
+    number: int
+    kernels: int
+    stream: int
+    issued: float
+    call: float
+    start: float
+    end: float
+    where: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,13 +92,17 @@ class Transfer(Lasting):
 
 @dataclass(frozen=True)
 class Allocation:
-    """A buffer taken from the pool or given back (`freed`); `grew`: the pool had to ask the driver for more."""
+    """A buffer taken from the pool or given back (`freed`); `grew`: the pool had to ask the driver for more.
+
+    `captured`: a capture was going on.
+    """
 
     nbytes: int
     time: float
     freed: bool
     grew: bool = False
     where: str | None = None
+    captured: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,10 +115,10 @@ class Synchronization(Lasting):
     where: str | None = None
 
 
-Event = Launch | Transfer | Allocation | Synchronization | KernelReport | Fault
+Event = Launch | GraphLaunch | Transfer | Allocation | Synchronization | KernelReport | Fault
 
 _LISTS = {"launches": Launch, "transfers": Transfer, "allocations": Allocation, "synchronizations": Synchronization}
-_LISTS |= {"kernels": KernelReport, "faults": Fault}
+_LISTS |= {"kernels": KernelReport, "faults": Fault, "graphs": GraphLaunch}
 
 
 @dataclass(frozen=True)
@@ -126,6 +149,8 @@ class Trace:
     """What was counted in the program's own kernels (`simgpu.jit`), which are among the launches, too."""
     faults: list[Fault] = field(default_factory=list)
     """What those kernels did wrong that failed while they ran; they are in no other list."""
+    graphs: list[GraphLaunch] = field(default_factory=list)
+    """Launches of CUDA graphs. The kernels that they ran are among the launches."""
 
     def add(self, event: Event) -> None:
         """Append an event to the list of its kind."""
@@ -141,6 +166,20 @@ class Trace:
     def seconds(self) -> float:
         """Seconds from the start until host and device are done."""
         return max(self.end, self.device_end) - self.start
+
+    @property
+    def host_launches(self) -> list[Launch | GraphLaunch]:
+        """What the host launched, in order: kernels by themselves, and graphs, each of which is one."""
+        alone: list[Launch | GraphLaunch] = [launch for launch in self.launches if launch.graph is None]
+        return sorted([*alone, *self.graphs], key=lambda launch: launch.issued)
+
+    def by_graph(self) -> dict[int, list[Launch]]:
+        """Return the kernels that each launch of a graph ran, by its number."""
+        found: dict[int, list[Launch]] = {}
+        for launch in self.launches:
+            if launch.graph is not None:
+                found.setdefault(launch.graph, []).append(launch)
+        return found
 
     @property
     def device_seconds(self) -> float:
@@ -164,7 +203,7 @@ class Trace:
     @property
     def host_parts(self) -> dict[str, float]:
         """The host's seconds by what it did: "launching", "waiting", "copying", and "Python and memory", the rest."""
-        launching = sum(event.call for event in self.launches)
+        launching = sum(event.call for event in self.host_launches)
         blocked = [event for event in self.transfers if event.blocking]
         copying = sum(event.call for event in self.transfers) + sum(event.seconds for event in blocked)
         waiting = sum(event.seconds for event in self.synchronizations)
@@ -222,7 +261,7 @@ class Trace:
             raise ValueError(f"no trace of the simulated GPU: {error!r:.200}") from None
 
 
-FORMAT = 1
+FORMAT = 2
 """Version of the JSON that `Trace.to_json` writes."""
 
 

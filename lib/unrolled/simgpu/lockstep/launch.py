@@ -45,10 +45,7 @@ def launch(order: Order, profile: GPUProfile, limits: RunLimits | None = None) -
     ValueError beyond the limits, and KernelFault for what the kernel does wrong.
     """
     bounds = limits or RunLimits()
-    program = compile_kernel(order.program, [_type(x) for x in order.arguments])
-    _check_sizes(order, program, bounds)
-    shared = [_sized(declared, order) for declared in program.needs.shared]
-    nbytes = _check_shared(shared, order, program)
+    program, shared, nbytes = _planned(order, bounds)
     arguments = dict(zip(program.parameters, order.arguments, strict=True))
     arrays = {name: x for name, x in arguments.items() if isinstance(x, GlobalArray)}
     for name, array in arrays.items():
@@ -56,6 +53,19 @@ def launch(order: Order, profile: GPUProfile, limits: RunLimits | None = None) -
     _watch(arrays, program, bounds)
     counts = _execute(order, program, arguments, shared, nbytes, bounds)
     return _report(order, program, counts, nbytes, profile)
+
+
+def check(order: Order, limits: RunLimits | None = None) -> str:
+    """Compile a kernel and return its name. Raises what `launch` raises before anything runs."""
+    return _planned(order, limits or RunLimits())[0].name
+
+
+def _planned(order: Order, limits: RunLimits) -> tuple[Program, list[Declared], int]:
+    """The compiled kernel, its shared memory with sizes, and the bytes of that."""
+    program = compile_kernel(order.program, [_type(x) for x in order.arguments])
+    _check_sizes(order, program, limits)
+    shared = [_sized(declared, order) for declared in program.needs.shared]
+    return program, shared, _check_shared(shared, order, program)
 
 
 def _type(x: Any) -> types.Type:
