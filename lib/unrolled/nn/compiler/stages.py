@@ -37,6 +37,16 @@ class Convolution:
     convolved: Shape
     outputs: Shape
 
+    @property
+    def kernel(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """Kernel size, stride and padding of the convolution, each (vertical, horizontal)."""
+        layer = self.layer
+        sizes = (layer.kernel_size, layer.stride, layer.padding)
+        kernel, stride, padding = (
+            pair(name, size) for name, size in zip(("kernel_size", "stride", "padding"), sizes, strict=True)
+        )
+        return kernel, stride, padding
+
 
 @dataclass(frozen=True)
 class Dense:
