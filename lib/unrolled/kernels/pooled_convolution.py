@@ -100,23 +100,41 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pooled_convolution(
 }
 """
 
-# A warp has one filter, and walks over the windows of some images: SPLIT blocks share out the images in SLICES. Its lanes
-# have the places inside the filter; where these are few, LANES windows at a time.
+# A warp has one filter, and walks over the windows of some images: SPLIT blocks share out the images in SLICES. It keeps
+# the windows whose gradient is not 0. Then its lanes have the places inside the filter; where these are few, LANES windows
+# at a time. The pitch lets them read from different banks. Parts are added in groups of GROUP blocks, then the groups.
 CONVOLUTION_WEIGHTS = (
     LAST_BLOCK
     + r"""
-constexpr int TALL = (OH - 1) * SH + KH, PITCH = (OW - 1) * SW + KW, PLANE = TALL * PITCH, TAPS = KH * KW;
+constexpr int ALL = 0xffffffff, TAPS = KH * KW, TALL = (OH - 1) * SH + KH, COLUMNS = (OW - 1) * SW + KW;
+constexpr int PITCH = COLUMNS + (KW % 32 - COLUMNS % 32 + 32) % 32, PLANE = TALL * PITCH;
 constexpr int WINDOWS = YH * YW, PLACES = (WINDOWS + SLICES - 1) / SLICES, VALUES = C * TAPS + 1;
-constexpr int LANES = TAPS <= 16 ? 32 / TAPS : 1, TURNS = (TAPS + 31) / 32, WARPS = BLOCK / 32, ALL = 0xffffffff;
-constexpr int TEAMS = (O + WARPS - 1) / WARPS, PARTS = C / PART;
+constexpr int LANES = TAPS <= 16 ? 32 / TAPS : 1, TURNS = (TAPS + 31) / 32, WARPS = BLOCK / 32;
+constexpr int TEAMS = (O + WARPS - 1) / WARPS, PARTS = C / PART, SPLITS = (SPLIT + GROUP - 1) / GROUP;
+
+struct Kept { T grad; int corner; };
+
+__device__ void add_up(const T* sums, int filters, int count, T* weight, T* bias) {
+    for (int at = threadIdx.x; at < filters * VALUES; at += BLOCK) {
+        T whole = 0;
+        #pragma unroll 16
+        for (int s = 0; s < count; ++s) whole += __ldcg(sums + s * (Index)(O * VALUES) + at);
+        int k = at % VALUES, o = at / VALUES;
+        if (bias == nullptr) weight[at] = whole;
+        else if (k < VALUES - 1) weight[o * (VALUES - 1) + k] = whole;
+        else bias[o] = whole;
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(BLOCK) convolution_weights(
     const T* __restrict__ grad, const unsigned char* __restrict__ routes, const T* __restrict__ x,
     T* __restrict__ weight, T* __restrict__ bias, T* sums, int* counters, Index size) {
     __shared__ T planes[PART * PLANE];
-    int lane = threadIdx.x % 32, team = blockIdx.x % TEAMS, part = blockIdx.x / TEAMS % PARTS * PART;
-    int split = blockIdx.x / (TEAMS * PARTS), o = team * WARPS + threadIdx.x / 32;
-    int window_of = TAPS <= 16 ? lane / TAPS : 0, offsets[TURNS];
+    __shared__ Kept kept[WARPS][32 + 32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, team = blockIdx.x % TEAMS;
+    int part = blockIdx.x / TEAMS % PARTS * PART, split = blockIdx.x / (TEAMS * PARTS), o = team * WARPS + warp;
+    int ahead = TAPS <= 16 ? lane / TAPS : 0, offsets[TURNS];
+    #pragma unroll
     for (int t = 0; t < TURNS; ++t) {
         int tap = TAPS <= 16 ? lane % TAPS : lane + 32 * t;
         offsets[t] = tap < TAPS ? tap / KW * PITCH + tap % KW : 0;
@@ -137,26 +155,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK) convolution_weights(
         }
         int first = unit % SLICES * PLACES, last = min(WINDOWS, first + PLACES);
         if (o < O) for (int start = first; start < last; start += 32) {
-            int window = start + lane, at = 0;
+            int window = start + lane, corner = 0;
             T g = 0;
             if (window < last) {
                 Index of = (image * O + o) * WINDOWS + window;
                 int route = routes[of], row = window / YW * TH - RH + route / QW;
-                at = row * SH * PITCH + (window % YW * TW - RW + route % QW) * SW;
+                corner = row * SH * PITCH + (window % YW * TW - RW + route % QW) * SW;
                 g = grad[of];
             }
             total += g;
-            int count = min(32, last - start);
+            unsigned some = __ballot_sync(ALL, g != 0);
+            int count = __popc(some);
+            __syncwarp();
+            if (g != 0) kept[warp][__popc(some & ((1u << lane) - 1))] = {g, corner};
+            kept[warp][count + lane] = {(T)0, 0};
+            __syncwarp();
             #pragma unroll 4
             for (int j = 0; j < count; j += LANES) {
-                int from = j + window_of;
-                T mine = __shfl_sync(ALL, g, from & 31);
-                int corner = __shfl_sync(ALL, at, from & 31);
-                if (LANES > 1 && (from > 31 || window_of >= LANES)) mine = 0;
+                Kept mine = kept[warp][j + ahead];
                 #pragma unroll
                 for (int c = 0; c < PART; ++c)
                     #pragma unroll
-                    for (int t = 0; t < TURNS; ++t) found[c][t] += mine * planes[c * PLANE + corner + offsets[t]];
+                    for (int t = 0; t < TURNS; ++t)
+                        found[c][t] += mine.grad * planes[c * PLANE + mine.corner + offsets[t]];
             }
         }
     }
@@ -168,20 +189,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK) convolution_weights(
         #pragma unroll
         for (int t = 0; t < TURNS; ++t) {
             T whole = found[c][t];
-            for (int other = 1; other < LANES; ++other) whole += __shfl_sync(ALL, found[c][t], (lane + other * TAPS) & 31);
+            for (int i = 1; i < LANES; ++i) whole += __shfl_sync(ALL, found[c][t], (lane + i * TAPS) & 31);
             int tap = lane + 32 * t;
             if (o < O && tap < TAPS) mine[(part + c) * TAPS + tap] = whole;
         }
-    if (!is_last(counters + team, SPLIT * PARTS)) return;
-    int filters = min(WARPS, O - team * WARPS);
-    for (int at = threadIdx.x; at < filters * VALUES; at += BLOCK) {
-        T whole = 0;
-        #pragma unroll 8
-        for (int s = 0; s < SPLIT; ++s) whole += __ldcg(sums + (s * (Index)O + team * WARPS) * VALUES + at);
-        int k = at % VALUES, to = team * WARPS + at / VALUES;
-        if (k < VALUES - 1) weight[to * (VALUES - 1) + k] = whole;
-        else bias[to] = whole;
-    }
+    int group = split / GROUP, count = min(GROUP, SPLIT - group * GROUP), filters = min(WARPS, O - team * WARPS);
+    int to = team * WARPS * (VALUES - 1);
+    if (!is_last(counters + TEAMS + team * SPLITS + group, count * PARTS)) return;
+    T *whole = sums + SPLIT * (Index)(O * VALUES) + team * WARPS * VALUES, *own = sums + team * WARPS * VALUES;
+    own += group * (Index)GROUP * (O * VALUES);
+    if (SPLITS == 1) return add_up(own, filters, count, weight + to, bias + team * WARPS);
+    add_up(own, filters, count, whole + group * (Index)(O * VALUES), nullptr);
+    if (is_last(counters + team, SPLITS)) add_up(whole, filters, SPLITS, weight + to, bias + team * WARPS);
 }
 """
 )
@@ -268,5 +287,6 @@ convolution_weights = Kernel(
 )
 """grad (N, O, YH, YW), routes, x to the gradients of weight and bias.
 
-Scratch: sums (SPLIT, O, C * KH * KW + 1), and counters, int32, one for each team of warps, 0 before and after.
+Scratch: sums of O * (C * KH * KW + 1) values for each split and each group of splits, and counters, int32, one for each
+team of warps and for each of its groups, 0 before and after.
 """

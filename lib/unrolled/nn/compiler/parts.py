@@ -113,18 +113,21 @@ class DensePart:
 
 
 class FusedHead:
-    """The last dense layer and the loss in one launch."""
+    """The last dense layer and the loss in one launch, or two for more samples."""
 
     def __init__(self, module: Module, stage: Dense, batch: int, plan: Constants) -> None:
         self._layer, self._plan, self._inputs = stage.layer, plan, (batch, stage.inputs)
+        self._sums = plans.head_weights(stage, batch) if plan["blocks"] > 1 else None
         self._wants, self._grad = plan["inputs"], _numbers(module, self._inputs if plan["inputs"] else (1, 1))
-        self._scratch = _scratch(module, plan["blocks"] * (stage.outputs * (stage.inputs + 1) + 1), 1)
+        self._losses, self._scores = _numbers(module, (batch,)), _numbers(module, (batch, stage.outputs))
 
     def run(self, x: Array, labels: Array, loss: Array) -> Array | None:
-        own = self._layer
-        inputs = x.reshape(self._inputs), own.parameters["weight"], own.parameters["bias"], labels
-        outputs = loss, self._grad, own.gradients["weight"], own.gradients["bias"]
-        kernels.head(inputs, (*outputs, *self._scratch), self._plan)
+        own, x = self._layer, x.reshape(self._inputs)
+        inputs = x, own.parameters["weight"], own.parameters["bias"], labels
+        weight, bias = own.gradients["weight"], own.gradients["bias"]
+        kernels.head(inputs, (self._losses, self._scores, self._grad, loss, weight, bias), self._plan)
+        if self._sums is not None:
+            kernels.head_weights((self._scores, x, self._losses), (weight, bias, loss), self._sums)
         return self._grad if self._wants else None
 
 

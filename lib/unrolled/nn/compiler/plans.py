@@ -10,23 +10,23 @@ from unrolled.kernels import Constants, constants
 from unrolled.nn.compiler.stages import Convolution, Dense, NotCompilableError
 
 BLOCKS = 132  # at least, where the work can be shared out so far
-SHARED = 44 * 1024 // 4  # values that a block keeps in shared memory
+SHARED = 42 * 1024 // 4  # values that a block keeps in shared memory
 NARROW = 16  # samples up to which a thread holds a sum for each
 SUMS = 40  # that a thread of the convolution keeps in registers
-MOST_SPLIT = 64  # parts that the last block of a launch adds up
-TILE = {"rows": 64, "columns": 64, "strip": 16, "down": 4, "along": 4}
+GROUP = 32  # parts that the last block of a group adds up
+SMALL = {"rows": 32, "columns": 32, "strip": 32, "down": 4, "along": 4, "teams": 4}
+LARGE = {"rows": 64, "columns": 64, "strip": 16, "down": 8, "along": 4, "teams": 1}
+INNER = 256  # that a block adds up at least, where the inner sum of a product is shared out
 
 
 def geometry(stage: Convolution) -> dict[str, int]:
     """Return sizes by the names that kernels have for them: see `kernels.pooled_convolution`."""
     (c, h, w), (o, oh, ow), (_, yh, yw) = stage.inputs, stage.convolved, stage.outputs
-    kernel, stride, padding = stage.kernel
     pool = stage.pool
     windows = (pool.kernel_size, pool.stride, pool.padding) if pool else ((1, 1), (1, 1), (0, 0))
-    places = zip(
-        "kh kw sh sw ph pw qh qw th tw rh rw".split(), (*kernel, *stride, *padding, *sum(windows, ())), strict=True
-    )
-    return {"c": c, "h": h, "w": w, "o": o, "oh": oh, "ow": ow, "yh": yh, "yw": yw, **dict(places)}
+    pairs = zip("kspqtr", (*stage.kernel, *windows), strict=True)
+    places = {f"{name}{axis}": size for name, both in pairs for axis, size in zip("hw", both, strict=True)}
+    return {"c": c, "h": h, "w": w, "o": o, "oh": oh, "ow": ow, "yh": yh, "yw": yw, **places}
 
 
 def convolution(stage: Convolution, batch: int) -> Constants:
@@ -53,19 +53,21 @@ def convolution_weights(stage: Convolution, batch: int) -> Constants:
     """Return the constants of `kernels.convolution_weights`. Raises NotCompilableError for maps that are too large."""
     sizes = geometry(stage)
     o, windows = sizes["o"], sizes["yh"] * sizes["yw"]
-    tall, wide = (sizes["oh"] - 1) * sizes["sh"] + sizes["kh"], (sizes["ow"] - 1) * sizes["sw"] + sizes["kw"]
+    tall, wide = (sizes["oh"] - 1) * sizes["sh"] + sizes["kh"], (sizes["ow"] - 1) * sizes["sw"] + sizes["kw"] + 31
     part = _part(stage, tall * wide, 8)
     warps = o if o <= 10 else 8
     others = _over(o, warps) * (sizes["c"] // part)
     slices = max(1, min(_over(BLOCKS, batch * others), windows // 64))
-    split = max(1, min(batch * slices, MOST_SPLIT, 2 * BLOCKS // others))
-    return constants(**sizes, part=part, slices=slices, split=split, block=32 * warps, blocks=others * split)
+    split = max(1, min(batch * slices, 2 * BLOCKS // others))
+    shares = {"part": part, "slices": slices, "split": split, "group": GROUP}
+    return constants(**sizes, **shares, block=32 * warps, blocks=others * split)
 
 
 def convolution_sums(plan: Constants) -> tuple[int, int]:
     """Return how much scratch `kernels.convolution_weights` needs: values, and counters."""
-    o, warps = plan["o"], plan["block"] // 32
-    return plan["split"] * o * (plan["c"] * plan["kh"] * plan["kw"] + 1), _over(o, warps)
+    o, groups = plan["o"], _over(plan["split"], plan["group"])
+    values = o * (plan["c"] * plan["kh"] * plan["kw"] + 1)
+    return (plan["split"] + groups) * values, _over(o, plan["block"] // 32) * (1 + groups)
 
 
 def convolution_inputs(stage: Convolution, masked: bool) -> Constants:
@@ -79,9 +81,10 @@ def dense(stage: Dense, batch: int, relu: bool) -> Constants:
     sizes = {"batch": batch, "d": stage.inputs, "o": stage.outputs, "relu": relu}
     if batch <= NARROW:
         return constants(**sizes, block=256)
-    tiles = _tiles(batch, stage.outputs)
+    tile = _tile(batch * stage.outputs * stage.inputs)
+    tiles = _tiles(tile, batch, stage.outputs)
     split = _split(tiles, stage.inputs)
-    return constants(**sizes, **TILE, split=split, blocks=tiles * split, block=_threads())
+    return constants(**sizes, **tile, split=split, blocks=tiles * split, block=_threads(tile))
 
 
 def dense_backward(stage: Dense, batch: int, inputs: bool, masked: bool) -> Constants:
@@ -89,10 +92,12 @@ def dense_backward(stage: Dense, batch: int, inputs: bool, masked: bool) -> Cons
     sizes = {"batch": batch, "d": stage.inputs, "o": stage.outputs, "inputs": inputs, "masked": masked}
     if batch <= NARROW:
         return constants(**sizes, block=256)
-    weights, samples = _tiles(stage.outputs, stage.inputs), _tiles(batch, stage.inputs) if inputs else 0
-    split, split_x = _split(weights + samples, batch), _split(weights + samples, stage.outputs)
+    tile = _tile(batch * stage.outputs * stage.inputs)
+    weights = _tiles(tile, stage.outputs, stage.inputs)
+    samples = _tiles(tile, batch, stage.inputs) if inputs else 0
+    split, split_x = _split(weights, batch), _split(max(1, samples), stage.outputs)
     blocks = weights * split + samples * split_x + _over(stage.outputs, 32)
-    return constants(**sizes, **TILE, split=split, split_x=split_x, blocks=blocks, block=_threads())
+    return constants(**sizes, **tile, split=split, split_x=split_x, blocks=blocks, block=_threads(tile))
 
 
 def dense_parts(plan: Constants) -> tuple[int, int]:
@@ -104,11 +109,17 @@ def dense_parts(plan: Constants) -> tuple[int, int]:
 
 def head(stage: Dense, batch: int, inputs: bool, masked: bool) -> Constants | None:
     """Return the constants of `kernels.head`, or None for a layer that is too large for it."""
-    if stage.outputs > 32 or stage.outputs * 32 * _over(stage.inputs, 32) > SHARED - 2048:
+    if stage.outputs > 32 or stage.outputs * 32 * _over(stage.inputs, 32) > SHARED:
         return None
-    samples = 8 if batch <= 256 else 32
+    samples = batch if batch <= 32 else 8
     sizes = {"batch": batch, "d": stage.inputs, "m": stage.outputs, "samples": samples, "block": 32 * samples}
     return constants(**sizes, inputs=inputs, masked=masked, blocks=_over(batch, samples))
+
+
+def head_weights(stage: Dense, batch: int) -> Constants:
+    """Return the constants of `kernels.head_weights`."""
+    block = 32 * min(32, _over(batch, 4))
+    return constants(batch=batch, d=stage.inputs, m=stage.outputs, block=block)
 
 
 def _over(a: int, b: int) -> int:
@@ -129,14 +140,19 @@ def _part(stage: Convolution, values: int, most: int = 64) -> int:
     return max(n for n in range(1, channels + 1) if channels % n == 0 and n <= most and n * values <= SHARED)
 
 
-def _tiles(rows: int, columns: int) -> int:
-    return _over(rows, TILE["rows"]) * _over(columns, TILE["columns"])
+def _tile(products: int) -> dict[str, int]:
+    """The tile for so many multiplications: small ones, so that there are more blocks, where there are few."""
+    return SMALL if products < 100e6 else LARGE
 
 
-def _threads() -> int:
-    return TILE["rows"] * TILE["columns"] // (TILE["down"] * TILE["along"])
+def _tiles(tile: dict[str, int], rows: int, columns: int) -> int:
+    return _over(rows, tile["rows"]) * _over(columns, tile["columns"])
+
+
+def _threads(tile: dict[str, int]) -> int:
+    return tile["rows"] * tile["columns"] // (tile["down"] * tile["along"]) * tile["teams"]
 
 
 def _split(tiles: int, inner: int) -> int:
-    """How many blocks share the inner sum of a tile: enough for the GPU, each with four strips or more."""
-    return max(1, min(2 * BLOCKS // tiles, inner // (4 * TILE["strip"])))
+    """How many blocks share the inner sum of a tile: enough for the GPU, each with INNER of it or more."""
+    return max(1, min(_over(2 * BLOCKS, tiles), inner // INNER))
