@@ -23,7 +23,7 @@ from unrolled.kernels.windows import col2im, im2col
 
 __all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take", "take_half"]
 __all__ += ["convolution_inputs", "convolution_weights", "dense", "dense_backward", "dense_tiles", "gather"]
-__all__ += ["FROM_ROW", "head", "head_weights", "dense_tiles_backward", "pooled_convolution", "unroute"]
+__all__ += ["FROM_ROW", "dense_tiles_backward", "head", "head_weights", "pooled_convolution", "unroute"]
 __all__ += ["filters_wide", "im2col_wide", "relu_wide"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]

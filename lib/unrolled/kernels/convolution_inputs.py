@@ -1,4 +1,4 @@
-"""The gradient of a pooled convolution by its input: back to the convolution's map by the routes, then to the pixels."""
+"""The gradient of a pooled convolution by its input: back to its map by the routes, then to the pixels."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ constexpr int TILE_A = STRIP * (ROWS + 4), TILE_B = STRIP * (COLUMNS + 4), SUMS 
 constexpr int SHARED = 2 * (TILE_A + TILE_B) > SUMS ? 2 * (TILE_A + TILE_B) : SUMS;
 struct __align__(16) Four { T values[4]; };
 
-// The strip from `k` on of a factor, as strip[k][line]: its lines lie one after the other, or if TURNED, its columns do.
+// The strip from `k` on of a factor, as strip[k][line]. Its lines lie one after the other; if TURNED, its columns do.
 template <bool TURNED, int LINES, int SIZE>
 __device__ void fetch(const T* from, T (&held)[LINES * STRIP / THREADS], int first, int k, int last, int inner) {
     #pragma unroll
@@ -68,7 +68,8 @@ __device__ void tile(const T* a, const T* b, int block, T* parts, int* counters,
             #pragma unroll
             for (int i = 0; i < DOWN; i += 4) *(Four*)(left + i) = *(const Four*)(strip_a + depth * (ROWS + 4) + i);
             #pragma unroll
-            for (int j = 0; j < ALONG; j += 4) *(Four*)(right + j) = *(const Four*)(strip_b + depth * (COLUMNS + 4) + j);
+            for (int j = 0; j < ALONG; j += 4)
+                *(Four*)(right + j) = *(const Four*)(strip_b + depth * (COLUMNS + 4) + j);
             #pragma unroll
             for (int i = 0; i < DOWN; ++i)
                 #pragma unroll
@@ -174,4 +175,4 @@ def _threads(size: int, options: Options) -> int:
 dense_tiles = Kernel("dense_tiles", DENSE_TILES, forward, flops, threads=_threads)
 """x (N, D), weight (O, D), bias to y (N, O). Scratch: `parts`, ROWS * COLUMNS for each tile and split, and counters."""
 dense_tiles_backward = Kernel("dense_tiles_backward", DENSE_TILES_BACKWARD, backward, backward_flops, threads=_threads)
-"""The gradient by y (N, O), x and weight to the gradients by x, weight and bias. Scratch as above, for both products."""
+"""The gradient by y (N, O), x and weight to those by x, weight and bias. Scratch as above, for both products."""

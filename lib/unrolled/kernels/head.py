@@ -6,8 +6,8 @@ import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options
 
-# A warp for each of the SAMPLES of a block: lane m has class m. The weight lies in shared memory, its rows filled up to a
-# multiple of 32. What is summed over the samples is left to the second kernel, unless there is one block alone.
+# A warp for each of the SAMPLES of a block: lane m has class m. The weight lies in shared memory, its rows filled up to
+# a multiple of 32. What is summed over the samples is left to the second kernel, unless there is one block alone.
 HEAD = r"""
 constexpr int LOADS = (D + 31) / 32, PITCH = 32 * LOADS, ALL = 0xffffffff;
 
@@ -87,11 +87,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) head_weights(
     __shared__ T partial[WARPS][33];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = blockIdx.x * 32 + lane;
     T sums[M] = {};
-    #pragma unroll 4
+    #pragma unroll 8
     for (int n = warp; n < BATCH; n += WARPS) {
+        T g = lane < M ? grad_scores[n * M + lane] : (T)0;
         T value = k < D ? x[n * D + k] : k == D ? (T)1 : (T)0;  // the bias is the weight of a one
         #pragma unroll
-        for (int m = 0; m < M; ++m) sums[m] += grad_scores[n * M + m] * value;
+        for (int m = 0; m < M; ++m) sums[m] += __shfl_sync(0xffffffff, g, m) * value;
     }
     T lost = 0;
     if (blockIdx.x == 0)

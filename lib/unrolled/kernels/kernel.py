@@ -77,8 +77,9 @@ class Kernel:
 
     `numpy(inputs, outputs, options)` computes the same, for NumPy arrays with any strides; options are constants and
     floats together. It raises ValueError where shapes and options do not fit, and never reads beyond its arrays.
-    `flops` looks at shapes only. `block` is how many threads a block has, unless a constant of that name says so. `updates` says that outputs are read, too. `addressing` is how many whole-number
-    operations a thread needs to find its places, where that takes longer than moving the values.
+    `flops` looks at shapes only. `updates` says that outputs are read, too. `block` is how many threads a block has,
+    unless a constant of that name says so. `addressing` is how many whole-number operations a thread needs to find its
+    places, where that takes longer than moving the values.
     """
 
     name: str

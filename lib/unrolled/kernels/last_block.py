@@ -1,7 +1,7 @@
 """How blocks of one launch add up what each of them found, in an order that never changes.
 
-Each block writes its part to memory and counts itself in. The one that comes last adds all parts, from the first block's
-on. So the sum costs no launch of its own, and it does not depend on which block was last.
+Each block writes its part to memory and counts itself in. The one that comes last adds all parts, from the first
+block's on. So the sum costs no launch of its own, and it does not depend on which block was last.
 """
 
 from __future__ import annotations

@@ -100,9 +100,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pooled_convolution(
 }
 """
 
-# A warp has one filter, and walks over the windows of some images: SPLIT blocks share out the images in SLICES. It keeps
-# the windows whose gradient is not 0. Then its lanes have the places inside the filter; where these are few, LANES windows
-# at a time. The pitch lets them read from different banks. Parts are added in groups of GROUP blocks, then the groups.
+# A warp has one filter, and walks over the windows of some images: SPLIT blocks share out the images in SLICES. It
+# keeps the windows whose gradient is not 0. Then its lanes have the places inside the filter; where these are few,
+# LANES windows at a time. The pitch lets them read from different banks. Parts are added in groups of GROUP blocks,
+# then the groups.
 CONVOLUTION_WEIGHTS = (
     LAST_BLOCK
     + r"""

@@ -1,8 +1,8 @@
 """Training steps on a GPU as CUDA kernels in one graph.
 
-Every array of a step is made once. Each of the steps of a graph has a slot for its batch, its options and its loss. So a
-launch needs nothing but full slots: two kernels and a small table fill them, then many steps run without the host. The
-simulated GPU runs the same launches, one by one where it has no graphs.
+Every array of a step is made once. Each of the steps of a graph has a slot for its batch, its options and its loss.
+So a launch needs nothing but full slots: one kernel gathers the batches, a small table has the options, then many steps
+run without the host. The simulated GPU runs the same launches, one by one where it has no graphs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GraphProgram:
         return losses
 
     def _take_options(self, count: int, rate: float) -> None:
-        """Count the optimizer's steps, and bring their options to the device; forget graphs of another rule or memory."""
+        """Count the optimizer's steps and bring their options to the device. Forget graphs of other memory or rules."""
         optimizer, rows = self._optimizer, np.zeros((count, OPTIONS), np.float32)
         optimizer._remember(self._network.parameters, self._module)
         for row in rows:

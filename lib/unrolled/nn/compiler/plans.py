@@ -10,13 +10,14 @@ from unrolled.kernels import Constants, constants
 from unrolled.nn.compiler.stages import Convolution, Dense, NotCompilableError
 
 BLOCKS = 132  # at least, where the work can be shared out so far
-SHARED = 42 * 1024 // 4  # values that a block keeps in shared memory
+SHARED = 44 * 1024 // 4  # values that a block keeps in shared memory
 NARROW = 16  # samples up to which a thread holds a sum for each
-SUMS = 40  # that a thread of the convolution keeps in registers
+SUMS = 32  # that a thread of the convolution keeps in registers
 GROUP = 32  # parts that the last block of a group adds up
 SMALL = {"rows": 32, "columns": 32, "strip": 32, "down": 4, "along": 4, "teams": 4}
-LARGE = {"rows": 64, "columns": 64, "strip": 16, "down": 8, "along": 4, "teams": 1}
-INNER = 256  # that a block adds up at least, where the inner sum of a product is shared out
+LARGE = {"rows": 64, "columns": 64, "strip": 16, "down": 8, "along": 4, "teams": 2}
+FEW = 40e6  # multiplications of a launch, below which small tiles are faster
+INNER = 120  # that a block adds up at least, where the inner sum of a product is shared out
 
 
 def geometry(stage: Convolution) -> dict[str, int]:
@@ -39,7 +40,7 @@ def convolution(stage: Convolution, batch: int) -> Constants:
     places = _over(windows, slices)
     room = max(1, SUMS // (sizes["qh"] * sizes["qw"]))
     each = _most(o, room, lambda each: batch * slices * (o // each) >= BLOCKS)
-    groups = _most(o // each, 256 // places, lambda groups: batch * slices * (o // (each * groups)) >= BLOCKS)
+    groups = _most(o // each, max(1, 128 // places), lambda groups: batch * slices * (o // (each * groups)) >= BLOCKS)
     tall = (sizes["yh"] - 1) * sizes["th"] * sizes["sh"] + (sizes["qh"] - 1) * sizes["sh"] + sizes["kh"]
     wide = (sizes["yw"] - 1) * sizes["tw"] * sizes["sw"] + (sizes["qw"] - 1) * sizes["sw"] + sizes["kw"] + 6
     part = _part(stage, tall * wide + groups * each * sizes["kh"] * sizes["kw"])
@@ -54,11 +55,11 @@ def convolution_weights(stage: Convolution, batch: int) -> Constants:
     sizes = geometry(stage)
     o, windows = sizes["o"], sizes["yh"] * sizes["yw"]
     tall, wide = (sizes["oh"] - 1) * sizes["sh"] + sizes["kh"], (sizes["ow"] - 1) * sizes["sw"] + sizes["kw"] + 31
-    part = _part(stage, tall * wide, 8)
-    warps = o if o <= 10 else 8
+    warps = o if o <= 10 else 16
+    part = _part(stage, tall * wide, 128 * warps, 8)
     others = _over(o, warps) * (sizes["c"] // part)
     slices = max(1, min(_over(BLOCKS, batch * others), windows // 64))
-    split = max(1, min(batch * slices, 2 * BLOCKS // others))
+    split = max(1, min(batch * slices, 4 * BLOCKS // others))
     shares = {"part": part, "slices": slices, "split": split, "group": GROUP}
     return constants(**sizes, **shares, block=32 * warps, blocks=others * split)
 
@@ -92,7 +93,7 @@ def dense_backward(stage: Dense, batch: int, inputs: bool, masked: bool) -> Cons
     sizes = {"batch": batch, "d": stage.inputs, "o": stage.outputs, "inputs": inputs, "masked": masked}
     if batch <= NARROW:
         return constants(**sizes, block=256)
-    tile = _tile(batch * stage.outputs * stage.inputs)
+    tile = _tile(batch * stage.outputs * stage.inputs * (1 + inputs))
     weights = _tiles(tile, stage.outputs, stage.inputs)
     samples = _tiles(tile, batch, stage.inputs) if inputs else 0
     split, split_x = _split(weights, batch), _split(max(1, samples), stage.outputs)
@@ -132,17 +133,17 @@ def _most(whole: int, most: int, enough: object) -> int:
     return max(n for n in range(1, whole + 1) if whole % n == 0 and (n == 1 or (n <= most and enough(n))))  # type: ignore[operator]
 
 
-def _part(stage: Convolution, values: int, most: int = 64) -> int:
-    """How many channels a block takes to shared memory at a time, if each needs so many values."""
-    if values > SHARED:
+def _part(stage: Convolution, values: int, besides: int = 0, most: int = 64) -> int:
+    """How many channels a block takes to shared memory at a time: each needs so many values, all some besides."""
+    channels, room = stage.inputs[0], SHARED - besides
+    if values > room:
         raise NotCompilableError(f"{stage.layer!r} has images of {stage.inputs[1:]}: too large for shared memory")
-    channels = stage.inputs[0]
-    return max(n for n in range(1, channels + 1) if channels % n == 0 and n <= most and n * values <= SHARED)
+    return max(n for n in range(1, channels + 1) if channels % n == 0 and n <= most and n * values <= room)
 
 
 def _tile(products: int) -> dict[str, int]:
     """The tile for so many multiplications: small ones, so that there are more blocks, where there are few."""
-    return SMALL if products < 100e6 else LARGE
+    return SMALL if products < FEW else LARGE
 
 
 def _tiles(tile: dict[str, int], rows: int, columns: int) -> int:
@@ -155,4 +156,4 @@ def _threads(tile: dict[str, int]) -> int:
 
 def _split(tiles: int, inner: int) -> int:
     """How many blocks share the inner sum of a tile: enough for the GPU, each with INNER of it or more."""
-    return max(1, min(_over(2 * BLOCKS, tiles), inner // INNER))
+    return max(1, min(2 * BLOCKS // tiles, inner // INNER))

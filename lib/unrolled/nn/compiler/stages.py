@@ -62,7 +62,7 @@ Stage = Convolution | Dense
 
 
 def stages(network: Sequential) -> list[Stage]:
-    """Return the stages of a built network. Raises NotCompilableError, with the reason, for what they cannot express."""
+    """Return the stages of a built network. Raises NotCompilableError, with the reason, for what none expresses."""
     if network.input_shape is None:
         raise ValueError("the network is not built: build((1, 28, 28)) finds its shapes, or pass input_shape")
     if network.dtype != np.float32:
