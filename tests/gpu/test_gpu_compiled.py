@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, eager, samples
+from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, check_dropout, dropping, eager, samples
 
 from unrolled import nn
 from unrolled.device import to_host
@@ -97,12 +97,29 @@ def test_images_that_are_not_finite_are_named() -> None:
         nn.compiled(network, nn.SGD(), 8).epoch(cp.asarray(images), cp.asarray(labels), order)
 
 
-def test_dropout_runs_eagerly_with_the_reason() -> None:
+def test_dropout() -> None:
+    check_dropout(cp)
+
+
+def test_dropout_drops_others_at_each_step_and_the_same_in_another_run() -> None:
+    images, labels, _ = samples(8, 10)
+    order = np.tile(np.arange(8), 5)
+
+    def losses() -> Any:
+        steps = nn.compiled(dropping(0.5).build(IMAGE, cp), nn.SGD(0.0), 8)
+        return np.concatenate([to_host(steps.epoch(cp.asarray(images), cp.asarray(labels), order)) for _ in range(2)])
+
+    first = losses()
+    assert len(np.unique(first)) == 10
+    np.testing.assert_array_equal(first, losses())
+
+
+def test_what_no_program_has_runs_eagerly_with_the_reason() -> None:
     images, labels, order = samples(20, 10)
-    network = nn.Sequential(nn.Flatten(), nn.Linear(20), nn.Dropout(0.5), nn.Linear(10)).build(IMAGE, cp)
-    twin = nn.Sequential(nn.Flatten(), nn.Linear(20), nn.Dropout(0.5), nn.Linear(10)).build(IMAGE, cp)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Linear(10)).build(IMAGE, cp)
+    twin = nn.Sequential(nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Linear(10)).build(IMAGE, cp)
     steps = nn.compiled(network, nn.Adam(), 8)
-    assert "Dropout" in str(steps.reason)
+    assert "Tanh" in str(steps.reason)
     there = cp.asarray(images), cp.asarray(labels), order
     np.testing.assert_array_equal(to_host(steps.epoch(*there)), eager(twin, nn.Adam(), 8, there))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, samples
+from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, check_dropout, dropping, samples
 
 from unrolled import nn, simgpu
 from unrolled.device import to_host
@@ -69,3 +69,14 @@ def test_plans_share_out_all_of_the_work_within_the_limits_of_a_block(name: str,
             assert max(plan["block"], weights["block"]) <= 1024
             assert weights["c"] % weights["part"] == 0
             assert weights["split"] <= batch * weights["slices"]
+
+
+def test_dropout() -> None:
+    check_dropout(simgpu)
+
+
+def test_where_no_dropout_can_stand() -> None:
+    for layers in ([nn.Dropout(0.5), nn.Flatten(), nn.Linear(3)], [nn.Flatten(), nn.Linear(3), nn.Dropout(0.5)]):
+        network = nn.Sequential(*layers).build(IMAGE, simgpu)
+        assert nn.compiled(network, nn.SGD(), 2).reason is not None
+    assert "Dropout" in str(nn.compiled(dropping(0.5).build(IMAGE), nn.SGD(), 2).reason)

@@ -7,6 +7,7 @@ from unrolled.kernels.batches import gather
 from unrolled.kernels.convolution_inputs import convolution_inputs, unroute
 from unrolled.kernels.dense import dense, dense_backward
 from unrolled.kernels.dense_tiles import dense_tiles, dense_tiles_backward
+from unrolled.kernels.dropout_of_step import dropout_of_step
 from unrolled.kernels.half import filters_wide, im2col_wide, relu_wide
 from unrolled.kernels.head import head, head_weights
 from unrolled.kernels.kernel import NONE, Constants, Kernel, constants, runs_on, take, take_half
@@ -23,7 +24,8 @@ from unrolled.kernels.windows import col2im, im2col
 
 __all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take", "take_half"]
 __all__ += ["convolution_inputs", "convolution_weights", "dense", "dense_backward", "dense_tiles", "gather"]
-__all__ += ["FROM_ROW", "dense_tiles_backward", "head", "head_weights", "pooled_convolution", "unroute"]
+__all__ += ["FROM_ROW", "dense_tiles_backward", "dropout_of_step", "head", "head_weights"]
+__all__ += ["pooled_convolution", "unroute"]
 __all__ += ["filters_wide", "im2col_wide", "relu_wide"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]

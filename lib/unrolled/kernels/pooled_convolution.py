@@ -13,6 +13,7 @@ import numpy as np
 
 from unrolled.kernels.kernel import Arrays, Kernel, Options
 from unrolled.kernels.last_block import LAST_BLOCK
+from unrolled.kernels.windows import check_windows
 
 # Geometry: C x H x W in, O filters KH x KW of stride SH, SW and padding PH, PW give OH x OW; windows QH x QW of stride
 # TH, TW and padding RH, RW give YH x YW. A block has an image (padded, PART channels at a time, in shared memory), one
@@ -222,6 +223,7 @@ def padded(x: Any, options: Options) -> Any:
 
 def _pooled_convolution(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (x, weight, bias), (y, routes) = inputs, outputs
+    check_windows(options, x)
     values = convolved(x, weight, options) + bias[:, None, None]
     room = options["rh"], options["rw"]
     values = np.pad(values, ((0, 0), (0, 0), *((r, r) for r in room)), constant_values=-np.inf)
@@ -241,6 +243,7 @@ def routed(routes: Any, options: Options) -> tuple[Any, Any]:
 
 def _convolution_weights(inputs: Arrays, outputs: Arrays, options: Options) -> None:
     (grad, routes, x), (weight, bias, *_) = inputs, outputs
+    check_windows(options, x)
     windows = np.lib.stride_tricks.sliding_window_view(padded(x, options), weight.shape[2:], (2, 3))
     dense = unpooled(grad, routes, options)
     windows = windows[:, :, :: options["sh"], :: options["sw"]]
@@ -252,6 +255,9 @@ def unpooled(grad: Any, routes: Any, options: Options) -> Any:
     """Return the gradient by the convolution's map (N, O, OH, OW)."""
     dense = np.zeros((*grad.shape[:2], options["oh"], options["ow"]), grad.dtype)
     rows, columns = routed(routes, options)
+    for places, size in zip((rows, columns), dense.shape[2:], strict=True):
+        if places.size and not 0 <= places.min() <= places.max() < size:
+            raise ValueError(f"routes lead out of maps of shape {dense.shape}")
     images, filters = np.ogrid[: grad.shape[0], : grad.shape[1]]
     np.add.at(dense, (images[..., None, None], filters[..., None, None], rows, columns), grad)
     return dense

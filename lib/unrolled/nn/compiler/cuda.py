@@ -36,6 +36,7 @@ class GraphProgram:
         self._images = module.empty((self._steps, batch, *shape), dtype=np.float32)
         self._labels = module.empty((self._steps, batch), dtype=np.int64)
         self._options = module.zeros((self._steps, OPTIONS), dtype=np.float32)
+        self._numbers = module.zeros((self._steps, 1), dtype=np.int64)
         self._losses = module.empty((self._steps, 1), dtype=np.float32)
         self._values = kernels.constants(values=prod(shape))
         self._parts, self._head = parts(module, read, batch)
@@ -67,6 +68,7 @@ class GraphProgram:
             numbers = (*options.values(), optimizer.weight_decay)
             row[: len(numbers)] = numbers
         self._options[:count] = self._module.asarray(rows)
+        self._numbers[:count, 0] = self._module.arange(optimizer.steps - count, optimizer.steps)
         rule = (kernels.FROM_ROW[kernel.name], len(numbers), *optimizer._memory)
         if self._rule is None or any(a is not b for a, b in zip(rule, self._rule, strict=False)):
             self._rule, self._graphs, self._compiled = rule, {}, False
@@ -90,13 +92,14 @@ class GraphProgram:
     def _step(self, slot: int) -> None:
         """Launch all kernels of one step."""
         x = images = self._images[slot]
+        number = self._numbers[slot]
         for part in self._parts:
-            part.forward(x)
+            part.forward(x, number)
             x = part.outputs
         grad = self._head.run(x, self._labels[slot], self._losses[slot])
         befores = [images, *(part.outputs for part in self._parts)][:-1]
         for part, before in zip(reversed(self._parts), reversed(befores), strict=True):
-            grad = part.backward(before, grad)
+            grad = part.backward(before, grad, number)
         kernel, options, *memory = self._rule
         row = self._options[slot, :options]
         kernel((self._network.gradients, row), (self._network.parameters, *memory))

@@ -1,7 +1,8 @@
 """The stages of a network on a GPU: each has its arrays, launches its kernels, and knows nothing of the others.
 
-`forward(x)` fills `outputs`. `backward(x, grad)` fills the gradients of the layer and returns that by x, or None for a
-first stage. `masked` says that x came out of a ReLU: the gradient by x is then the one by what went in there.
+`forward(x, step)` fills `outputs`. `backward(x, grad, step)` fills the gradients of the layer and returns that by x, or
+None for a first stage. `masked` says that x came out of a ReLU: the gradient by x is then the one by what went in
+there. `step` (1,) is the number of the step, for what is random.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from unrolled.device import Array, Module
 from unrolled.kernels import Constants
 from unrolled.nn.compiler import plans
 from unrolled.nn.compiler.stages import Convolution, Dense, Stage
+from unrolled.nn.layers import Dropout
 
 
 class Part(Protocol):
@@ -23,8 +25,8 @@ class Part(Protocol):
 
     outputs: Array
 
-    def forward(self, x: Array) -> None: ...
-    def backward(self, x: Array, grad: Array) -> Array | None: ...
+    def forward(self, x: Array, step: Array) -> None: ...
+    def backward(self, x: Array, grad: Array, step: Array) -> Array | None: ...
 
 
 class Head(Protocol):
@@ -38,16 +40,19 @@ class Head(Protocol):
 def parts(module: Module, read: Sequence[Stage], batch: int) -> tuple[list[Part], Head]:
     """Return the parts of a network. Raises NotCompilableError for what is too large for the kernels."""
     found: list[Part] = []
-    for place, stage in enumerate(read):
-        inputs, masked = place > 0, place > 0 and read[place - 1].relu
+    inputs = masked = False
+    for stage in read[:-1]:
         if isinstance(stage, Convolution):
             found.append(ConvolutionPart(module, stage, batch, inputs, masked))
-        elif place < len(read) - 1:
+        else:
             found.append(DensePart(module, stage, batch, stage.relu, inputs, masked))
+        inputs, masked = True, stage.relu
+        if stage.dropout is not None:
+            found.append(DropoutPart(module, stage.dropout, found[-1].outputs, masked))
+            masked = False
     last = read[-1]
     if not isinstance(last, Dense):
         raise TypeError(f"the last stage is {last!r}; expected a dense layer")
-    inputs, masked = len(read) > 1, len(read) > 1 and read[-2].relu
     plan = plans.head(last, batch, inputs, masked)
     if plan is not None:
         return found, FusedHead(module, last, batch, plan)
@@ -68,11 +73,11 @@ class ConvolutionPart:
         self._map = _numbers(module, (batch, *stage.convolved)) if inputs else None
         self._grad = _numbers(module, self._inputs) if inputs else None
 
-    def forward(self, x: Array) -> None:
+    def forward(self, x: Array, step: Array) -> None:
         inputs = x.reshape(self._inputs), self._layer.parameters["weight"], self._layer.parameters["bias"]
         kernels.pooled_convolution(inputs, (self.outputs, self._routes), self._forward)
 
-    def backward(self, x: Array, grad: Array) -> Array | None:
+    def backward(self, x: Array, grad: Array, step: Array) -> Array | None:
         x, grad, own = x.reshape(self._inputs), grad.reshape(self.outputs.shape), self._layer.gradients
         outputs = own["weight"], own["bias"], *self._scratch
         kernels.convolution_weights((grad, self._routes, x), outputs, self._weights)
@@ -95,14 +100,14 @@ class DensePart:
         self._tiled = "rows" in self._forward
         self._scratch = _scratch(module, *map(max, plans.dense_parts(self._forward), plans.dense_parts(self._back)))
 
-    def forward(self, x: Array) -> None:
+    def forward(self, x: Array, step: Array) -> None:
         inputs = x.reshape(self._inputs), self._layer.parameters["weight"], self._layer.parameters["bias"]
         if self._tiled:
             kernels.dense_tiles(inputs, (self.outputs, *self._scratch), self._forward)
         else:
             kernels.dense(inputs, (self.outputs,), self._forward)
 
-    def backward(self, x: Array, grad: Array) -> Array | None:
+    def backward(self, x: Array, grad: Array, step: Array) -> Array | None:
         inputs = grad.reshape(self.outputs.shape), x.reshape(self._inputs), self._layer.parameters["weight"]
         outputs = self._grad, self._layer.gradients["weight"], self._layer.gradients["bias"]
         if self._tiled:
@@ -110,6 +115,23 @@ class DensePart:
         else:
             kernels.dense_backward(inputs, outputs, self._back)
         return self._grad if self._wants else None
+
+
+class DropoutPart:
+    """A dropout after a stage. Its numbers follow from the layer's seed and the step: not those of the eager path."""
+
+    def __init__(self, module: Module, layer: Dropout, x: Array, masked: bool) -> None:
+        self._floats = {"rate": float(layer.rate), "seed": float(layer._seed)}
+        self._forward, self._back = kernels.constants(masked=False), kernels.constants(masked=masked)
+        self.outputs, self._grad = _numbers(module, x.shape), _numbers(module, x.shape)
+
+    def forward(self, x: Array, step: Array) -> None:
+        kernels.dropout_of_step((x, x, step), (self.outputs,), self._forward, **self._floats)
+
+    def backward(self, x: Array, grad: Array, step: Array) -> Array | None:
+        grad = grad.reshape(x.shape)
+        kernels.dropout_of_step((grad, x, step), (self._grad,), self._back, **self._floats)
+        return self._grad
 
 
 class FusedHead:
@@ -140,11 +162,11 @@ class PlainHead:
         self._losses, self._grad = _numbers(module, (batch,)), _numbers(module, dense.outputs.shape)
 
     def run(self, x: Array, labels: Array, loss: Array) -> Array | None:
-        self._dense.forward(x)
+        self._dense.forward(x, labels)
         inputs, outputs = (self._dense.outputs, labels), (self._losses, self._grad)
         kernels.softmax_cross_entropy(inputs, outputs, self._classes)
         kernels.mean((self._losses,), (loss,))
-        return self._dense.backward(x, self._grad)
+        return self._dense.backward(x, self._grad, labels)
 
 
 def _numbers(module: Module, shape: Sequence[int]) -> Array:

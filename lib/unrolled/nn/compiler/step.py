@@ -144,8 +144,8 @@ class _Before:
 
 def _program(network: Sequential, optimizer: Optimizer, batch: int) -> Program:
     """The program for where the network lies. Raises NotCompilableError."""
-    read = stages(network)
     module = array_module(network.parameters)
+    read = stages(network, dropout=module is not np)
     if module is np:
         from unrolled.nn.compiler import host
 
