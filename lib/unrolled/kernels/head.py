@@ -104,6 +104,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) head_weights(
         __syncthreads();
         if (warp != m % WARPS) continue;
         T total = 0;
+        #pragma unroll
         for (int other = 0; other < WARPS; ++other) total += partial[other][lane];
         if (m < M && k < D) grad_weight[m * D + k] = total;
         if (m < M && k == D) grad_bias[m] = total;
