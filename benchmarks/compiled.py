@@ -16,6 +16,7 @@ import os
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -99,10 +100,11 @@ def main() -> None:
     reader = common.parser(__doc__)
     reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
     chosen = reader.parse_args()
+    versions = {name: metadata.version(name) for name in ("jax", "jaxlib")}
     rows: list[Row] = []
     for name in chosen.only:
         rows += gpu.guarded(name, lambda name=name: SECTIONS[name](chosen.quick))
-        gpu.save(chosen, rows)
+        gpu.save(chosen, rows, versions)
     gpu.show(rows)
 
 
