@@ -51,6 +51,13 @@ def test_labels_that_are_no_classes_are_named() -> None:
         nn.compiled(network, nn.Adam(), 4).epoch(simgpu.asarray(images), simgpu.asarray(labels), order)
 
 
+def test_labels_that_are_no_whole_numbers_are_named() -> None:
+    images, labels, order = samples(8, 3)
+    steps = nn.compiled(NETWORKS["one layer"]().build(IMAGE, simgpu), nn.Adam(), 4)
+    with pytest.raises(ValueError, match="labels are float32; expected integers"):
+        steps.epoch(simgpu.asarray(images), simgpu.asarray(labels.astype(np.float32)), order)
+
+
 def test_what_is_too_large_is_left_to_the_eager_path() -> None:
     network = nn.Sequential(nn.Conv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2)).build((1, 120, 120), simgpu)
     assert "too large for shared memory" in str(nn.compiled(network, nn.SGD(), 2).reason)
