@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) head_weights(
 
 
 def _head(inputs: Arrays, outputs: Arrays, options: Options) -> None:
-    (x, weight, bias, labels), (losses, grad, grad_x, *sums) = inputs, outputs
+    (x, weight, bias, labels), (all_losses, all_grads, grad_x, *sums) = inputs, outputs
     n, m = len(x), len(weight)
     known = (labels >= 0) & (labels < m)
     chosen = np.flatnonzero(known), labels[known]
@@ -126,15 +126,17 @@ def _head(inputs: Arrays, outputs: Arrays, options: Options) -> None:
         shifted -= shifted.max(axis=1, keepdims=True)
         exponentials = np.exp(shifted)
         total = exponentials.sum(axis=1)
-        losses[...] = np.nan
+        losses = np.full(n, np.nan, x.dtype)
         losses[known] = np.log(total[known]) - shifted[chosen]
-        grad[...] = exponentials / (total * n)[:, None]
+        grad = exponentials / (total * n)[:, None]
         grad[chosen] -= x.dtype.type(1 / n)
         if options["inputs"]:
             grad_x[...] = grad @ weight * (x > 0) if options["masked"] else grad @ weight
     if options["blocks"] == 1:
         loss, grad_weight, grad_bias = sums
         _head_weights((grad, x, losses), (grad_weight, grad_bias, loss), options)
+    else:
+        all_losses[...], all_grads[...] = losses, grad
 
 
 def _head_weights(inputs: Arrays, outputs: Arrays, options: Options) -> None:
@@ -153,7 +155,8 @@ head = Kernel(
 )
 """x (N, D), weight (M, D), bias, labels (N,) to losses (N,) and the gradients by scores (N, M) and x; M is at most 32.
 
-With one block also to the mean loss (1,) and the gradients by weight and bias; else `head_weights` finds these.
+With one block the mean loss (1,) and the gradients by weight and bias take the place of losses and scores'; else
+`head_weights` finds these.
 """
 head_weights = Kernel(
     "head_weights",
