@@ -25,12 +25,18 @@ STAND_INS = r"""
 #include <string.h>
 #define __global__
 #define __device__
-#define __align__(bytes) alignas(bytes)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(threads)
+#define __popc __builtin_popcount
 struct uint4 { unsigned x, y, z, w; };
 #define __shared__ static
 struct Dim { unsigned x; };
 static thread_local Dim blockIdx, threadIdx;
 static Dim blockDim;
+inline void __threadfence() {}
+inline int atomicAdd(int* at, int more) { int before = *at; *at += more; return before; }  // blocks run in turn
+template <class V> V __ldcg(const V* at) { return *at; }
+inline int min(int a, int b) { return a < b ? a : b; }
 inline float __int_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
 """
 HALF = r"""
@@ -51,13 +57,22 @@ static std::unique_ptr<std::barrier<>> block_meets;
 static std::vector<std::unique_ptr<std::barrier<>>> warp_meets;
 static double told[64][32];
 inline void __syncthreads() { block_meets->arrive_and_wait(); }
-template <class V> V __shfl_xor_sync(unsigned, V value, int far) {
-    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    told[warp][lane] = value;
-    warp_meets[warp]->arrive_and_wait();
-    V other = (V)told[warp][lane ^ far];
-    warp_meets[warp]->arrive_and_wait();
+inline void __syncwarp() { warp_meets[threadIdx.x / 32]->arrive_and_wait(); }
+template <class V> V __shfl_sync(unsigned, V value, int from) {
+    unsigned warp = threadIdx.x / 32;
+    told[warp][threadIdx.x % 32] = value;
+    __syncwarp();
+    V other = (V)told[warp][from];
+    __syncwarp();
     return other;
+}
+template <class V> V __shfl_xor_sync(unsigned all, V value, int far) {
+    return __shfl_sync(all, value, threadIdx.x % 32 ^ far);
+}
+inline unsigned __ballot_sync(unsigned all, bool yes) {
+    unsigned found = 0;
+    for (int lane = 0; lane < 32; ++lane) found |= (unsigned)__shfl_sync(all, (int)yes, lane) << lane;
+    return found;
 }
 """
 ALONE = "for (unsigned t = 0; t < block; ++t) one(t);"
@@ -94,7 +109,8 @@ def launch(library: Library, kernel: kernels.Kernel, inputs: Any, outputs: Any, 
     pointers = [
         np.ctypeslib.as_ctypes(x.reshape(-1).view("H" if x.dtype.char == "e" else x.dtype)) for x in (*inputs, *outputs)
     ]
-    run(-(-kernel.threads(size, options) // kernel.block), kernel.block, *pointers, ctypes.c_int(size), *doubles)
+    block = options.get("block", kernel.block)
+    run(-(-kernel.threads(size, options) // block), block, *pointers, ctypes.c_int(size), *doubles)
 
 
 def version(kernel: kernels.Kernel, inputs: Any, options: dict[str, Any]) -> Version:
@@ -125,7 +141,7 @@ def _source(one: Version, exported: str) -> str:
     """A version in a namespace of its own, and the function that runs its blocks."""
     kernel, dtype, constants = one
     code = kernels.code(kernel, constants, dtype, False).replace('extern "C" ', "").replace(kernels.HALF, HALF)
-    found = re.search(rf"void {kernel.name}\(\s*(.*?)\) {{", code, re.DOTALL)
+    found = re.search(rf"void[^;{{]* {kernel.name}\(\s*(.*?)\) {{", code, re.DOTALL)
     assert found, "the source has no function of the kernel's name"
     parameters = " ".join(found[1].split())
     names = ", ".join(parameter.split()[-1].lstrip("*") for parameter in parameters.split(","))

@@ -3,12 +3,19 @@
 `unrolled.ops` and `unrolled.nn.optim` use them for arrays of CuPy and of the simulated GPU.
 """
 
+from unrolled.kernels.batches import gather
+from unrolled.kernels.convolution_inputs import convolution_inputs, unroute
+from unrolled.kernels.dense import dense, dense_backward
+from unrolled.kernels.dense_tiles import dense_tiles, dense_tiles_backward
+from unrolled.kernels.dropout_of_step import dropout_of_step
 from unrolled.kernels.half import filters_wide, im2col_wide, relu_wide
+from unrolled.kernels.head import head, head_weights
 from unrolled.kernels.kernel import NONE, Constants, Kernel, constants, runs_on, take, take_half
 from unrolled.kernels.loss import count_right, softmax_cross_entropy
 from unrolled.kernels.lstm import lstm_cell, lstm_cell_backward
-from unrolled.kernels.optimizers import adadelta, adam, momentum, nesterov, scaled, sgd
+from unrolled.kernels.optimizers import FROM_ROW, adadelta, adam, momentum, nesterov, scaled, sgd
 from unrolled.kernels.persistent import lstm_persistent, lstm_persistent_backward, persists
+from unrolled.kernels.pooled_convolution import convolution_weights, pooled_convolution
 from unrolled.kernels.pooling import avg_pool, avg_pool_backward, max_pool, max_pool_with_indices, max_unpool
 from unrolled.kernels.products import PLAIN, TURN_A, TURN_B, filters, product
 from unrolled.kernels.sums import mean, sum_filters, sum_first_axis
@@ -16,6 +23,9 @@ from unrolled.kernels.values import add_row, dropout, relu, relu_backward
 from unrolled.kernels.windows import col2im, im2col
 
 __all__ = ["NONE", "Constants", "Kernel", "by_name", "constants", "runs_on", "take", "take_half"]
+__all__ += ["convolution_inputs", "convolution_weights", "dense", "dense_backward", "dense_tiles", "gather"]
+__all__ += ["FROM_ROW", "dense_tiles_backward", "dropout_of_step", "head", "head_weights"]
+__all__ += ["pooled_convolution", "unroute"]
 __all__ += ["filters_wide", "im2col_wide", "relu_wide"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]
@@ -24,6 +34,7 @@ __all__ += ["PLAIN", "TURN_A", "TURN_B", "filters", "mean", "product", "sum_filt
 __all__ += ["add_row", "col2im", "count_right", "dropout", "im2col", "relu", "relu_backward", "softmax_cross_entropy"]
 
 KERNELS = {kernel.name: kernel for kernel in list(globals().values()) if isinstance(kernel, Kernel)}
+KERNELS |= {kernel.name: kernel for kernel in FROM_ROW.values()}
 
 
 def by_name(name: str) -> Kernel:

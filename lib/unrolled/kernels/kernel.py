@@ -77,8 +77,9 @@ class Kernel:
 
     `numpy(inputs, outputs, options)` computes the same, for NumPy arrays with any strides; options are constants and
     floats together. It raises ValueError where shapes and options do not fit, and never reads beyond its arrays.
-    `flops` looks at shapes only. `updates` says that outputs are read, too. `addressing` is how many whole-number
-    operations a thread needs to find its places, where that takes longer than moving the values.
+    `flops` looks at shapes only. `updates` says that outputs are read, too. `block` is how many threads a block has,
+    unless a constant of that name says so. `addressing` is how many whole-number operations a thread needs to find its
+    places, where that takes longer than moving the values.
     """
 
     name: str
@@ -110,8 +111,9 @@ class Kernel:
         wide = inputs[0].size > LARGEST_INT or outputs[0].size > LARGEST_INT
         key = constants, inputs[0].dtype.char, wide
         launch, index = self._compiled.get(key) or self._compiled.setdefault(key, compiled(self, *key))
-        blocks = -(-self.threads(size, constants) // self.block)
-        launch((blocks,), (self.block,), (*inputs, *outputs, index(size), *floats.values()))
+        block = constants.get("block", self.block)
+        blocks = -(-self.threads(size, constants) // block)
+        launch((blocks,), (block,), (*inputs, *outputs, index(size), *floats.values()))
 
 
 def runs_on(module: Module) -> bool:

@@ -6,7 +6,7 @@ the rate and into epsilon. Outputs are (parameters, memory...), and are updated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ HEAD = r"""
     if (at >= size) return;
     T g = gradients[at] + (T)weight_decay * p[at];
 """
+ROWS = "_from_row"  # ends the name of a kernel that finds its options in an array
 
 
 def _source(name: str, memory: str, options: str, body: str) -> str:
@@ -26,6 +27,14 @@ def _source(name: str, memory: str, options: str, body: str) -> str:
     doubles = "".join(f", double {each}" for each in (*options.split(), "weight_decay"))
     head = f'extern "C" __global__ void {name}(\n    const T* __restrict__ gradients, T* __restrict__ p{arrays},'
     return f"\n{head} Index size{doubles}) {{{HEAD}    {body}\n}}\n"
+
+
+def _source_from_row(name: str, memory: str, options: str, body: str) -> str:
+    """The same, but options come from an array, in this order: no launch has to be told of a new rate."""
+    arrays = "".join(f", T* __restrict__ {each}" for each in memory.split())
+    read = "".join(f"\n    T {each} = row[{at}];" for at, each in enumerate((*options.split(), "weight_decay")))
+    head = f'extern "C" __global__ void {name}{ROWS}(\n    const T* __restrict__ gradients, const T* __restrict__ row,'
+    return f"\n{head} T* __restrict__ p{arrays}, Index size) {{{read}{HEAD}    {body}\n}}\n"
 
 
 def _update(rule: Callable[..., Any]) -> Callable[[Arrays, Arrays, Options], None]:
@@ -37,6 +46,17 @@ def _update(rule: Callable[..., Any]) -> Callable[[Arrays, Arrays, Options], Non
         g = gradients + options["weight_decay"] * p if options["weight_decay"] else gradients
         with np.errstate(all="ignore"):
             p -= rule(g, *memory, **others)
+
+    return numpy
+
+
+def _update_from_row(rule: Callable[..., Any], names: Sequence[str]) -> Callable[[Arrays, Arrays, Options], None]:
+    """The NumPy function of a rule whose options lie in a row, in the order of `names`."""
+    update = _update(rule)
+
+    def numpy(inputs: Arrays, outputs: Arrays, options: Options) -> None:
+        gradients, row = inputs
+        update((gradients,), outputs, dict(zip(names, row, strict=True)))
 
     return numpy
 
@@ -82,7 +102,14 @@ def _adadelta(g: Any, s: Any, u: Any, rate: float, decay: float, epsilon: float)
 
 def _kernel(name: str, memory: str, options: str, body: str, rule: Callable[..., Any], flops: int) -> Kernel:
     source = _source(name, memory, options, body)
+    names = (*options.split(), "weight_decay")
+    row_source, row_update = _source_from_row(name, memory, options, body), _update_from_row(rule, names)
+    FROM_ROW[name] = Kernel(f"{name}{ROWS}", row_source, row_update, lambda i, *_: flops * int(i[0].size), updates=True)
     return Kernel(name, source, _update(rule), lambda inputs, *_: flops * int(inputs[0].size), updates=True)
+
+
+FROM_ROW: dict[str, Kernel] = {}
+"""By an optimizer's kernel: the same step with options from an array, (options..., weight_decay), an input more."""
 
 
 VELOCITY = "T speed = v[at] = (T)momentum * v[at] + g;\n    "

@@ -6,13 +6,13 @@ What a program cannot do is told as a reason in words; the eager path does it th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unrolled import ops
 from unrolled.nn.activations import ReLU
-from unrolled.nn.layers import Conv2d, Flatten, Layer, Linear, MaxPool2d, Shape
+from unrolled.nn.layers import Conv2d, Dropout, Flatten, Layer, Linear, MaxPool2d, Shape
 from unrolled.nn.network import Sequential
 from unrolled.ops.arguments import pair
 from unrolled.ops.windows import Windows
@@ -36,6 +36,17 @@ class Convolution:
     inputs: Shape
     convolved: Shape
     outputs: Shape
+    dropout: Dropout | None = None  # after all of it
+
+    @property
+    def kernel(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """Kernel size, stride and padding of the convolution, each (vertical, horizontal)."""
+        layer = self.layer
+        sizes = (layer.kernel_size, layer.stride, layer.padding)
+        kernel, stride, padding = (
+            pair(name, size) for name, size in zip(("kernel_size", "stride", "padding"), sizes, strict=True)
+        )
+        return kernel, stride, padding
 
 
 @dataclass(frozen=True)
@@ -46,20 +57,25 @@ class Dense:
     relu: bool
     inputs: int
     outputs: int
+    dropout: Dropout | None = None  # after all of it
 
 
 Stage = Convolution | Dense
 
 
-def stages(network: Sequential) -> list[Stage]:
-    """Return the stages of a built network. Raises NotCompilableError with the reason for what they cannot express."""
+def stages(network: Sequential, dropout: bool = False) -> list[Stage]:
+    """Return the stages of a built network. Raises NotCompilableError, with the reason, for what none expresses.
+
+    Only with `dropout` can a dropout stand after a stage.
+    """
     if network.input_shape is None:
         raise ValueError("the network is not built: build((1, 28, 28)) finds its shapes, or pass input_shape")
     if network.dtype != np.float32:
         raise NotCompilableError(f"the network computes in {network.dtype}; programs are for float32")
     if network.loss is not ops.softmax_cross_entropy:
         raise NotCompilableError("the loss is not ops.softmax_cross_entropy")
-    shape, found, layers = network.input_shape, [], list(network.layers)
+    found: list[Stage] = []
+    shape, layers = network.input_shape, list(network.layers)
     while layers:
         layer = layers.pop(0)
         if isinstance(layer, Conv2d) and type(layer) is Conv2d:
@@ -69,11 +85,14 @@ def stages(network: Sequential) -> list[Stage]:
         elif type(layer) is Flatten:
             shape = layer.build(shape)
             continue
+        elif dropout and type(layer) is Dropout and found and found[-1].dropout is None:
+            found[-1] = replace(found[-1], dropout=layer)
+            continue
         else:
             raise NotCompilableError(f"no program has {layer!r} at that place")
         found.append(stage)
         shape = stage.outputs if isinstance(stage, Convolution) else (stage.outputs,)
-    if not found or not isinstance(found[-1], Dense) or found[-1].relu:
+    if not found or not isinstance(found[-1], Dense) or found[-1].relu or found[-1].dropout:
         raise NotCompilableError("the last layer is not Linear")
     return found
 

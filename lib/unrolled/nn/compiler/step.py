@@ -97,6 +97,8 @@ class Compiled:
         if tuple(images.shape[1:]) != self.network.input_shape or labels.shape != images.shape[:1]:
             expected = f"images (M, {', '.join(map(str, self.network.input_shape or ()))}) and labels (M,)"
             raise ValueError(f"images has shape {images.shape}, labels {labels.shape}; expected {expected}")
+        if labels.dtype.kind not in "iu":
+            raise ValueError(f"labels are {labels.dtype}; expected integers, one class a sample")
         if order.ndim != 1 or not len(order) or order.dtype.kind not in "iu":
             raise ValueError(f"order is {order.dtype} {order.shape}; expected whole numbers (N,), at least one")
         least, most = int(to_host(order.min())), int(to_host(order.max()))
@@ -144,8 +146,8 @@ class _Before:
 
 def _program(network: Sequential, optimizer: Optimizer, batch: int) -> Program:
     """The program for where the network lies. Raises NotCompilableError."""
-    read = stages(network)
     module = array_module(network.parameters)
+    read = stages(network, dropout=module is not np)
     if module is np:
         from unrolled.nn.compiler import host
 

@@ -1,0 +1,112 @@
+"""Compiled training steps on a GPU beside JAX, PyTorch's graphs and our eager path, on the same GPU in the same run.
+
+    python benchmarks/compiled.py [--only SECTION ...] [--quick] [--json benchmarks/results/compiled.json]
+
+Sections: steps (source A's network with Adam at three batches, source B's with 64 channels; made images), mnist (real
+data: five epochs at batch 8; needs MNIST, or UNROLLED_DATA). A timed call takes hundreds of steps, whose images lie on
+the GPU; all sides gather their batches there. Each side is a process of its own, and they take turns; the losses of its
+first steps are compared with the CPU's before. `ratio` is ours / JAX with all steps in one `lax.scan`; `ratio_graph` is
+by PyTorch with a step in a CUDA graph, `ratio_compiled` by the same from `torch.compile`, `ratio_eager` by our eager
+path. All in float32; TF32 is off on all sides.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+import common
+import compiled_sides
+import gpu
+from unrolled import data, nn
+from unrolled.device import array_module, to_host
+from unrolled.nn import optim
+
+Row = dict[str, Any]
+PEERS = {"jax": "ratio", "torch_graph": "ratio_graph", "torch_compiled": "ratio_compiled", "eager": "ratio_eager"}
+EPOCHS, SEED = 5, 0
+
+
+def step_rows(quick: bool) -> list[Row]:
+    """Measure every case, all sides in turn."""
+    rows = []
+    for number, case in enumerate(compiled_sides.CASES):
+        rows += gpu.guarded(case.name, lambda number=number: [step_row(number, quick)])
+        print(rows[-1], flush=True)
+    return rows
+
+
+def step_row(number: int, quick: bool) -> Row:
+    """Measure the seconds of a step by each side, and our ratios to the peers: medians of rounds."""
+    case = compiled_sides.CASES[number]
+    losses = compiled_sides.expected(case)
+    names = ("ours", *PEERS)
+    with ThreadPoolExecutor() as pool:  # each takes seconds to load its library and to compile
+        made = pool.map(lambda side: common.Apart(compiled_sides.make, side, number, losses), names)
+        sides = dict(zip(names, made, strict=True))
+    try:
+        times, _ = common.apart(sides, 3 if quick else 9, 0.0, calls=1)
+    finally:
+        for side in sides.values():
+            side.__exit__(None, None, None)
+    taken = dict.fromkeys(times, case.steps) | {"eager": min(200, case.steps)}
+    steps = {side: [seconds / taken[side] for seconds in times[side]] for side in times}
+    found = {f"{side}_s": statistics.median(steps[side]) for side in steps}
+    ratios = {key: common.compared(steps, "ours", side)["ratio"] for side, key in PEERS.items()}
+    row = {"section": "steps", "name": case.name, "ours_s": found.pop("ours_s"), "peer": "JAX, lax.scan"}
+    return {**row, "peer_s": found.pop("jax_s"), "at_most": case.at_most, **ratios, **found, "steps": case.steps}
+
+
+def mnist_rows(quick: bool) -> list[Row]:
+    """Measure an epoch of MNIST at batch 8, and the accuracy after five, compiled and eager."""
+    import gpu_training
+    from networks import source_a
+
+    if not gpu_training.ready("mnist"):
+        return [{"section": "mnist", "name": "compiled epoch, batch 8", "absent": "MNIST is not here"}]
+    train, test = map(gpu_training.on_gpu, data.mnist())
+    network, eager = (source_a().build(train.images.shape[1:], array_module(train.images)) for _ in range(2))
+    steps, rng, seconds = nn.compiled(network, optim.Adam(), 8), np.random.default_rng(SEED), []
+    for _ in range(EPOCHS):
+        start = time.perf_counter()
+        losses = to_host(steps.epoch(train.images, train.labels, rng.permutation(len(train.images))))
+        seconds.append(time.perf_counter() - start)
+    row = {
+        "section": "mnist",
+        "name": "compiled epoch, batch 8",
+        "ours_s": statistics.median(seconds),
+        "at_most_s": 0.25,
+    }
+    row |= {"first_s": seconds[0], "total_s": sum(seconds), "epochs": EPOCHS, "train_loss": float(losses.mean())}
+    row |= {"accuracy": network.evaluate(test).accuracy, "at_least": 0.98}
+    if not quick:
+        history = eager.fit(train, epochs=EPOCHS, batch_size=8, optimizer=optim.Adam(), seed=SEED, progress=False)
+        row |= {"eager_s": statistics.median(history.seconds), "eager_accuracy": eager.evaluate(test).accuracy}
+    return [row]
+
+
+SECTIONS = {"steps": step_rows, "mnist": mnist_rows}
+
+
+def main() -> None:
+    """Measure the sections asked for."""
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # several libraries share the GPU
+    reader = common.parser(__doc__)
+    reader.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
+    chosen = reader.parse_args()
+    versions = {name: metadata.version(name) for name in ("jax", "jaxlib")}
+    rows: list[Row] = []
+    for name in chosen.only:
+        rows += gpu.guarded(name, lambda name=name: SECTIONS[name](chosen.quick))
+        gpu.save(chosen, rows, versions)
+    gpu.show(rows)
+
+
+if __name__ == "__main__":
+    main()
