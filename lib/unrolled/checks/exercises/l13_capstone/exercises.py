@@ -6,7 +6,7 @@ import numpy as np
 
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
 from unrolled.checks.mistakes import Mistake, given
-from unrolled.checks.spec import Budget, Spec, Speed, case, gpu_case, random_case, random_gpu_case
+from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
 from unrolled.device import Array
 
 # capturable_step
@@ -16,7 +16,6 @@ CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=0)
 capturable_step = Spec(
     reference=steps.step,
     cases=[
-        case("two steps, NumPy", **steps.buffers(2, 3, 2, launches=2)),
         gpu_case("captured once, launched on three batches", CAPTURED, **steps.buffers(4, 3, 2)),
         random_gpu_case("any size, and a rate that the host changes", steps.any_buffers, CAPTURED),
     ],

@@ -13,7 +13,7 @@ from unrolled.checks.spec import Inputs
 
 DRIFT = 0.004
 """The machine gets warm: each run takes so much longer than the one before, relative to the first."""
-JITTER, COLD, DISTURBED, EVERY = 0.01, 4.0, 3.0, 7
+JITTER, COLD, DISTURBED, EVERY = 0.01, (2.0, 6.0), 3.0, 7
 """Evenly drawn wobble, what the first run of a setting costs, and what every seventh run does."""
 WITHIN = 0.1
 MOST_RUNS = 400
@@ -39,7 +39,7 @@ class Machine:
         off = frozenset(name for name, on in switches.items() if not on)
         self.runs += 1
         seconds = self.true_seconds(off) * (1 + DRIFT * self.runs) * (1 + self._rng.uniform(-JITTER, JITTER))
-        seconds *= COLD if off not in self._seen else 1
+        seconds *= self._rng.uniform(*COLD) if off not in self._seen else 1
         self._seen.add(off)
         return float(seconds * (DISTURBED if self.runs % EVERY == 0 else 1))
 

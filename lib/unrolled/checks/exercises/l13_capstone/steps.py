@@ -47,11 +47,15 @@ def wrong_step(
     def wrong(
         x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array
     ) -> None:  # fmt: skip
-        error[...] = x @ weight - target
+        kernels.matmul(x, weight, out=error)
+        error -= target
+        kernels.matmul(x.T, error, out=grad)
         if early:
             rate *= falls
-        grad[...] = x.T @ error / (len(x) if mean else 1) * (rate if frozen is None else np.float32(frozen))
-        velocity[...] = momentum * velocity - sign * grad
+        grad *= sign / (len(x) if mean else 1)
+        grad *= rate if frozen is None else frozen
+        velocity *= momentum
+        velocity -= grad
         weight += velocity
         if not early:
             rate *= falls
