@@ -107,7 +107,7 @@ def parallel() -> RecordedRun:
 
 @lru_cache(maxsize=1)
 def compiled() -> RecordedRun | None:
-    """Return the recorded run of compiled steps on a real GPU, by `benchmarks/compiled.py`; None where there is none."""
+    """Return the recorded run of compiled steps on a real GPU (`benchmarks/compiled.py`); None where there is none."""
     return _read(COMPILED) if COMPILED.is_file() else None
 
 
