@@ -414,7 +414,8 @@ print(f"accuracy after five epochs: batch 8 {gpu_8['accuracy']:.2%}, batch 128 {
 #
 # Train `digits_network(seed)` on images of 14 x 14 pixels, and return its parameters. The judge puts them into its own
 # network and asks for about 98 % on digits that you never see, as a median of three seeds. The digits are in disguise:
-# shifted alike, perhaps with negative ink, and with exchanged labels. Your time is compared with that of a recipe which
+# shifted alike, perhaps with negative ink, and with exchanged labels. Which of them it draws is luck, so one and a half
+# points of a hundred are forgiven. Your time is compared with that of a recipe which
 # runs right after it. More than twice the recipe's seconds is too slow. Can you beat it? Use any idea of the course.
 
 
@@ -435,7 +436,7 @@ def time_to_accuracy(images, labels, seed):
     """Return the parameters (P,) of a trained digits_network, for images (N, 1, 14, 14), labels (N,). About 12 lines."""
     ### BEGIN SOLUTION
     network, optimizer, rng = digits_network(seed), nn.Adam(5e-3), np.random.default_rng(seed)
-    epochs, size, done = 20, 64, 0
+    epochs, size, done = 25, 64, 0
     steps = epochs * -(-len(images) // size)
     for _ in range(epochs):
         order = rng.permutation(len(images))

@@ -15,7 +15,7 @@ from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
 TRAIN, TEST, SIZE = 1397, 400, 14
-ASKED, FORGIVEN = 0.98, 0.005  # of the test images; the second is the luck of the draw among 400
+ASKED, FORGIVEN = 0.98, 0.015  # of the test images; the second is for the luck of which 400 are drawn, 2.5 deviations
 SLOWEST = 2.0
 
 
@@ -45,7 +45,7 @@ def small_digits(rng: np.random.Generator) -> Inputs:
 def recipe(images: Array, labels: Array, seed: int) -> Array:
     """Train with Adam, a falling rate and shifted images; return the parameters (P,). The time to beat."""
     made, optimizer, rng = network(seed), nn.Adam(5e-3), np.random.default_rng(seed)
-    epochs, batch = 20, 64
+    epochs, batch = 30, 64
     steps, done = epochs * -(-len(images) // batch), 0
     for _ in range(epochs):
         order = rng.permutation(len(images))
@@ -80,7 +80,7 @@ def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None
         accuracies.append(float((made.predict(inputs["test_images"]) == inputs["test_labels"]).mean()))
     median, each = float(np.median(accuracies)), ", ".join(f"{accuracy:.1%}" for accuracy in accuracies)
     if median < ASKED - FORGIVEN:
-        line = f"right with three seeds: {each}. The median is {median:.1%}; about {ASKED:.0%} are asked"
+        line = f"right with three seeds: {each}. The median is {median:.1%}; about {ASKED:.0%} are asked, and at least {ASKED - FORGIVEN:.1%}"
         return Mismatch((line, _advice(median)))
     own, theirs = ([seconds for _, seconds in runs] for runs in (got, expected))
     ratio = float(np.median(own) / np.median(theirs))
