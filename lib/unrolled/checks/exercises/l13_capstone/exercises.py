@@ -30,7 +30,8 @@ capturable_step = Spec(
         "matmul(x.T, error, out=grad)\n"
         "grad /= len(x)\n"
         "grad *= ...\n"
-        "... then velocity, weight and rate, each in place",
+        "velocity *= ...; velocity -= grad; weight += velocity\n"
+        "... and the rate",
     ),
     mistakes=(
         Mistake(
