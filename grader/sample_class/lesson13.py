@@ -29,9 +29,9 @@ class raises:
 
 
 class endless:
-    """A repetition that never ends."""
+    """A loop that never ends."""
 
-    ablation = {"for _ in range(9):": "while True:"}
+    capturable_step = {"    grad /= len(x)\n": "    while True:\n        pass\n    grad /= len(x)\n"}
 
 
 class another_way:
