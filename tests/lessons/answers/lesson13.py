@@ -188,7 +188,7 @@ def upside_down(run, causes):
 def without_a_seed():
     calls = []
 
-    def own_network(version):
+    def own_network(version, seed):
         calls.append(version)
         return np.full(3, len(calls), np.float32)
 
@@ -230,9 +230,12 @@ MUTANTS = {
         Mutant(lambda run, causes: [2.0 for _ in causes], "expected a dictionary with the causes"),
     ],
     "own_network": [
-        Mutant(lambda version: None, "return an array"),
-        Mutant(lambda version: np.full(3, version == "after", np.float32), "before and after give different results"),
-        Mutant(lambda version: np.full(3, np.nan, np.float32), "NaN or infinity"),
+        Mutant(lambda version, seed: None, "return an array"),
+        Mutant(
+            lambda version, seed: np.full(3, version == "after", np.float32), "before and after give different results"
+        ),
+        Mutant(lambda version, seed: np.ones(3, np.float32), "come from the seed"),
+        Mutant(lambda version, seed: np.full(3, np.nan, np.float32), "NaN or infinity"),
         Mutant(without_a_seed(), "something else each time"),
     ],
 }

@@ -7,7 +7,6 @@ import numpy as np
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
 from unrolled.checks.mistakes import Mistake, given
 from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
-from unrolled.device import Array
 
 # capturable_step
 
@@ -161,18 +160,14 @@ ablation = Spec(
 # own_network
 
 
-def _any(rng: np.random.Generator) -> dict[str, Array]:
-    return {}
-
-
 own_network = Spec(
     reference=own.stand_in,
-    cases=[random_case("both versions, in turns", _any)],
+    cases=[random_case("both versions, in turns", own.two_seeds)],
     points=1,
     hints=(
         'Begin with a network and a training that work, however slowly. Call it "before", and do not touch it again.',
-        'own_network("before") and own_network("after") both return an array: the losses of some steps, for instance. '
-        "Both begin from the same seed, so that they give the same losses.",
+        'own_network("before", 3) and own_network("after", 3) return the same array: the losses of some steps, for '
+        "instance. Weights and whatever else is drawn come from the seed, 3 here.",
         'slow = version == "before"\n'
         "for step in range(...):\n"
         "    loss = ... if slow else ...\n"

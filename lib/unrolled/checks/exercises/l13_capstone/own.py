@@ -7,47 +7,58 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.checks.compare import Mismatch, Remark, agree, as_numbers
+from unrolled.checks.compare import Mismatch, Remark, agree
 from unrolled.checks.spec import Function, Inputs
+from unrolled.device import Array
 
-TURNS, TOLERANCE = 3, 1e-3
+TURNS, TOLERANCE = 2, 1e-3
 VERSIONS = ("before", "after")
+Run = tuple[str, int, Any, float]  # version, seed, result, seconds
 
 
-def in_turns(function: Function, inputs: Inputs) -> dict[str, list[tuple[Any, float]]]:
-    """Return (the result, the seconds) of each version, by its name; both are run in turns."""
-    found: dict[str, list[tuple[Any, float]]] = {version: [] for version in VERSIONS}
+def two_seeds(rng: np.random.Generator) -> Inputs:
+    """Draw two seeds that differ."""
+    return {"seeds": [int(seed) for seed in rng.choice(10_000, 2, replace=False)]}
+
+
+def in_turns(function: Function, inputs: Inputs) -> list[Run]:
+    """Return every run of both versions with both seeds, in turns."""
+    runs: list[Run] = []
     for _ in range(TURNS):
-        for version in VERSIONS:
-            start = time.perf_counter()
-            result = function(version)
-            found[version].append((result, time.perf_counter() - start))
-    return found
+        for seed in inputs["seeds"]:
+            for version in VERSIONS:
+                start = time.perf_counter()
+                result = function(version, seed)
+                runs.append((version, seed, result, time.perf_counter() - start))
+    return runs
 
 
-def stand_in(version: str) -> Any:
-    """Stand for a network: what is returned is only looked at if it is the learner's."""
-    return np.zeros(1, np.float32)
+def stand_in(version: str, seed: int) -> Array:
+    """Stand for a network: what is returned depends on the seed, and not on the version."""
+    return np.random.default_rng(seed).standard_normal(3).astype(np.float32)
 
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
     """Ask that a repair changes the time and not the result; tell both times."""
-    before, after = ([result for result, _ in got[version]] for version in VERSIONS)
-    for version, results in ((VERSIONS[0], before), (VERSIONS[1], after)):
-        numbers = as_numbers(results[0])
-        if numbers is None or not np.size(numbers):
-            what = "None" if results[0] is None else type(results[0]).__name__
-            return Mismatch(
-                (f'own_network("{version}") gives {what}; return an array: the loss of each step, or scores',)
-            )
-        if not np.isfinite(np.asarray(numbers, float)).all():
-            return Mismatch((f'own_network("{version}") gives NaN or infinity: what is timed has to be right',))
-        if not all(agree(other, results[0], TOLERANCE) for other in results[1:]):
-            return Mismatch(
-                (f'own_network("{version}") gives something else each time: give it a seed, and start anew',)
-            )
-    if not agree(after[0], before[0], TOLERANCE):
+    known: dict[tuple[str, int], Array] = {}
+    for version, seed, result, _ in got:
+        call = f'own_network("{version}", {seed})'
+        if says := _strange(result):
+            return Mismatch((f"{call} {says}",))
+        if not agree(result, known.setdefault((version, seed), result), TOLERANCE):
+            return Mismatch((f"{call} gives something else each time: draw everything from the seed, and start anew",))
+    first, second = inputs["seeds"]
+    if not all(agree(known["after", seed], known["before", seed], TOLERANCE) for seed in inputs["seeds"]):
         return Mismatch(("before and after give different results: a repair changes the time, and nothing else",))
-    times = {version: float(np.median([seconds for _, seconds in got[version]])) for version in VERSIONS}
-    gain = times["before"] / max(times["after"], 1e-9)
-    return Remark((f"before {times['before']:.4f} s, after {times['after']:.4f} s: {gain:.1f} times as fast",))
+    if agree(known["before", first], known["before", second], 0):
+        return Mismatch(("another seed gives the same: the network's weights come from the seed",))
+    before, after = (float(np.median([run[3] for run in got if run[0] == version])) for version in VERSIONS)
+    return Remark((f"before {before:.4f} s, after {after:.4f} s: {before / max(after, 1e-9):.1f} times as fast",))
+
+
+def _strange(result: Any) -> str:
+    """Say why this is no array of numbers."""
+    if not isinstance(result, np.ndarray) or result.dtype.kind != "f" or not result.size:
+        what = "None" if result is None else type(result).__name__
+        return f"gives {what}; return an array of floats: the loss of each step, or scores"
+    return "" if np.isfinite(result).all() else "gives NaN or infinity: what is timed has to be right"
