@@ -472,17 +472,17 @@ check.time_to_accuracy(time_to_accuracy)
 #
 # **Core**, about 25 minutes.
 #
-# `own_network("before")` trains a few steps and returns the losses, and `own_network("after")` does so after your
-# repair. The check runs both in turns, asks for equal losses, and prints both times. Its point is for that; what you
-# found out is graded by hand.
+# `own_network("before", seed)` trains a few steps and returns the losses, `own_network("after", seed)` does so after
+# your repair. The weights come from the seed. The check runs both in turns, asks for equal losses, and prints both
+# times. Its point is for that; what you found out is graded by hand.
 
 
 # %% nbgrader={"grade": false, "grade_id": "own_network", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def own_network(version):
-    """Train for some steps from a fixed seed, for version "before" or "after"; return the losses, float32. About 15 lines."""
+def own_network(version, seed):
+    """Train for some steps, version "before" or "after"; return the losses (S,), float32. About 15 lines."""
     ### BEGIN SOLUTION
     network, losses = (
-        nn.Sequential(nn.Conv2d(8, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(10), seed=1),
+        nn.Sequential(nn.Conv2d(8, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(10), seed=seed),
         [],
     )
     network.build((1, 28, 28))
