@@ -1,4 +1,4 @@
-"""A learner of lesson 13 reads that a rate was frozen, and goes from Python to one graph on the timeline."""
+"""A learner of lesson 13 reads that a rate was frozen."""
 
 from __future__ import annotations
 
