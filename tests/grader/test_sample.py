@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unrolled import checks, data, device, nn, ops, simgpu
+from unrolled import checks, data, device, kernels, nn, ops, simgpu
 from unrolled.notebook import cells
 from unrolled.ops import winograd
 from unrolled.simgpu import jit
@@ -56,6 +56,7 @@ def judged(student: str, lesson: str) -> dict[str, checks.Report]:
     """The report on each function that a student hands in; those of the notebook's other cells are there for them."""
     namespace: dict[str, Any] = {"np": np, "ops": ops, "nn": nn, "data": data, "device": device}
     namespace |= {"cp": simgpu, "jit": jit, "THREADS": 256, "TILE": 32, "WIDTH": 33}
+    namespace |= {"digits": data.digits(), "matmul": kernels.matmul}
     for name, rows in (("B_T", winograd.PIXELS), ("G", winograd.WEIGHTS), ("A_T", winograd.RESULTS)):
         namespace[name] = np.array(rows[2], np.float32)
     sources: dict[str, str] = {}

@@ -24,9 +24,9 @@ ATTEMPTS = 4  # as when graded: an inconclusive verdict is measured again, up to
 
 
 def counts(spec: checks.Spec) -> bool:
-    """Whether a budget asks for what slow answers need not keep: kernels of one's own, or few products."""
+    """Whether a budget asks for what slow answers need not keep: kernels of one's own, graphs, or few products."""
     budgets = [case.budget for case in spec.cases if case.budget is not None]
-    return any(budget.own or budget.products or budget.flops for budget in budgets)
+    return any(budget.own or budget.products or budget.flops or budget.graphs for budget in budgets)
 
 
 def without_speed(spec: checks.Spec) -> checks.Spec:
@@ -34,8 +34,8 @@ def without_speed(spec: checks.Spec) -> checks.Spec:
 
 
 def has_kernels(spec: checks.Spec) -> bool:
-    """Whether an answer launches kernels of its own."""
-    return any(case.budget is not None and case.budget.own for case in spec.cases)
+    """Whether an answer launches kernels of its own, or graphs: its speed is that of a real GPU."""
+    return any(case.budget is not None and (case.budget.own or case.budget.graphs) for case in spec.cases)
 
 
 def by_values(spec: checks.Spec) -> checks.Spec:

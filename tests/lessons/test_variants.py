@@ -56,7 +56,7 @@ def first_variants(lesson: str, which: int = 0) -> dict[str, str]:
 
 ROUNDS = [
     (lesson, which)
-    for lesson in CORE
+    for lesson in sorted({LESSON_OF[exercise] for exercise in checks.variants()})
     for which in range(max((len(checks.variants()[name]) for name in first_variants(lesson)), default=0))
 ]
 """Lessons with the first variant of every exercise, with the second where there is one, and so on."""

@@ -280,6 +280,33 @@ def test_no_memory_names_the_array_its_size_and_a_smaller_batch(monkeypatch: pyt
         on_kernels(ops.conv2d, x, weight)
 
 
+def products() -> list[tuple[Any, Any]]:
+    """Pairs of small matrices: as they lie, and each of them turned."""
+    a, b = RNG.normal(size=(5, 3)).astype(np.float32), RNG.normal(size=(3, 4)).astype(np.float32)
+    return [(a, b), (np.asfortranarray(a), b), (a, np.asfortranarray(b)), (b.T, a.T)]
+
+
+def test_a_product_without_cublas_takes_what_lies_in_one_piece(launched: list[str]) -> None:
+    launched.clear()
+    for a, b in products():
+        out = strict.asarray(np.zeros((len(a), b.shape[1]), np.float32))
+        kernels.matmul(strict.asarray(a), strict.asarray(b), out)
+        np.testing.assert_allclose(to_host(out), a @ b, rtol=1e-5)
+        np.testing.assert_array_equal(kernels.matmul(a, b, np.zeros_like(a @ b)), a @ b)
+    assert launched == ["small_product"] * 4
+    a, b = products()[0]
+    for wrong, words in (
+        ((a, b, np.zeros((5, 3), np.float32)), r"out \(5, 3\)"),
+        ((a, b, np.zeros((5, 4))), "out float64"),
+        (
+            (strict.asarray(np.repeat(a, 2, axis=1))[:, ::2], b, np.zeros((5, 4), np.float32)),
+            "a does not lie in one piece",
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            kernels.matmul(*(strict.asarray(x) if isinstance(x, np.ndarray) else x for x in wrong))
+
+
 @cache
 def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
     """What the operations above launch, by kernel: inputs, outputs before, options; some of each."""
@@ -322,6 +349,10 @@ def calls() -> dict[str, list[tuple[Any, Any, dict[str, Any]]]]:
         labels = strict.asarray(RNG.integers(-1, 46, 70))
         ops.softmax_cross_entropy(wide, labels)
         training._right(wide, labels)
+        for a, b in products():
+            kernels.matmul(
+                strict.asarray(a), strict.asarray(b), strict.asarray(np.zeros((len(a), b.shape[1]), a.dtype))
+            )
     compiled_calls.record_steps(record)
     return {name: list(found.values()) for name, found in seen.items()}
 

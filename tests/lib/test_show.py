@@ -34,6 +34,13 @@ CHANNELS, KERNELS = RNG.integers(0, 5, (3, 4, 4)), RNG.integers(-2, 3, (3, 3, 3)
 RUNG = {"label": "loops", "seconds": 5400, "what": "convolution forward only", "batch": 32, "precision": "float32"}
 
 
+CLIMB = [
+    {"label": "NumPy", "seconds": 1800.0},
+    {"label": "a GPU", "seconds": 100.0, "cause": "hardware", "batch": 8},
+    {"label": "one fix", "seconds": 50.0, "cause": "code", "batch": 8},
+    {"label": "a larger batch", "seconds": 5.0, "cause": "batch", "batch": 128},
+    {"label": "a graph", "seconds": 2.5, "cause": "code", "batch": 128},
+]
 KERNELS_TIMED = {"matmul": (2e9, 3e7, 4e-4), "add": (1e6, 1.2e7, 5e-5), "a longer name": (0, 9e7, 4e-4)}
 SIZES = [16, 256]
 LONG = {
@@ -94,6 +101,7 @@ PICTURES: dict[str, Callable[[], show.Picture | show.Explorer]] = {
     "pipeline": lambda: show.pipeline([[("F", 0), ("F", 1), None, ("B", 0)], [None, ("F", 0), ("B", 0), ("B", 1)]]),
     "pipeline, long": lambda: show.pipeline([[("F", slot) for slot in range(128)]] * 8),
     "race": lambda: show.race(DIGITS, LABELS, {"loops": (0.05, LABELS), "network": (1e-4, SLIPS)}),
+    "causes": lambda: show.causes(CLIMB, "an epoch of MNIST"),
     "ring_allreduce": lambda: show.ring_allreduce(),
     "ring_allreduce, many": lambda: show.ring_allreduce(8),
     "roofline": lambda: show.roofline(5e10, 1e10, {"add": (0.083, 7e8), "matmul": (85, 4e10)}),

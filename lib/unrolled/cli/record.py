@@ -18,7 +18,7 @@ STYLE = Template("""
 @page { size: A4; margin: 8mm 15mm; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 180mm; padding: 8mm 0; color: $ink; background: white;
-  font: 7.8pt/1.14 "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif; }
+  font: 7.5pt/1.08 "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif; }
 header { border-bottom: 2.2pt solid $blue; padding-bottom: 3.5mm; display: flex; justify-content: space-between;
   align-items: flex-end; }
 h1 { font-size: 23pt; line-height: 1.1; margin: 0; letter-spacing: -0.3pt; font-weight: 650; }
@@ -29,14 +29,14 @@ header p { margin: 0.8mm 0 0; color: $grey; }
 .sum b { display: block; font-size: 18pt; line-height: 1.1; color: $blue; font-weight: 650; }
 .sum span { color: $grey; }
 .lessons { columns: 2; column-gap: 9mm; }
-section { break-inside: avoid; margin: 0 0 1.4mm; }
-h2 { font-size: 10.2pt; margin: 0; padding-bottom: 0.6mm; border-bottom: 0.7pt solid $pale; display: flex;
+section { break-inside: avoid; margin: 0 0 0.9mm; }
+h2 { font-size: 9.6pt; margin: 0; padding-bottom: 0.3mm; border-bottom: 0.7pt solid $pale; display: flex;
   justify-content: space-between; }
 h2 span { font-weight: normal; color: $grey; font-size: 8.6pt; }
 table { border-collapse: collapse; width: 100%; }
 td { padding: 0.05mm 0; vertical-align: baseline; white-space: nowrap; }
 td.mark { width: 4.5mm; color: $green; font-weight: bold; }
-td.times, td.day { text-align: right; color: $grey; font-size: 8.2pt; font-variant-numeric: tabular-nums; }
+td.times, td.day { text-align: right; color: $grey; font-size: 7.5pt; font-variant-numeric: tabular-nums; }
 td.day { width: 21mm; }
 tr.open td { color: $grey; }
 h2.wide { margin-top: 2mm; }

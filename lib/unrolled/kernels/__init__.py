@@ -18,6 +18,7 @@ from unrolled.kernels.persistent import lstm_persistent, lstm_persistent_backwar
 from unrolled.kernels.pooled_convolution import convolution_weights, pooled_convolution
 from unrolled.kernels.pooling import avg_pool, avg_pool_backward, max_pool, max_pool_with_indices, max_unpool
 from unrolled.kernels.products import PLAIN, TURN_A, TURN_B, filters, product
+from unrolled.kernels.small_products import matmul, small_product
 from unrolled.kernels.sums import mean, sum_filters, sum_first_axis
 from unrolled.kernels.values import add_row, dropout, relu, relu_backward
 from unrolled.kernels.windows import col2im, im2col
@@ -30,7 +31,18 @@ __all__ += ["filters_wide", "im2col_wide", "relu_wide"]
 __all__ += ["adadelta", "adam", "momentum", "nesterov", "scaled", "sgd"]
 __all__ += ["avg_pool", "avg_pool_backward", "max_pool", "max_pool_with_indices", "max_unpool"]
 __all__ += ["lstm_cell", "lstm_cell_backward", "lstm_persistent", "lstm_persistent_backward", "persists"]
-__all__ += ["PLAIN", "TURN_A", "TURN_B", "filters", "mean", "product", "sum_filters", "sum_first_axis"]
+__all__ += [
+    "PLAIN",
+    "TURN_A",
+    "TURN_B",
+    "filters",
+    "matmul",
+    "mean",
+    "product",
+    "small_product",
+    "sum_filters",
+    "sum_first_axis",
+]
 __all__ += ["add_row", "col2im", "count_right", "dropout", "im2col", "relu", "relu_backward", "softmax_cross_entropy"]
 
 KERNELS = {kernel.name: kernel for kernel in list(globals().values()) if isinstance(kernel, Kernel)}

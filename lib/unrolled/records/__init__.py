@@ -22,6 +22,7 @@ GPU_PRECISION = Path(__file__).parent / "gpu_precision.json"
 LSTM = Path(__file__).parent / "lstm.json"
 CONVOLUTIONS = Path(__file__).parent / "convolutions.json"
 PARALLEL = Path(__file__).parent / "parallel.json"
+COMPILED = Path(__file__).parent / "compiled.json"
 LINE = 100  # letters: what a notebook's output shows on a line
 
 
@@ -102,6 +103,12 @@ def gpu_precision() -> RecordedRun:
 def parallel() -> RecordedRun:
     """Return the recorded run of sums and training on several real GPUs, which `benchmarks/parallel.py` wrote."""
     return _read(PARALLEL)
+
+
+@lru_cache(maxsize=1)
+def compiled() -> RecordedRun | None:
+    """Return the recorded run of compiled steps on a real GPU (`benchmarks/compiled.py`); None where there is none."""
+    return _read(COMPILED) if COMPILED.is_file() else None
 
 
 def _read(file: Path) -> RecordedRun:

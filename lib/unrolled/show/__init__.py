@@ -6,6 +6,7 @@ An `Explorer` has sliders; it is a still picture where widgets cannot run. Both 
 from unrolled.show.agreement import agreement, guesses
 from unrolled.show.banks import banks
 from unrolled.show.barriers import barriers
+from unrolled.show.causes import causes
 from unrolled.show.charts import bars, pairs
 from unrolled.show.clipping import clipping
 from unrolled.show.columns import col2im, im2col
@@ -50,6 +51,7 @@ __all__ = [
     "banks",
     "barriers",
     "bars",
+    "causes",
     "clipping",
     "col2im",
     "computation_graph",

@@ -82,10 +82,14 @@ def take(a: ndarray, indices: Any, axis: int | None = None, out: ndarray | None 
     """Return the values at these indices along an axis; None: of all values in one row."""
     flat = a.reshape(-1) if axis is None else a
     along = normalize_axis_index(0 if axis is None else axis, flat.ndim)
-    picked = getitem(flat, (slice(None),) * along + (indices,))
+    key = (slice(None),) * along + (indices,)
     if out is None:
-        return picked
-    assign(out, picked)
+        return getitem(flat, key)
+    seen, start, arrays = _addressed(flat, key)
+    if not arrays or out.dtype != a.dtype or out.shape != _picked(seen, start, arrays):
+        assign(out, getitem(flat, key))
+        return out
+    launch("getitem", [seen, *arrays], [out], _axes(start, arrays))  # straight into out: a graph's arrays stay
     return out
 
 

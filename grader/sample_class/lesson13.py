@@ -1,0 +1,42 @@
+"""Lesson 13: in what a student of the sample class differs from the solution, a class a student."""
+
+
+class slow:
+    """All from Python, and a recipe with far too many epochs."""
+
+    replayed_epoch = {"            graph.launch()\n": "            program()\n"}
+
+
+class off_by_one:
+    """A launch too few, and a rate that falls before the step."""
+
+    replayed_epoch = {"for _ in range(len(order)):": "for _ in range(len(order) - 1):"}
+    capturable_step = {"    grad *= rate\n": "    rate *= 0.99\n    grad *= rate\n    rate /= 0.99\n"}
+
+
+class wrong_dtype:
+    """Losses as text."""
+
+    own_network = {"return np.array(losses, np.float32)": "return [str(loss) for loss in losses]"}
+
+
+class raises:
+    """A name that nobody gave."""
+
+    ablation = {"everything = run()": "everything = runs()"}
+
+
+class endless:
+    """A loop that never ends."""
+
+    capturable_step = {"    grad /= len(x)\n": "    while True:\n        pass\n    grad /= len(x)\n"}
+
+
+class another_way:
+    """Right, by other ways: differences of causes by logarithms."""
+
+    ablation = {
+        "return {cause: float(np.median(found)) for cause, found in ratios.items()}": (
+            "return {cause: float(np.exp(np.median(np.log(found)))) for cause, found in ratios.items()}"
+        ),
+    }

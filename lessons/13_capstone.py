@@ -1,0 +1,572 @@
+# %% [markdown]
+# # Remove Python, then compare honestly
+#
+# Lesson 13, about 120 minutes. It is the capstone. After the exercise `replayed_epoch` is a good place for a break.
+#
+# **Afterwards you can**
+#
+# - write a training step that a GPU repeats by itself, with no Python between its kernels;
+# - train against the clock, and say when an epoch has stopped paying;
+# - say what each cause gained, by turning off one at a time;
+# - state the bound of a network of your own, profile it, repair it, and profile it again.
+#
+# **You need** training (lesson 05), the port to a GPU (lesson 06) and profiling (lesson 07). No exercise needs your code
+# from there, and none needs a GPU.
+#
+# Are you coming back after a restart? Choose *Run All Above* first: later cells use what earlier ones define.
+
+# %%
+import time
+
+import numpy as np
+
+from unrolled import check, data, device, journal, kernels, nn, profile, records, show, simgpu
+
+check.start("13_capstone", "0.1.0")
+
+cp = device.gpu()
+SIMULATED = device.is_simulated(cp)
+print("the GPU is", "simulated: its times are modelled" if SIMULATED else "real")
+digits = data.digits()
+rng = np.random.default_rng(0)
+
+# %% [markdown]
+# ## Who keeps the GPU waiting?
+#
+# An epoch of the article's network took 30 minutes in NumPy, and 50 seconds on a GPU after a repair (*Deep Learning
+# Gaiden: GPU Programming*, 2020). You have mended nearly all that was slow in it. What is left? Here is a training step
+# of that network with our own kernels, as recorded on an H200.
+
+# %%
+recorded = records.gpu()
+for size in (8, 128, 1024):
+    row = recorded.row(f"mnist step, batch {size}")
+    print(
+        f"batch {size:4}: a step takes {row['ours_s'] * 1e6:4.0f} us; the GPU works for {row['device_us']:4.0f} us of "
+        f"them, on {row['launches']} launches: without waiting, {row['ours_s'] * 1e6 / row['device_us']:.1f} times as fast"
+    )
+print(recorded)
+
+# %% [markdown]
+# The GPU waits for the host most of the time, and the host is busy with Python: it looks up a function, checks shapes,
+# makes an array, and hands over one kernel after the other. A **CUDA graph** ends that. The host records once what it
+# would launch, and the GPU gets the whole list in a single call, again and again.
+#
+# Two guesses. A step of one dense layer is nine short kernels here. How many times faster is a replayed graph than
+# Python, on batches of 8 samples? And on batches of 1,024?
+
+# %%
+journal.predict("graph_at_8", ...)  # your guess
+
+# %%
+journal.predict("graph_at_1024", ...)  # your guess
+
+# %% [markdown]
+# ## What a graph can hold
+#
+# While a stream is **capturing**, a launch is written down and not carried out. So three things change.
+#
+# - **Memory stays where it is.** The graph keeps addresses. A new array has no place in it: all arrays are made before,
+#   and called **static buffers**. Results go into them with `out=` or in place.
+# - **Nothing can be read.** No value exists yet. `float(x[0])`, `if x.max() > 1` and a wait raise an error.
+# - **Python's numbers are frozen.** Python runs once, in the capture. A number that it computes then stays as it was.
+#
+# And CuPy refuses to call cuBLAS in a capture, so `x @ weight` raises. The library has a product of its own for small
+# matrices, a kernel: `kernels.matmul(a, b, out)`. Here is a step of one layer with it, and a function that captures.
+
+# %%
+matmul = kernels.matmul
+
+
+def descend(x, target, weight, error, grad):
+    """One step of x @ weight towards target, by half the mean squared error. All arrays are there already."""
+    matmul(x, weight, out=error)
+    error -= target
+    matmul(x.T, error, out=grad)
+    grad *= 0.05 / len(x)
+    weight -= grad
+
+
+def captured(program, stream):
+    """Run program() once, so that its kernels are compiled. Then capture it on the stream in use: return the graph."""
+    program()
+    stream.begin_capture()
+    program()
+    return stream.end_capture()
+
+
+# %% [markdown]
+# What is frozen? This graph adds a number that Python counts up, and one that lies on the GPU.
+
+# %%
+stream = cp.cuda.Stream(non_blocking=True)
+stream.wait_event(cp.cuda.Stream.null.record())  # the stream starts when the work before it is done
+with stream:
+    by_python, by_gpu, ones, count = cp.zeros(1, "f4"), cp.zeros(1, "f4"), 0, cp.zeros(1, "f4")
+
+    def program():
+        global ones
+        ones += 1
+        cp.add(by_python, ones, out=by_python)
+        cp.add(count, 1, out=count)
+        cp.add(by_gpu, count, out=by_gpu)
+
+    graph = captured(program, stream)
+    for array in (by_python, by_gpu, count):
+        array.fill(0)
+    for _ in range(4):
+        graph.launch()
+stream.synchronize()
+print(f"after four launches: {float(by_python[0]):.0f} with Python's number, {float(by_gpu[0]):.0f} with the GPU's")
+
+# %% [markdown]
+# 1 + 2 + 3 + 4 is 10. The graph added 2 each time: that is what Python had counted to when the capture ran. A learning
+# rate that falls, or the step number in Adam, goes wrong in the same way, and nothing raises an error. The network just
+# learns less well.
+#
+# ### Exercise: capturable_step
+#
+# **Core**, about 15 minutes.
+#
+# `eager_step` below is descent with momentum, and a rate that falls after each step. It makes arrays, it reads the rate
+# and it calls cuBLAS. Write the same so that it can be captured: `error` and `grad` are buffers for you, and `rate` is
+# an array (1,) that has to change on the GPU. The check captures your function once, and launches it on new batches.
+
+
+# %%
+def eager_step(x, target, weight, velocity, rate):
+    error = x @ weight - target
+    grad = x.T @ error / len(x)
+    velocity[...] = 0.9 * velocity - float(rate[0]) * grad
+    weight += velocity
+    rate *= 0.99
+
+
+# %% nbgrader={"grade": false, "grade_id": "capturable_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def capturable_step(x, target, weight, velocity, rate, error, grad):
+    """Do what eager_step does to weight (K, M), velocity (K, M) and rate (1,). About 9 lines.
+
+    x (N, K), target (N, M); error (N, M) and grad (K, M) hold anything, and may be overwritten. Returns nothing.
+    """
+    ### BEGIN SOLUTION
+    matmul(x, weight, out=error)
+    error -= target
+    matmul(x.T, error, out=grad)
+    grad /= len(x)
+    grad *= rate
+    velocity *= 0.9
+    velocity -= grad
+    weight += velocity
+    rate *= 0.99
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_capturable_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.capturable_step(capturable_step)
+
+# %% [markdown]
+# The judge's graph runs without your Python. Whatever it still needs lies in the buffers: that is what *static* means.
+#
+# ## An epoch of launches
+#
+# The graph reads its batch from `x` and `target`. Who puts the next batch there? If Python does, it is back between the
+# steps. But a place in an array is a number, too, and the GPU can count. `take(order, place, axis=0, out=rows)` fetches
+# the row of `order` whose number lies in `place`. With that in the graph, all that is left for Python is to say *again*.
+#
+# ### Exercise: replayed_epoch
+#
+# **Core**, about 20 minutes.
+#
+# Take a step of `descend` on each row of `order`, by one graph. The buffers are there; write the program, capture it
+# with `captured`, and launch it. Mind that `captured` runs the program once. At most two launches a step are allowed,
+# and the graph is one. (`place += 1` in a function makes a new local name. Use `xp.add(place, 1, out=place)`.)
+
+
+# %% nbgrader={"grade": false, "grade_id": "replayed_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def replayed_epoch(images, targets, order, weight):
+    """Return the trained weight (K, M): images (I, K), targets (I, M), order (S, N) of whole numbers. About 11 more lines.
+
+    All arrays lie on the GPU. Leave `weight` as it is.
+    """
+    xp, size = device.array_module(images), order.shape[1]
+    stream = xp.cuda.Stream(non_blocking=True)
+    stream.wait_event(xp.cuda.Stream.null.record())
+    with stream:
+        trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
+        x, target = images[:size].copy(), targets[:size].copy()
+        error, grad = xp.empty_like(target), xp.empty_like(weight)
+        ### BEGIN SOLUTION
+
+        def program():
+            xp.take(order, place, axis=0, out=rows)
+            xp.take(images, rows[0], axis=0, out=x)
+            xp.take(targets, rows[0], axis=0, out=target)
+            descend(x, target, trained, error, grad)
+            xp.add(place, 1, out=place)
+
+        graph = captured(program, stream)
+        trained[...] = weight
+        place.fill(0)
+        for _ in range(len(order)):
+            graph.launch()
+        ### END SOLUTION
+    xp.cuda.Stream.null.wait_event(stream.record())
+    return trained
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_replayed_epoch", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check.replayed_epoch(replayed_epoch)
+
+# %% [markdown]
+# One point needs a real GPU: at batch 8, the graph has to be at least 3 times as fast as Python. Without a GPU it is
+# deferred, not lost. Now look at both, with few steps. Move the first slider from Python to the graph.
+
+
+# %%
+def eager_epoch(images, targets, order, weight):
+    """The same steps from Python."""
+    weight = weight.copy()
+    for rows in order:
+        x = images[rows]
+        error = x @ weight - targets[rows]
+        weight -= x.T @ error * (0.05 / len(x))
+    return weight
+
+
+small = digits.images[:, 0].reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(digits), -1)
+one_hot = np.eye(10, dtype=np.float32)[digits.labels]
+images, targets, weight = cp.asarray(small), cp.asarray(one_hot), cp.zeros((small.shape[1], 10), "f4")
+replay = journal.mine("replayed_epoch")
+traces, order = {}, cp.asarray(rng.integers(0, len(small), (6, 8)))
+if SIMULATED:
+    for name, epoch in (("from Python", eager_epoch), ("one graph", replay)):
+        epoch(images, targets, order, weight)  # the first time reserves memory
+        with simgpu.trace() as trace:
+            epoch(images, targets, order, weight)
+        traces[name] = trace
+show.launches(traces, "Six steps at batch 8, modelled") if traces else "a real GPU keeps no such trace"
+
+# %%
+for size in (8, 1024):
+    order, seconds = cp.asarray(rng.integers(0, len(small), (200, size))), {}
+    for epoch in (eager_epoch, replay):
+        first = epoch(images, targets, order, weight)
+        device.synchronize(first)
+        start = device.clock(first)
+        device.synchronize(epoch(images, targets, order, weight))
+        seconds[epoch] = (device.clock(first) - start) / len(order)
+    gain, where = seconds[eager_epoch] / seconds[replay], f"modelled, {simgpu.profile().name}" if SIMULATED else None
+    print(
+        f"batch {size:4}: {seconds[eager_epoch] * 1e6:4.0f} us a step from Python, {seconds[replay] * 1e6:4.0f} us by"
+    )
+    print(f"            a graph, {gain:.1f} times as fast, {where or 'measured'}")
+    journal.measured(f"graph_at_{size}", gain, where=where)
+
+# %% [markdown]
+# A modelled gain is a claim about a model. What was recorded stands in this lesson's first table: there a step waits for
+# the host at batch 8 as at batch 1,024, and the last column says how much a graph could gain at most. The larger the
+# batch, the more each launch does, and the less there is to gain. A graph makes no kernel faster.
+#
+# ## The whole step, compiled
+#
+# `nn.compiled(network, optimizer, batch)` does for a whole network what you did for a layer. On a GPU it is one graph
+# of the library's own kernels, which gathers its batches as yours does. On a CPU it works in buffers that are made once.
+# What it cannot compile it runs from Python, and `reason` says why.
+
+
+# %%
+def article_network(dtype=np.float32):
+    """The article's network, built for 28 x 28 pixels."""
+    network = nn.Sequential(
+        *(nn.Conv2d(10, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
+        seed=0,
+        dtype=dtype,
+    )
+    network.build((1, 28, 28))
+    return network
+
+
+steps = nn.compiled(article_network(), nn.Adam(), 8)
+losses = steps.epoch(digits.images, digits.labels, rng.permutation(len(digits)))
+print(f"{len(losses)} steps, loss {losses[:20].mean():.2f} at first and {losses[-20:].mean():.2f} at last")
+print("compiled" if steps.reason is None else f"from Python: {steps.reason}")
+if found := records.compiled():
+    for name, row in found.rows.items():
+        if "eager_s" in row:
+            print(f"{name}: {row['ours_s'] * 1e6:.0f} us a step, from Python {row['eager_s'] * 1e6:.0f} us")
+    print(found)
+else:
+    print("No record of compiled steps on a GPU is in this version of the course.")
+
+# %% [markdown]
+# ## What was it that helped?
+#
+# Thirty minutes became 50 seconds, and a batch of 128 made it 4 seconds. The article's table mixes hardware, code, batch
+# and library. Whoever wants to know what a cause gained turns off **that cause alone**, with all the others on. That is
+# called an **ablation**.
+#
+# Why not one after the other? Because causes interact. If everything waits for the host, a faster kernel gains nothing;
+# once the host is out of the way, it gains a lot. The factor of a cause depends on what else is on, so say what was on.
+#
+# And a machine's times wander: the first run of a setting is slow, some are disturbed, and a laptop that gets warm slows
+# down all the while. So take the ratio of two runs that follow each other, do it several times, and take the median.
+#
+# ### Exercise: ablation
+#
+# **Core**, about 15 minutes.
+#
+# `run()` returns the seconds with everything on, `run(batch=False)` those without the cause "batch". Return by cause how
+# many times longer a run takes without it. The check's machine has a drift, a slow first run and disturbed ones.
+
+
+# %% nbgrader={"grade": false, "grade_id": "ablation", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ablation(run, causes):
+    """Return a dictionary from each of `causes` (a list of names) to its factor. About 6 lines."""
+    ### BEGIN SOLUTION
+    ratios = {cause: [] for cause in causes}
+    for _ in range(9):
+        for cause in causes:
+            everything = run()
+            ratios[cause].append(run(**{cause: False}) / everything)
+    return {cause: float(np.median(found)) for cause, found in ratios.items()}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_ablation", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check.ablation(ablation)
+
+# %% [markdown]
+# Now a real machine, this one: an epoch of the article's network on digits. The causes are a compiled step, a batch of
+# 128 in place of 8, and float32 in place of float64. Which of them gains most?
+
+
+# %%
+def train_some(network, optimizer, batch, compiled, images, labels):
+    """Train on all the images once."""
+    if compiled:
+        nn.compiled(network, optimizer, batch).epoch(images, labels, np.arange(len(images)))
+        return
+    for at in range(0, len(images), batch):
+        network.loss_and_scores(images[at : at + batch], labels[at : at + batch])
+        optimizer.step(network.parameters, network.gradients)
+
+
+def seconds_of_epoch(code=True, batch=True, precision=True, count=512):
+    """Return the seconds of 60,000 images with these causes on or off, from some of them."""
+    dtype = np.float32 if precision else np.float64
+    network, images = article_network(dtype), digits.images[:count].astype(dtype)
+    start = time.perf_counter()
+    train_some(network, nn.Adam(), 128 if batch else 8, code, images, digits.labels[:count])
+    return (time.perf_counter() - start) / count * 60_000
+
+
+journal.predict("batch_on_this_machine", ...)  # your guess: how many times faster is a batch of 128 than one of 8 here?
+
+# %%
+turned_off = journal.mine("ablation")
+found = turned_off(seconds_of_epoch, ["code", "batch", "precision"])
+here, plain = seconds_of_epoch(), seconds_of_epoch(code=False, batch=False, precision=False)
+for cause, factor in found.items():
+    print(f"without {cause:9} an epoch takes {factor:.2f} times as long")
+print(
+    f"the product of the three is {np.prod(list(found.values())):.2f}; all three off take {plain / here:.2f} times as long"
+)
+journal.measured("batch_on_this_machine", found["batch"])
+journal.rung("everything on", "an epoch of training", here, 128)
+
+# %% [markdown]
+# If causes did not interact, the product of the factors would be the factor of all three. A compiled step is for float32
+# only: with float64 it runs from Python, so the two cannot be told apart there. A batch of 128 is another training, too:
+# fewer updates, and perhaps less accuracy. So a batch never counts as speed without the accuracy beside it.
+#
+# Here is the ladder of the course, split by cause. The first three rungs are the article's, measured on its author's
+# machines; the others are ours. Where a rung differs in more than one thing, the picture says "several".
+
+# %%
+slow = seconds_of_epoch(batch=False)
+gpu_8, gpu_128 = (recorded.row(f"mnist epoch, batch {size}") for size in (8, 128))
+ladder = [
+    {"label": "the article, NumPy", "seconds": 1800, "batch": 8, "hardware": "hosted notebook"},
+    {"label": "the article, CuPy", "seconds": 100, "batch": 8, "hardware": "hosted GPU", "cause": "several"},
+    {"label": "the article, repaired", "seconds": 50, "batch": 8, "hardware": "hosted GPU", "cause": "code"},
+    {"label": "ours, recorded", "seconds": gpu_8["ours_s"], "batch": 8, "hardware": "H200", "cause": "several"},
+    {"label": "ours, recorded", "seconds": gpu_128["ours_s"], "batch": 128, "hardware": "H200", "cause": "batch"},
+]
+show.causes(ladder, "An epoch of MNIST, split by cause")
+
+# %%
+print(f"with a batch of 8: this machine's CPU {slow:.1f} s (projected), the H200 {gpu_8['ours_s']:.1f} s (recorded)")
+print(f"accuracy after five epochs: batch 8 {gpu_8['accuracy']:.2%}, batch 128 {gpu_128['accuracy']:.2%}")
+
+# %% [markdown]
+# With a batch of 8 the most expensive GPU may be no faster than a good CPU. And the larger batch learned less in the
+# same five epochs. Seconds an epoch are not what anybody wants. What people want is a network that is right.
+#
+# ## Time to accuracy
+#
+# So measure that: the seconds until a given accuracy is reached. Now a larger batch has to pay for its fewer updates,
+# and a trick that learns faster counts as much as a faster kernel.
+#
+# ### Exercise: time_to_accuracy
+#
+# **Core**, about 25 minutes.
+#
+# Train `digits_network(seed)` on images of 14 x 14 pixels, and return its parameters. The judge puts them into its own
+# network and asks for about 98 % on digits that you never see, as a median of three seeds. The digits are in disguise:
+# shifted alike, perhaps with negative ink, and with exchanged labels. Which of them it draws is luck, so one and a half
+# points of a hundred are forgiven. Your time is compared with that of a recipe which
+# runs right after it. More than twice the recipe's seconds is too slow. Can you beat it? Use any idea of the course.
+
+
+# %%
+def digits_network(seed):
+    """The network that is judged: for images (N, 1, 14, 14)."""
+    network = nn.Sequential(
+        *(nn.Conv2d(16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(100), nn.ReLU(), nn.Linear(10)),
+        seed=seed,
+    )
+    network.build((1, 14, 14))
+    return network
+
+
+# %% nbgrader={"grade": false, "grade_id": "time_to_accuracy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def time_to_accuracy(images, labels, seed):
+    """Return the parameters (P,) of a trained digits_network, for images (N, 1, 14, 14), labels (N,). About 12 lines."""
+    ### BEGIN SOLUTION
+    network, optimizer, rng = digits_network(seed), nn.Adam(5e-3), np.random.default_rng(seed)
+    epochs, size, done = 25, 64, 0
+    steps = epochs * -(-len(images) // size)
+    for _ in range(epochs):
+        order = rng.permutation(len(images))
+        for at in range(0, len(images), size):
+            rows = order[at : at + size]
+            x = np.roll(images[rows], tuple(rng.integers(-1, 2, 2)), (2, 3))  # shifted by a pixel
+            network.loss_and_scores(x, labels[rows])
+            optimizer.step(network.parameters, network.gradients, min(1.0, 1.2 * (1 - done / steps)))
+            done += 1
+    return network.parameters
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_time_to_accuracy", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check.time_to_accuracy(time_to_accuracy)
+
+# %% [markdown]
+# The line below the tick says how your time compares with the recipe's. One run of three seeds is a small sample, so a
+# few percent mean nothing.
+#
+# ## A network of your own
+#
+# Now without a net. Take any network that you like, or the one in the next cell, and any data set of `data`. Make it
+# faster without changing what it computes. Do it in this order, and keep what you find: the last question asks for it.
+#
+# 1. **State the bound.** How many operations does a step need, and how many bytes? The roofline (lesson 07) turns them
+#    into the least seconds on your machine.
+# 2. **Profile.** `profile.step` says where the seconds go.
+# 3. **Repair** one thing: the largest.
+# 4. **Profile again**, and compare with the bound.
+#
+# ### Exercise: own_network
+#
+# **Core**, about 25 minutes.
+#
+# `own_network("before", seed)` trains a few steps and returns the losses, `own_network("after", seed)` does so after
+# your repair. The weights come from the seed. The check runs both in turns, asks for equal losses, and prints both
+# times. Its point is for that; what you found out is graded by hand.
+
+
+# %% nbgrader={"grade": false, "grade_id": "own_network", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def own_network(version, seed):
+    """Train for some steps, version "before" or "after"; return the losses (S,), float32. About 15 lines."""
+    ### BEGIN SOLUTION
+    network, losses = (
+        nn.Sequential(nn.Conv2d(8, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(10), seed=seed),
+        [],
+    )
+    network.build((1, 28, 28))
+    optimizer = nn.SGD(0.1)
+    for at in range(0, 256, 32):
+        x, labels = digits.images[at : at + 32], digits.labels[at : at + 32]
+        if version == "before":  # image by image
+            found = [
+                (network.loss_and_scores(x[i : i + 1], labels[i : i + 1])[0], +network.gradients) for i in range(32)
+            ]
+            network.gradients[...] = np.mean([gradient for _, gradient in found], axis=0)
+            losses.append(np.mean([loss for loss, _ in found]))
+        else:
+            losses.append(network.loss_and_scores(x, labels)[0])
+        optimizer.step(network.parameters, network.gradients)
+    return np.array(losses, np.float32)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "check_own_network", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+check.own_network(own_network)
+
+# %% [markdown]
+# Profile what you have. This is the article's network; put your own in its place.
+
+# %%
+profile.step(article_network(), digits.images[:32], digits.labels[:32], repeats=5)
+
+# %% [markdown]
+# ## In your own words
+#
+# Answer in eight to twelve sentences, with numbers from your own runs.
+#
+# 1. Your network: what does its bound say, and what limits it?
+# 2. What did the first profile show, what did you change, and why that?
+# 3. What did the second profile show? How far from the bound are you now, and what is in the way?
+# 4. Somebody says: *we made training 450 times faster.* Which causes would you ask to have turned off, one at a time?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "explain_the_repair", "locked": false, "points": 6, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# **A model answer.** My network has one convolution and one dense layer. A step on 32 digits needs about 2 · 32 · 8 · 25
+# · 576 operations forward in the convolution, twice that backward, and little else; divided by the peak that lesson 01
+# measured here, that is the bound (the cell prints peak and time). Its arrays fit into the cache, so arithmetic and calls
+# limit it, and not memory. The first profile showed that nearly all the time went to calls for a single image each,
+# thirty-two times as many as needed, so the largest cost was the interpreter, and I took the batch at once. The losses
+# are the same, and the check printed the two times. The second profile shows the convolution on top. It is still some
+# way above the bound: im2col copies each pixel many times, and a product this small does not reach the peak. To the
+# claim: I would ask for hardware, code, batch, precision and library, each turned off alone with the others on, for the
+# accuracy that was reached, and for what was measured: seconds an epoch or to an accuracy.
+#
+# **Rubric** (6 points). One point: a bound in seconds, from operations and bytes, and what limits. One point: a first
+# profile with numbers that add up. One point: a repair that follows from that profile, and not from a hunch. One point:
+# a second profile, compared with the first. One point: the distance from the bound, and a reason for it. One point: at
+# least three causes, turned off one at a time, and accuracy or the unit of the claim.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What you have
+
+# %%
+journal.ladder()
+
+# %%
+journal.guesses()
+
+# %% [markdown]
+# In three sentences: A graph takes Python out of a step, and helps as long as the GPU waits for the host. What a cause
+# gained is what is lost when it alone is turned off, and it depends on what else is on. State the bound, measure, repair
+# the largest thing, measure again, and always say how right the result is.
+#
+# ### Stretch: several steps a graph
+#
+# **More**, as long as you like.
+#
+# One launch a step is still a launch a step. Capture ten steps in one graph. What does that gain at batch 8, and why is
+# it so little? What must happen to the last steps of an epoch whose number of steps is no multiple of ten?
+
+# %%
+# Your stretch. Write `ten_steps_a_graph(images, targets, order, weight)`, then take away the # of the lines and run.
+#
+# order = cp.asarray(rng.integers(0, len(small), (200, 8)))
+# for epoch in (replayed_epoch, ten_steps_a_graph):
+#     first = epoch(images, targets, order, weight)
+#     device.synchronize(first)
+#     start = device.clock(first)
+#     device.synchronize(epoch(images, targets, order, weight))
+#     print(f"{epoch.__name__:18} {(device.clock(first) - start) / 200 * 1e6:.0f} us a step")

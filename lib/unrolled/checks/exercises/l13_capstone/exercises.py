@@ -1,0 +1,179 @@
+"""Lesson 13: a step and an epoch without Python, training against the clock, what each cause gains, an own network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
+from unrolled.checks.mistakes import Mistake, given
+from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
+
+# capturable_step
+
+CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=0)
+
+capturable_step = Spec(
+    reference=steps.step,
+    cases=[
+        gpu_case("captured once, launched on three batches", CAPTURED, **steps.buffers(4, 3, 2)),
+        random_gpu_case("any size, and a rate that the host changes", steps.any_buffers, CAPTURED),
+    ],
+    points=3,
+    hints=(
+        "Go through eager_step line by line. Which line makes a new array, and which one needs a number on the host? "
+        "Each of them becomes one or more lines that write into an array that is there already.",
+        "error (N, M) and grad (K, M) are where the two products go: matmul(x, weight, out=error). After that all is "
+        "in place: -=, /=, *=, +=. The rate is an array (1,), and an array can be multiplied by it where it lies.",
+        "matmul(x, weight, out=error)\n"
+        "error -= target\n"
+        "matmul(x.T, error, out=grad)\n"
+        "grad /= len(x)\n"
+        "grad *= ...\n"
+        "velocity *= ...; velocity -= grad; weight += velocity\n"
+        "... and the rate",
+    ),
+    mistakes=(
+        Mistake(
+            "the rate is frozen at its first value: the graph keeps a Python number as it was when it was captured. "
+            "Multiply by the array rate",
+            steps.wrong_step(frozen=steps.FIRST_RATE),
+        ),
+        Mistake(
+            "the rate is frozen at what it was in the capture, after one call: a counter of Python does not count "
+            "launches. Keep what changes in an array",
+            steps.wrong_step(frozen=steps.FIRST_RATE * steps.FALLS),
+        ),
+        Mistake("the gradient is a sum over the samples: divide by len(x)", steps.wrong_step(mean=False)),
+        Mistake("the velocity keeps nothing of itself: 0.9 times the old one stays", steps.wrong_step(momentum=0)),
+        Mistake("the velocity keeps all of itself: 0.9 times the old one", steps.wrong_step(momentum=1)),
+        Mistake("the rate stays as it is: it becomes 0.99 times as large after each step", steps.wrong_step(falls=1)),
+        Mistake("uphill: the gradient is subtracted from the velocity", steps.wrong_step(sign=-1)),
+        Mistake("the rate falls before the step: first the step, then the rate", steps.wrong_step(early=True)),
+    ),
+    call=steps.under_capture,
+    compare=steps.compare,
+)
+
+
+# replayed_epoch
+
+FEW = Budget(launches=2 * steps.STEPS + 30, graphs=1, synchronizations=2)
+
+
+replayed_epoch = Spec(
+    reference=steps.replayed,
+    cases=[
+        gpu_case("forty steps on batches of 4", FEW, **steps.epoch(steps.STEPS, 4, 30, 3, 2)),
+        random_gpu_case("any size", steps.any_epoch, FEW),
+    ],
+    points=3,
+    hints=(
+        "Put everything that a step needs into the graph, the choice of its batch as well. Then nothing is left to do "
+        "between two launches.",
+        "place (1,) says which row of order comes next, and it is an array, so the graph can add 1 to it. take(order, "
+        "place, axis=0, out=rows) fetches that row, take(images, rows[0], axis=0, out=x) the batch. `captured` runs "
+        "the program once: afterwards the weight and the place have to be put back.",
+        "def program():\n"
+        "    xp.take(order, place, axis=0, out=rows)\n"
+        "    ... images and targets of rows[0] into x and target, then descend, then the place\n"
+        "graph = captured(program, stream)\n"
+        "trained[...], place[...] = ...\n"
+        "for _ in range(len(order)):\n"
+        "    ...",
+    ),
+    mistakes=(
+        given(
+            "all steps are taken on the first batch: which rows come next has to be an array that the graph changes",
+            order=lambda order: np.repeat(order[:1], len(order), axis=0),
+        ),
+        Mistake(
+            "the step of the run that warms up is in it, too: put the weight back before the first launch",
+            lambda images, targets, order, weight: steps.eager(
+                images, targets, order, steps.eager(images, targets, order[:1], weight)
+            ),
+        ),
+        given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),
+        given(
+            "there is a step too many: a launch for each row of order",
+            order=lambda order: np.append(order, order[-1:], 0),
+        ),
+    ),
+    speed=Speed(
+        baseline=steps.eager,
+        inputs=steps.epoch(256, 8, 1024, 64, 10),
+        at_least=3,
+        points=1,
+        against="the same steps from Python, on the GPU",
+        gpu=True,
+    ),
+)
+
+
+# time_to_accuracy
+
+time_to_accuracy = Spec(
+    reference=against_the_clock.recipe,
+    cases=[random_case("digits in disguise, three seeds", against_the_clock.small_digits)],
+    points=4,
+    hints=(
+        "First get it right, with as many epochs as it takes. Then ask where the seconds go, and which epochs still "
+        "gain something.",
+        "A larger batch takes fewer steps and bears a larger rate. A rate that falls to nothing makes the last epochs "
+        "count. Images shifted by a pixel at random are new images for free: np.roll over the last two axes.",
+        "network, optimizer = digits_network(seed), nn.Adam(...)\n"
+        "for step in range(steps):\n"
+        "    rows = ...\n"
+        "    network.loss_and_scores(images[rows], labels[rows])\n"
+        "    optimizer.step(network.parameters, network.gradients, 1 - step / steps)\n"
+        "return network.parameters",
+    ),
+    call=against_the_clock.timed,
+    compare=against_the_clock.compare,
+    limit=90.0,
+)
+
+
+# ablation
+
+ablation = Spec(
+    reference=factors.turned_off_alone,
+    cases=[
+        random_case("code and batch", lambda rng: factors.machine(rng, ["code", "batch"])),
+        random_case("as many causes as come", factors.any_machine),
+    ],
+    points=3,
+    hints=(
+        "A cause's factor is the seconds without it over the seconds with everything. All the other causes stay on. "
+        "And one run of each says little: what disturbs a machine disturbs some runs, and changes with the hours.",
+        "run() has everything on, and run(**{cause: False}) has one cause off. Take a ratio of two runs that follow "
+        "each other, several times, and then the median of the ratios.",
+        "for _ in range(9):\n"
+        "    for cause in causes:\n"
+        "        everything = run()\n"
+        "        ratios[cause].append(... / everything)\n"
+        "return {cause: float(np.median(...)) ...}",
+    ),
+    compare=factors.compare,
+)
+
+
+# own_network
+
+
+own_network = Spec(
+    reference=own.stand_in,
+    cases=[random_case("both versions, in turns", own.two_seeds)],
+    points=1,
+    hints=(
+        'Begin with a network and a training that work, however slowly. Call it "before", and do not touch it again.',
+        'own_network("before", 3) and own_network("after", 3) return the same array: the losses of some steps, for '
+        "instance. Weights and whatever else is drawn come from the seed, 3 here.",
+        'slow = version == "before"\n'
+        "for step in range(...):\n"
+        "    loss = ... if slow else ...\n"
+        "return np.array(losses, np.float32)",
+    ),
+    call=own.in_turns,
+    compare=own.compare,
+    limit=60.0,
+)

@@ -1,0 +1,244 @@
+"""Wrong and imperfect answers to lesson 13."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from answers import Mutant
+from unrolled import kernels, nn
+from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, steps
+from unrolled.device import array_module
+
+# capturable_step
+
+
+def frozen(at):
+    """A step whose rate is a number of Python: the first one, or that of a counter that the capture has seen."""
+    calls = []
+
+    def step(x, target, weight, velocity, rate, error, grad):
+        number = steps.FIRST_RATE * (steps.FALLS ** len(calls) if at == "capture" and calls else 1)
+        calls[:] = [1]  # the counter of the program; a check calls it once before
+        kernels.matmul(x, weight, out=error)
+        error -= target
+        kernels.matmul(x.T, error, out=grad)
+        grad *= number / len(x)
+        velocity *= 0.9
+        velocity -= grad
+        weight += velocity
+        rate *= 0.99
+
+    return step
+
+
+def with_new_arrays(x, target, weight, velocity, rate, error, grad):
+    xp = array_module(x)
+    kernels.matmul(x, weight, out=error)
+    error -= target
+    kernels.matmul(xp.ascontiguousarray(x.T), error, out=grad)
+    velocity[...] = 0.9 * velocity - rate * (grad / len(x))
+    weight += velocity
+    rate *= 0.99
+
+
+def with_cublas(x, target, weight, velocity, rate, error, grad):
+    error[...] = x @ weight - target
+    grad[...] = x.T @ error / len(x)
+    velocity[...] = 0.9 * velocity - grad * rate
+    weight += velocity
+    rate *= 0.99
+
+
+def with_a_read(x, target, weight, velocity, rate, error, grad):
+    kernels.matmul(x, weight, out=error)
+    error -= target
+    kernels.matmul(x.T, error, out=grad)
+    grad *= float(rate[0]) / len(x)
+    velocity *= 0.9
+    velocity -= grad
+    weight += velocity
+    rate *= 0.99
+
+
+# replayed_epoch
+
+
+def descend(x, target, weight, error, grad):
+    kernels.matmul(x, weight, out=error)
+    error -= target
+    kernels.matmul(x.T, error, out=grad)
+    grad *= 0.05 / len(x)
+    weight -= grad
+
+
+def graphs_of(images, targets, order, weight, inside=True, back=True, first=False, launches=0, at_once=1):
+    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch."""
+    xp, size = array_module(images), order.shape[1]
+    stream = xp.cuda.Stream(non_blocking=True)
+    stream.wait_event(xp.cuda.Stream.null.record())
+    with stream:
+        trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
+        x, target = images[:size].copy(), targets[:size].copy()
+        error, grad = xp.empty_like(target), xp.empty_like(weight)
+        if first:
+            xp.take(images, order[0], axis=0, out=x)
+            xp.take(targets, order[0], axis=0, out=target)
+
+        def fetch():
+            xp.take(order, place, axis=0, out=rows)
+            xp.take(images, rows[0], axis=0, out=x)
+            xp.take(targets, rows[0], axis=0, out=target)
+            xp.add(place, 1, out=place)
+
+        def program():
+            for _ in range(at_once):
+                if inside and not first:
+                    fetch()
+                descend(x, target, trained, error, grad)
+
+        program()
+        stream.begin_capture()
+        program()
+        graph = stream.end_capture()
+        if back:
+            trained[...] = weight
+        place.fill(0)
+        for _ in range(len(order) // at_once + launches):
+            if not inside:
+                fetch()
+            graph.launch()
+    xp.cuda.Stream.null.wait_event(stream.record())
+    return trained
+
+
+def two_steps_a_graph(images, targets, order, weight):
+    return graphs_of(images, targets, order, weight, at_once=2)
+
+
+def one_step_a_graph(images, targets, order, weight):
+    return graphs_of(images, targets, order, weight)
+
+
+# time_to_accuracy
+
+
+def one_epoch(images, labels, seed):
+    made, optimizer = against_the_clock.network(seed), nn.Adam(1e-3)
+    for at in range(0, len(images), 64):
+        made.loss_and_scores(images[at : at + 64], labels[at : at + 64])
+        optimizer.step(made.parameters, made.gradients)
+    return made.parameters
+
+
+def untrained(images, labels, seed):
+    return against_the_clock.network(seed).parameters
+
+
+# ablation
+
+
+def once_each(run, causes):
+    everything = run()
+    return {cause: run(**{cause: False}) / everything for cause in causes}
+
+
+def one_after_the_other(run, causes):
+    ratios = {cause: [] for cause in causes}
+    for _ in range(9):
+        off = {}
+        before = run()
+        for cause in causes:
+            off[cause] = False
+            after = run(**off)
+            ratios[cause].append(after / before)
+            before = after
+    return {cause: float(np.median(found)) for cause, found in ratios.items()}
+
+
+def all_others_off(run, causes):
+    nothing = dict.fromkeys(causes, False)
+    ratios = {cause: [] for cause in causes}
+    for _ in range(9):
+        for cause in causes:
+            ratios[cause].append(run(**nothing) / run(**{**nothing, cause: True}))
+    return {cause: float(np.median(found)) for cause, found in ratios.items()}
+
+
+def first_all_then_all(run, causes):
+    everything = np.median([run() for _ in range(40)])
+    return {cause: float(np.median([run(**{cause: False}) for _ in range(40)]) / everything) for cause in causes}
+
+
+def with_means(run, causes):
+    ratios = {cause: [] for cause in causes}
+    for _ in range(9):
+        for cause in causes:
+            everything = run()
+            ratios[cause].append(run(**{cause: False}) / everything)
+    return {cause: float(np.mean(found)) for cause, found in ratios.items()}
+
+
+def upside_down(run, causes):
+    return {cause: 1 / factor for cause, factor in factors.turned_off_alone(run, causes).items()}
+
+
+# own_network
+
+
+def without_a_seed():
+    calls = []
+
+    def own_network(version, seed):
+        calls.append(version)
+        return np.full(3, len(calls), np.float32)
+
+    return own_network
+
+
+MUTANTS = {
+    "capturable_step": [
+        Mutant(frozen("first"), "the rate is frozen at its first value"),
+        Mutant(frozen("capture"), "does not count launches"),
+        Mutant(with_new_arrays, "made while a stream was capturing, none allowed"),
+        Mutant(with_cublas, "calling cuBLAS API during stream capture"),
+        Mutant(with_a_read, "D2H transfers are disallowed"),
+        Mutant(steps.wrong_step(mean=False), "divide by len(x)"),
+        Mutant(steps.wrong_step(momentum=0), "0.9 times the old one stays"),
+        Mutant(steps.wrong_step(falls=1), "0.99 times as large after each step"),
+        Mutant(steps.wrong_step(sign=-1), "uphill"),
+    ],
+    "replayed_epoch": [
+        Mutant(steps.eager, "no launch of a graph"),
+        Mutant(lambda **given: graphs_of(**given, inside=False), "launches, at most"),
+        Mutant(lambda **given: graphs_of(**given, back=False), "put the weight back before the first launch"),
+        Mutant(lambda **given: graphs_of(**given, first=True), "all steps are taken on the first batch"),
+        Mutant(lambda **given: graphs_of(**given, launches=-1), "the last step is missing"),
+    ],
+    "time_to_accuracy": [
+        Mutant(untrained, "hardly better than guessing"),
+        Mutant(one_epoch, "not far enough"),
+        Mutant(lambda images, labels, seed: None, "is the return statement missing?"),
+        Mutant(lambda images, labels, seed: untrained(images, labels, seed)[:-10], "train that one"),
+    ],
+    "ablation": [
+        Mutant(once_each, "repeat, and take the median"),
+        Mutant(one_after_the_other, "turn each on again"),
+        Mutant(all_others_off, "leave them on, and turn off one"),
+        Mutant(first_all_then_all, "compare runs that follow each other"),
+        Mutant(with_means, "take the median"),
+        Mutant(upside_down, "upside down"),
+        Mutant(lambda run, causes: [2.0 for _ in causes], "expected a dictionary with the causes"),
+    ],
+    "own_network": [
+        Mutant(lambda version, seed: None, "return an array"),
+        Mutant(
+            lambda version, seed: np.full(3, version == "after", np.float32), "before and after give different results"
+        ),
+        Mutant(lambda version, seed: np.ones(3, np.float32), "come from the seed"),
+        Mutant(lambda version, seed: np.full(3, np.nan, np.float32), "NaN or infinity"),
+        Mutant(without_a_seed(), "something else each time"),
+    ],
+}
+
+HONEST = {"replayed_epoch": [two_steps_a_graph, one_step_a_graph]}
+LOOP = {"replayed_epoch": steps.eager}
