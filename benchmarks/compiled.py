@@ -1,6 +1,6 @@
 """Compiled training steps on a GPU beside JAX, PyTorch's graphs and our eager path, on the same GPU in the same run.
 
-    python benchmarks/compiled.py [--only SECTION ...] [--quick] [--json benchmarks/results/compiled.json]
+    python benchmarks/compiled.py [--only SECTION ...] [--quick] [--json lib/unrolled/records/compiled.json]
 
 Sections: steps (source A's network with Adam at three batches, source B's with 64 channels; made images), mnist (real
 data: five epochs at batch 8; needs MNIST, or UNROLLED_DATA). A timed call takes hundreds of steps, whose images lie on
