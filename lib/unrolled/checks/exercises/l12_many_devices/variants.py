@@ -71,6 +71,8 @@ data_parallel_step_squares = variant(
         Mistake(exercises.data_parallel_step.mistakes[0].says, squares_mean_of_means),
         Mistake(exercises.data_parallel_step.mistakes[2].says, squares_sum),
     ),
+    points=3,
+    speed=None,
 )
 
 
