@@ -208,8 +208,8 @@ for ranks in (2, 3, 7):
     print(f"{ranks} ranks: at most {max(np.abs(part - whole).max() for part in parts):.1e} from one rank's gradient")
 
 # %% [markdown]
-# Does it save time? Here is a step of a larger batch, on one rank and on two, with one BLAS thread each. How many times
-# as fast are two ranks on two cores?
+# Does it save time? The check has timed your function: two MPI ranks beside one, each with one BLAS thread, where two
+# cores are there. Here is a step of a larger batch and a larger network. How many times as fast are two ranks?
 
 # %%
 journal.predict("two_ranks", ...)  # your guess

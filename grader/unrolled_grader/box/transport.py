@@ -18,6 +18,7 @@ import numpy as np
 from unrolled.checks.answers import AnswerUsedError
 from unrolled.checks.limits import TimeLimitError
 from unrolled.checks.run import ReportedError
+from unrolled.checks.spec import Speed
 from unrolled.simgpu.command import View
 from unrolled.timing import BlockTime
 from unrolled_grader.box import wire
@@ -102,6 +103,18 @@ class Worker(Process):
         finally:
             with suppress(WorkerDiedError, TimeLimitError):
                 self._converse({"port": False}, "ported", START_LIMIT)
+
+    @contextmanager
+    def ranked(self, speed: Speed, ranks: int) -> Iterator[None]:
+        """Have so many processes run the function in blocks, during this one: a baseline on one rank, too."""
+        assert speed.share is not None
+        share = {"module": speed.share.__module__, "name": speed.share.__qualname__}
+        _raise(self._converse({"rank": {"ranks": ranks, "share": share}}, None, START_LIMIT), START_LIMIT)
+        try:
+            yield
+        finally:
+            with suppress(WorkerDiedError, TimeLimitError):
+                self._converse({"rank": None}, "ranked", START_LIMIT)
 
     def call(self, positional: Sequence[Any], named: Mapping[str, Any], limit: float) -> Any:
         """Call the function, for `limit` seconds at most; return its result as plain data.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import inspect
 import json
 import mmap
@@ -32,6 +33,7 @@ from unrolled.checks.answers import answers_of, checks_functions, withheld
 from unrolled.checks.compare import shortened
 from unrolled.checks.run import TEXT_LIMIT, crash_lines
 from unrolled.parallel.emulation import on_ranks
+from unrolled.parallel.team import Team, alone
 from unrolled.simgpu.command import RAISED, Inputs, KernelOrder, Machine, Options, View, Views, heard
 from unrolled.simgpu.kernel_report import KernelReport
 from unrolled.simgpu.profiles import PROFILES
@@ -61,14 +63,17 @@ def serve(descriptors: Sequence[int], baseline: Callable[..., Any] | None, *, gp
     sys.stdout, sys.stderr = Printed(connection.send, "stdout", 1), Printed(connection.send, "stderr", 2)
     if gpu and baseline is not None:
         baseline = on_gpu.ported(baseline, device.gpu())
-    _Worker(connection, mmap.mmap(arena, wire.ARENA), baseline).serve()
+    _Worker(connection, mmap.mmap(arena, wire.ARENA), baseline, arena).serve()
 
 
 class _Worker:
     """What the worker keeps between messages."""
 
-    def __init__(self, channel: Channel, memory: mmap.mmap, baseline: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, channel: Channel, memory: mmap.mmap, baseline: Callable[..., Any] | None, arena: int = -1
+    ) -> None:
         self.channel = channel
+        self.arena = arena
         self.memory = memory
         self.view = memoryview(memory)
         self.bytes = np.frombuffer(memory, np.uint8)
@@ -80,6 +85,7 @@ class _Worker:
         self.written: Callable[..., Any] | None = baseline
         """The function as it was written: to be found in a crash, while another one may run it."""
         self.machine: RemoteMachine | None = None
+        self.team: Team | None = None
         self.answers = ExitStack()
         self.pools = threadpoolctl.ThreadpoolController()
         self.block: list[dict[str, Any]] = []
@@ -93,6 +99,7 @@ class _Worker:
             "settle": lambda _: {"settled": True},
             "bind": self.bind,
             "port": self.port,
+            "rank": self.rank,
             "call": self.call,
             "prepare": self.prepare,
             "go": self.go,
@@ -146,6 +153,21 @@ class _Worker:
         self.function = on_gpu.ported(self.written, device.gpu()) if real else self.written
         return {"ported": real}
 
+    def rank(self, order: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Have ranks in processes of their own run the function in blocks from now on, or no longer."""
+        if self.team is not None:
+            self.team.close()
+            self.team = None
+        if order is not None:
+            assert self.written is not None
+            share = getattr(importlib.import_module(order["share"]["module"]), order["share"]["name"])
+            try:
+                program = self.written if order["ranks"] > 1 else alone(self.written)
+                self.team = Team(program, share, order["ranks"], shared=(self.arena, self.bytes))
+            except Exception as error:
+                return {"raised": type(error).__name__, "lines": crash_lines(error, self.written)}
+        return {"ranked": order is not None}
+
     def call(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Call the function once, with inputs that lie in the shared file or on the judge's simulated GPU."""
         if order["gpu"] is None:
@@ -182,6 +204,8 @@ class _Worker:
         self.slot = order["slot"]
         self.touch(wire.INPUTS.start, order["size"])
         self.touch(wire.RESULTS.start, self.slot * len(self.block))
+        if self.team is not None:
+            self.team.prepare(self.block, wire.RESULTS.start, self.slot)
         self.pools.limit(limits=1)
         gc.collect(0)
         return {"ready": len(self.block)}
@@ -204,6 +228,9 @@ class _Worker:
         start, places = wire.RESULTS.start, len(block)
         gc.disable()
         try:
+            if self.team is not None:
+                self.team.run(order["calls"])
+                return {"done": order["nonce"]}
             with set_aside():
                 for number in range(order["calls"]):
                     place = number % places

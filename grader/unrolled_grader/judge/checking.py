@@ -78,21 +78,21 @@ class Checking:
         spec = self._specs[name]
         stand_in = StandIn(worker, found, self._simulated)
 
-        def timed(speed: checks.Speed, seed: int) -> timing.Verdict:
+        def timed(seed: int) -> timing.Verdict:
             with ExitStack() as stack:
-                if speed.gpu:
+                if spec.speed is not None and spec.speed.gpu:
                     stack.enter_context(gpu.real.working(alone=True))
                     stack.enter_context(worker.ported())
                 return time_against_baseline(worker, spec, seed, lease.ours.cores())
 
-        def measured(function: Any, speed: checks.Speed, seed: int, announce: Any) -> timing.Verdict:
+        def measured(function: Any, spec: Spec, seed: int, announce: Any) -> timing.Verdict:
             with lease.ours.working(alone=True):
                 try:
-                    return timed(speed, seed)
+                    return timed(seed)
                 except WorkerDiedError as death:
                     if worker.dead:
                         raise ReportedError([ENDED.format(death)]) from None
-                    return timed(speed, seed)  # the baseline's worker is no student's fault
+                    return timed(seed)  # the baseline's worker is no student's fault
 
         place = Place(
             stand_in.limiter,
@@ -198,7 +198,7 @@ def _implausible(spec: Spec, verdict: timing.Verdict) -> str:
     if spec.speed is None or not verdict.pairs:
         return ""
     example = spec.speed.draw_inputs(0, 1)[0]
-    size = sum(value.nbytes for value in (*example.values(), spec.reference(**example)) if hasattr(value, "nbytes"))
+    size = sum(value.nbytes for value in (*example.values(), spec.timed_result(example)) if hasattr(value, "nbytes"))
     seconds = statistics.median(pair.candidate.wall / pair.candidate.calls for pair in verdict.pairs)
     bound = CACHE_FACTOR * _bandwidth()
     if size <= bound * seconds:

@@ -10,7 +10,8 @@ What is done so that a time means what it says:
 - The student's box is frozen while the judge prepares and while the baseline runs. CPU time that it uses between two
   blocks counts as time of the next one, but for what it takes to get ready. So work cannot be moved there, whatever
   other blocks took.
-- A block took the longer of wall time and the CPU time of all processes in the box: a second core buys nothing.
+- A block took the longer of wall time and the CPU time of all processes in the box: a second core buys nothing. Ranks
+  have a core each, so for two of them half of the CPU time counts.
 
 Where no control group counts CPU time, the worker alone is frozen and counted, in coarse steps; what it then gains by a
 second core, or by work in the background, is refused as a whole.
@@ -23,7 +24,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +33,8 @@ import numpy as np
 from unrolled.checks import Spec
 from unrolled.checks.compare import mismatch
 from unrolled.checks.run import SPEED_LIMIT, UnfairError
-from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule
+from unrolled.parallel.team import missing
+from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule, untimed, where_able
 from unrolled_grader.box import wire
 from unrolled_grader.box.transport import Worker
 
@@ -58,9 +60,31 @@ def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozense
     """Return the verdict on the bound function against its baseline, on these cores. Raises as `go`, UnfairError."""
     speed = spec.speed
     assert speed is not None
-    candidate = _Side(worker, stream := _Stream(spec, seed), worker.released, verified=True)
-    with worker.held(), Worker(boxed=worker.boxed, baseline=speed.baseline, gpu=speed.gpu) as other:
+    if speed.ranks == 1:
+        return _raced(worker, spec, seed, cores)
+    if why := missing(speed.ranks, len(cores)):
+        return untimed(why, speed.at_least, seed % 2**32)
+    with worker.ranked(speed, speed.ranks):
+        verdict = _raced(worker, spec, seed, cores)
+    if verdict.outcome == "pass":
+        return verdict
+    with worker.held(), Worker(boxed=worker.boxed, baseline=spec.reference) as model:
+        model.pin(cores)
+        with model.ranked(speed, speed.ranks):
+            return where_able(verdict, _raced(model, spec, derived(seed, "model"), cores))
+
+
+def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verdict:
+    """Return the verdict on what the worker runs."""
+    speed = spec.speed
+    assert speed is not None
+    candidate = _Side(worker, stream := _Stream(spec, seed), worker.released, verified=True, cores=speed.ranks)
+    with ExitStack() as stack:
+        stack.enter_context(worker.held())
+        other = stack.enter_context(Worker(boxed=worker.boxed, baseline=speed.baseline, gpu=speed.gpu))
         other.pin(cores)
+        if speed.ranks > 1:
+            stack.enter_context(other.ranked(speed, 1))
         baseline = _Side(other, stream, nullcontext)
         transport = baseline.transport()
         # What CPU time misses without a control group can only look too fast.
@@ -72,7 +96,7 @@ def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozense
             seed=seed % 2**32,
             threads="1 thread",
             shortest=SHORTEST,
-            cpu_witness=() if speed.gpu else counted,
+            cpu_witness=() if speed.gpu or speed.ranks > 1 else counted,
         )
     candidate.settle()
     if verdict.outcome == "inconclusive":
@@ -120,7 +144,7 @@ class _Stream:
         self.distinct = max(16, min(DISTINCT, DISTINCT_BYTES // max(1, self.slot, given)))
 
     def expected(self, inputs: Inputs) -> wire.Array:
-        return np.ascontiguousarray(self.spec.reference(**inputs))
+        return np.ascontiguousarray(self.spec.timed_result(inputs))
 
     def inputs(self, side: int, count: int) -> Sequence[Inputs]:
         """So many inputs: those of the latest pair of blocks, if the other side alone has used them; else new ones."""
@@ -140,6 +164,7 @@ class _Side:
     _stream: _Stream
     _released: Callable[[], AbstractContextManager[None]]
     verified: bool = False
+    cores: int = 1  # how many it may keep busy
 
     def __post_init__(self) -> None:
         self._inside = self._outside = self._allowed = self._wall = self._spent = 0.0
@@ -165,7 +190,7 @@ class _Side:
         if not self._worker.counts_cpu:
             return took
         late = max(0.0, outside - allowed) if self.verified else 0.0  # what was left over is no gain
-        return BlockTime(max(took.wall, took.cpu) + late, took.cpu + late)
+        return BlockTime(max(took.wall, took.cpu / self.cores) + late, took.cpu + late)
 
     def transport(self) -> float:
         """Median seconds of a block without a call."""
@@ -180,8 +205,9 @@ class _Side:
                 f"{self._outside:.2f} s of CPU time were used outside of the measured blocks, "
                 f"{self._inside:.2f} s inside: are there threads or processes in the background?"
             )
-        if self._inside > (1 + OUTSIDE) * self._wall + ALLOWANCE:
-            raise UnfairError(f"{self._inside:.2f} s of CPU time were used in {self._wall:.2f} s: one core is the rule")
+        if self._inside > (1 + OUTSIDE) * self.cores * self._wall + ALLOWANCE:
+            rule = "one core is the rule" if self.cores == 1 else f"a core for each of {self.cores} ranks is the rule"
+            raise UnfairError(f"{self._inside:.2f} s of CPU time were used in {self._wall:.2f} s: {rule}")
 
     def expect_haste(self, other: _Side, control: Sequence[Pair]) -> None:
         """Raise UnfairError if time was lost on this side's account: blocks of both are planned equally long.

@@ -38,7 +38,7 @@ SPEED_LIMIT = 30.0  # seconds for the speed: `timing.compare` keeps to 12, the r
 TEXT_LIMIT = 300  # characters of an error that are shown
 
 Announce = Callable[[str], None]
-Race = Callable[[Function, Speed, int, "Announce | None"], timing.Verdict]  # (function, speed, seed, announce)
+Race = Callable[[Function, Spec, int, "Announce | None"], timing.Verdict]  # (function, spec, seed, announce)
 
 
 class ReportedError(Exception):
@@ -71,7 +71,14 @@ class Place:
     apart: bool = False
 
 
-def _race_here(function: Function, speed: Speed, seed: int, announce: Announce | None) -> timing.Verdict:
+def _race_here(function: Function, spec: Spec, seed: int, announce: Announce | None) -> timing.Verdict:
+    speed = spec.speed
+    assert speed is not None
+    if speed.ranks > 1:
+        from . import ranked
+
+        with time_limit(SPEED_LIMIT), set_aside():
+            return ranked.race(function, spec, seed, announce)
     drawn = speed.draw_inputs(seed)
     inputs = gpu.placed(drawn, gpu.real()) if speed.gpu else drawn
     with time_limit(SPEED_LIMIT), set_aside():
@@ -273,12 +280,12 @@ class _Check:
         checked = self.place.ported(self.function) if speed.gpu else self.function
         if checked is None:
             return _deferred(speed, "needs a GPU, and this machine has none"), None
-        timed = Case("speed", {}, lambda rng: speed.draw_inputs(self.seed, 1)[0])
+        timed = Case("speed", {}, lambda rng: speed.draw_case(self.seed))
         finding = replace(self, function=checked, limit=SPEED_LIMIT).case(timed)
         if finding.verdict != "pass":
             return finding, None
         try:
-            verdict = self.place.race(self.function, speed, self.seed, announce)
+            verdict = self.place.race(self.function, self.spec, self.seed, announce)
         except TimeLimitError:
             return Finding("speed", "timeout", (f"stopped after {SPEED_LIMIT:g} s",)), None
         except UnfairError as error:

@@ -131,6 +131,8 @@ class Speed:
     """The learner's function must be `at_least` times as fast as `baseline` on `inputs` (which may hold `Draw`s).
 
     With them one call of the baseline takes 10-50 ms on two cores. With `gpu`, both run on a real GPU, or are deferred.
+    With `ranks`, the function is a program of ranks and runs in so many processes, on share(inputs, rank, ranks). The
+    baseline has all inputs, in one process, and each rank's result must be what it returns.
     Whoever is too slow reads the `advice`, and before it, where an answer needs none of its own (`loops`), which line
     loops.
     """
@@ -144,6 +146,8 @@ class Speed:
     advice: str = ""
     loops: bool = True
     leaderboard: bool = False  # whether the class report ranks those who ask for it: see `journal.leaderboard`
+    ranks: int = 1
+    share: Callable[[Inputs, int, int], tuple[Any, ...]] | None = None
 
     def draw_inputs(self, seed: int, count: int = 16) -> list[Inputs]:
         """Return `count` fresh sets of keyword arguments."""
@@ -153,6 +157,16 @@ class Speed:
             for name, value in self.inputs.items()
         }
         return [_drawn(quick, rng) for _ in range(count)]
+
+    def draw_case(self, seed: int) -> Inputs:
+        """Return one of them as a case's: with ranks, an emulated network and the arguments of each."""
+        inputs = self.draw_inputs(seed, 1)[0]
+        if self.share is None:
+            return inputs
+        from unrolled.parallel import Network
+
+        shares = [self.share(inputs, rank, self.ranks) for rank in range(self.ranks)]
+        return {"network": Network(self.ranks, seed=seed % 2**31, keep=True), "arguments": shares}
 
 
 @dataclass(frozen=True)
@@ -208,6 +222,12 @@ class Spec:
     def total_points(self) -> int:
         """The points that the check's cell carries in nbgrader."""
         return self.points + (self.speed.points if self.speed else 0)
+
+    def timed_result(self, inputs: Mapping[str, Any]) -> Any:
+        """Return what a timed call with these inputs returns: with ranks, the results of all."""
+        if self.speed is None or self.speed.ranks == 1:
+            return self.reference(**inputs)
+        return np.stack([self.speed.baseline(**inputs)] * self.speed.ranks)
 
 
 def variant(exercise: Spec, /, **changes: Any) -> Spec:

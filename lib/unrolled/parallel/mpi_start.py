@@ -28,7 +28,12 @@ from unrolled.parallel.store import Store, StoreServer, error_of
 HOST = "127.0.0.1"
 WORK, RESULT = "work.pickle", "result-{}.pickle"
 ENOUGH = 5.0  # seconds that processes have to end by themselves, once one has failed
+SOON = 1.0  # seconds that they have where nobody waits for what they do
 LOOKS = 0.02  # seconds between two looks at the processes
+QUIET = {"UCX_LOG_LEVEL": "fatal", "HWLOC_HIDE_ERRORS": "2"}  # where /sys is out of sight, MPI's libraries complain
+KEPT = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(2**25))
+"""glibc keeps freed memory up to so many bytes. Else each step may get its arrays anew from the system, page by page,
+which takes as long again as a step's work and does not get faster with more ranks."""
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -48,11 +53,14 @@ def run_mpi(
     named: Mapping[str, Any] | None = None,
     ranks: int = 2,
     timeout: float = 20.0,
+    files: Sequence[int] = (),
+    over: threading.Event | None = None,
 ) -> list[Any]:
     """Call function(comm, *args, **named) in `ranks` processes, one BLAS thread each; return their results by rank.
 
-    What they print is printed here. A rank may wait for others `timeout` seconds, and be silent as long. Raises
-    NoEngineError without MPI, RankError or what else ParallelError has for what goes wrong. No process is left then.
+    What they print is printed here. A rank may wait for others `timeout` seconds, and be silent as long. The open
+    `files` are theirs, too, under the same numbers. Once `over` is set, what still runs is ended. Raises NoEngineError
+    without MPI, RankError or what else ParallelError has for what goes wrong. No process is left then.
     """
     check_whole("ranks", ranks)
     command = [launcher(), "-n", str(ranks), sys.executable, "-m", __name__]
@@ -68,13 +76,16 @@ def run_mpi(
             text=True,
             errors="replace",
             start_new_session=True,
-            env=os.environ | dict.fromkeys(ONE_THREAD, "1") | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            pass_fds=files,
+            env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), **QUIET, **KEPT, "PYTHONPATH": _path()},
         )
         said: list[str] = []
         reader = threading.Thread(target=_pass_on, args=(process, said), daemon=True)
         reader.start()
         try:
-            _await_end(process, server)
+            _await_end(process, server, over or threading.Event())
+            if over is not None and over.is_set():
+                raise RankError("the ranks were ended")
             reader.join(ENOUGH)
             return [pickle.loads(_result(folder, rank, process, server, said)) for rank in range(ranks)]
         finally:
@@ -113,13 +124,17 @@ class _Member(MpiCommunicator):
         leave(failure_of(self.rank, error))
 
 
-def _await_end(process: subprocess.Popen[str], server: StoreServer) -> None:
-    """Wait until the processes have ended, or one has failed and the others have had time to end."""
-    while process.poll() is None and not server.failure:
+def _path() -> str:
+    return os.pathsep.join(filter(None, sys.path))
+
+
+def _await_end(process: subprocess.Popen[str], server: StoreServer, over: threading.Event) -> None:
+    """Wait until the processes have ended, or one has failed, or it is over, and the others have had time to end."""
+    while process.poll() is None and not server.failure and not over.is_set():
         time.sleep(LOOKS)
-    if server.failure:
+    if server.failure or over.is_set():
         with suppress(subprocess.TimeoutExpired):
-            process.wait(ENOUGH)
+            process.wait(ENOUGH if server.failure else SOON)
 
 
 def _result(folder: str, rank: int, process: subprocess.Popen[str], server: StoreServer, said: list[str]) -> bytes:

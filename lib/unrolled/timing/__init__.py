@@ -8,7 +8,7 @@
 from unrolled.timing.blocks import BlockTime
 from unrolled.timing.comparing import compare, compare_blocks
 from unrolled.timing.measuring import Measurement, copy_bandwidth, matmul_peak, measure
-from unrolled.timing.verdict import Pair, TimedBlock, Verdict
+from unrolled.timing.verdict import Pair, TimedBlock, Verdict, untimed, where_able
 
 __all__ = ["BlockTime", "Measurement", "Pair", "TimedBlock", "Verdict"]
-__all__ += ["compare", "compare_blocks", "copy_bandwidth", "matmul_peak", "measure"]
+__all__ += ["compare", "compare_blocks", "copy_bandwidth", "matmul_peak", "measure", "untimed", "where_able"]

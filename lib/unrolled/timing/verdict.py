@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from unrolled.timing import rule
@@ -51,6 +51,7 @@ class Verdict:
     `low` to `high`, in the time of `witness`; all three are NaN if not one pair was measured. `control` is the baseline
     against itself (empty for a clear pass), `seconds` what the whole comparison took, `threads` how many BLAS threads
     ran, `seed` what decided order and inputs. `device` is "modelled, T4" where a simulated GPU gave the times.
+    `unable`: whether this machine cannot show such a speed at all (`where_able`).
     """
 
     outcome: Outcome
@@ -67,6 +68,7 @@ class Verdict:
     seconds: float
     seed: int
     device: str = ""
+    unable: bool = False
 
     @property
     def excused(self) -> bool:
@@ -77,8 +79,11 @@ class Verdict:
         they fill the caches. Time is too little where it ended the control, or did not allow for the pairs of a first
         look; whoever must not trust the candidate has to ask besides whether it was the one to lose that time.
 
-        Whatever the machine did, it is no excuse for pairs whose whole interval is below half of what was asked.
+        Whatever the machine did, it is no excuse for pairs whose whole interval is below half of what was asked. Where
+        it is unable to show that speed, it was the cause.
         """
+        if self.unable:
+            return self.outcome == "inconclusive"
         if self.outcome != "inconclusive" or rule.is_far([pair.ratio for pair in self.pairs], self.at_least):
             return False
         cut_short = 0 < len(self.control) < rule.CONTROL_PAIRS or len(self.pairs) < rule.LOOKS[0]
@@ -123,7 +128,8 @@ class Verdict:
             raise ValueError(f"data is no verdict: {', '.join(missing)} missing")
         scalars: dict[str, Any] = {name: math.nan if data[name] is None else data[name] for name in _SCALARS}
         pairs, control = (tuple(map(_pair, data[name])) for name in ("pairs", "control"))
-        return cls(**scalars, pairs=pairs, control=control, device=data.get("device", ""))  # older records have none
+        later = {name: data[name] for name in ("device", "unable") if name in data}  # older records have none
+        return cls(**scalars, pairs=pairs, control=control, **later)
 
 
 _SCALARS = ("outcome", "ratio", "low", "high", "at_least", "reason", "witness", "noisy", "threads", "seconds", "seed")
@@ -162,6 +168,27 @@ def conclude(
     ratio = statistics.median(ratios) if ratios else math.nan
     pairs, control = tuple(pairs), tuple(control)
     return Verdict(outcome, ratio, low, high, at_least, reason, witness, noisy, pairs, control, threads, seconds, seed)
+
+
+def untimed(why: str, at_least: float, seed: int = 0) -> Verdict:
+    """Return the verdict where a machine cannot time a candidate at all: open, with the reason."""
+    verdict = conclude([], [], at_least, seed=seed, seconds=0.0)
+    return replace(verdict, outcome="inconclusive", reason=why, unable=True)
+
+
+def where_able(verdict: Verdict, model: Verdict) -> Verdict:
+    """Return the verdict on a candidate, open if that on a right and fast `model`, in its place, is no better.
+
+    For what needs more of a machine than its baseline: two cores that share memory, one unit or other work may be no
+    faster than one. A candidate that is clearly slower than the model is slow by itself: by more than SLACK where the
+    model passes, by more than FAR anywhere.
+    """
+    slower = verdict.high < model.low / (rule.SLACK if model.outcome == "pass" else rule.FAR)
+    if verdict.outcome == "pass" or slower:
+        return verdict
+    fast = f"the course's own answer is {_number(model.ratio)} times as fast as the baseline"
+    why = f"this machine does not show more: here {fast}"
+    return replace(verdict, outcome="inconclusive", reason=why, unable=True)
 
 
 def _by_wall_clock(ratios: Sequence[float], at_least: float) -> tuple[Outcome, str]:

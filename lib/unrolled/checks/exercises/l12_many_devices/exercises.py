@@ -5,7 +5,7 @@ from __future__ import annotations
 from unrolled import parallel
 from unrolled.checks.exercises.l12_many_devices import judging, overlap, replicas, ring, schedules, splits
 from unrolled.checks.mistakes import Mistake
-from unrolled.checks.spec import Spec, case, random_case
+from unrolled.checks.spec import Spec, Speed, case, normal, random_case
 from unrolled.parallel import data_parallel, pipeline
 
 # data_parallel_step
@@ -19,7 +19,7 @@ data_parallel_step = Spec(
         random_case("a rank without samples", replicas.samples(3, 0, 4)),
         random_case("any ranks and samples", replicas.any_samples),
     ],
-    points=3,
+    points=2,
     hints=(
         "The mean over all samples is the sum over all samples, divided by how many there are. A rank with few samples "
         "counts for few. So send sums, and not means.",
@@ -43,6 +43,18 @@ data_parallel_step = Spec(
     compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count),
     call=judging.on_network,
     ranks=True,
+    # Two ranks can be twice as fast at most. So there is no room for honest answers at 1.5 T, nor for half of what the
+    # reference reaches: T is what was asked for, and a machine that cannot show it excuses.
+    speed=Speed(
+        baseline=replicas.on_one_rank,
+        inputs={"weight": normal(256, 256), "x": normal(8192, 256), "labels": replicas.labels_of(8192, 256)},
+        at_least=1.6,
+        points=1,
+        against="one rank with all samples, two ranks with half of them each",
+        advice="each rank should compute with its own samples only, in whole arrays, and send one array",
+        ranks=2,
+        share=replicas.rows_of_rank,
+    ),
 )
 
 

@@ -78,6 +78,8 @@ data_parallel_step_squares = variant(
         Mistake(exercises.data_parallel_step.mistakes[2].says, squares_sum),
     ),
     compare=judging.all_reduces(replicas.BROUGHT, _brought),
+    points=3,
+    speed=None,
 )
 
 

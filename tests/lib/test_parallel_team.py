@@ -1,0 +1,109 @@
+"""Ranks that stay: what they return, and that a failure and an end leave no process."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unrolled import parallel
+from unrolled.parallel.team import Team, alone, missing
+
+pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
+pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: pip install -e '.[mpi]'")
+
+COUNT, SLOT, ROOM = 5, 2 * 3 * 8, 4096
+
+
+def share(inputs, rank, ranks):
+    mine = parallel.shard(len(inputs["x"]), rank, ranks)
+    return (inputs["x"][mine],)
+
+
+def summed(comm, x):
+    return comm.all_reduce(x.sum(axis=0)) + 100 * comm.rank
+
+
+def drawn():
+    rng = np.random.default_rng(0)
+    return [{"x": rng.standard_normal((7, 3))} for _ in range(COUNT)]
+
+
+def results(team, ranks):
+    return team.bytes[ROOM : ROOM + COUNT * SLOT].view("f8").reshape(COUNT, 2, 3)[:, :ranks]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_each_rank_leaves_its_result_for_each_input(ranks):
+    inputs = drawn()
+    with Team(summed, share, ranks, size=ROOM + COUNT * SLOT) as team:
+        team.prepare([team.put(each) for each in inputs], ROOM, SLOT)
+        team.run(2)
+        team.run(4, first=2)  # the last one is number 0 again
+        for each, found in zip(inputs, results(team, ranks), strict=True):
+            for rank in range(ranks):
+                np.testing.assert_allclose(found[rank], each["x"].sum(axis=0) + 100 * rank)
+
+
+def test_only_the_calls_that_were_asked_for_are_made():
+    with Team(summed, share, 2, size=ROOM + COUNT * SLOT) as team:
+        team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
+        team.run(1, first=3)
+        assert [bool(found.any()) for found in results(team, 2)] == [False, False, False, True, False]
+
+
+def test_a_function_that_knows_nothing_of_ranks_runs_on_one():
+    with Team(alone(lambda x: x.max(axis=0)), share, 1, size=ROOM + COUNT * SLOT) as team:
+        inputs = drawn()
+        team.prepare([team.put(each) for each in inputs], ROOM, SLOT)
+        team.run(1)
+        np.testing.assert_array_equal(results(team, 1)[0, 0], inputs[0]["x"].max(axis=0))
+
+
+def test_what_a_rank_raises_is_raised_here():
+    with Team(lambda comm, x: 1 // comm.rank, share, 2, size=ROOM + COUNT * SLOT) as team:
+        team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
+        with pytest.raises(parallel.RankError, match="rank 0 raised ZeroDivisionError"):
+            team.run(1)
+
+
+def test_an_endless_rank_is_ended_with_the_team(tmp_path):
+    def endless(comm, x):
+        Path(tmp_path, str(comm.rank)).write_text(str(os.getpid()))
+        while True:
+            pass
+
+    team = Team(endless, share, 2, size=ROOM + COUNT * SLOT)
+    team.prepare([team.put(each) for each in drawn()], ROOM, SLOT)
+    for line in team._lines:
+        line.sendall(b'{"calls": 1, "first": 0}\n')
+    while len(list(tmp_path.iterdir())) < 2 or not all(path.read_text() for path in tmp_path.iterdir()):
+        time.sleep(0.01)
+    team.close()
+    assert not team._thread.is_alive()
+    for path in tmp_path.iterdir():
+        stat = Path("/proc", path.read_text(), "stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "ZX"
+
+
+def test_inputs_that_do_not_fit_are_named():
+    with (
+        Team(summed, share, 1, size=ROOM) as team,
+        pytest.raises(ValueError, match="inputs of more than the 4,096 bytes of the shared file"),
+    ):
+        team.put({"x": np.zeros(1000)})
+
+
+def test_too_few_cores_and_no_mpi_are_named(monkeypatch):
+    assert missing(2, 1) == "2 ranks need 2 cores, and here is 1"
+    assert missing(4, 3) == "4 ranks need 4 cores, and here are 3"
+    assert missing(2, 2) == ""
+
+    def none():
+        raise parallel.NoEngineError("no mpiexec")
+
+    monkeypatch.setattr("unrolled.parallel.team.launcher", none)
+    assert missing(2, 2) == "no mpiexec"
