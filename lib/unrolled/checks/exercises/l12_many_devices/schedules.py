@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -69,17 +68,14 @@ def _read(got: Any) -> Slots | Mismatch:
         for number, slot in enumerate(row):
             if slot is not None and not _is_pass(slot):
                 return Mismatch((SHAPE, f"stage {stage} has {_shown(slot)} in slot {number}; i is a whole number"))
-    return [[None if slot is None else (str(slot[0]), operator.index(slot[1])) for slot in row] for row in got]
+    return [[None if slot is None else (str(slot[0]), int(slot[1])) for slot in row] for row in got]
 
 
 def _is_pass(slot: Any) -> bool:
-    if not isinstance(slot, list | tuple) or len(slot) != 2 or isinstance(slot[1], bool):
+    if not isinstance(slot, list | tuple) or len(slot) != 2:
         return False
-    try:
-        operator.index(slot[1])  # of NumPy's whole numbers, too
-    except TypeError:
-        return False
-    return isinstance(slot[0], str) and slot[0] in ("F", "B")
+    whole = isinstance(slot[1], int | np.integer) and not isinstance(slot[1], bool)
+    return whole and isinstance(slot[0], str) and slot[0] in ("F", "B")
 
 
 def _shown(slot: Any) -> str:
