@@ -5,7 +5,7 @@
 Sections: steps (source A's network with Adam at three batches, source B's with 64 channels; made images), mnist (real
 data: five epochs at batch 8, and the seconds of training until 98 % of the test images are known; needs MNIST, or
 UNROLLED_DATA). A timed call takes hundreds of steps, whose images lie on the GPU; all sides gather their batches there.
-Each side is a process of its own, and they take turns; the losses of its first steps are compared with the CPU's before.
+Each side is a process of its own, and they take turns; its first losses are compared with the CPU's before.
 `ratio` is ours / JAX with all steps in one `lax.scan`; `ratio_graph` is by PyTorch with a step in a CUDA graph,
 `ratio_compiled` by the same from `torch.compile`, `ratio_eager` by our eager path. All in float32; TF32 is off on all
 sides.
