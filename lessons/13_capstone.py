@@ -457,6 +457,13 @@ check.time_to_accuracy(time_to_accuracy)
 # The line below the tick says how your time compares with the recipe's. One run of three seeds is a small sample, so a
 # few percent mean nothing.
 #
+# Do you like a race? Take away the `#` below, and choose a name. Once your notebook is graded, your class sees this name,
+# and how many times as fast as the recipe you were in the grader's run. Without the line nobody sees you there.
+
+# %%
+# journal.leaderboard("a name of your choice")
+
+# %% [markdown]
 # ## A network of your own
 #
 # Now without a net. Take any network that you like, or the one in the next cell, and any data set of `data`. Make it

@@ -89,7 +89,7 @@ def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None
         line = f"{median:.1%} right, but {ratio:.1f} times the recipe's seconds; at most {SLOWEST:g} times are asked"
         return Mismatch((line, "fewer epochs with a rate that falls, or a larger batch with a larger rate?"))
     tier = f"{1 / ratio:.1f} times as fast as the recipe" if ratio < 1 else f"{ratio:.1f} times the recipe's seconds"
-    return Remark((f"{each} right: the median is {median:.1%}, in {np.median(own):.2f} s, {tier}",))
+    return Remark((f"{each} right: the median is {median:.1%}, in {np.median(own):.2f} s, {tier}",), ratio=1 / ratio)
 
 
 def _no_parameters(parameters: Any, wanted: Array) -> tuple[str, ...]:
