@@ -413,10 +413,14 @@ print(f"accuracy after five epochs: batch 8 {gpu_8['accuracy']:.2%}, batch 128 {
 # **Core**, about 25 minutes.
 #
 # Train `digits_network(seed)` on images of 14 x 14 pixels, and return its parameters. The judge puts them into its own
-# network and asks for about 98 % on digits that you never see, as a median of three seeds. The digits are in disguise:
-# shifted alike, perhaps with negative ink, and with exchanged labels. Which of them it draws is luck, so one and a half
-# points of a hundred are forgiven. Your time is compared with that of a recipe which
-# runs right after it. More than twice the recipe's seconds is too slow. Can you beat it? Use any idea of the course.
+# network and asks for 98 % on 400 digits that you never see, as a median of three seeds. The digits are in disguise:
+# shifted alike, perhaps with negative ink, and with exchanged labels. Half a point is forgiven for luck, and more only
+# where the digits are so hard that the judge's own recipe does worse than it usually does. The grader draws others than
+# your check, so aim a little higher than you must.
+#
+# Your seconds are compared with those of the recipe, which runs right after yours. Twice its seconds are still enough:
+# that is **bronze**. As fast as the recipe is **silver**, and 1.5 times as fast is **gold**. All three earn the same
+# points. Can you beat it? Use any idea of the course.
 
 
 # %%
