@@ -419,8 +419,8 @@ print(f"accuracy after five epochs: batch 8 {gpu_8['accuracy']:.2%}, batch 128 {
 # your check, so aim a little higher than you must.
 #
 # Your seconds are compared with those of the recipe, which runs right after yours. Twice its seconds are still enough:
-# that is **bronze**. As fast as the recipe is **silver**, and 1.5 times as fast is **gold**. All three earn the same
-# points. Can you beat it? Use any idea of the course.
+# that is **bronze**. As fast as the recipe is **silver**, and two thirds of its seconds or less is **gold**. All three
+# earn the same points. Can you beat it? Use any idea of the course.
 
 
 # %%
