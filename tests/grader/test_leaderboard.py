@@ -13,20 +13,24 @@ from typing import Any
 
 import pytest
 import small_course
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from small_course import GOOD, LESSON, SPECS, answered, hand_in
 
 import unrolled.cli
 from unrolled import checks, journal
+from unrolled.checks import Report
+from unrolled.checks.compare import Remark
 from unrolled.notebook import cells
 from unrolled_grader import commands
 from unrolled_grader.grading import Grading
-from unrolled_grader.jobs import queue
+from unrolled_grader.jobs import queue, record
 from unrolled_grader.jobs.record import Record
 from unrolled_grader.judge import verdicts
+from unrolled_grader.judge.checking import Checking
 from unrolled_grader.judge.evidence import Score
 from unrolled_grader.judge.verdicts import Options, Submission, Verdicts
-from unrolled_grader.results import leaderboard
+from unrolled_grader.results import leaderboard, report
 from unrolled_grader.results.leaderboard import Place
 from unrolled_grader.results.tally import TalliedPart
 
@@ -124,6 +128,49 @@ def test_the_call_says_what_it_does_and_keeps_nothing(capsys: pytest.CaptureFixt
 def test_a_part_is_ranked_where_its_spec_says_so() -> None:
     assert leaderboard.parts({LESSON: SPECS}) == set()
     assert leaderboard.parts({LESSON: RANKED}) == {PART}
+    assert leaderboard.parts({LESSON: {"total": replace(TIMED, leaderboard=True)}}) == {TalliedPart(LESSON, "total")}
+
+
+def test_a_check_that_times_what_it_compares_hands_on_its_ratio() -> None:
+    def compare(got: Any, expected: Any, inputs: Any) -> Remark:
+        return Remark(("right, and quick",), ratio=2.5)
+
+    spec = replace(TIMED, speed=None, rung=None, compare=compare)
+    told = Report.from_dict(checks.run("total", spec, lambda x: x.sum()).to_dict())
+    (score,) = Checking({"total": spec}, 0, boxed=False, timed=True).scores("total", told)
+    kept = record.from_dict(json.loads(json.dumps(record.to_dict(Record("ada", LESSON, "", (score,))))))
+    assert leaderboard.ratio(kept.scores[0]) == 2.5
+    (wrong,) = checks.run("total", spec, lambda x: x[9]).parts
+    assert wrong.ratio is None
+
+
+CAPSTONE = TalliedPart("13_capstone", "time_to_accuracy")
+
+
+def test_the_capstone_asks_no_learner_and_ranks_those_of_a_class_of_thirty_who_ask() -> None:
+    notebook = cells.read(ROOT / "notebooks" / CAPSTONE.lesson / f"{CAPSTONE.lesson}.ipynb")
+    (line,) = (cell for cell in notebook.cells if "journal.leaderboard(" in cell.source)
+    assert not cells.grade_id(line)
+    assert line.source.startswith('# journal.leaderboard("')
+
+    def handed_in(number: int) -> NotebookNode:
+        asks = f'journal.leaderboard("Fox {number}")' if number % 3 == 0 else line.source
+        return new_notebook(cells=[new_code_cell(asks)])
+
+    def score(number: int) -> Score:
+        if number == 30:
+            return Score(CAPSTONE.name, "fail", 0.0, 4.0, "too slow")
+        return Score(CAPSTONE.name, "pass", 4.0, 4.0, "", ratio=number / 10)
+
+    records = [Record(f"s{number}", CAPSTONE.lesson, "", (score(number),)) for number in range(1, 31)]
+    boards = leaderboard.boards(
+        records, leaderboard.parts(), lambda student, _: leaderboard.asked(handed_in(int(student[1:])))
+    )
+    assert [place.name for place in boards[CAPSTONE]] == [f"Fox {number}" for number in range(27, 0, -3)]
+    section = report.page(records, boards).partition("<h2>Leaderboard</h2>")[2].partition("<h2>")[0]
+    words = " ".join(re.sub("<[^>]*>", " ", section.replace("<wbr>", "")).split())
+    assert "13_capstone, time_to_accuracy name faster 1 Fox 27 2.7x 2 Fox 24 2.4x" in words
+    assert words.endswith("9 Fox 3 0.3x")
 
 
 SCRIPT = "<script>alert(1)</script>"

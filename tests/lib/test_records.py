@@ -56,7 +56,7 @@ def test_it_says_where_its_figures_come_from(record):
     )
 
 
-@pytest.mark.parametrize("read", [records.gpu, records.precision, records.convolutions])
+@pytest.mark.parametrize("read", [records.gpu, records.precision, records.convolutions, records.compiled])
 def test_where_figures_come_from_fits_the_lines_of_an_output(read):
     assert max(map(len, str(read()).splitlines())) <= records.LINE
 
@@ -75,3 +75,17 @@ def test_auto_on_a_gpu_never_chose_what_the_record_measured_to_be_slower():
     assert len(chosen) > 10
     assert min(chosen) > 1
     assert max(missed) < 1.5
+
+
+def test_compiled_steps_are_recorded_beside_python_and_others():
+    sides = {"ours_s", "eager_s", "peer_s", "torch_graph_s", "torch_compiled_s"}
+    steps = [records.compiled().row(f"compiled step, batch {size}") for size in (8, 128, 1024)]
+    assert all(sides <= row.keys() and row["ratio"] <= row["at_most"] for row in steps)
+    gains = [row["eager_s"] / row["ours_s"] for row in steps]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[-1] > 1
+    ratios = {name: row["ratio"] for name, row in records.compiled().rows.items() if "peer_s" in row}
+    assert max(ratios, key=ratios.get) == "compiled step, source B", "lesson 13 says that the lead is smallest there"
+    epoch = records.compiled().row("compiled epoch, batch 8")
+    assert epoch["ours_s"] < epoch["eager_s"]
+    assert epoch["accuracy"] >= epoch["at_least"]

@@ -114,7 +114,7 @@ class Checking:
             timed = part.name.endswith("/speed")
             flag = _implausible(self._specs[name], report.timing) if timed and report.timing else ""
             earned = part.verdict, float(part.points), float(part.max_points), part.detail
-            scores.append(Score(part.name, *earned, flag, timings if timed else ()))
+            scores.append(Score(part.name, *earned, flag, timings if timed else (), part.ratio))
         return tuple(scores)
 
 

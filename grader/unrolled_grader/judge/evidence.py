@@ -27,6 +27,8 @@ class Score:
     flag: str = ""  # why a person should look at it; empty if there is no need
     timings: tuple[dict[str, Any], ...] = ()
     """Every measurement behind a speed verdict, in order, as `timing.Verdict.to_dict` writes it."""
+    ratio: float | None = None
+    """How many times as fast as the reference, where the check of correctness timed both."""
 
     @property
     def check(self) -> str:

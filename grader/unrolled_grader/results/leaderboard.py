@@ -3,7 +3,8 @@
 A learner asks by a line of the notebook that is handed in, `journal.leaderboard("NAME")`, and stands there under that
 name alone. Whoever has no such line is not on it, and who hands in again without it, or is forgotten, is on it no more:
 the line is read from the notebook that the record keeps. Order is by the median of the ratios that were measured, each
-against the reference on the same machine in the same run, so that machines need not be alike.
+against the reference on the same machine in the same run, so that machines need not be alike. A part is a speed's, or
+a check's that times what it compares: then whoever failed it has no place.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ class Place(NamedTuple):
 
 
 def parts(lessons: Mapping[str, Mapping[str, Spec]] | None = None) -> set[TalliedPart]:
-    """Return the timed parts that have a leaderboard, by their specs."""
+    """Return the parts that have a leaderboard, by their specs: speeds, and checks that time what they compare."""
     known = checks.lessons() if lessons is None else lessons
-    timed = ((lesson, name, spec.speed) for lesson, specs in known.items() for name, spec in specs.items())
-    return {TalliedPart(lesson, f"{name}/speed") for lesson, name, speed in timed if speed and speed.leaderboard}
+    every = [(lesson, name, spec) for lesson, specs in known.items() for name, spec in specs.items()]
+    checked = {TalliedPart(lesson, name) for lesson, name, spec in every if spec.leaderboard}
+    timed = ((lesson, name) for lesson, name, spec in every if spec.speed and spec.speed.leaderboard)
+    return checked | {TalliedPart(lesson, f"{name}/speed") for lesson, name in timed}
 
 
 def asked(notebook: NotebookNode | None) -> str:
@@ -87,7 +90,8 @@ def has_place(score: Score) -> bool:
 
 def ratio(score: Score) -> float | None:
     """Return the median of a score's measured ratios, None where it is not settled."""
-    measured = [timing["ratio"] for timing in score.timings if timing["ratio"] is not None and timing["ratio"] > 0]
+    every = [score.ratio, *(timing["ratio"] for timing in score.timings)]
+    measured = [one for one in every if one is not None and one > 0]
     return statistics.median(measured) if measured and score.verdict in SETTLED and not score.flag else None
 
 

@@ -39,9 +39,13 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Remark:
-    """What is said of a right result, such as how long it took: lines to read."""
+    """What is said of a right result, such as how long it took: lines to read.
+
+    `ratio`: how many times as fast as the reference it was, where the comparison timed both.
+    """
 
     lines: tuple[str, ...]
+    ratio: float | None = None
 
 
 def mismatch(

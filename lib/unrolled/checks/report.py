@@ -27,6 +27,7 @@ class Finding:
     verdict: str  # pass, fail, crashed, timeout, missing, inconclusive, deferred or "not run"
     lines: tuple[str, ...] = ()
     mismatch: Mismatch | None = None  # what to draw; stays in the process
+    ratio: float | None = None  # a right result's speed beside the reference's, where it was timed; then in the part
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Part:
     points: float
     max_points: float
     detail: str
+    ratio: float | None = None
+    """How many times as fast as the reference, where the check of correctness timed both."""
 
 
 @dataclass(frozen=True)

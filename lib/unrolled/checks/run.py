@@ -205,7 +205,9 @@ class _Check:
         lines = () if trace is None else self._beyond(trace, case, pristine)
         if lines:
             return Finding(case.name, "fail", ("the values are right, but not how they came about:", *lines))
-        return Finding(case.name, "pass", () if found is None else found.lines)
+        if found is None:
+            return Finding(case.name, "pass")
+        return Finding(case.name, "pass", found.lines, ratio=found.ratio)
 
     def _crashed(self, case: Case, error: BaseException, trace: Trace | None) -> Finding:
         """What is wrong with a call that raised this."""
@@ -371,7 +373,8 @@ def _headline(error: BaseException) -> Any:
 def _correctness_part(name: str, spec: Spec, findings: Sequence[Finding]) -> Part:
     first = next((finding for finding in findings if finding.verdict != "pass"), None)
     if first is None:
-        return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right")
+        ratio = next((finding.ratio for finding in findings if finding.ratio is not None), None)
+        return Part(name, "pass", spec.points, spec.points, f"{len(findings)} cases right", ratio)
     return Part(name, first.verdict, 0, spec.points, f"{first.case}: {'; '.join(first.lines)}")
 
 

@@ -217,6 +217,9 @@ class Spec:
     limit: float | None = None  # seconds for a case that may take longer than is usual: training, for instance
     answers: Sequence[Function] = ()
     """Other functions of the library that answer the exercise: a learner's function must call none of them."""
+    leaderboard: bool = False
+    """Whether the class report ranks by the `ratio` of the remark that `compare` makes. Where a `speed` is what ranks,
+    it has a `leaderboard` of its own."""
 
     @property
     def total_points(self) -> int:

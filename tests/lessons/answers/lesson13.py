@@ -130,6 +130,16 @@ def one_epoch(images, labels, seed):
     return made.parameters
 
 
+def few_epochs(images, labels, seed):
+    """A quarter of the recipe's epochs: about 96.5 % right."""
+    made, optimizer, rng = against_the_clock.network(seed), nn.Adam(5e-3), np.random.default_rng(seed)
+    batches = [rows for _ in range(8) for rows in np.array_split(rng.permutation(len(images)), len(images) // 64)]
+    for done, rows in enumerate(batches):
+        made.loss_and_scores(np.roll(images[rows], tuple(rng.integers(-1, 2, 2)), (2, 3)), labels[rows])
+        optimizer.step(made.parameters, made.gradients, 1 - done / len(batches))
+    return made.parameters
+
+
 def untrained(images, labels, seed):
     return against_the_clock.network(seed).parameters
 
@@ -217,6 +227,7 @@ MUTANTS = {
     "time_to_accuracy": [
         Mutant(untrained, "hardly better than guessing"),
         Mutant(one_epoch, "not far enough"),
+        Mutant(few_epochs, "about 98% are asked"),
         Mutant(lambda images, labels, seed: None, "is the return statement missing?"),
         Mutant(lambda images, labels, seed: untrained(images, labels, seed)[:-10], "train that one"),
     ],

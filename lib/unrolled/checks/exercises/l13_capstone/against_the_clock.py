@@ -15,8 +15,17 @@ from unrolled.device import Array
 from unrolled.timing.blocks import blas_threads
 
 TRAIN, TEST, SIZE = 1397, 400, 14
-ASKED, FORGIVEN = 0.98, 0.015  # of the test images; the second is for the luck of which 400 are drawn, 2.5 deviations
+ASKED, USUAL, LUCK = 0.98, 0.989, 0.005
+"""Shares of the test images: what is asked, what the recipe gets on average over the draws, and two images of 400.
+
+Which images are drawn moves the median of three seeds by 0.4 to 0.7 points (deviation over 40 draws), and moves good
+answers alike. So what the recipe lacks on these images is taken off what is asked; the luck of the seeds remains, and
+`LUCK` is for that. Of 40 draws passed: the recipe and the solution all, the recipe with batches of 128 (98.2 % on
+average) all, with half its epochs (97.9 %) 35, with a quarter of them (96.5 %) 5.
+"""
 SLOWEST = 2.0
+TIERS = ((1.5, "gold"), (1.0, "silver"), (1 / SLOWEST, "bronze"))
+"""From how many times as fast as the recipe: a name for those who are right."""
 
 
 def network(seed: int = 0) -> nn.Sequential:
@@ -71,25 +80,49 @@ def timed(function: Function, inputs: Inputs) -> list[tuple[Any, float]]:
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
     """Judge the median accuracy on the test images, then the time beside the recipe's, with room for a busy machine."""
-    wanted, accuracies = expected[0][0], []
     for parameters, _ in got:
-        if lines := _no_parameters(parameters, wanted):
+        if lines := _no_parameters(parameters, expected[0][0]):
             return Mismatch(lines)
-        made = network()
+    own, theirs = (accuracies([parameters for parameters, _ in runs], inputs) for runs in (got, expected))
+    median, each = float(np.median(own)), ", ".join(f"{accuracy:.2%}" for accuracy in own)
+    if median < (asked := least(float(np.median(theirs)))):
+        line = (
+            f"right with three seeds: {each}. The median is {median:.2%}; about {ASKED:.0%} are asked, on these images"
+        )
+        return Mismatch((f"{line} at least {asked:.2%}", _advice(median)))
+    return _beside(got, expected, f"{each} right, the median is {median:.2%}")
+
+
+def accuracies(runs: list[Array], inputs: Inputs) -> list[float]:
+    """Return the share of the test images that a network with each of these parameters gets right."""
+    made, found = network(), []
+    for parameters in runs:
         made.parameters[...] = parameters
-        accuracies.append(float((made.predict(inputs["test_images"]) == inputs["test_labels"]).mean()))
-    median, each = float(np.median(accuracies)), ", ".join(f"{accuracy:.1%}" for accuracy in accuracies)
-    if median < ASKED - FORGIVEN:
-        asked = f"about {ASKED:.0%} are asked, at least {ASKED - FORGIVEN:.1%}"
-        line = f"right with three seeds: {each}. The median is {median:.1%}; {asked}"
-        return Mismatch((line, _advice(median)))
+        found.append(float((made.predict(inputs["test_images"]) == inputs["test_labels"]).mean()))
+    return found
+
+
+def least(recipes: float) -> float:
+    """Return the accuracy that is asked for on images on which the recipe has this one."""
+    return ASKED - max(0.0, USUAL - recipes) - LUCK
+
+
+def tier(ratio: float) -> str:
+    """Return what a right answer is called that is so many times as fast as the recipe."""
+    return next((name for start, name in TIERS if ratio >= start), TIERS[-1][1])
+
+
+def _beside(got: Any, expected: Any, right: str) -> Mismatch | Remark:
+    """Judge the seconds, and say in which tier they are."""
     own, theirs = ([seconds for _, seconds in runs] for runs in (got, expected))
-    ratio = float(np.median(own) / np.median(theirs))
+    ratio = float(np.median(theirs) / np.median(own))
     if min(own) > SLOWEST * max(theirs):
-        line = f"{median:.1%} right, but {ratio:.1f} times the recipe's seconds; at most {SLOWEST:g} times are asked"
+        line = f"{right}, but in {1 / ratio:.1f} times the recipe's seconds; at most {SLOWEST:g} times are asked"
         return Mismatch((line, "fewer epochs with a rate that falls, or a larger batch with a larger rate?"))
-    tier = f"{1 / ratio:.1f} times as fast as the recipe" if ratio < 1 else f"{ratio:.1f} times the recipe's seconds"
-    return Remark((f"{each} right: the median is {median:.1%}, in {np.median(own):.2f} s, {tier}",))
+    seconds = f"{np.median(own):.2f} s, the recipe takes {np.median(theirs):.2f} s"
+    tiers = ", ".join(f"{name} from {start:g}" for start, name in reversed(TIERS))
+    line = f"{tier(ratio)}: {ratio:.2f} times as fast as the recipe ({seconds}). {tiers.capitalize()}"
+    return Remark((right, line), ratio=ratio)
 
 
 def _no_parameters(parameters: Any, wanted: Array) -> tuple[str, ...]:

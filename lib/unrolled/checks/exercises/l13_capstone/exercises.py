@@ -131,6 +131,7 @@ time_to_accuracy = Spec(
     call=against_the_clock.timed,
     compare=against_the_clock.compare,
     limit=90.0,
+    leaderboard=True,
 )
 
 
