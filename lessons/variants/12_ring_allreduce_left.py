@@ -11,18 +11,16 @@
 
 # %% nbgrader={"grade": false, "grade_id": "ring_allreduce_left", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def ring_allreduce_left(comm, x):
-    """Return the sum (n,) of all ranks' x (n,), in a new array on each rank. About 11 lines."""
+    """Return the sum (n,) of all ranks' x (n,), in a new array on each rank. About 9 lines."""
     ### BEGIN SOLUTION
     y = x.copy()
     chunks = np.array_split(y, comm.size)
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    for k in range(comm.size - 1):
+    for k in range(1, 2 * comm.size - 1):
         comm.send(chunks[(comm.rank + k) % comm.size], left)
         mine = chunks[(comm.rank + k + 1) % comm.size]
-        mine += comm.receive(np.empty_like(mine), right)
-    for k in range(comm.size - 1):
-        comm.send(chunks[(comm.rank - 1 + k) % comm.size], left)
-        comm.receive(chunks[(comm.rank + k) % comm.size], right)
+        came = comm.receive(np.empty_like(mine), right)
+        mine[...] = mine + came if k < comm.size else came
     return y
     ### END SOLUTION
 

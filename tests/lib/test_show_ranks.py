@@ -71,7 +71,7 @@ def test_a_round_is_drawn_as_it_is(drawn: Drawn, monkeypatch: pytest.MonkeyPatch
 
 def test_the_ring_in_words() -> None:
     explorer = show.ring_allreduce(4)
-    assert explorer.start == {"round": 3}
+    assert explorer.start == {"round": 1}
     alt = explorer.at(round=2).alt
     assert "Round 2 of 6: reduce-scatter. Each rank sends one chunk to the next rank, which adds it to its own." in alt
     assert "So far each link has carried 1/2 of the array; 3/2 of the array after the last round." in alt

@@ -69,8 +69,8 @@ def ring_allreduce(ranks: int = 4) -> Explorer:
     if not FEWEST <= ranks <= MOST:
         raise ValueError(f"ranks must be {FEWEST} to {MOST}, got {ranks}")
     ring = Ring(ranks)
-    # First shown: the end of the reduce-scatter, where each rank has one chunk of the sum.
-    slider = Slider("round", range(ring.rounds + 1), ranks - 1, lambda i: f"{i} of {ring.rounds}", play=True)
+    # First shown: a round where something moves, and no sum is there yet. How sums come about is for who moves on.
+    slider = Slider("round", range(ring.rounds + 1), 1, lambda i: f"{i} of {ring.rounds}", play=True)
     return Explorer(_draw, _alt, ring, round=slider)
 
 

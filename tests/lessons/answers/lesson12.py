@@ -89,10 +89,32 @@ def whole_arrays(comm, x):
     return y
 
 
+def by_two_loops(first, off=0, second=True):
+    """A ring whose chunks are counted from `first`; its second half begins `off` chunks further on."""
+
+    def program(comm, x):
+        y, p, r = x.copy(), comm.size, comm.rank
+        chunks = np.array_split(y, p)
+        for k in range(p - 1):
+            comm.send(chunks[(r - first - k) % p], (r + 1) % p)
+            mine = chunks[(r - first - k - 1) % p]
+            mine += comm.receive(np.empty_like(mine), (r - 1) % p)
+        for k in range(p - 1 if second else 0):
+            comm.send(chunks[(r - first + 1 - off - k) % p], (r + 1) % p)
+            comm.receive(chunks[(r - first - off - k) % p], (r - 1) % p)
+        return y
+
+    return program
+
+
 def even_chunks(comm, x):
-    size = len(x) // comm.size
-    y = x.copy()
-    y[: size * comm.size] = splits.ring_allreduce(comm, np.ascontiguousarray(x[: size * comm.size]))
+    size, y, p, r = len(x) // comm.size, x.copy(), comm.size, comm.rank
+    chunks = [y[i * size : (i + 1) * size] for i in range(p)]
+    for k in range(2 * (p - 1)):
+        comm.send(chunks[(r - k) % p], (r + 1) % p)
+        mine = chunks[(r - k - 1) % p]
+        came = comm.receive(np.empty_like(mine), (r - 1) % p)
+        mine[...] = mine + came if k < p - 1 else came
     return y
 
 
@@ -244,11 +266,13 @@ MUTANTS = {
         Mutant(receiving_first, "deadlock"),
         Mutant(whole_arrays, "send one chunk in each round"),
         Mutant(even_chunks, "of 10 values differ"),
+        Mutant(even_chunks, "chunks of n // p leave them out"),
         Mutant(read_elsewhere, "only 0 bytes were sent"),
         Mutant(zeros_of_the_right_sizes, "cannot know that of x["),
         Mutant(own_chunks_only, "cannot know that of x["),
         Mutant(sums_before_they_came, "cannot know that of x["),
-        Mutant(splits.half_a_ring, "only the first half is done"),
+        *(Mutant(by_two_loops(first, second=False), "only the first half is done") for first in (0, 1)),
+        *(Mutant(by_two_loops(*of), "second half begins one chunk off") for of in ((0, 1), (0, -1), (1, 1), (1, -1))),
         Mutant(lambda comm, x: comm.all_reduce(x), "only send and receive are allowed"),
     ],
     "column_row_linear": [

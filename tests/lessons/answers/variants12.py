@@ -45,6 +45,8 @@ MUTANTS = {
         Mutant(splits.ring_allreduce, "in the ring it sends to rank"),
         Mutant(by_rank_0, "in the ring it sends to rank"),
         Mutant(receiving_first, "deadlock"),
+        Mutant(splits.half_a_ring(-1), "only the first half is done"),
+        Mutant(splits.ring(-1, off=1), "second half begins one chunk off"),
         Mutant(zeros_to_the_left, "cannot know that of x["),
     ],
     "column_row_linear_turned": [

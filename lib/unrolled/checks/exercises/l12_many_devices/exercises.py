@@ -72,23 +72,26 @@ ring_allreduce = Spec(
     hints=(
         "Go round twice. In the first half each rank adds what it gets to a chunk of its own and passes that on, so "
         "each chunk collects its sum on the way. In the second half the sums go round.",
-        "In round k of the first half, rank r sends chunk r - k to the right, and adds what comes from the left to "
-        "chunk r - k - 1. Then it holds the sum of chunk r + 1. In the second half it sends chunk r + 1 - k, and "
-        "receives chunk r - k. All numbers are modulo p. Send before you receive.",
+        "Count rounds from 1, as the picture does. In round k, rank r sends chunk r - k to the right, and gets chunk "
+        "r - k - 1 from the left. Before round p it adds what came to its own chunk. From then on it keeps what came, "
+        "in place of its own. Numbers of chunks are modulo p. Send before you receive.",
         "y = x.copy()\n"
         "chunks = np.array_split(y, comm.size)  # views of y\n"
-        "for k in range(comm.size - 1):\n"
+        "for k in range(1, 2 * comm.size - 1):\n"
         "    comm.send(chunks[(comm.rank - k) % comm.size], right)\n"
         "    mine = chunks[...]\n"
-        "    mine += comm.receive(np.empty_like(mine), left)\n"
-        "for k in range(comm.size - 1):\n"
-        "    ...  # the same, with chunks one further on, and without a sum\n"
+        "    came = comm.receive(np.empty_like(mine), left)\n"
+        "    mine[...] = ... if k < comm.size else ...\n"
         "return y",
     ),
     mistakes=(
-        Mistake("only the first half is done: one chunk of each rank is a sum of all", splits.half_a_ring),
+        *ring.half_ways(1),
         Mistake("each rank has its own x: nothing was summed", lambda comm, x: x.copy()),
         Mistake("this is the mean over ranks: an all-reduce is their sum", splits.mean),
+        Mistake(
+            "the last numbers are a rank's own: chunks of n // p leave them out, and np.array_split does not",
+            splits.without_the_rest,
+        ),
     ),
     compare=ring.through_a_ring(1),
     call=judging.on_network,

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from unrolled.checks.compare import Mismatch
+from unrolled.checks.exercises.l12_many_devices import splits
 from unrolled.checks.exercises.l12_many_devices.judging import by_rank
+from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Compare, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Network
@@ -64,6 +66,19 @@ def _of_the_ring(network: Network, step: int, arrays: Array) -> Mismatch | None:
                 )
             )
     return None
+
+
+def half_ways(step: int) -> list[Mistake]:
+    """Return what goes wrong with the second half of a ring in which rank r sends to rank r + step.
+
+    Some count the first round as 1, as the picture does, and some as 0: other chunks are wrong then.
+    """
+    only = "only the first half is done: one chunk of each rank is a sum of all"
+    off = "the second half begins one chunk off: each rank first sends on the chunk whose sum it has"
+    return [
+        *(Mistake(only, splits.half_a_ring(step, first)) for first in (1, 0)),
+        *(Mistake(off, splits.ring(step, first, by)) for first in (1, 0) for by in (1, -1)),
+    ]
 
 
 def known_sums(network: Network, arrays: Array, step: int) -> Array:

@@ -11,33 +11,58 @@ from unrolled.checks.spec import Inputs
 from unrolled.device import Array
 from unrolled.parallel import Communicator
 
+Program = Callable[[Communicator, Array], Array]
+
 BROUGHT = "what this rank's hidden units add to the result"
 
 
 def ring_allreduce(comm: Communicator, x: Array) -> Array:
     """Return the sum of all ranks' x (n,), by 2 (p - 1) rounds of chunks that go round a ring."""
-    y = x.copy()
-    chunks = np.array_split(y, comm.size)
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    for k in range(comm.size - 1):
-        comm.send(chunks[(comm.rank - k) % comm.size], right)
-        mine = chunks[(comm.rank - k - 1) % comm.size]
-        mine += comm.receive(np.empty_like(mine), left)
-    for k in range(comm.size - 1):
-        comm.send(chunks[(comm.rank + 1 - k) % comm.size], right)
-        comm.receive(chunks[(comm.rank - k) % comm.size], left)
-    return y
+    return ring()(comm, x)
 
 
-def half_a_ring(comm: Communicator, x: Array) -> Array:
-    """Return what a rank holds after the first half: one chunk is a sum of all, the others of some."""
-    y = x.copy()
-    chunks = np.array_split(y, comm.size)
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    for k in range(comm.size - 1):
-        comm.send(chunks[(comm.rank - k) % comm.size], right)
-        mine = chunks[(comm.rank - k - 1) % comm.size]
-        mine += comm.receive(np.empty_like(mine), left)
+def ring(step: int = 1, first: int = 1, off: int = 0) -> Program:
+    """Return an all-reduce in which rank r sends to rank r + step, with `first` the number of its first round.
+
+    A number other than 1 calls the chunks otherwise, and the sums stay the same. The second half begins `off` rounds
+    too late, which is wrong unless it is 0.
+    """
+
+    def program(comm: Communicator, x: Array) -> Array:
+        y = x.copy()
+        chunks = np.array_split(y, comm.size)
+        half = first + comm.size - 1
+        _go_round(comm, chunks, range(first, half), step, adds=True)
+        _go_round(comm, chunks, range(half + off, half + off + comm.size - 1), step, adds=False)
+        return y
+
+    return program
+
+
+def half_a_ring(step: int = 1, first: int = 1) -> Program:
+    """Return what leaves a rank with the first half: one chunk is a sum of all, the others of some."""
+
+    def program(comm: Communicator, x: Array) -> Array:
+        y = x.copy()
+        _go_round(comm, np.array_split(y, comm.size), range(first, first + comm.size - 1), step, adds=True)
+        return y
+
+    return program
+
+
+def _go_round(comm: Communicator, chunks: list[Array], rounds: range, step: int, adds: bool) -> None:
+    """In round k send chunk r - k on, and add what comes to chunk r - k - 1, or keep it in its place."""
+    for k in rounds:
+        comm.send(chunks[(comm.rank - step * k) % comm.size], (comm.rank + step) % comm.size)
+        mine = chunks[(comm.rank - step * (k + 1)) % comm.size]
+        came = comm.receive(np.empty_like(mine), (comm.rank - step) % comm.size)
+        mine[...] = mine + came if adds else came
+
+
+def without_the_rest(comm: Communicator, x: Array) -> Array:
+    """Return what chunks of n // p numbers give: those behind the last chunk stay a rank's own."""
+    y, whole = x.copy(), len(x) // comm.size * comm.size
+    y[:whole] = ring_allreduce(comm, x[:whole])
     return y
 
 

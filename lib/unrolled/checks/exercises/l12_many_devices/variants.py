@@ -88,17 +88,7 @@ data_parallel_step_squares = variant(
 
 def ring_to_the_left(comm: Communicator, x: Array) -> Array:
     """Return the sum of all ranks' x (n,), by chunks that go to the rank before."""
-    y = x.copy()
-    chunks = np.array_split(y, comm.size)
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    for k in range(comm.size - 1):
-        comm.send(chunks[(comm.rank + k) % comm.size], left)
-        mine = chunks[(comm.rank + k + 1) % comm.size]
-        mine += comm.receive(np.empty_like(mine), right)
-    for k in range(comm.size - 1):
-        comm.send(chunks[(comm.rank - 1 + k) % comm.size], left)
-        comm.receive(chunks[(comm.rank + k) % comm.size], right)
-    return y
+    return splits.ring(-1)(comm, x)
 
 
 ring_allreduce_left = variant(
@@ -106,20 +96,19 @@ ring_allreduce_left = variant(
     reference=ring_to_the_left,
     hints=(
         exercises.ring_allreduce.hints[0],
-        "In round k of the first half, rank r sends chunk r + k to the left, and adds what comes from the right to "
-        "chunk r + k + 1. Then it holds the sum of chunk r - 1. In the second half it sends chunk r - 1 + k, and "
-        "receives chunk r + k. All numbers are modulo p. Send before you receive.",
+        "Count rounds from 1. In round k, rank r sends chunk r + k to the left, and gets chunk r + k + 1 from the "
+        "right. Before round p it adds what came to its own chunk. From then on it keeps what came, in place of its "
+        "own. Numbers of chunks are modulo p. Send before you receive.",
         "y = x.copy()\n"
         "chunks = np.array_split(y, comm.size)  # views of y\n"
-        "for k in range(comm.size - 1):\n"
+        "for k in range(1, 2 * comm.size - 1):\n"
         "    comm.send(chunks[(comm.rank + k) % comm.size], left)\n"
         "    mine = chunks[...]\n"
-        "    mine += comm.receive(np.empty_like(mine), right)\n"
-        "for k in range(comm.size - 1):\n"
-        "    ...  # the same, with chunks one further on, and without a sum\n"
+        "    came = comm.receive(np.empty_like(mine), right)\n"
+        "    mine[...] = ... if k < comm.size else ...\n"
         "return y",
     ),
-    mistakes=exercises.ring_allreduce.mistakes[1:],
+    mistakes=(*ring.half_ways(-1), *exercises.ring_allreduce.mistakes[len(ring.half_ways(1)) :]),
     compare=ring.through_a_ring(-1),
 )
 
