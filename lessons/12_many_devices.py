@@ -244,14 +244,17 @@ else:
     print("These two ranks were threads that took turns, so there is no gain to measure here.")
 
 # %% [markdown]
+# Two ranks on two cores can be about twice as fast at best. What is missing went into the sum, and into waiting for the
+# slower rank. Where another program keeps a core busy, both ranks wait for it, and there may be no gain at all.
+#
 # ## Round the ring
 #
 # How does an all-reduce work inside? The first idea is that rank 0 collects everything, and sends the sum back. Then
 # all bytes go through rank 0.
 #
 # In a **ring** each rank sends to the next one only. The array is cut into as many chunks as there are ranks. First
-# each chunk goes round and collects its sum. Then the sums go round. Step through it from round 0: what does each rank
-# hold after half of the rounds?
+# each chunk goes round and collects its sum (**reduce-scatter**). Then the sums go round (**all-gather**). Step through
+# it from round 0: what does each rank hold after half of the rounds?
 
 # %%
 show.ring_allreduce(4)
@@ -401,8 +404,8 @@ check.pipeline_schedule(pipeline_schedule)
 
 # %% [markdown]
 # Each stage keeps what it needs for the way back, from a micro-batch's forward pass to its backward pass. With all
-# forward passes first that is all of the micro-batches. **1F1B** takes turns instead, one forward and one backward, and
-# no slot longer (Deepak Narayanan and others, PipeDream, 2019).
+# forward passes first, as in **GPipe** (Yanping Huang and others, 2018), that is all of the micro-batches. **1F1B**
+# takes turns instead, one forward and one backward, and no slot longer (Deepak Narayanan and others, PipeDream, 2019).
 
 # %%
 show.pipeline("1f1b", stages=4, micro_batches=8)
