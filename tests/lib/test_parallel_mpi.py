@@ -20,8 +20,14 @@ from unrolled.parallel.mpi_start import launcher
 pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
 pytest.importorskip("cloudpickle", reason="cloudpickle is not installed: pip install -e '.[mpi]'")
 
+MARK = "UNROLLED_TESTED_BY", str(os.getpid())  # in the environment of ranks, since other tests have some, too
 SHORT = 3.0  # seconds that a rank may wait here
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int32", "int64"]
+
+
+@pytest.fixture(autouse=True)
+def _marked(monkeypatch):
+    monkeypatch.setenv(*MARK)
 
 
 def run(program, *arguments, ranks=2, timeout=20.0, **named):
@@ -258,13 +264,13 @@ def wait_for(event):
 
 
 def ranks_of_ours() -> list[int]:
-    """Processes of ranks below this one's session's, by their command."""
+    """Processes that were started for ranks by this one, by their environment."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"unrolled.parallel.mpi_start" in words and sys.executable.encode() in words:
+        if "=".join(MARK).encode() in words:
             found.append(int(path.parent.name))
     return found

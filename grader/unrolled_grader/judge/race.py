@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from unrolled.checks import Spec
 from unrolled.checks.compare import mismatch
@@ -80,6 +81,8 @@ def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verd
     assert speed is not None
     candidate = _Side(worker, stream := _Stream(spec, seed), worker.released, verified=True, cores=speed.ranks)
     with ExitStack() as stack:
+        # Threads of the judge's BLAS spin for up to 0.1 s after a product, on a core that is a rank's by then.
+        stack.enter_context(threadpool_limits(1))
         stack.enter_context(worker.held())
         other = stack.enter_context(Worker(boxed=worker.boxed, baseline=speed.baseline, gpu=speed.gpu))
         other.pin(cores)
