@@ -76,7 +76,8 @@ HONEST = [
 @pytest.mark.parametrize(("name", "function"), HONEST, ids=lambda value: getattr(value, "__name__", value))
 @pytest.mark.parametrize("seed", range(5))
 def test_other_honest_ways_earn_everything(name, function, seed):
-    report = checks.run(name, SPECS[name], function, seed=seed, place=WITH_ANSWERS)
+    untimed = dataclasses.replace(SPECS[name], speed=None)
+    report = checks.run(name, untimed, function, seed=seed, place=WITH_ANSWERS)
     assert report.passed, str(report)
 
 
