@@ -7,6 +7,7 @@ pooling or a product does is done on long runs of memory, and a dense layer's in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 
@@ -16,87 +17,115 @@ from unrolled.nn.compiler.stages import Convolution, Dense, Stage
 from unrolled.nn.network import Sequential
 from unrolled.nn.optim import Optimizer
 
+SMALL = 1e6  # multiplications of a product that is small for OpenBLAS
+STRIPS = 2  # at most: with more samples, its blocks and threads pay
+
 
 class HostProgram:
-    """See `step.Program`."""
+    """Steps on the CPU: a `step.Program`. Each stage has the array that it reads and the one that it fills."""
 
     def __init__(self, network: Sequential, optimizer: Optimizer, batch: int, read: Sequence[Stage]) -> None:
-        convolutions = [stage for stage in read if isinstance(stage, Convolution)]  # they come first: no layer of ours
-        dense = [stage for stage in read if isinstance(stage, Dense)]  # makes images of rows again
         self._network, self._optimizer, self._batch = network, optimizer, batch
-        self._convolvers = [Convolver(stage, batch, first=not number) for number, stage in enumerate(convolutions)]
-        self._denses = [_Dense(stage, batch, first=stage is read[0]) for stage in dense]
-        self._scores = self._denses[-1].outputs
+        self._convolvers: list[Convolver] = []
+        self._denses: list[_Dense] = []
+        self._images = x = np.empty((*(network.input_shape or ()), batch), np.float32)
+        for stage in read:  # convolutions come first: no layer of ours makes images of rows again
+            if isinstance(stage, Convolution):
+                self._convolvers.append(Convolver(stage, x, first=stage is read[0]))
+                x = self._convolvers[-1].outputs
+            else:
+                self._denses.append(_Dense(stage, x.reshape(-1, batch), first=stage is read[0]))
+                x = self._denses[-1].outputs
+        self._scores = x
+        self._flat_scores, self._samples = x.reshape(-1), np.arange(batch)
         self._row = np.empty(batch, np.float32)
 
     def run(self, images: Array, labels: Array, order: Array, rate: float) -> Array:
-        """See `step.Program.run`. Raises ValueError for labels that are no classes, before anything changes."""
+        """Take the steps, as `step.Program.run` says.
+
+        Raises ValueError for labels that are no classes, before anything changes.
+        """
         least, most, classes = labels.min(), labels.max(), len(self._scores)
         if least < 0 or most >= classes:
             raise ValueError(f"labels holds {least if least < 0 else most}; expected 0 to {classes - 1}")
         losses = np.empty(len(order) // self._batch, np.float32)
-        samples = np.arange(self._batch)
         with np.errstate(all="ignore"):
             for step in range(len(losses)):
                 chosen = order[step * self._batch : (step + 1) * self._batch]
-                losses[step] = self._gradients(images[chosen], labels[chosen], samples)
+                np.copyto(self._images, np.moveaxis(images[chosen], 0, -1), casting="same_kind")
+                losses[step] = self._gradients(labels[chosen])
                 self._optimizer.step(self._network.parameters, self._network.gradients, rate)
         return losses
 
-    def _gradients(self, images: Array, labels: Array, samples: Array) -> float:
-        """Fill the network's gradients for images (N, ...) and labels (N,); return the loss."""
-        x = np.moveaxis(images, 0, -1)
+    def _gradients(self, labels: Array) -> float:
+        """Fill the network's gradients for the images that were gathered, with labels (N,); return the loss."""
         for convolver in self._convolvers:
-            x = convolver.forward(x)
-        x = x.reshape(-1, self._batch)  # a copy where there is no convolution
+            convolver.forward()
         for dense in self._denses:
-            x = dense.forward(x)
-        loss, grad = self._loss(labels, samples)
+            dense.forward()
+        loss, grad = self._loss(labels)
         for dense in reversed(self._denses):
-            grad = dense.backward(grad)
+            dense.backward(grad)
+            grad = dense.input_gradient
         for convolver in reversed(self._convolvers):
-            grad = convolver.backward(grad)
+            convolver.backward(grad)
+            grad = convolver.input_gradient
         return loss
 
-    def _loss(self, labels: Array, samples: Array) -> tuple[float, Array]:
+    def _loss(self, labels: Array) -> tuple[float, Array]:
         """The mean cross entropy of the scores (M, N), and its gradient, which takes their place."""
-        scores = self._scores
-        scores -= np.max(scores, axis=0, out=self._row)
-        chosen = scores[labels, samples]
+        scores, row, count = self._scores, self._row, self._batch
+        places = labels * count + self._samples  # in the flat scores
+        scores -= np.maximum.reduce(scores, axis=0, out=row)
+        chosen = self._flat_scores[places]
         np.exp(scores, out=scores)
-        np.sum(scores, axis=0, out=self._row)
-        loss = float(np.mean(np.log(self._row) - chosen))
-        self._row *= np.float32(len(samples))
-        scores /= self._row
-        scores[labels, samples] -= np.float32(1 / len(samples))
+        np.add.reduce(scores, axis=0, out=row)
+        loss = float(np.add.reduce(np.log(row) - chosen)) / count
+        row *= np.float32(count)
+        scores /= row
+        self._flat_scores[places] -= np.float32(1 / count)
         return loss, scores
 
 
 class _Dense:
-    """A dense layer and the ReLU after it, where there is one: (D, N) to (M, N)."""
+    """A dense layer and the ReLU after it, where there is one: x (D, N) to `outputs` (M, N)."""
 
-    def __init__(self, stage: Dense, batch: int, first: bool) -> None:
-        self._layer, self._relu, self._first = stage.layer, stage.relu, first
-        self.outputs = np.empty((stage.outputs, batch), np.float32)
-        self._active = np.empty((stage.outputs, batch), bool)
-        self._input_gradient = np.empty((stage.inputs, batch), np.float32)
-        self._x = self.outputs  # what came in, until the backward pass
+    def __init__(self, stage: Dense, x: Array, first: bool) -> None:
+        self._relu, self._x = stage.relu, x
+        own, gradients = stage.layer.parameters, stage.layer.gradients
+        self._weight, self._bias = own["weight"], own["bias"][:, None]
+        self._weight_gradient, self._bias_gradient = gradients["weight"], gradients["bias"]
+        self.outputs = np.empty((stage.outputs, x.shape[1]), np.float32)
+        self._active = np.empty(self.outputs.shape, bool)
+        self.input_gradient = np.empty((0, 0) if first else x.shape, np.float32)
+        self._rows = np.empty(x.shape[::-1], np.float32)
 
-    def forward(self, x: Array) -> Array:
-        """Return the outputs (M, N) for x (D, N), which stays as it is until `backward`."""
-        self._x = x
-        np.matmul(self._layer.parameters["weight"], x, out=self.outputs)
-        self.outputs += self._layer.parameters["bias"][:, None]
+    def forward(self) -> None:
+        """Fill the outputs."""
+        multiply(self._weight, self._x, self.outputs)
+        self.outputs += self._bias
         if self._relu:
             np.maximum(self.outputs, 0, out=self.outputs)
-        return self.outputs
 
-    def backward(self, grad: Array) -> Array:
-        """Fill the layer's gradients from grad (M, N), which is overwritten; return that by x, of no use if first."""
+    def backward(self, grad: Array) -> None:
+        """Fill the layer's gradients from grad (M, N), which is overwritten, and that by x unless it is the first."""
         if self._relu:
             np.multiply(grad, np.greater(self.outputs, 0, out=self._active), out=grad)
-        np.matmul(grad, self._x.T, out=self._layer.gradients["weight"])
-        np.sum(grad, axis=1, out=self._layer.gradients["bias"])
-        if self._first:
-            return grad
-        return np.matmul(self._layer.parameters["weight"].T, grad, out=self._input_gradient)
+        np.copyto(self._rows, self._x.T)  # a product of matrices as they lie is faster by more than this takes
+        multiply(grad, self._rows, self._weight_gradient)
+        np.add.reduce(grad, axis=1, out=self._bias_gradient)
+        if self.input_gradient.size:
+            multiply(self._weight.T, grad, self.input_gradient)
+
+
+def multiply(a: Array, b: Array, out: Array) -> None:
+    """Write a @ b to out, in strips of rows where a few of them are small products.
+
+    OpenBLAS multiplies small matrices as they lie. Larger ones it first copies into blocks, and wakes its threads: for
+    some samples that takes longer than the product.
+    """
+    rows = len(a)
+    strips = ceil(a.size * b.shape[1] / SMALL)
+    height = ceil(rows / strips) if strips <= STRIPS else rows
+    for at in range(0, rows, height):
+        np.matmul(a[at : at + height], b, out=out[at : at + height])
