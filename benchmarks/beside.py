@@ -105,7 +105,8 @@ def print_aims(rows: Sequence[Row]) -> None:
         for aim in row["aims"]:
             sides = zip(("recorded", "here"), row["numbers"][aim["figure"]], strict=True)
             values = {side: "" if value is None else f"{value:.3g} {aim[side]}" for side, value in sides}
-            found.append({"record": row["record"], "name": shortened(row["name"]), **aim, **values})
+            name = shortened(f"{row['record']}: {row['name']}")
+            found.append({"name": name, "aim": f"{aim['figure']} {aim['aim']}", **values})
     if found:
         print("\nAims; why some are missed in a record stands in docs/measurements.md")
         common.print_table(found)

@@ -73,8 +73,8 @@ def test_what_is_printed_has_all_figures_and_aims_of_a_row(every, beside, capsys
         "ours_s 0.2 0.1 0.5",
         "1 row not measured: not in this run",
     ]
-    assert "x step ratio at most 0.6 0.5 met 0.7 missed" in lines
-    assert "x step ours_s at most 0.15 0.2 missed 0.1 met" in lines
+    assert "x: step ratio at most 0.6 0.5 met 0.7 missed" in lines
+    assert "x: step ours_s at most 0.15 0.2 missed 0.1 met" in lines
     assert max(map(len, printed.splitlines())) <= 120
 
 
