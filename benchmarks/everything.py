@@ -4,52 +4,44 @@
 
 A claim is a row of a record; docs/measurements.md shows them all, README, lessons and docs quote them. Every benchmark
 that has a record is run again, in a process of its own, by the command that the record names, or by its short form
-(--quick); its rows are joined with the record's by their names. Of each row one figure is printed: what is recorded,
-where and when, what was seen here, and here / recorded. Ratios hold on other machines, times do not. The file of --json
-has every number of the rows, and --records keeps what each benchmark wrote.
+(--quick); its rows are joined with the record's by their names. Printed are, with what is recorded and what was seen
+here, the figures of each row, the aims with whether they are met, and the finished ladder. Ratios hold on other
+machines, times do not. The file of --json has every number of the rows, and --records keeps what each benchmark wrote.
 
-What cannot run here says why: it needs a GPU, or two, or data. A benchmark that fails is named, and the others go on;
-then the exit code is 1. The short form takes about five minutes on two cores. It leaves out what takes much longer even
-when short, and what would compute something smaller under the same name.
+What cannot run here says why: it needs a GPU, or two, or data. Figures that were measured once, by hand, such as the
+time of a set-up, are only listed. A benchmark that fails is named, and the others go on; then the exit code is 1. The
+short form takes about five minutes on two cores. It leaves out what takes much longer even when short, and what would
+compute something smaller under the same name.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import beside
 import common
 import measurements
 from unrolled import device
 
 HERE = Path(__file__).resolve().parent
 FIGURES = common.ROOT / "docs" / "figures.md"
-ONCE = "## Measured once"
-"""The heading above the figures that no program measures again."""
 LIMIT = 150.0  # seconds for the short form of one benchmark
-WITHOUT_GPU = "CPU"  # the section of a benchmark for GPUs that runs on the host
-SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (WITHOUT_GPU,)}
+SMALLER = {"gpu_kernels": (), "precision": (), "lstm": (beside.WITHOUT_GPU,)}
 """Benchmarks whose short form takes smaller arrays or other data, and the sections that stay as they are."""
 LONG = ("grading", "operating_curve", "verdicts")
 """What takes a minute or more even in its short form: many verdicts, and gradings of whole classes."""
-FACTORS = ("speedup", "efficiency", "faster", "ratio", "accuracy", "within_2x", "of_copy")
-COUNTS = ("erred", "fail", "points", "scores_that_differ")
-OF_THE_MACHINE = ("epoch_s", "ours_s", "bus_gb_s", "gb_per_s", "tflops", "gpu_s", "seconds")
-OF_THE_MACHINE_US = ("waits_us", "us", "device_us", "host_us")
-HEADLINES = (*FACTORS, *COUNTS, *OF_THE_MACHINE, *OF_THE_MACHINE_US)
-"""The figure of a row that is printed: the first of these that it has, else its first number."""
-
 Row = Mapping[str, Any]
 
 
@@ -67,8 +59,9 @@ class Plan:
 
 @dataclass
 class Seen:
-    """What a benchmark's runs gave: rows by name, and in words what failed."""
+    """What a benchmark's runs gave, as they were planned: rows by name, and in words what failed."""
 
+    plan: Plan
     rows: dict[str, Row] = field(default_factory=dict)
     failed: str = ""
 
@@ -87,39 +80,44 @@ def main() -> int:
     if unknown := sorted({*names} - {*records, *programs}):
         reader.error(f"--only: no benchmark is named {', '.join(unknown)}; there are {', '.join(programs)}")
     with tempfile.TemporaryDirectory() as folder:
-        found, failed = measured(names, records, programs, chosen, chosen.records or Path(folder))
-    common.print_table([short(row) for row in found])
-    print(f"\n{ending(found, failed)}")
+        seen = measured(names, records, programs, chosen, chosen.records or Path(folder))
+    known = {name: records[name] for name in names if name in records}
+    found = [row for name, record in known.items() for row in joined(name, record, seen[name])]
+    failed = {name: one.failed for name, one in seen.items() if one.failed}
+    facts = device.describe()
+    print("Here:", ", ".join([facts["gpu"] or "no GPU", facts["cpu"], f"{os.cpu_count()} cores"]))
+    beside.print_figures(found)
+    beside.print_aims(found)
+    beside.print_ladder(known, {name: one.rows for name, one in seen.items()})
+    print(f"\n{beside.ending(found, failed)}")
     if not chosen.only:
         print("\nMeasured once, by hand; no program measures these again (docs/figures.md):")
-        print("\n".join(f"  {line}" for line in measured_once(FIGURES.read_text(encoding="utf-8"))))
+        print("\n".join(f"  {line}" for line in beside.measured_once(FIGURES.read_text(encoding="utf-8"))))
     common.save(chosen, found, ("unrolled", "numpy"))
     return int(bool(failed))
 
 
 def measured(
     names: Sequence[str], records: Mapping[str, Row], programs: Sequence[str], chosen: Any, folder: Path
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Run the benchmarks of these names; return a row for every claim, and by name what failed."""
-    found, failed, here = list[dict[str, Any]](), dict[str, str](), gpus()
+) -> dict[str, Seen]:
+    """Run the benchmarks of these names; return what each gave, by name."""
+    found, here = dict[str, Seen](), gpus()
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         if name not in programs:
-            failed[name] = f"{name}.json is a record of no benchmark: benchmarks/{name}.py is not there"
+            failed = f"{name}.json is a record of no benchmark: benchmarks/{name}.py is not there"
+            found[name] = Seen(Plan([]), failed=failed)
         elif name not in records:
-            failed[name] = f"benchmarks/{name}.py has no record"
-        plan = planned(name, records[name], chosen.quick, here) if name in records and name in programs else Plan([])
-        seen = run(name, plan, folder, LIMIT if chosen.quick else None)
-        if seen.failed:
-            failed[name] = seen.failed
-        if name in records:
-            found += joined(name, records[name], plan, seen)
-    return found, failed
+            found[name] = Seen(Plan([]), failed=f"benchmarks/{name}.py has no record")
+        else:
+            plan = planned(name, records[name], chosen.quick, here)
+            found[name] = run(name, plan, folder, LIMIT if chosen.quick else None)
+    return found
 
 
 def run(name: str, plan: Plan, folder: Path, limit: float | None) -> Seen:
     """Run a benchmark as planned, with at most so many seconds for each run; its records are written to `folder`."""
-    seen = Seen()
+    seen = Seen(plan)
     for number, arguments in enumerate(plan.runs):
         file = folder / (f"{name}-{number}.json" if number else f"{name}.json")
         file.unlink(missing_ok=True)
@@ -157,7 +155,7 @@ def planned(name: str, record: Row, quick: bool, gpus: int) -> Plan:
     needs = int(record["machine"].get("gpus", "gpu" in record["machine"]))
     kept, why = None, ""
     if needs > gpus:
-        kept, why = (WITHOUT_GPU,), "needs a GPU" if needs == 1 else "needs two GPUs"
+        kept, why = (beside.WITHOUT_GPU,), "needs a GPU" if needs == 1 else "needs two GPUs"
     elif quick and name in SMALLER:
         kept, why = SMALLER[name], "left out: --quick would compute something smaller"
     if quick:
@@ -182,74 +180,18 @@ def threads(words: Sequence[str]) -> list[str]:
     return next((list(words[at : at + 2]) for at, word in enumerate(words) if word == "--threads"), [])
 
 
-def joined(name: str, record: Row, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
-    """Return the record's rows, each beside what was seen of it here, or why nothing was."""
-    about = {"record": name, "date": str(record["date"])[:10]}
-    return [
-        about | {"machine": machine(row, record)} | beside(row, seen.rows.get(row["name"]), reason(row, plan, seen))
-        for row in record["rows"]
-    ]
+def joined(name: str, record: Row, seen: Seen) -> list[dict[str, Any]]:
+    """Return the record's rows, each with what was seen of it here, or why nothing was."""
+    return [beside.joined(name, record, row, seen.rows.get(row["name"]), reason(row, seen)) for row in record["rows"]]
 
 
-def machine(row: Row, record: Row) -> str:
-    """Return what a recorded row was measured on: the GPU, if its record has one and the row is not of the host."""
-    facts = record["machine"]
-    return str(facts["gpu"] if "gpu" in facts and row.get("section") != WITHOUT_GPU else facts["processor"])
-
-
-def beside(row: Row, here: Row | None, why: str) -> dict[str, Any]:
-    """Return a recorded row's name and headline, what was seen of it, their ratio, and all numbers of both."""
-    which = headline(row)
-    value = row.get(which)
-    seen = (here or {}).get(which)
-    if here is not None and not is_number(seen):
-        why = str(here.get("absent") or here.get("failed") or here.get("error") or f"the row has no {which} here")
-    found = {"name": row["name"], "figure": which, "recorded": value, "here": seen if is_number(seen) else None}
-    found["here / recorded"] = seen / value if is_number(seen) and is_number(value) and value else None
-    both = {key: [row[key], (here or {}).get(key)] for key in row if is_number(row[key])}
-    return found | {"why": why if found["here"] is None else "", "numbers": both}
-
-
-def reason(row: Row, plan: Plan, seen: Seen) -> str:
+def reason(row: Row, seen: Seen) -> str:
     """Return why a row was not measured."""
+    plan = seen.plan
     if plan.sections is not None and row.get("section") not in plan.sections:
         return plan.why
     rest = plan.why if plan.sections is None else ""
     return f"failed: {seen.failed}" if seen.failed else rest or "not in this run"
-
-
-def headline(row: Row) -> str:
-    """Return the name of the figure of a row that is printed, "" where it has no number."""
-    return next((key for key in (*HEADLINES, *row) if is_number(row.get(key))), "")
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def short(row: Row) -> dict[str, Any]:
-    """Return what a line of the table shows of a row; the reason stands in the place of the figure seen here."""
-    where = f"{row['record']}.json, {row['date']}, {row['machine']}"
-    shown = {key: row[key] for key in ("name", "figure", "recorded")} | {"from": where}
-    return shown | {"here": row["why"] or row["here"], "here / recorded": row["here / recorded"]}
-
-
-def ending(rows: Sequence[Row], failed: Mapping[str, str]) -> str:
-    """Return in words how many figures were measured, why others were not, and which benchmarks failed."""
-    reasons = Counter(row["why"] for row in rows if row["why"] and not row["why"].startswith("failed: "))
-    measured_here = sum(row["here"] is not None for row in rows)
-    lines = [f"{measured_here} of {len(rows)} recorded figures were measured here."]
-    lines += [f"{count} were not: {why}." for why, count in reasons.items()]
-    return "\n".join([*lines, *(f"FAILED {name}: {why}" for name, why in failed.items())])
-
-
-def measured_once(page: str) -> Iterator[str]:
-    """Yield the figures that docs/figures.md says were measured once, with their page and how."""
-    part = page.partition(ONCE)[2].partition("\n## ")[0]
-    for line in part.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and cells[0].strip("-") not in ("", "figure"):
-            yield f"{cells[2]}: {cells[0]} ({cells[1]})"
 
 
 if __name__ == "__main__":

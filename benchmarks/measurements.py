@@ -12,9 +12,11 @@ import argparse
 import ast
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import aims
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -27,6 +29,8 @@ INTRODUCTION = """\
 For whoever wants to know what a claim rests on. Made by `python benchmarks/measurements.py` from the records in
 `benchmarks/results/` and, where lessons quote them, in `lib/unrolled/records/`. Every record says which machine,
 versions and command it comes from. Ratios were measured side by side in one run; absolute times are of that machine.
+Where rows have an aim ("at most", "at least"), the column "aim" says whether they meet it; below the tables stands why
+some miss it.
 
 `make bench` measures what it can of them again, on your machine, and prints each figure beside the record.
 """
@@ -45,11 +49,21 @@ def page(records: Mapping[str, Mapping[str, Any]]) -> str:
 
 def section(name: str, record: Mapping[str, Any]) -> str:
     """Return one record as Markdown: what it measures, its table, where it comes from."""
-    lines = [f"## {title(HERE / f'{name}.py')}", "", *tables(record["rows"])]
+    lines = [f"## {title(HERE / f'{name}.py')}", "", *tables(record["rows"]), *shortfalls(name, record["rows"])]
     machine = ", ".join(f"{key} {text(value)}" for key, value in record["machine"].items() if value is not None)
     versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items() if value is not None)
     lines += [f"`{record['command']}`, {record['date'][:10]}, commit {str(record['commit'])[:10]}.", ""]
     return "\n".join([*lines, f"Machine: {machine}. Versions: {versions}.", ""])
+
+
+def shortfalls(name: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the aims that a record's rows miss, each with the reason, as a list."""
+    found = list(aims.missed(rows))
+    for row, aim in found:
+        why = aims.FALLS_SHORT.get((name, row["name"], aim.figure), "no reason is known")
+        yield f"- Missed: {row['name']}, {spoken(aim.figure)} {text(row[aim.figure])}, {aim.side} {aim.bound:g}: {why}."
+    if found:
+        yield ""
 
 
 def title(script: Path) -> str:
@@ -65,6 +79,8 @@ def tables(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         sections.setdefault(row.get("section"), []).append({k: v for k, v in row.items() if k != "section"})
     lines = []
     for heading, part in sections.items():
+        if any(map(aims.outcome, part)):
+            part = [{**row, "aim": aims.outcome(row)} for row in part]
         lines += [*([f"### {heading}", ""] if heading else []), *table(part), ""]
     return lines
 
@@ -75,9 +91,13 @@ def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     keys = [
         key for key in dict.fromkeys(key for row in rows for key in row) if all(plain(row.get(key)) for row in rows)
     ]
-    head = "| " + " | ".join(key.replace("_", " ") for key in keys) + " |"
+    head = "| " + " | ".join(map(spoken, keys)) + " |"
     rule = "| " + " | ".join("---" if isinstance(rows[0].get(key), str) else "---:" for key in keys) + " |"
     return [head, rule, *("| " + " | ".join(text(row.get(key)) for key in keys) + " |" for row in rows)]
+
+
+def spoken(key: str) -> str:
+    return key.replace("_", " ")
 
 
 def plain(value: Any) -> bool:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import threadpoolctl
 import torch
 
 import common
+from cpu import limit_threads
 from unrolled import ops
 
 PACKAGES = ("unrolled", "numpy", "torch", "threadpoolctl")
@@ -79,8 +79,7 @@ SIDES: dict[str, Callable[..., tuple[Any, Any]]] = {"ours": ours, "peer": peer}
 
 def make(side: str, case: Case, threads: int) -> tuple[common.Step, common.Step]:
     """Return the step of one side, and the same step on one image."""
-    threadpoolctl.threadpool_limits(threads)
-    torch.set_num_threads(threads)
+    limit_threads(threads)
     function, arrays, one_image = SIDES[side], case.arrays(), case.arrays(1)
     return lambda: function(*arrays, *case.window), lambda: function(*one_image, *case.window)
 

@@ -20,30 +20,62 @@ def every(monkeypatch):
     return importlib.import_module("everything")
 
 
+@pytest.fixture
+def beside(every):
+    """benchmarks/beside.py as a module."""
+    return every.beside
+
+
 def record(rows, command="taskset -c 2,3 python benchmarks/x.py --threads 1 --json a/x.json", machine=CPU):
     return {"command": command, "date": "2026-11-24T02:06:25+00:00", "machine": machine, "rows": rows}
 
 
 def joined(every, known, seen, plan=None, failed=""):
-    return every.joined("x", known, plan or every.Plan([[]]), every.Seen({row["name"]: row for row in seen}, failed))
+    rows = {row["name"]: row for row in seen}
+    return every.joined("x", known, every.Seen(plan or every.Plan([[]]), rows, failed))
 
 
-def test_a_row_stands_beside_its_record(every):
-    known = record([{"name": "step", "peer": "P", "ours_s": 0.2, "ratio": 0.5}])
-    (row,) = joined(every, known, [{"name": "step", "ours_s": 0.1, "ratio": 0.4}])
-    assert row == {
+STEP = {"name": "step", "peer": "P", "ours_s": 0.2, "at_most_s": 0.15, "ratio": 0.5, "at_most": 0.6, "batch": 8}
+
+
+def test_a_row_stands_beside_its_record(every, beside):
+    (row,) = joined(every, record([STEP]), [{"name": "step", "ours_s": 0.1, "ratio": 0.7}])
+    assert {key: row[key] for key in ("record", "date", "machine", "name", "why")} == {
         "record": "x",
         "date": "2026-11-24",
         "machine": "A",
         "name": "step",
-        "figure": "ratio",
-        "recorded": 0.5,
-        "here": 0.4,
-        "here / recorded": pytest.approx(0.8),
         "why": "",
-        "numbers": {"ours_s": [0.2, 0.1], "ratio": [0.5, 0.4]},
     }
-    assert every.short(row)["from"] == "x.json, 2026-11-24, A"
+    assert row["numbers"].items() >= {"ours_s": [0.2, 0.1], "ratio": [0.5, 0.7], "batch": [8, None]}.items()
+    assert row["aims"] == [
+        {"figure": "ratio", "aim": "at most 0.6", "recorded": "met", "here": "missed"},
+        {"figure": "ours_s", "aim": "at most 0.15", "recorded": "missed", "here": "met"},
+    ]
+    times = [pytest.approx(1.4), pytest.approx(0.5)]
+    assert list(beside.lines(row)) == [
+        {"name": "step", "figure": "ratio", "recorded": 0.5, "here": 0.7, "here / recorded": times[0]},
+        {"name": "", "figure": "ours_s", "recorded": 0.2, "here": 0.1, "here / recorded": times[1]},
+    ]
+
+
+def test_what_is_printed_has_all_figures_and_aims_of_a_row(every, beside, capsys):
+    rows = joined(every, record([STEP, {**STEP, "name": "n" * 99}]), [{"name": "step", "ours_s": 0.1, "ratio": 0.7}])
+    beside.print_figures(rows)
+    beside.print_aims(rows)
+    printed = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    assert lines[:6] == [
+        "",
+        "x.json, 2026-11-24, A",
+        "name figure recorded here here / recorded",
+        "step ratio 0.5 0.7 1.4",
+        "ours_s 0.2 0.1 0.5",
+        "1 row not measured: not in this run",
+    ]
+    assert "x: step ratio at most 0.6 0.5 met 0.7 missed" in lines
+    assert "x: step ours_s at most 0.15 0.2 missed 0.1 met" in lines
+    assert max(map(len, printed.splitlines())) <= 120
 
 
 @pytest.mark.parametrize(
@@ -52,31 +84,58 @@ def test_a_row_stands_beside_its_record(every):
         ([], "not in this run"),
         ([{"name": "step", "absent": "MNIST is not here"}], "MNIST is not here"),
         ([{"name": "step", "error": "out of memory"}], "out of memory"),
-        ([{"name": "step", "ours_s": 1.0}], "the row has no ratio here"),
     ],
 )
 def test_a_row_that_is_missing_says_why(every, seen, why):
     (row,) = joined(every, record([{"name": "step", "ratio": 0.5}]), seen)
-    assert (row["here"], row["here / recorded"], row["why"]) == (None, None, why)
-    assert every.short(row)["here"] == why
+    assert (row["numbers"]["ratio"], row["why"]) == ([0.5, None], why)
 
 
-def test_nothing_is_divided_by_a_recorded_zero(every):
+def test_a_figure_that_is_missing_says_so_and_an_error_may_be_a_number(every, beside):
+    rows = joined(every, record([{"name": "fft", "ratio": 0.5, "error": 1e-7}]), [{"name": "fft", "error": 2e-7}])
+    assert [(row["why"], line["here"]) for row in rows for line in beside.lines(row)] == [("", "not here")]
+    assert beside.ending(rows, {}) == "0 of 1 recorded figures were measured here.\n1 were not: not here."
+
+
+def test_nothing_is_divided_by_a_recorded_zero(every, beside):
     (row,) = joined(every, record([{"name": "judge", "erred": 0}]), [{"name": "judge", "erred": 0}])
-    assert (row["recorded"], row["here"], row["here / recorded"]) == (0, 0, None)
+    (line,) = beside.lines(row)
+    assert (line["recorded"], line["here"], line["here / recorded"]) == (0, 0, None)
 
 
-def test_what_failed_is_named_and_what_it_left_counts(every):
+def test_what_failed_is_named_and_what_it_left_counts(every, beside):
     rows = joined(
         every,
         record([{"name": "a", "ratio": 1.0}, {"name": "b", "ratio": 1.0}]),
         [{"name": "a", "ratio": 2.0}],
         failed="exit code 1: no torch",
     )
-    assert [(row["here"], row["why"]) for row in rows] == [(2.0, ""), (None, "failed: exit code 1: no torch")]
-    assert every.ending(rows, {"x": "exit code 1: no torch"}) == (
+    assert [(row["numbers"]["ratio"][1], row["why"]) for row in rows] == [
+        (2.0, ""),
+        (None, "failed: exit code 1: no torch"),
+    ]
+    assert beside.ending(rows, {"x": "exit code 1: no torch"}) == (
         "1 of 2 recorded figures were measured here.\nFAILED x: exit code 1: no torch"
     )
+
+
+def test_the_ladder_has_the_rungs_of_the_records_beside_those_of_the_rows_seen(beside, capsys):
+    known = {
+        "mnist_cnn": record([{"name": "mnist step, batch 8", "ours_s": 0.0008}]),
+        "compiled": record([{"name": "compiled step, batch 128", "ours_s": 0.00004}], machine=GPU),
+    }
+    beside.print_ladder(
+        known, {"mnist_cnn": {"mnist step, batch 8": {"name": "mnist step, batch 8", "ours_s": 0.0004}}}
+    )
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "this course, NumPy 8 6 s A, 2 cores 3 s mnist_cnn.json" in lines
+    assert "this course, nn.compiled 128 18.8 ms B compiled.json" in lines
+    assert any(line.startswith("NumPy, hosted notebook 8 30 min") for line in lines)
+
+
+def test_benchmarks_without_a_rung_print_no_ladder(beside, capsys):
+    beside.print_ladder({"cpu": record([{"name": "conv2d", "ours_s": 0.1}])}, {})
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
@@ -103,7 +162,10 @@ def test_without_a_gpu_the_rows_of_the_host_are_measured(every):
     plan = every.planned("x", known := record(rows, machine=GPU), True, 0)
     assert plan.runs == [["--quick", "--only", "CPU", "--threads", "1"]]
     found = joined(every, known, [{"name": "b", "ratio": 0.5}], plan)
-    assert [(row["machine"], row["here"], row["why"]) for row in found] == [("B", None, "needs a GPU"), ("A", 0.5, "")]
+    assert [(row["machine"], row["numbers"]["ratio"][1], row["why"]) for row in found] == [
+        ("B", None, "needs a GPU"),
+        ("A", 0.5, ""),
+    ]
 
 
 def test_the_commands_of_a_record_are_run_again_and_the_short_form_once(every):
@@ -154,9 +216,11 @@ def staged(every, tmp_path, monkeypatch):
 
 
 def test_a_benchmark_that_fails_is_named_and_the_rest_goes_on(staged):
-    rows, failed = staged
-    assert {row["record"]: row["here"] for row in rows} == {"broken": None, "gone": None, "good": 0.5, "half": 0.5}
-    assert failed == {
+    assert {name: [row["ratio"] for row in seen.rows.values()] for name, seen in staged.items()} == {
+        **{"broken": [], "gone": [], "new": []},
+        **{"good": [0.5], "half": [0.5]},
+    }
+    assert {name: seen.failed for name, seen in staged.items() if seen.failed} == {
         "broken": "exit code 1: ModuleNotFoundError: no torch",
         "half": "exit code 1: two rows are wrong",
         "gone": "gone.json is a record of no benchmark: benchmarks/gone.py is not there",
@@ -164,17 +228,18 @@ def test_a_benchmark_that_fails_is_named_and_the_rest_goes_on(staged):
     }
 
 
-def test_every_record_has_a_benchmark_and_its_figures_a_headline(every):
+def test_every_record_has_a_benchmark_and_each_row_a_figure_that_is_printed(every, beside):
     records, programs = every.measurements.records(), every.benchmarks(BENCHMARKS)
     assert set(records) <= set(programs)
     assert [name for name in (*every.LONG, *every.SMALLER) if name not in programs] == []
     for name, known in records.items():
         assert every.planned(name, known, True, 8)
-        assert [row["name"] for row in known["rows"] if not every.headline(row) and "failed" not in row] == []
+        rows = joined(every, known, [])
+        assert [row["name"] for row in rows if not {*beside.CLAIMED} & {*row["numbers"]}] == [], name
 
 
 def test_figures_without_a_benchmark_are_listed(every):
-    lines = list(every.measured_once(every.FIGURES.read_text(encoding="utf-8")))
+    lines = list(every.beside.measured_once(every.FIGURES.read_text(encoding="utf-8")))
     assert any(line.startswith("README.md: 72 s; 94 s (processor time of set-up") for line in lines)
     assert not any("Qiita" in line for line in lines)
 
