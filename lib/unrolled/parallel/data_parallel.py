@@ -197,10 +197,10 @@ class _Sums:
     def add(self, step: int, loss: Array, scores: Array, labels: Array, total: int) -> None:
         self._losses[step] = loss
         self._sizes[step] = total
-        if labels.ndim == 1:
-            self._right += (scores.argmax(axis=1) == labels).sum()
-        else:
+        if labels.ndim != 1:
             self._right += np.nan
+        elif len(labels):
+            self._right += (scores.argmax(axis=1) == labels).sum()
 
     def of_all(self, comm: Communicator) -> tuple[np.ndarray[Any, Any], list[int], float]:
         """Return losses, sizes and hits of all ranks' batches, as `History.trained` takes them."""

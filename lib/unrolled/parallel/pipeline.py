@@ -180,7 +180,8 @@ class Stage:
                 self._backward(kept.pop(number), part.stop - part.start)
                 summed += self.network.gradients * share
         self.network.gradients[...] = summed
-        told = module.full(1, loss if last else 0.0, dtype=self.network.dtype)
+        told = module.zeros(1, dtype=self.network.dtype)
+        told += loss
         return self.comm.broadcast(told, root=self.comm.size - 1)[0]
 
     def _forward(self, images: Array, kept: dict[int, Any], number: int) -> Array:
