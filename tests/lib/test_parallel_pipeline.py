@@ -151,11 +151,21 @@ def test_stages_find_the_gradients_of_the_uncut_network(stages, make):
         assert len(network.layers) == len(range(7)[shard(7, rank, stages)])
 
 
+class Negative(nn.Layer):
+    """A layer that keeps nothing."""
+
+    def forward(self, x, training=False):
+        return -x
+
+    def backward(self, grad):
+        return -grad
+
+
 def test_dropout_in_stages_drops_what_the_uncut_network_drops():
     images, labels = RNG.standard_normal((11, 6)), RNG.integers(0, 3, 11)
 
     def network():
-        return nn.Sequential(nn.Linear(5), nn.Dropout(0.5), nn.Dropout(0.3), nn.Linear(3), dtype=np.float64)
+        return nn.Sequential(nn.Linear(5), nn.Dropout(0.5), Negative(), nn.Dropout(0.3), nn.Linear(3), dtype=np.float64)
 
     def program(comm):
         stage = parallel.Stage(comm, network(), (6,))
@@ -200,7 +210,7 @@ def test_bad_stages_and_schedules_are_named():
         stage = parallel.Stage(comm, nn.Sequential(nn.Flatten(), nn.Linear(3)), (1, 2, 2))
         stage.gradients(np.zeros((4, 1, 2, 2), np.float32), np.zeros(4, int), schedule)
 
-    with pytest.raises(ValueError, match="schedule has 5 micro-batches, the batch 4 images"):
+    with pytest.raises(ValueError, match="schedule has 5 micro-batches; expected at most 4, the images"):
         emulate(program, gpipe(2, 5), ranks=2)
 
     with pytest.raises(ValueError, match="3 ranks, but 2 layers"):

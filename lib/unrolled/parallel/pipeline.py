@@ -163,7 +163,9 @@ class Stage:
         if wrong := faults(schedule, self.comm.size, micro_batches):
             raise ValueError(f"schedule: {wrong[0]}")
         if micro_batches > len(images):
-            raise ValueError(f"schedule has {micro_batches} micro-batches, the batch {len(images)} images; one each")
+            raise ValueError(
+                f"schedule has {micro_batches} micro-batches; expected at most {len(images)}, the images of the batch"
+            )
         parts = [shard(len(images), number, micro_batches) for number in range(micro_batches)]
         module = array_module(self.network.parameters)
         summed, loss = module.zeros(self.network.gradients.shape, dtype=self.network.dtype), 0.0
@@ -190,7 +192,7 @@ class Stage:
         if self.comm.rank > 0:
             x = self.comm.receive(self._like(len(images), self.input_shape), self.comm.rank - 1)
         y = self.network.forward(x, training=True)
-        kept[number] = ([layer.kept() for layer in self.network.layers],)
+        kept[number] = ([layer.remember(None) for layer in self.network.layers],)
         if self.comm.rank < self.comm.size - 1:
             self.comm.send(array_module(y).ascontiguousarray(y), self.comm.rank + 1)
         return y
