@@ -2,8 +2,8 @@
 
 A rank's gradient is the mean over its shard. The mean over the whole batch is the sum of n_r / n times that: with
 uneven shards the mean of the means is another number. So n ranks take the steps of one rank with the full batch, to
-rounding, whatever n. Batch normalization is the exception: it computes with the statistics of each shard, and the
-running averages are averaged after each epoch.
+rounding, whatever n; dropout, too, drops what one rank drops. Batch normalization is the exception: it computes with
+the statistics of each shard, and the running averages are averaged after each epoch.
 """
 
 from __future__ import annotations
