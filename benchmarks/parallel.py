@@ -8,9 +8,9 @@ images a GPU), strong (source A's network, a batch shared by all). A rank is a p
 GPUs than are there are left out. What fails leaves its error as a row.
 
 `ours_s` is a step with one all-reduce of the flat gradient, `overlapped_s` one in which the gradient of all layers but
-the first is summed beside the first one's backward pass. `efficiency` is a step's time on one GPU over that on several;
-1 is perfect for weak scaling. Sides are processes of their own that take turns; medians of rounds. All in float32, TF32
-off; first gradients compared.
+the first is summed beside the first one's backward pass. A step's time on one GPU over that on several is the
+`efficiency` of weak scaling, 1 at best, and the `speedup` of strong scaling, the number of GPUs at best. Sides are
+processes of their own that take turns; medians of rounds. All in float32, TF32 off; first gradients compared.
 """
 
 from __future__ import annotations
@@ -137,15 +137,15 @@ def scaling(section: str, named: str, cases: dict[int, Case], calls: int, rounds
             stack.callback(side.close)
         times = in_turns(sides, calls, rounds)
     one = {side: statistics.median(times[f"{side} 1"]) for side in ("ours", "peer")}
-    rows = []
+    gain, rows = "efficiency" if section == "weak" else "speedup", []
     for ranks in cases:
         found = common.compared(times, f"ours {ranks}", f"peer {ranks}")
         row = {"section": section, "name": f"{named}, {ranks} GPU{'s' * (ranks > 1)}", "gpus": ranks, **found}
-        row |= {"peer": PEER if ranks > 1 else "PyTorch", "peer_efficiency": one["peer"] / found["peer_s"]}
-        row["efficiency"] = one["ours"] / found["ours_s"]
+        row |= {"peer": PEER if ranks > 1 else "PyTorch", f"peer_{gain}": one["peer"] / found["peer_s"]}
+        row[gain] = one["ours"] / found["ours_s"]
         if ranks > 1:
             row["overlapped_s"] = statistics.median(times[f"overlapped {ranks}"])
-            row["overlapped_efficiency"] = one["ours"] / row["overlapped_s"]
+            row[f"overlapped_{gain}"] = one["ours"] / row["overlapped_s"]
         rows.append(row)
     return rows
 

@@ -40,8 +40,9 @@ digits = data.digits()
 
 # %%
 def hello(comm):
-    total = comm.all_reduce(np.array([comm.rank], np.float32))
-    return f"rank {comm.rank} of {comm.size}, {comm.engine}: the sum of all ranks is {total[0]:.0f}"
+    mine = comm.module.full(1, comm.rank, dtype=np.float32)  # one number, on this rank's device
+    total = comm.all_reduce(mine)
+    return f"rank {comm.rank} of {comm.size}, {comm.engine}: the sum of all ranks is {float(total[0]):.0f}"
 
 
 for said in parallel.emulate(hello, ranks=4):
@@ -61,8 +62,17 @@ if "mpi" not in said[0]:
     print("These were threads again. For processes: pip install mpi4py mpich cloudpickle, and two cores.")
 
 # %% [markdown]
-# Between GPUs the engine is NVIDIA's library NCCL: `parallel.run(hello, ranks=2, engine="nccl")`. What it costs was
-# recorded on two H200s, which are GPUs for data centres, in one machine.
+# Between GPUs the engine is NVIDIA's library NCCL. It carries arrays that lie on GPUs. `comm.module` is the library of
+# such arrays: CuPy there, and NumPy with the other engines. So the same program runs on two GPUs, where there are two.
+
+# %%
+try:
+    print(*parallel.run(hello, ranks=2, engine="nccl"), sep="\n")
+except parallel.NoEngineError as error:
+    print("No two GPUs here:", error)
+
+# %% [markdown]
+# What NCCL costs was recorded on two H200s, which are GPUs for data centres, in one machine.
 #
 # ## What a message costs
 #
@@ -485,9 +495,10 @@ points = {
     for section, name in (("strong", "source A, batch 8"), ("weak", "source B, 512 a GPU"))
 }
 for kind, rows in points.items():
-    (_, one, _), (_, two, name) = rows
-    gain = one / two * (2 if kind == "weak" else 1)
-    print(f"{kind:6} scaling, {name}: two GPUs do {gain:.2f} times as much as one in the same time, recorded")
+    one = next(seconds for gpus, seconds, _ in rows if gpus == 1)
+    for gpus, seconds, name in rows[1:]:
+        gain = one / seconds * (gpus if kind == "weak" else 1)
+        print(f"{kind:6} scaling, {name}: {gpus} GPUs do {gain:.2f} times as much as one in the same time, recorded")
 show.scaling_curves(
     compute=points["weak"][0][1], gradient=sums[-1]["bytes"], alpha=link.alpha, beta=link.beta, **points
 )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unrolled import nn
+from unrolled import data, nn, parallel
 from unrolled.device import to_host
 from unrolled.nn import optim
 from unrolled.parallel import DeadlockError, MismatchError, NoEngineError, ParallelError, RankError
@@ -141,25 +141,79 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10), dtype=np.float64)
 
 
-def train(comm: Any, images: Any, labels: Any) -> Any:
-    ours, optimizer = network().build(images.shape[1:], cp), optim.SGD(0.1)
-    share = len(images) // comm.size
-    rows = slice(comm.rank * share, (comm.rank + 1) * share)
-    for _ in range(5):
-        ours.loss_and_scores(cp.asarray(images[rows]), cp.asarray(labels[rows]))
-        comm.all_reduce(ours.gradients, out=ours.gradients)
-        ours.gradients[...] /= comm.size
-        optimizer.step(ours.parameters, ours.gradients)
+def drawn(count: int, *shape: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((count, *shape)), rng.integers(0, 4, count)
+
+
+def train(comm: Any, images: Any, labels: Any, buckets: int, moved: bool) -> tuple[Any, list[float]]:
+    ours = network().build(images.shape[1:], cp)
+    train = data.Dataset(cp.asarray(images), cp.asarray(labels)) if moved else data.Dataset(images, labels)
+    named = {"epochs": 2, "batch_size": 7, "optimizer": optim.SGD(0.1), "validation": train, "buckets": buckets}
+    history = parallel.fit(ours, train, comm, **named)  # type: ignore[arg-type]
+    return to_host(ours.parameters), [*history.loss, *history.validation_loss]
+
+
+@two
+@pytest.mark.parametrize("moved", [False, True], ids=["data on the host", "data on the GPU"])
+@pytest.mark.parametrize("buckets", [1, 2])
+def test_two_ranks_train_as_one_with_the_full_batch(buckets, moved):
+    told = [*drawn(15, 1, 10, 10), buckets, moved]  # batches of 7, 7 and 1: rank 1 has 3 images, 3 and none
+    ((one, expected),), ((first, losses), (second, _)) = (run_nccl(train, told, ranks=n) for n in (1, 2))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first, one, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(losses, expected, rtol=1e-6)
+
+
+def dropping(comm: Any, images: Any, labels: Any) -> Any:
+    ours = nn.Sequential(nn.Dropout(0.5), nn.Linear(4), dtype=np.float64).build(images.shape[1:], cp)
+    parallel.fit(ours, data.Dataset(images, labels), comm, epochs=2, batch_size=7)
     return to_host(ours.parameters)
 
 
 @two
-def test_two_ranks_train_as_one_with_the_full_batch():
-    rng = np.random.default_rng(0)
-    images, labels = rng.random((16, 1, 10, 10)), rng.integers(0, 10, 16)
-    (one,), (first, second) = (run_nccl(train, [images, labels], ranks=n) for n in (1, 2))
+def test_dropout_on_two_ranks_drops_what_one_rank_drops():
+    (one,), (first, second) = (run_nccl(dropping, drawn(15, 6), ranks=n) for n in (1, 2))
     np.testing.assert_array_equal(first, second)
     np.testing.assert_allclose(first, one, rtol=1e-9, atol=1e-12)
+
+
+def staged(comm: Any, images: Any, labels: Any, make: Any) -> tuple[float, Any]:
+    shape = images.shape[1:]
+    stage = parallel.Stage(comm, network().build(shape, cp), shape)
+    loss = stage.gradients(cp.asarray(images), cp.asarray(labels), make(comm.size, 4))
+    return float(loss), to_host(stage.network.gradients)
+
+
+@two
+@pytest.mark.parametrize("make", [parallel.gpipe, parallel.one_forward_one_backward])
+def test_two_stages_find_the_gradients_of_the_uncut_network(make):
+    images, labels = drawn(11, 1, 10, 10)
+    whole = network()
+    loss, _ = whole.loss_and_scores(images, labels)
+    (first, left), (second, right) = run_nccl(staged, [images, labels, make], ranks=2)
+    assert [first, second] == pytest.approx([float(loss)] * 2)
+    np.testing.assert_allclose(np.concatenate([left, right]), whole.gradients, rtol=1e-9, atol=1e-12)
+
+
+def split_pair(comm: Any, x: Any, labels: Any) -> list[Any]:
+    layers = nn.Linear(6), parallel.ColumnLinear(9, comm=comm), nn.ReLU(), parallel.RowLinear(4, comm=comm)
+    mine = nn.Sequential(*layers, dtype=np.float64).build(x.shape[1:], cp)
+    found = mine.loss_and_scores(cp.asarray(x), cp.asarray(labels))
+    gradients = [mine.layers[number].gradients["weight"] for number in (0, 1, 3)]
+    return [to_host(each) for each in (*found, *gradients)]
+
+
+@two
+def test_a_split_pair_of_layers_is_the_unsplit_pair():
+    x, labels = drawn(5, 6)
+    whole = nn.Sequential(nn.Linear(6), nn.Linear(9), nn.ReLU(), nn.Linear(4), dtype=np.float64)
+    loss, scores = whole.loss_and_scores(x, labels)
+    before, columns, rows = (whole.layers[number].gradients["weight"] for number in (0, 1, 3))
+    for rank, found in enumerate(run_nccl(split_pair, [x, labels], ranks=2)):
+        mine = parallel.shard(9, rank, 2)
+        for got, expected in zip(found, (loss, scores, before, columns[mine], rows[:, mine]), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
 
 # what goes wrong

@@ -84,6 +84,35 @@ def test_training_is_that_of_one_rank():
         np.testing.assert_allclose(loss, history.loss, rtol=1e-6)
 
 
+def test_a_checkpoint_survives_the_death_of_the_one_who_writes_it(tmp_path):
+    """Rank 0 is killed while it writes what came after step 4 of 6: that step alone is taken again."""
+    rng = np.random.default_rng(0)
+    images = data.Dataset(rng.standard_normal((23, 5)), rng.integers(0, 3, 23))
+
+    def program(comm, killed):
+        save = nn.Adam.save
+
+        def half(self, path):
+            if killed and self.steps == 4:
+                Path(path).write_bytes(b"half of a file")
+                os.kill(os.getpid(), signal.SIGKILL)
+            save(self, path)
+
+        nn.Adam.save = half  # of this process
+        mine = nn.Sequential(nn.Linear(8), nn.Dropout(0.2), nn.Linear(3), dtype=np.float64)
+        history = parallel.fit(mine, images, comm, epochs=2, batch_size=10, checkpoint=tmp_path)
+        return np.array(mine.parameters), len(history.step_loss)
+
+    with pytest.raises(parallel.RankError, match="rank 0 died"):
+        run(program, True)
+    assert {path.name for path in tmp_path.iterdir()} == {"step-3", "step-4.unfinished"}
+    one = nn.Sequential(nn.Linear(8), nn.Dropout(0.2), nn.Linear(3), dtype=np.float64)
+    one.fit(images, epochs=2, batch_size=10, progress=False)
+    for parameters, steps in run(program, False):
+        assert steps == 3
+        np.testing.assert_allclose(parameters, one.parameters, atol=1e-12)
+
+
 def test_prints_come_through(capfd):
     run(lambda comm: print(f"this is rank {comm.rank}", flush=True))
     printed = capfd.readouterr().out

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unrolled.parallel import DeadlockError, MismatchError, NoEngineError, RankError
+from unrolled import nn
+from unrolled.parallel import ColumnLinear, DeadlockError, MismatchError, NoEngineError, RankError, RowLinear
 from unrolled.parallel.nccl_start import run_nccl
 
 FAKE = Path(__file__).parent / "fake_cupy"
@@ -81,6 +82,19 @@ def test_wrong_arrays_are_named():
     assert "engine nccl carries CuPy's: cupy.asarray(x)" in host
     assert "dtype bool; NCCL carries float16" in dtype
     assert "not contiguous" in strided
+
+
+def split_weights(comm: Any) -> Any:
+    layers = ColumnLinear(5, comm=comm), nn.ReLU(), RowLinear(3, comm=comm)
+    built = nn.Sequential(*layers).build((4,))  # on the host: this CuPy cannot compute
+    return built.layers[0].parameters["weight"], built.layers[2].parameters["weight"]
+
+
+def test_split_layers_are_built_from_the_slices_of_the_unsplit_ones():
+    (first, left), (second, right) = run_nccl(split_weights)
+    whole = nn.Sequential(nn.Linear(5), nn.ReLU(), nn.Linear(3)).build((4,))
+    np.testing.assert_array_equal(np.concatenate([first, second]), whole.layers[0].parameters["weight"])
+    np.testing.assert_array_equal(np.hstack([left, right]), whole.layers[2].parameters["weight"])
 
 
 def differ(comm: Any) -> None:

@@ -1,5 +1,7 @@
 """Schedules: what they promise, and what is wrong with others. Stages: the gradients of the uncut network."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -149,10 +151,67 @@ def test_stages_find_the_gradients_of_the_uncut_network(stages, make):
         assert len(network.layers) == len(range(7)[shard(7, rank, stages)])
 
 
+class Negative(nn.Layer):
+    """A layer that keeps nothing."""
+
+    def forward(self, x, training=False):
+        return -x
+
+    def backward(self, grad):
+        return -grad
+
+
+def test_dropout_in_stages_drops_what_the_uncut_network_drops():
+    images, labels = RNG.standard_normal((11, 6)), RNG.integers(0, 3, 11)
+
+    def network():
+        return nn.Sequential(nn.Linear(5), nn.Dropout(0.5), Negative(), nn.Dropout(0.3), nn.Linear(3), dtype=np.float64)
+
+    def program(comm):
+        stage = parallel.Stage(comm, network(), (6,))
+        stage.gradients(images, labels, gpipe(2, 4))
+        return stage.network.gradients
+
+    whole = network()
+    whole.loss_and_scores(images, labels)
+    np.testing.assert_allclose(np.concatenate(emulate(program)), whole.gradients, rtol=0, atol=1e-14)
+
+
+def test_a_stage_copies_its_own_layers_only():
+    """Four stages have all of a network once: what they make is one network's size, not four."""
+
+    def program(comm):
+        network = nn.Sequential(*(nn.Linear(100) for _ in range(8)), dtype=np.float64).build((100,))
+        comm.barrier()
+        tracemalloc.start()
+        return parallel.Stage(comm, network, (100,)), network.parameters.nbytes
+
+    try:
+        results = emulate(program, ranks=4)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    size = results[0][1]
+    assert sum(stage.network.parameters.nbytes for stage, _ in results) == size
+    assert most < 4 * size  # parameters and gradients, and what initial values take for a while
+
+
+def test_networks_that_differ_are_named():
+    def program(comm):
+        layers = nn.Linear(3), nn.ReLU(), nn.Linear(3)
+        parallel.Stage(comm, nn.Sequential(*layers, seed=comm.rank // 2), (2,))
+
+    with pytest.raises(parallel.MismatchError, match="rank 2 differs from rank 0 in parameters; here"):
+        emulate(program, ranks=3)
+
+
 def test_bad_stages_and_schedules_are_named():
     def program(comm, schedule):
         stage = parallel.Stage(comm, nn.Sequential(nn.Flatten(), nn.Linear(3)), (1, 2, 2))
         stage.gradients(np.zeros((4, 1, 2, 2), np.float32), np.zeros(4, int), schedule)
+
+    with pytest.raises(ValueError, match="schedule has 5 micro-batches; expected at most 4, the images"):
+        emulate(program, gpipe(2, 5), ranks=2)
 
     with pytest.raises(ValueError, match="3 ranks, but 2 layers"):
         emulate(program, gpipe(3, 2), ranks=3)

@@ -78,7 +78,8 @@ class Checkpoint:
         return place
 
     def _complete(self) -> list[Path]:
-        return [path for path in self._folder.glob(f"{PREFIX}*") if not path.name.endswith(UNFINISHED)]
+        """The complete checkpoints; what else lies in the folder is left alone."""
+        return [path for path in self._folder.glob(f"{PREFIX}*") if path.name.removeprefix(PREFIX).isdecimal()]
 
 
 def _number(folder: Path) -> int:

@@ -7,10 +7,13 @@ operation is called by all ranks, in the same order, with arrays of the same sha
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from typing import Any
 
-from unrolled.device import Array, array_module
+import numpy as np
+
+from unrolled.device import Array, Module, array_module
 from unrolled.ops.arguments import check_array, check_shape, check_whole
 
 
@@ -35,6 +38,11 @@ class Communicator(ABC):
     """How many ranks there are."""
     engine: str
     """What carries the messages: "emulation", "mpi" or "nccl"."""
+
+    @property
+    def module(self) -> Module:
+        """The array library whose arrays every engine of this kind carries: CuPy between GPUs, else NumPy."""
+        return importlib.import_module("cupy") if self.engine == "nccl" else np
 
     def all_reduce(self, x: Array, out: Array | None = None) -> Array:
         """Return the sum of all ranks' x, on each of them."""

@@ -2,15 +2,15 @@
 
 A rank's gradient is the mean over its shard. The mean over the whole batch is the sum of n_r / n times that: with
 uneven shards the mean of the means is another number. So n ranks take the steps of one rank with the full batch, to
-rounding, whatever n. Batch normalization is the exception: it computes with the statistics of each shard, and the
-running averages are averaged after each epoch.
+rounding, whatever n; dropout, too, drops what one rank drops. Batch normalization is the exception: it computes with
+the statistics of each shard, and the running averages are averaged after each epoch.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 
 from unrolled.data import Dataset
-from unrolled.device import Array, array_module, to_device, to_host
+from unrolled.device import Array, Module, array_module, to_device, to_host
 from unrolled.nn import Adam, Evaluation, History, Optimizer, Sequential
 from unrolled.nn.schedules import Schedule
 from unrolled.nn.watch import Watch
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.checkpoint import Checkpoint, Place
 from unrolled.parallel.communicator import Communicator, Pending
-from unrolled.parallel.errors import MismatchError
+from unrolled.parallel.dropping import drawing_together
+from unrolled.parallel.same import check_same, dataset_told
 from unrolled.parallel.shards import shard
 
 
@@ -49,44 +50,39 @@ def fit(
     """Train a network on all ranks together; return the history of all. Every rank calls it with the same arguments.
 
     The mini-batches, of `batch_size` images over all ranks, are those of `Sequential.fit` with the same seed; a rank
-    looks at its own rows alone. `accumulate` takes a rank's rows through the network in so many parts, one after the
-    other: less memory, the same step. With `buckets` above 1 the gradient is summed in so many pieces, each begun while
-    the layers before it are still computing. `checkpoint` is a folder: rank 0 writes there after every `every` steps,
-    and a training that finds one there goes on from it. Rank 0's first parameters are everybody's.
+    looks at its own rows alone. They are moved to where the network is: a network that was built on a GPU trains with
+    data on the host, or in a file (`np.load(path, mmap_mode="r")`). One that is not built lives where the data are.
+
+    `accumulate` takes a rank's rows through the network in so many parts, one after the other: less memory, the same
+    step. With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are
+    still computing. `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds
+    one there goes on from it. Rank 0's first parameters are everybody's.
 
     Raises MismatchError where ranks disagree in network, data or options, ValueError for a batch smaller than the
-    number of ranks, NonFiniteError, on all ranks, after an epoch that spoiled the parameters.
+    number of ranks and data without images, NonFiniteError, on all ranks, after an epoch that spoiled the parameters.
     """
     optimizer = optimizer or Adam()
-    check_whole("epochs", epochs, 0)
-    check_whole("accumulate", accumulate)
-    check_whole("buckets", buckets)
-    if batch_size < comm.size:
-        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
-    if accumulate > 1 and buckets > 1:
-        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
-    network.build(train.images.shape[1:], array_module(train.images))
-    check_same(comm, network, repr(optimizer), len(train), batch_size, seed, accumulate, buckets)
-    comm.broadcast(network.parameters, out=network.parameters)
+    _check_options(comm, train, validation, epochs, batch_size, accumulate, buckets)
+    rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     saved = None if checkpoint is None else Checkpoint(Path(checkpoint), every)
+    network.build(train.images.shape[1:], array_module(train.images))
+    told: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
+    told |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
+    told |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
+    told |= {"train": dataset_told(train), "validation": dataset_told(validation)}
+    check_same(comm, network, **told)
+    for values in (network.parameters, network.state):
+        if len(values):
+            comm.broadcast(values, out=values)
     place = Place() if saved is None else saved.resume(comm, network, optimizer)
-    history, pieces, steps = History(), _buckets(network, buckets), -(-len(train) // batch_size)
-    for epoch in range(place.epoch, epochs):
-        rate, start, watch = 1.0 if schedule is None else schedule(epoch), time.perf_counter(), Watch(network)
-        sums = _Sums(network, train, batch_size)
-        first = place.step if epoch == place.epoch else 0
-        for step, rows, total in islice(batches(len(train), batch_size, (seed, epoch), comm), first, None):
-            images, labels = _taken(train, rows)
-            with np.errstate(all="ignore"):  # NumPy would warn of what `watch` reports
-                sums.add(step, *gradients(comm, network, images, labels, total, accumulate, pieces), labels, total)
-                optimizer.step(network.parameters, network.gradients, rate)
-            if saved is not None:
-                saved.after_step(comm, network, optimizer, Place.after(epoch, step, steps))
-        watch.check_parameters()
-        _average_state(comm, network)
-        history.trained(*sums.of_all(comm), time.perf_counter() - start)
-        if validation is not None:
-            history.validated(evaluate(network, validation, comm))
+    history, pieces = History(), _buckets(network, buckets)
+    with drawing_together(comm, network) as begin:
+        steps = _Steps(comm, network, train, batch_size, seed, optimizer, accumulate, pieces, saved, begin)
+        steps.pass_over(place)
+        for epoch in range(place.epoch, epochs):
+            history.trained(*steps.epoch(epoch, place.step if epoch == place.epoch else 0, rates[epoch]))
+            if validation is not None:
+                history.validated(evaluate(network, validation, comm))
     return history
 
 
@@ -112,8 +108,9 @@ def gradients(
     """Fill `network.gradients` with the gradient of the mean loss over all ranks' `total` images.
 
     images and labels are this rank's, none where a short batch leaves it without. `pieces` of the gradient are summed
-    one by one, the last first, as soon as the backward pass has filled them. Returns this rank's share of the loss (its
-    sum over ranks is the loss of the batch) and its scores (N, M).
+    one by one, the last first, as soon as the backward pass has filled them. Dropout draws for this rank's images alone
+    (`fit` lets it draw as one rank would). Returns this rank's share of the loss (its sum over ranks is the loss of the
+    batch) and its scores (N, M).
     """
     if len(pieces) > 1 and len(images):
         return _overlapped(comm, network, images, labels, total, pieces)
@@ -128,43 +125,82 @@ def gradients(
 
 
 def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_size: int = 256) -> Evaluation:
-    """Return mean loss and accuracy over all images; each rank looks at its own. Every rank gets the result."""
-    rows = shard(len(dataset), comm.rank, comm.size)
-    mine = Dataset(dataset.images[rows], dataset.labels[rows])
-    loss, accuracy = network.evaluate(mine, batch_size) if len(mine) else (0.0, 0.0)
-    module = array_module(network.parameters)
-    sums = to_device(np.array([loss, accuracy]) * len(mine) / len(dataset), module)
-    return Evaluation(*map(float, to_host(comm.all_reduce(sums))))
+    """Return mean loss and accuracy over all images; each rank looks at its own. Every rank gets the result.
+
+    Images are moved to where the network is, a batch at a time. Raises ValueError for a data set without images.
+    """
+    _check_some("dataset", dataset)
+    check_whole("batch_size", batch_size)
+    module, mine = array_module(network.parameters), shard(len(dataset), comm.rank, comm.size)
+    sums = np.zeros(2)
+    for start in range(mine.start, mine.stop, batch_size):
+        part = slice(start, min(start + batch_size, mine.stop))
+        batch = Dataset(to_device(dataset.images[part], module), to_device(dataset.labels[part], module))
+        sums += np.array(network.evaluate(batch, batch_size)) * len(batch)
+    return Evaluation(*map(float, to_host(comm.all_reduce(to_device(sums / len(dataset), module)))))
 
 
-def check_same(comm: Communicator, network: Sequential, *options: Any) -> None:
-    """Raise MismatchError, on all ranks, unless all have this network's layers, shapes and loss, and these options."""
-    layers = [(repr(layer), sorted(layer.parameter_shapes.items())) for layer in network.layers]
-    told = repr((layers, network.dtype, getattr(network.loss, "__name__", ""), options))
-    digest = np.frombuffer(hashlib.sha256(told.encode()).digest()[:8], np.int64).copy()
-    module = array_module(network.parameters)
-    found = to_host(comm.all_gather(to_device(digest, module)))
-    if others := [str(rank) for rank in range(comm.size) if found[rank] != found[0]]:
-        says = f"rank {', '.join(others)} has another network, data set or option than rank 0"
-        raise MismatchError(f"{says}; here (rank {comm.rank}): {told}")
+@dataclass(frozen=True)
+class _Steps:
+    """The steps of a training, and what all of them need."""
+
+    comm: Communicator
+    network: Sequential
+    train: Dataset
+    batch_size: int
+    seed: int
+    optimizer: Optimizer
+    accumulate: int
+    pieces: Sequence[slice]
+    saved: Checkpoint | None
+    begin: Callable[[int], None]  # to be told how many images a mini-batch has
+
+    @property
+    def sizes(self) -> list[int]:
+        """The images of each mini-batch of an epoch."""
+        starts = range(0, len(self.train), self.batch_size)
+        return [min(self.batch_size, len(self.train) - start) for start in starts]
+
+    def pass_over(self, place: Place) -> None:
+        """Leave out the steps before a place: what is random goes on as if they had been taken."""
+        for size in [*self.sizes * place.epoch, *self.sizes[: place.step]]:
+            self.begin(size)
+
+    def epoch(self, epoch: int, first: int, rate: float) -> tuple[np.ndarray[Any, Any], list[int], float, float]:
+        """Take the steps of an epoch from step `first` on; return what `History.trained` takes."""
+        start, steps, watch = time.perf_counter(), len(self.sizes), Watch(self.network)
+        sums, own = _Sums(self.network, steps), (self.comm, self.network)
+        order = batches(len(self.train), self.batch_size, (self.seed, epoch), self.comm)
+        for step, rows, total in islice(order, first, None):
+            self.begin(total)
+            images, labels = _taken(self.train, rows, array_module(self.network.parameters))
+            with np.errstate(all="ignore"):  # NumPy would warn of what `watch` reports
+                found = gradients(*own, images, labels, total, self.accumulate, self.pieces)
+                sums.add(step, *found, labels, total)
+                self.optimizer.step(self.network.parameters, self.network.gradients, rate)
+            if self.saved is not None:
+                self.saved.after_step(*own, self.optimizer, Place.after(epoch, step, steps))
+        watch.check_parameters()
+        _average_state(*own)
+        return *sums.of_all(self.comm), time.perf_counter() - start
 
 
 class _Sums:
     """The losses and hits of this rank in one epoch, kept where the network is."""
 
-    def __init__(self, network: Sequential, train: Dataset, batch_size: int) -> None:
+    def __init__(self, network: Sequential, steps: int) -> None:
         module = array_module(network.parameters)
-        self._losses = module.zeros(-(-len(train) // batch_size), dtype=np.float32)
+        self._losses = module.zeros(steps, dtype=np.float32)
         self._sizes = np.zeros(len(self._losses))
         self._right = module.zeros(1, dtype=np.float32)
 
     def add(self, step: int, loss: Array, scores: Array, labels: Array, total: int) -> None:
         self._losses[step] = loss
         self._sizes[step] = total
-        if labels.ndim == 1:
-            self._right += (scores.argmax(axis=1) == labels).sum()
-        else:
+        if labels.ndim != 1:
             self._right += np.nan
+        elif len(labels):
+            self._right += (scores.argmax(axis=1) == labels).sum()
 
     def of_all(self, comm: Communicator) -> tuple[np.ndarray[Any, Any], list[int], float]:
         """Return losses, sizes and hits of all ranks' batches, as `History.trained` takes them."""
@@ -174,9 +210,37 @@ class _Sums:
         return losses[taken], self._sizes[taken].astype(int).tolist(), right
 
 
-def _taken(train: Dataset, rows: np.ndarray[Any, Any]) -> tuple[Array, Array]:
+def _check_options(
+    comm: Communicator,
+    train: Dataset,
+    validation: Dataset | None,
+    epochs: int,
+    batch_size: int,
+    accumulate: int,
+    buckets: int,
+) -> None:
+    """Raise ValueError for what is wrong on this rank by itself."""
+    check_whole("epochs", epochs, 0)
+    check_whole("accumulate", accumulate)
+    check_whole("buckets", buckets)
+    if batch_size < comm.size:
+        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
+    if accumulate > 1 and buckets > 1:
+        raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
+    _check_some("train", train)
+    if validation is not None:
+        _check_some("validation", validation)
+
+
+def _check_some(name: str, dataset: Dataset) -> None:
+    if not len(dataset):
+        raise ValueError(f"{name} is empty: its images have shape {dataset.images.shape}")
+
+
+def _taken(train: Dataset, rows: np.ndarray[Any, Any], module: Module) -> tuple[Array, Array]:
+    """These rows of the data, in an array library."""
     chosen = to_device(rows, array_module(train.images))
-    return train.images[chosen], train.labels[chosen]
+    return to_device(train.images[chosen], module), to_device(train.labels[chosen], module)
 
 
 def _in_parts(

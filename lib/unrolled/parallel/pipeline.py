@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from unrolled.device import Array, array_module
-from unrolled.nn import Sequential
+from unrolled.nn import Dropout, Sequential
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.communicator import Communicator
+from unrolled.parallel.same import check_same, digest
 from unrolled.parallel.shards import shard
 
 Slot: TypeAlias = "tuple[str, int] | None"
@@ -71,6 +72,14 @@ def placed(work: Sequence[Work]) -> list[list[Slot]]:
     return schedule
 
 
+def needs(stage: int, piece: tuple[str, int], stages: int) -> list[tuple[int, tuple[str, int]]]:
+    """Return what a pass waits for, as (stage, pass): forward, the stage before; back, this one's way and the next."""
+    kind, i = piece
+    if kind == "F":
+        return [(stage - 1, piece)] if stage > 0 else []
+    return [(stage, ("F", i)), *([(stage + 1, piece)] if stage + 1 < stages else [])]
+
+
 def faults(schedule: Schedule, stages: int, micro_batches: int) -> list[str]:
     """Return what is wrong with a schedule, in words: nothing if it is one of this many stages and micro-batches."""
     if len(schedule) != stages:
@@ -114,21 +123,23 @@ def bubble(schedule: Schedule) -> float:
 class Stage:
     """One rank's part of a network: some of its layers, one behind the other, as a network of their own.
 
-    All ranks make it from the same network, built, whose layers it copies; then nobody needs that network any more.
-    `network` has this rank's parameters and gradients. Raises ValueError for more ranks than layers.
+    All ranks make it from the same network. It copies its own layers only; then nobody needs that network any more.
+    `network` has this rank's parameters and gradients. Raises ValueError for more ranks than layers, MismatchError for
+    networks that differ between ranks, in layers or parameters.
     """
 
     def __init__(self, comm: Communicator, network: Sequential, input_shape: Sequence[int]) -> None:
         if comm.size > len(network.layers):
             raise ValueError(f"{comm.size} ranks, but {len(network.layers)} layers: expected at least a layer a rank")
         network.build(input_shape, array_module(network.parameters))
+        check_same(comm, network, parameters=digest(network.parameters))
         part = shard(len(network.layers), comm.rank, comm.size)
         shape = tuple(input_shape)
         for layer in network.layers[: part.start]:
             shape = layer.build(shape)
-        layers = copy.deepcopy(network.layers[part])
+        layers = [copy.copy(layer) for layer in network.layers[part]]
         for layer in layers:
-            layer.network = None
+            layer.network = None  # a copied layer has no arrays, and its network is the one below
         self.comm, self.input_shape, self.loss = comm, shape, network.loss
         self.network = Sequential(*layers, loss=network.loss, seed=network.seed, dtype=network.dtype)
         self.network.build(shape, array_module(network.parameters))
@@ -136,6 +147,8 @@ class Stage:
         for mine, theirs in zip(self.network.layers, network.layers[part], strict=True):
             mine.parameters.update(theirs.parameters)
             mine.state.update(theirs.state)
+            if isinstance(mine, Dropout) and isinstance(theirs, Dropout):
+                mine._seed = theirs._seed
             self.output_shape = mine.build(self.output_shape)
         self.network.layers[0].is_first = comm.rank == 0
 
@@ -149,6 +162,10 @@ class Stage:
         micro_batches = sum(piece is not None and piece[0] == "F" for piece in schedule[0])
         if wrong := faults(schedule, self.comm.size, micro_batches):
             raise ValueError(f"schedule: {wrong[0]}")
+        if micro_batches > len(images):
+            raise ValueError(
+                f"schedule has {micro_batches} micro-batches; expected at most {len(images)}, the images of the batch"
+            )
         parts = [shard(len(images), number, micro_batches) for number in range(micro_batches)]
         module = array_module(self.network.parameters)
         summed, loss = module.zeros(self.network.gradients.shape, dtype=self.network.dtype), 0.0
@@ -165,7 +182,8 @@ class Stage:
                 self._backward(kept.pop(number), part.stop - part.start)
                 summed += self.network.gradients * share
         self.network.gradients[...] = summed
-        told = module.full(1, loss if last else 0.0, dtype=self.network.dtype)
+        told = module.zeros(1, dtype=self.network.dtype)
+        told += loss
         return self.comm.broadcast(told, root=self.comm.size - 1)[0]
 
     def _forward(self, images: Array, kept: dict[int, Any], number: int) -> Array:
@@ -174,7 +192,7 @@ class Stage:
         if self.comm.rank > 0:
             x = self.comm.receive(self._like(len(images), self.input_shape), self.comm.rank - 1)
         y = self.network.forward(x, training=True)
-        kept[number] = ([layer._kept for layer in self.network.layers],)
+        kept[number] = ([layer.remember(None) for layer in self.network.layers],)
         if self.comm.rank < self.comm.size - 1:
             self.comm.send(array_module(y).ascontiguousarray(y), self.comm.rank + 1)
         return y
@@ -184,7 +202,7 @@ class Stage:
         values, *grads = kept
         grad = grads[0] if grads else self.comm.receive(self._like(size, self.output_shape), self.comm.rank + 1)
         for layer, value in zip(self.network.layers, values, strict=True):
-            layer._kept = value
+            layer.remember(value)
         for layer in reversed(self.network.layers):
             grad = layer.backward(grad)
         if self.comm.rank > 0:
@@ -202,20 +220,12 @@ def _check(stages: int, micro_batches: int) -> None:
 def _can_begin(work: Sequence[Work], done: Sequence[dict[tuple[str, int], int]], stage: int) -> bool:
     if len(done[stage]) == len(work[stage]):
         return False
-    return all(piece in done[where] for where, piece in _before(stage, work[stage][len(done[stage])], len(work)))
-
-
-def _before(stage: int, piece: tuple[str, int], stages: int) -> list[tuple[int, tuple[str, int]]]:
-    """What a pass waits for: (stage, pass)."""
-    kind, i = piece
-    if kind == "F":
-        return [(stage - 1, piece)] if stage > 0 else []
-    return [(stage, ("F", i)), *([(stage + 1, piece)] if stage + 1 < stages else [])]
+    return all(piece in done[where] for where, piece in needs(stage, work[stage][len(done[stage])], len(work)))
 
 
 def _too_early(times: Sequence[dict[tuple[str, int], int]], stage: int, piece: tuple[str, int], slot: int) -> str:
     """What a pass ought to wait for, in words; nothing if it does."""
-    for where, other in _before(stage, piece, len(times)):
+    for where, other in needs(stage, piece, len(times)):
         if times[where][other] >= slot:
             return f"stage {where} has ended {_name(other)}"
     return ""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import ops
-from unrolled.device import Array, array_module
+from unrolled.device import Array, array_module, to_device, to_host
 from unrolled.nn.layers import Linear, Shape, Weighted
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.communicator import Communicator
@@ -60,7 +60,7 @@ class RowLinear(Linear):
 
     def build(self, shape: Shape) -> Shape:
         mine = super().build(shape)
-        sizes = self.comm.all_gather(np.array([shape[0]]))
+        sizes = to_host(self.comm.all_gather(to_device(np.array([shape[0]]), self.comm.module)))
         self._inputs = int(sizes[: self.comm.rank].sum()), int(sizes.sum())
         return mine
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from operator import index
 
 from matplotlib.figure import Figure
 
-from unrolled.parallel.pipeline import gpipe, one_forward_one_backward
+from unrolled.parallel.pipeline import activations, bubble, gpipe, needs, one_forward_one_backward
 from unrolled.show.picture import Explorer, Slider
 from unrolled.show.sheet import LEGIBLE, POINT, Box, Cells, Sheet
 from unrolled.show.style import FONT_SIZE, GREY, INK, ORANGE, PALE, PAPER, RED, SMALL, WIDTH
@@ -65,13 +64,12 @@ class Plan:
     @property
     def bubble(self) -> float:
         """The share of all slots of all stages in which nothing is done."""
-        return 1 - len(self.busy) / (self.stages * self.slots)
+        return bubble(self.rows)
 
     @property
     def held(self) -> list[int]:
         """For each stage, of how many micro-batches it holds activations at most: forward done, backward not."""
-        change = {"F": 1, "B": -1}
-        return [max(accumulate((change[work[0]] for work in row if work), initial=0)) for row in self.rows]
+        return activations(self.rows)
 
     @property
     def passes(self) -> tuple[str, ...]:
@@ -88,18 +86,11 @@ class Plan:
         """How many pieces of work no slot does."""
         return self.stages * self.micro_batches * len(self.passes) - len(self.first)
 
-    def needs(self, stage: int, work: Work) -> list[tuple[int, Work]]:
-        """Return what must be done before: forward, the stage before; backward, forward here and the stage after."""
-        kind, number = work
-        if kind == "F":
-            return [(stage - 1, work)] if stage else []
-        after = [(stage + 1, work)] if stage + 1 < self.stages else []
-        return [(stage, ("F", number)), *after]
-
     def missing(self, place: Place) -> list[tuple[int, Work]]:
         """Return what a place needs and what is not done before it."""
         stage, slot = place
-        return [need for need in self.needs(stage, self.busy[place]) if self.first.get(need, self.slots) >= slot]
+        before = needs(stage, self.busy[place], self.stages)
+        return [need for need in before if self.first.get(need, self.slots) >= slot]
 
     @cached_property
     def wrong(self) -> list[Place]:
@@ -262,8 +253,8 @@ def _wrong(plan: Plan) -> list[str]:
     for stage, slot in plan.wrong[:NAMED]:
         work, late = plan.busy[stage, slot], plan.missing((stage, slot))
         here = f"stage {stage} does {_name(work)} in slot {slot}"
-        needs = listing([f"{_name(need)} of stage {other}" for other, need in late])
-        parts.append(f"{here}, before {needs}" if late else f"{here} again")
+        sooner = listing([f"{_name(need)} of stage {other}" for other, need in late])
+        parts.append(f"{here}, before {sooner}" if late else f"{here} again")
     if len(plan.wrong) > NAMED:
         parts.append(f"{count_of(len(plan.wrong) - NAMED, 'more slot')}")
     if plan.never:

@@ -36,8 +36,9 @@ def squares_sum(comm: Communicator, weight: Array, x: Array, target: Array) -> A
 
 
 def _brought(weight: Array, x: Array, target: Array, ranks: int) -> list[Array]:
+    """What a rank may bring to the sum; a gradient without the count is right where all ranks have as many samples."""
     summed = x.T @ (x @ weight - target)
-    return [np.append(summed.ravel(), len(x)), summed, summed / max(len(x), 1)]  # see replicas.gradient_and_count
+    return [np.append(summed.ravel(), len(x)), summed, summed / max(len(x), 1)]
 
 
 def _squares(*counts: int) -> Callable[[np.random.Generator], Inputs]:
@@ -116,11 +117,18 @@ ring_allreduce_left = variant(
 # weights as PyTorch stores them
 
 
+def _with_turned_weights(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of weights with a column for each output, for those with a row for each."""
+
+    def turning(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
+        return function(comm, x, np.ascontiguousarray(weight1.T), bias1, np.ascontiguousarray(weight2.T), bias2)
+
+    return turning
+
+
 def turned(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
     """Return relu(x @ W1.T + b1) @ W2.T + b2 (N, M) of weights with a row for each output."""
-    return splits.column_row_linear(
-        comm, x, np.ascontiguousarray(weight1.T), bias1, np.ascontiguousarray(weight2.T), bias2
-    )
+    return _with_turned_weights(splits.column_row_linear)(comm, x, weight1, bias1, weight2, bias2)
 
 
 def _terms(x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array, ranks: int) -> list[Array]:
@@ -139,13 +147,6 @@ def _turned(draw: Callable[[np.random.Generator], Inputs]) -> Callable[[np.rando
     return turning
 
 
-def _mistaken(function: Callable[..., Array]) -> Callable[..., Array]:
-    def wrong(comm: Communicator, x: Array, weight1: Array, bias1: Array, weight2: Array, bias2: Array) -> Array:
-        return function(comm, x, np.ascontiguousarray(weight1.T), bias1, np.ascontiguousarray(weight2.T), bias2)
-
-    return wrong
-
-
 column_row_linear_turned = variant(
     exercises.column_row_linear,
     reference=turned,
@@ -155,7 +156,7 @@ column_row_linear_turned = variant(
         random_case("any layers", _turned(splits.any_layers)),
     ],
     mistakes=tuple(
-        Mistake(mistake.says, _mistaken(function))
+        Mistake(mistake.says, _with_turned_weights(function))
         for mistake, function in zip(
             exercises.column_row_linear.mistakes,
             (splits.with_each_bias, splits.not_summed, splits.without_relu),
