@@ -123,6 +123,10 @@ def other_layers(network: nn.Sequential) -> None:
     network.layers = (network.layers[0], nn.Linear(3))
 
 
+def more_layers(network: nn.Sequential) -> None:
+    network.layers = (*network.layers, nn.ReLU())
+
+
 def other_array(network: nn.Sequential) -> None:
     network._parameters = network._parameters.copy()
 
@@ -134,10 +138,11 @@ def other_device(network: nn.Sequential) -> None:
 
 
 CHANGES: dict[str, Callable[[nn.Sequential], None]] = {
-    "Linear.7": lambda network: setattr(network.layers[1], "features", 7),
+    "features of layer 1": lambda network: setattr(network.layers[1], "features", 7),
     "loss": lambda network: setattr(network, "loss", ops.mean_squared_error),
     "dtype": lambda network: setattr(network, "dtype", np.dtype(np.float64)),
-    "layer 1": other_layers,
+    "layer 1 is": other_layers,
+    "layer 2": more_layers,
     "parameters": other_array,
     "gradients|parameters": other_device,
 }
@@ -151,6 +156,13 @@ def test_a_network_that_changed_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=f"({name}).*compile it again"):
         steps.epoch(*samples(8, 3))
     np.testing.assert_array_equal(to_host(network.parameters), before)
+
+
+def test_an_option_that_reads_the_same_is_no_change() -> None:
+    network = NETWORKS["windows that overlap and leave out"]().build(IMAGE)
+    steps = nn.compiled(network, nn.SGD(), 4)
+    vars(network.layers[0])["stride"] = tuple([1, 2])  # noqa: C409, another object
+    steps.epoch(*samples(8, 10))
 
 
 @pytest.mark.parametrize("name", ["network", "optimizer", "batch"])

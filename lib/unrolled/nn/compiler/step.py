@@ -16,6 +16,9 @@ from unrolled.nn.optim import Optimizer
 from unrolled.nn.watch import NonFiniteError, first_non_finite, first_parameter
 from unrolled.ops.arguments import check_array, check_arrays, check_whole
 
+OF_A_NETWORK = "loss", "dtype", "parameters", "gradients", "state"  # what a program holds for, besides the layers
+PLAIN = bool, int, float, str, tuple, type(None)  # an option of these types is the same if it reads the same
+
 
 class Program(Protocol):
     """Steps of one network with one optimizer and one batch size, with no Python between kernels."""
@@ -57,7 +60,7 @@ class Compiled:
         except NotCompilableError as error:
             self.reason = str(error)
         self._before = Before(network, optimizer)
-        self._words, self._objects = repr(network), _objects(network)
+        self._compiled_for = _made_of(network)
 
     @property
     def network(self) -> Sequential:
@@ -134,15 +137,13 @@ class Compiled:
         return _order(order, len(images), module)
 
     def _check_unchanged(self) -> None:
-        """Raise ValueError unless the network is what it was when it was compiled, but for values."""
-        if repr(self._network) != self._words:
-            raise ValueError(
-                f"the network is {self._network!r} now, it was {self._words} when compiled: compile it again"
-            )
-        now = _objects(self._network)
-        for name in self._objects.keys() | now.keys():
-            if self._objects.get(name) is not now.get(name):
-                raise ValueError(f"{name} of the network is not what it was when compiled: compile it again")
+        """Raise ValueError unless the network is what it was when it was compiled, but for the values of its arrays."""
+        now = _made_of(self._network)
+        for where, name in self._compiled_for.keys() | now.keys():
+            before, after = self._compiled_for.get((where, name)), now.get((where, name))
+            if before is not after and not (isinstance(before, PLAIN) and repr(before) == repr(after)):
+                what = f"{name} of {where}" if name else where
+                raise ValueError(f"{what} is another than when the network was compiled: compile it again")
 
     def _name_bad_step(self, losses: Array, images: Array, labels: Array, order: Array, rate: float) -> NoReturn:
         """Raise NonFiniteError for the first step whose loss, or whose parameters after it, are not finite.
@@ -186,11 +187,16 @@ class Compiled:
         return good
 
 
-def _objects(network: Sequential) -> dict[str, Any]:
-    """What a program works on or was chosen by, by name: it holds for these very objects."""
-    layers = {f"layer {number}, {layer!r}": layer for number, layer in enumerate(network.layers)}
-    arrays = {"parameters": network.parameters, "gradients": network.gradients, "state": network.state}
-    return {"loss": network.loss, "dtype": np.dtype(network.dtype), **arrays, **layers}
+def _made_of(network: Sequential) -> dict[tuple[str, str], Any]:
+    """What a program works on or was chosen by: by place and name, the objects themselves."""
+    found: dict[tuple[str, str], Any] = {("the network", name): getattr(network, name) for name in OF_A_NETWORK}
+    for number, layer in enumerate(network.layers):
+        where = f"layer {number}"
+        found[where, ""] = layer
+        for name, option in type(layer).__dataclass_fields__.items():
+            if option.init:
+                found[where, name] = getattr(layer, name)
+    return found
 
 
 def _order(order: Any, samples: int, module: Any) -> Array:
