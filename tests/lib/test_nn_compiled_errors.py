@@ -25,7 +25,7 @@ def there(module: Any, *arrays: Any) -> list[Any]:
 
 
 @MODULES
-@pytest.mark.parametrize(("step", "steps"), [(1, 12), (2, 12), (7, 12), (7, 7)])
+@pytest.mark.parametrize(("step", "steps"), [(1, 12), (2, 12), (7, 12), (12, 12), (7, 7)])
 def test_a_parameter_that_no_loss_shows_is_found_and_its_step_named(module: Any, step: int, steps: int) -> None:
     """What is left is what the steps before give."""
     network, (images, labels, order) = dying(step, module)

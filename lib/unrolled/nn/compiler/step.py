@@ -170,7 +170,7 @@ class Compiled:
         """How many steps there are before the bad one, which are taken; `run` takes those from one number to another.
 
         What is once not finite stays so, and a loss may not show it: a unit behind a ReLU can be dead. So we bisect,
-        from what the losses tell. No step is taken again more than twice.
+        from what the losses tell, and go on from what is known to be good: that takes twice the steps at most.
         """
         bad = np.flatnonzero(~np.isfinite(losses))
         good, spoiled = 0, int(bad[0]) + 1 if len(bad) else len(losses)  # after so many steps all is finite, is not
