@@ -4,11 +4,12 @@
 
 Sections: steps (source A's network with Adam at three batches, source B's with 64 channels; made images), mnist (real
 data: five epochs at batch 8, and the seconds of training until 98 % of the test images are known; needs MNIST, or
-UNROLLED_DATA). A timed call takes hundreds of steps, whose images lie on the GPU; all sides gather their batches there.
+UNROLLED_DATA), products (source A's wide layer by our kernels beside cuBLAS, both in a graph).
+A timed call takes hundreds of steps, whose images lie on the GPU; all sides gather their batches there.
 Each side is a process of its own, and they take turns; its first losses are compared with the CPU's before.
 `ratio` is ours / JAX with all steps in one `lax.scan`; `ratio_graph` is by PyTorch with a step in a CUDA graph,
-`ratio_compiled` by the same from `torch.compile`, `ratio_eager` by our eager path. All in float32; TF32 is off on all
-sides.
+`ratio_compiled` by the same from `torch.compile`, `ratio_eager` by our eager path. Of products, `ratio` is ours /
+cuBLAS with bias, ReLUs and sums, `ratio_products` ours / its three products alone. All in float32, without TF32.
 """
 
 from __future__ import annotations
@@ -93,7 +94,19 @@ def mnist_rows(quick: bool) -> list[Row]:
     return [row, training_time.row(train, test, "training to 98 %, batch 64", 0.5)]
 
 
-SECTIONS = {"steps": step_rows, "mnist": mnist_rows}
+def product_rows(quick: bool) -> list[Row]:
+    """Measure the wide layer at each batch; a batch that fails leaves its error as a row."""
+    import compiled_products
+
+    rows = []
+    for batch in compiled_products.BATCHES:
+        name = f"wide layer in a graph, batch {batch}"
+        rows += gpu.guarded(name, lambda batch=batch: [compiled_products.row(batch, quick)])
+        print(rows[-1], flush=True)
+    return rows
+
+
+SECTIONS = {"steps": step_rows, "mnist": mnist_rows, "products": product_rows}  # what calls a library itself comes last
 
 
 def main() -> None:

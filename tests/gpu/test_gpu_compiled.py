@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, check_dropout, dropping, eager, samples
+from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, check_dropout, dropping, dying, eager, samples
 
 from unrolled import nn
 from unrolled.device import to_host
@@ -79,12 +79,12 @@ def test_an_optimizer_that_forgets_has_new_memory_in_the_graphs() -> None:
     assert (again != losses).any()
 
 
-def test_a_label_that_is_no_class_is_named_with_its_step() -> None:
+def test_a_label_that_is_no_class_is_named_with_its_step_and_its_value() -> None:
     images, labels, order = samples(200, 10)
     labels[order[100]] = 12
     network = NETWORKS["source A's"]().build(IMAGE, cp)
     steps = nn.compiled(network, nn.Adam(), 8)
-    with pytest.raises(nn.NonFiniteError, match="step 13"):
+    with pytest.raises(nn.NonFiniteError, match="step 13: labels holds 12; expected 0 to 9"):
         steps.epoch(cp.asarray(images), cp.asarray(labels), order)
     assert bool(cp.isfinite(network.parameters).all())
 
@@ -95,6 +95,55 @@ def test_images_that_are_not_finite_are_named() -> None:
     network = NETWORKS["source B's"]().build(IMAGE, cp)
     with pytest.raises(nn.NonFiniteError, match=r"step 3: .*'images' of the input"):
         nn.compiled(network, nn.SGD(), 8).epoch(cp.asarray(images), cp.asarray(labels), order)
+
+
+@pytest.mark.parametrize(("step", "steps"), [(1, 12), (7, 12), (12, 12)])
+def test_a_parameter_that_no_loss_shows_is_found_and_its_step_named(step: int, steps: int) -> None:
+    network, (images, labels, order) = dying(step, cp)
+    optimizer, twin = nn.SGD(12.0), dying(step, cp)[0]
+    with pytest.raises(nn.NonFiniteError, match=f"step {step}: .*'bias' of 1: Linear"):
+        nn.compiled(network, optimizer, 4).epoch(images, labels, order[: 4 * steps])
+    assert optimizer.steps == step - 1
+    if step > 1:
+        nn.compiled(twin, nn.SGD(12.0), 4).epoch(images, labels, order[: 4 * (step - 1)])
+    np.testing.assert_array_equal(to_host(network.parameters), to_host(twin.parameters))
+
+
+def test_a_loaded_optimizer_has_its_memory_back_after_a_bad_step(tmp_path: Any) -> None:
+    images, labels, order = samples(64, 10)
+    good = cp.asarray(images), cp.asarray(labels)
+    before, loaded = nn.Adam(), nn.Adam()
+    network = NETWORKS["source A's"]().build(IMAGE, cp)
+    nn.compiled(network, before, 8).epoch(*good, order)
+    before.save(tmp_path / "optimizer.npz")
+    kept = [to_host(memory) for memory in before.prepare(network.parameters)]
+    images[order[3]] = np.nan
+    with pytest.raises(nn.NonFiniteError, match=r"step 1: .*'images'"):
+        nn.compiled(network, loaded.load(tmp_path / "optimizer.npz"), 8).epoch(cp.asarray(images), good[1], order)
+    for memory, expected in zip(loaded.prepare(network.parameters), kept, strict=True):
+        np.testing.assert_array_equal(to_host(memory), expected)
+    assert loaded.steps == 8
+
+
+def test_dropouts_draw_the_same_in_the_second_run_and_go_on_from_there() -> None:
+    """Eagerly: no program has a Tanh. CuPy's generators have their state on the device."""
+
+    def made() -> nn.Sequential:
+        layers = nn.Flatten(), nn.Linear(20), nn.Tanh(), nn.Dropout(0.5), nn.Linear(10)
+        return nn.Sequential(*layers).build(IMAGE, cp)
+
+    images, labels, order = samples(48, 10)
+    good = cp.asarray(images), cp.asarray(labels)
+    images[order[40]] = np.nan
+    network, twin = made(), made()
+    steps, alike = (nn.compiled(each, nn.SGD(0.1), 8) for each in (network, twin))
+    for each in (steps, alike):
+        each.epoch(*good, order[:16])
+    with pytest.raises(nn.NonFiniteError, match="step 6"):
+        steps.epoch(cp.asarray(images), good[1], order)
+    alike.epoch(*good, order[:40])
+    np.testing.assert_array_equal(to_host(network.parameters), to_host(twin.parameters))
+    np.testing.assert_array_equal(to_host(steps.epoch(*good, order)), to_host(alike.epoch(*good, order)))
 
 
 def test_dropout() -> None:
@@ -133,7 +182,7 @@ def test_a_network_that_changed_is_named() -> None:
         steps.epoch(cp.asarray(images), cp.asarray(labels), order)
 
 
-def test_an_epoch_is_a_handful_of_launches() -> None:
+def test_64_steps_are_one_launch_of_a_graph() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch's profiler sees every CUDA call of the process")
     images, labels, order = map(cp.asarray, samples(64 * 8 * 3, 10))
     steps = nn.compiled(NETWORKS["source A's"]().build(IMAGE, cp), nn.Adam(), 8)

@@ -10,8 +10,8 @@ import pytest
 from compiled_cases import OPTIMIZERS
 
 from unrolled import kernels, nn
-from unrolled.nn.compiler.parts import parts
-from unrolled.nn.compiler.stages import stages
+from unrolled.nn.compiler.parts import parts_of
+from unrolled.nn.compiler.stages import stages_of
 
 IMAGE = (2, 8, 8)
 Record = Callable[[str, Any, Any, Any], None]
@@ -53,7 +53,7 @@ def _step(network: nn.Sequential, batch: int) -> None:
     x, labels = np.empty((batch, *IMAGE), np.float32), np.empty(batch, np.int64)
     values = kernels.constants(values=int(np.prod(IMAGE)))
     kernels.gather((images, names, rng.permutation(60)[:batch]), (x, labels), values)
-    found, head = parts(np, stages(network, dropout=True), batch)
+    found, head = parts_of(np, stages_of(network, dropout=True), batch)
     number, befores = np.array([7]), [x]
     for part in found:
         part.forward(befores[-1], number)
@@ -66,8 +66,7 @@ def _step(network: nn.Sequential, batch: int) -> None:
 def _update(optimizer: nn.Optimizer) -> None:
     rng = np.random.default_rng(0)
     parameters, gradients = rng.standard_normal((2, 300), dtype=np.float32)
-    optimizer._remember(parameters, np)
-    optimizer.steps += 1
-    kernel, options = optimizer._fused(0.01)
-    row = np.array([*options.values(), optimizer.weight_decay], np.float32)
-    kernels.FROM_ROW[kernel.name]((gradients, row), (parameters, *optimizer._memory))
+    memory = optimizer.prepare(parameters)
+    kernel, options = optimizer.next_launch()
+    row = np.array(list(options.values()), np.float32)
+    kernels.FROM_ROW[kernel.name]((gradients, row), (parameters, *memory))

@@ -77,6 +77,23 @@ def agree(module: Any, make: Make, optimizer: Callable[[], nn.Optimizer], batch:
     np.testing.assert_allclose(to_host(network.gradients), other.gradients, rtol=1e-2, atol=2e-4)
 
 
+def dying(step: int, module: Any) -> tuple[nn.Sequential, Any]:
+    """A network, and data for 12 steps of 4, for SGD(12): one step pushes a bias to -inf, and no loss shows it.
+
+    Unit 0 sleeps but for black images, which wake it a little, and scores follow it by a huge weight. They alone are of
+    class 1, so their gradient takes the bias away; behind the ReLU the unit is dead then, as it was for other images.
+    """
+    network = nn.Sequential(nn.Flatten(), nn.Linear(4), nn.ReLU(), nn.Linear(3)).build((1, 2, 2), module)
+    hidden, scores = network.layers[1].parameters, network.layers[3].parameters
+    hidden["weight"][0], hidden["bias"][0] = -1, 1e-39
+    scores["weight"][:, 0], scores["weight"][1, 0] = 1e38, -1e38
+    rng = np.random.default_rng(0)
+    images, labels = rng.uniform(0.1, 1, (48, 1, 2, 2)).astype(np.float32), 2 * rng.integers(0, 2, 48)
+    black = slice(4 * (step - 1), 4 * step)
+    images[black], labels[black] = 0, 1
+    return network, (module.asarray(images), module.asarray(labels), np.arange(48))
+
+
 def dropping(rate: float) -> nn.Sequential:
     """A network with dropouts after a convolution and after a dense layer."""
     return nn.Sequential(
@@ -112,7 +129,7 @@ def check_dropout(module: Any) -> None:
     other = dropping(0.4).build(IMAGE)
     for number, layer in enumerate(other.layers):
         if isinstance(layer, nn.Dropout):
-            mask = dropped(module, 0.4, layer._seed, 0, (60, 6, 5, 5) if number < 5 else (60, 40))
+            mask = dropped(module, 0.4, layer.seed, 0, (60, 6, 5, 5) if number < 5 else (60, 40))
             layer.forward = lambda x, training=False, mask=mask: x * mask  # type: ignore[method-assign, misc]
             layer.backward = lambda grad, mask=mask: grad * mask  # type: ignore[method-assign, misc]
     other.parameters[...] = to_host(start)

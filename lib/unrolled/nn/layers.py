@@ -350,8 +350,10 @@ class Dropout(Layer):
     """In training, each value is 0 with probability `rate`, and the others are divided by 1 - rate; else all stay."""
 
     rate: float
-    _rng: Any = field(default=None, init=False)
-    _seed: int = field(default=0, init=False)
+    generator: Any = field(default=None, init=False)
+    """What draws, of the array library of what comes in; made at the first forward pass in training."""
+    seed: int = field(default=0, init=False)
+    """What the generator starts from; follows from the network's seed."""
 
     def build(self, shape: Shape) -> Shape:
         if not 0 <= self.rate < 1:
@@ -359,16 +361,16 @@ class Dropout(Layer):
         return shape
 
     def initial(self, rng: np.random.Generator) -> dict[str, Array]:
-        self._seed, self._rng = int(rng.integers(2**31)), None
+        self.seed, self.generator = int(rng.integers(2**31)), None
         return {}
 
     def forward(self, x: Array, training: bool = False) -> Array:
         if not training:
             self._kept = None
             return x
-        if self._rng is None:
-            self._rng = array_module(x).random.default_rng(self._seed)
-        y, self._kept = ops.dropout(x, self.rate, self._rng)
+        if self.generator is None:
+            self.generator = array_module(x).random.default_rng(self.seed)
+        y, self._kept = ops.dropout(x, self.rate, self.generator)
         return y
 
     def backward(self, grad: Array) -> Array | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from unrolled import kernels
-from unrolled.device import Array, Module, to_device
+from unrolled.device import Array, Module, array_module, to_device
 from unrolled.nn import saving
 from unrolled.nn.habits import OPTIONS, Answering, answering
 from unrolled.ops.arguments import check_arrays, check_float
@@ -52,6 +52,13 @@ class Optimizer(Answering):
         """How many arrays outlast a step, each as large as the parameters."""
         return 0
 
+    @property
+    def has_kernel(self) -> bool:
+        """Whether one kernel does all of the rule on a GPU. A class that changes a rule has to bring its own."""
+        kinds = [vars(kind) for kind in type(self).__mro__ if kind is not Optimizer]
+        rules = [kind for kind in kinds if {"_move", "_gradient", "_fused"} & kind.keys()]
+        return bool(rules) and "_fused" in rules[0]
+
     def __post_init__(self) -> None:
         for name, (least, below) in LIMITS.items():
             value = getattr(self, name, least)
@@ -73,20 +80,46 @@ class Optimizer(Answering):
                 f"parameters has shape {parameters.shape}, gradients {gradients.shape}; expected (P,) for both"
             )
         check_float("the dtype of parameters", parameters.dtype)
-        self._remember(parameters, module)
+        self.prepare(parameters)
+        if kernels.take(parameters, gradients) and self.has_kernel:
+            kernel, options = self.next_launch(rate)
+            kernel((gradients,), (parameters, *self._memory), kernels.NONE, **options)
+            return
         self.steps += 1
         rate = float(rate * self.learning_rate)
-        if kernels.take(parameters, gradients):
-            kernel, options = self._fused(rate)
-            floats = {name: float(value) for name, value in (options | {"weight_decay": self.weight_decay}).items()}
-            kernel((gradients,), (parameters, *self._memory), kernels.NONE, **floats)
-            return
         piece = len(self._scratch[0])
         for start in range(0, len(parameters), piece):
             part = slice(start, start + piece)
             p, memory = parameters[part], [array[part] for array in self._memory]
             scratch, changed = (array[: len(p)] for array in self._scratch)
             p -= self._move(module, rate, self._gradient(module, p, gradients[part], changed), scratch, *memory)
+
+    def prepare(self, parameters: Array) -> list[Array]:
+        """Return the arrays that outlast a step, each (P,), beside parameters (P,): zeros before the first step.
+
+        Memory from a file is brought there. Raises ValueError where that does not fit. `step` calls this by itself.
+        """
+        module, size, dtype = array_module(parameters), len(parameters), parameters.dtype
+        kind = (size, dtype, type(parameters), self.memories)
+        if kind != self._kind:
+            if self._loaded:
+                self._take(parameters, module)
+            else:
+                self.steps, self._memory = 0, [module.zeros(size, dtype=dtype) for _ in range(self.memories)]
+            self._kind, self._loaded = kind, False
+            fused = kernels.take(parameters) and self.has_kernel
+            piece = 0 if fused else min(size, PIECE) if module is np else size
+            self._scratch = [module.empty(max(1, piece), dtype=dtype) for _ in range(2)]
+        return self._memory
+
+    def next_launch(self, rate: float = 1.0) -> tuple[kernels.Kernel, dict[str, float]]:
+        """Count a step; return the kernel that does it on a GPU and its options by name, weight_decay the last.
+
+        Only where `has_kernel`, and after `prepare`.
+        """
+        self.steps += 1
+        kernel, options = self._fused(float(rate * self.learning_rate))
+        return kernel, {name: float(value) for name, value in (options | {"weight_decay": self.weight_decay}).items()}
 
     def reset(self) -> None:
         """Forget all steps: the next one is like the first. Needed before another network of the same size."""
@@ -144,19 +177,6 @@ class Optimizer(Answering):
     def _fused(self, rate: float) -> tuple[kernels.Kernel, dict[str, float]]:
         """The kernel that does all of a step on a GPU, and its options but for weight_decay."""
         raise TypeError(f"{type(self).__name__} has no kernel")
-
-    def _remember(self, parameters: Array, module: Module) -> None:
-        """Make the memory (zeros) and the scratch, unless they are there and fit."""
-        size, dtype = len(parameters), parameters.dtype
-        kind = (size, dtype, type(parameters), self.memories)
-        if kind != self._kind:
-            if self._loaded:
-                self._take(parameters, module)
-            else:
-                self.steps, self._memory = 0, [module.zeros(size, dtype=dtype) for _ in range(self.memories)]
-            self._kind, self._loaded = kind, False
-            piece = 0 if kernels.take(parameters) else min(size, PIECE) if module is np else size
-            self._scratch = [module.empty(max(1, piece), dtype=dtype) for _ in range(2)]
 
     def _take(self, parameters: Array, module: Module) -> None:
         """Bring the memory of a file to where the parameters are."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from unrolled.device import Array, array_module
+from unrolled import ops
+from unrolled.device import Array, array_module, to_host
 from unrolled.nn.layers import Layer
 
 
 class Layered(Protocol):
-    """A network as far as it is watched: layers, all their parameters in one array (P,), and their state (S,)."""
+    """A network as far as it is watched: layers, all their parameters in one array (P,), their state (S,), a loss."""
 
     @property
     def layers(self) -> Sequence[Layer]: ...
@@ -20,6 +21,8 @@ class Layered(Protocol):
     def parameters(self) -> Array: ...
     @property
     def state(self) -> Array: ...
+    @property
+    def loss(self) -> Callable[[Array, Array], tuple[Array, Array]]: ...
 
 
 class Snapshot:
@@ -39,17 +42,26 @@ class Snapshot:
         self._network.parameters[...], self._network.state[...] = self._values
 
 
+class Place(NamedTuple):
+    """The first array that is not finite, or that makes the loss so: see `NonFiniteError`."""
+
+    layer: str
+    array: str
+    why: str = ""
+
+
 class NonFiniteError(ArithmeticError):
     """A loss or a parameter became NaN or infinite while training.
 
     step: the number of the step, counted from 1. layer: which layer, as "3: Linear(10)", or "the input", "the network".
-    array: the first array that is not finite: the name of a parameter, "output", "images", "labels" or "loss".
+    array: the first array that is not finite: the name of a parameter, "output", "images", "labels" or "loss". `why`
+    takes the place of these words for labels that are finite, but no classes.
     """
 
-    def __init__(self, step: int, layer: str, array: str) -> None:
+    def __init__(self, step: int, layer: str, array: str, why: str = "") -> None:
         super().__init__(
-            f"training stopped at step {step}: the first array that is not finite is {array!r} of {layer}. "
-            "The network has the parameters of the last good step. "
+            f"training stopped at step {step}: {why or f'the first array that is not finite is {array!r} of {layer}'}. "
+            f"The network has the parameters {'of the last good step' if step > 1 else 'that it began with'}. "
             + (f"Look at the {array}." if layer == "the input" else "A smaller learning rate often helps.")
         )
         self.step, self.layer, self.array = step, layer, array
@@ -74,7 +86,7 @@ class Watch:
         if self._steps % self._every:
             return
         if not self._module.isfinite(loss):
-            self._stop(*first_non_finite(self._network, images, labels))
+            self._stop(first_non_finite(self._network, images, labels))
         self._good.take()
 
     def check_parameters(self) -> None:
@@ -83,40 +95,53 @@ class Watch:
         Raises NonFiniteError unless all are finite.
         """
         if not self._module.isfinite(self._network.parameters).all():
-            self._stop(*_first_parameter(self._network))
+            self._stop(first_parameter(self._network))
 
     def restore(self) -> None:
         """Give the network the last good parameters, and the state at that time."""
         self._good.restore()
 
-    def _stop(self, layer: str, array: str) -> None:
+    def _stop(self, place: Place) -> None:
         self.restore()
-        raise NonFiniteError(self._steps, layer, array)
+        raise NonFiniteError(self._steps, *place)
 
 
-def first_non_finite(network: Layered, images: Array, labels: Array) -> tuple[str, str]:
-    """Return (layer, array) of the first array that is not finite on the way from the images to the loss."""
+def first_non_finite(network: Layered, images: Array, labels: Array) -> Place:
+    """Return the place of the first array that is not finite on the way from the images to the loss.
+
+    Where all are, labels that are no classes made the loss NaN: a GPU does not look at them before.
+    """
     module = array_module(network.parameters)
     if not module.isfinite(images).all():
-        return "the input", "images"
+        return Place("the input", "images")
     if not module.isfinite(labels).all():
-        return "the input", "labels"
+        return Place("the input", "labels")
     x = images
     for number, layer in enumerate(network.layers):
         for name, value in layer.parameters.items():
             if not module.isfinite(value).all():
-                return f"{number}: {layer!r}", name
+                return Place(f"{number}: {layer!r}", name)
         x = layer.forward(x, training=True)
         if not module.isfinite(x).all():
-            return f"{number}: {layer!r}", "output"
-    return "the network", "loss"
+            return Place(f"{number}: {layer!r}", "output")
+    wrong = _no_class(labels, x.shape[1]) if network.loss is ops.softmax_cross_entropy else None
+    if wrong is not None:
+        return Place("the input", "labels", f"labels holds {wrong}; expected 0 to {x.shape[1] - 1}")
+    return Place("the network", "loss")
 
 
-def _first_parameter(network: Layered) -> tuple[str, str]:
+def first_parameter(network: Layered) -> Place:
+    """Return the place of the first parameter that is not finite, or that of all of them where none is found."""
     module = array_module(network.parameters)
-    return next(
-        (f"{number}: {layer!r}", name)
-        for number, layer in enumerate(network.layers)
-        for name, value in layer.parameters.items()
-        if not module.isfinite(value).all()
-    )
+    for number, layer in enumerate(network.layers):
+        for name, value in layer.parameters.items():
+            if not module.isfinite(value).all():
+                return Place(f"{number}: {layer!r}", name)
+    return Place("the network", "parameters")
+
+
+def _no_class(labels: Array, classes: int) -> int | None:
+    """A label that is none of the classes, if there is one."""
+    found = to_host(labels)
+    wrong = found[(found < 0) | (found >= classes)]
+    return int(wrong[0]) if len(wrong) else None

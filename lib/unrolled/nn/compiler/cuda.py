@@ -2,7 +2,7 @@
 
 Every array of a step is made once. Each of the steps of a graph has a slot for its batch, its options and its loss.
 So a launch needs nothing but full slots: one kernel gathers the batches, a small table has the options, then many steps
-run without the host. The simulated GPU runs the same launches, one by one where it has no graphs.
+run without the host.
 """
 
 from __future__ import annotations
@@ -15,70 +15,75 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.device import Array, array_module
-from unrolled.nn.compiler.parts import parts
+from unrolled.nn.compiler.parts import parts_of
 from unrolled.nn.compiler.stages import Stage
 from unrolled.nn.network import Sequential
 from unrolled.nn.optim import Optimizer
 
-STEPS = 64  # of a graph, at most
+STEPS = 64  # of a graph, at most: a capture takes as long as so many steps from Python
 BYTES = 64 * 2**20  # of the batches of a graph, at most
-OPTIONS = 8  # of an optimizer, at most
 
 
 class GraphProgram:
-    """See `step.Program`."""
+    """Steps of a network on a GPU: up to STEPS of them are one launch of a graph, captured at the second launch.
 
-    def __init__(self, network: Sequential, optimizer: Optimizer, batch: int, read: Sequence[Stage]) -> None:
+    The optimizer is one that has a kernel. A graph stays for as long as the optimizer keeps its kernel and its memory.
+    """
+
+    def __init__(self, network: Sequential, optimizer: Optimizer, batch: int, stages: Sequence[Stage]) -> None:
         self._network, self._optimizer, self._batch = network, optimizer, batch
         self._module = module = array_module(network.parameters)
         shape = network.input_shape or ()
         self._steps = max(1, min(STEPS, BYTES // (4 * batch * prod(shape))))
         self._images = module.empty((self._steps, batch, *shape), dtype=np.float32)
         self._labels = module.empty((self._steps, batch), dtype=np.int64)
-        self._options = module.zeros((self._steps, OPTIONS), dtype=np.float32)
+        self._options = module.zeros((self._steps, 1), dtype=np.float32)  # as wide as the optimizer's kernel asks
         self._numbers = module.zeros((self._steps, 1), dtype=np.int64)
         self._losses = module.empty((self._steps, 1), dtype=np.float32)
         self._values = kernels.constants(values=prod(shape))
-        self._parts, self._head = parts(module, read, batch)
-        self._rule: Any = None  # the optimizer's kernel and memory that the graphs have
-        self._graphs: dict[int, Any] = {}
-        self._compiled = False
+        self._parts, self._head = parts_of(module, stages, batch)
+        self._rule: tuple[Any, ...] = ()  # the optimizer's kernel and memory that the graphs have
+        self._graphs: dict[int, Any] = {}  # by how many steps they take
+        self._warm = False
 
     def run(self, images: Array, labels: Array, order: Array, rate: float) -> Array:
+        """Take len(order) // batch steps, up to STEPS a launch; return the losses (S,), without waiting for them.
+
+        A label that is no class gives a loss of NaN: to look at the labels would be to wait.
+        """
         module, batch = self._module, self._batch
         images, labels = module.ascontiguousarray(images, np.float32), module.ascontiguousarray(labels, np.int64)
         order = module.ascontiguousarray(order, np.int64)
         losses = module.empty(len(order) // batch, dtype=np.float32)
         for first in range(0, len(losses), self._steps):
             count = min(self._steps, len(losses) - first)
-            self._take_options(count, rate)
+            self._fill_options(count, rate)
             chosen = order[first * batch : (first + count) * batch]
             kernels.gather((images, labels, chosen), (self._images[:count], self._labels[:count]), self._values)
             self._launch(count)
             losses[first : first + count] = self._losses[:count, 0]
         return losses
 
-    def _take_options(self, count: int, rate: float) -> None:
-        """Count the optimizer's steps and bring their options to the device. Forget graphs of other memory or rules."""
-        optimizer, rows = self._optimizer, np.zeros((count, OPTIONS), np.float32)
-        optimizer._remember(self._network.parameters, self._module)
-        for row in rows:
-            optimizer.steps += 1
-            kernel, options = optimizer._fused(float(rate * optimizer.learning_rate))
-            numbers = (*options.values(), optimizer.weight_decay)
-            row[: len(numbers)] = numbers
-        self._options[:count] = self._module.asarray(rows)
+    def _fill_options(self, count: int, rate: float) -> None:
+        """Count the optimizer's steps and bring their options to the device. Forget graphs of another rule."""
+        optimizer, rows = self._optimizer, []
+        memory = optimizer.prepare(self._network.parameters)
+        for _ in range(count):
+            kernel, options = optimizer.next_launch(rate)
+            rows.append(list(options.values()))
+        rule = (kernels.FROM_ROW[kernel.name], *memory)
+        if len(rule) != len(self._rule) or any(a is not b for a, b in zip(rule, self._rule, strict=True)):
+            self._rule, self._graphs, self._warm = rule, {}, False
+            self._options = self._module.zeros((self._steps, len(options)), dtype=np.float32)
+        self._options[:count] = self._module.asarray(np.array(rows, np.float32))
         self._numbers[:count, 0] = self._module.arange(optimizer.steps - count, optimizer.steps)
-        rule = (kernels.FROM_ROW[kernel.name], len(numbers), *optimizer._memory)
-        if self._rule is None or any(a is not b for a, b in zip(rule, self._rule, strict=False)):
-            self._rule, self._graphs, self._compiled = rule, {}, False
 
     def _launch(self, count: int) -> None:
         """Take the steps of the first slots. The first time compiles the kernels, which no capture can do."""
-        if not self._compiled or not hasattr(self._module.cuda.Stream, "begin_capture"):
+        if not self._warm:
             for slot in range(count):
                 self._step(slot)
-            self._compiled = True
+            self._warm = True
             return
         if count not in self._graphs:
             stream = self._module.cuda.Stream(non_blocking=True)
@@ -91,15 +96,12 @@ class GraphProgram:
 
     def _step(self, slot: int) -> None:
         """Launch all kernels of one step."""
-        x = images = self._images[slot]
-        number = self._numbers[slot]
+        number, inputs = self._numbers[slot], [self._images[slot]]  # what goes into each part, and into the head
         for part in self._parts:
-            part.forward(x, number)
-            x = part.outputs
-        grad = self._head.run(x, self._labels[slot], self._losses[slot])
-        befores = [images, *(part.outputs for part in self._parts)][:-1]
-        for part, before in zip(reversed(self._parts), reversed(befores), strict=True):
-            grad = part.backward(before, grad, number)
-        kernel, options, *memory = self._rule
-        row = self._options[slot, :options]
-        kernel((self._network.gradients, row), (self._network.parameters, *memory))
+            part.forward(inputs[-1], number)
+            inputs.append(part.outputs)
+        grad = self._head.run(inputs.pop(), self._labels[slot], self._losses[slot])
+        for part in reversed(self._parts):
+            grad = part.backward(inputs.pop(), grad, number)
+        kernel, *memory = self._rule
+        kernel((self._network.gradients, self._options[slot]), (self._network.parameters, *memory))

@@ -1,8 +1,8 @@
 """The stages of a network on a GPU: each has its arrays, launches its kernels, and knows nothing of the others.
 
-`forward(x, step)` fills `outputs`. `backward(x, grad, step)` fills the gradients of the layer and returns that by x, or
-None for a first stage. `masked` says that x came out of a ReLU: the gradient by x is then the one by what went in
-there. `step` (1,) is the number of the step, for what is random.
+What each is made with: `batch`, how many samples x has; `inputs`, whether anyone asks for the gradient by x, which is
+not so for a first stage; `masked`, whether x came out of a ReLU: the gradient by x is then the one by what went in
+there.
 """
 
 from __future__ import annotations
@@ -21,12 +21,17 @@ from unrolled.nn.layers import Dropout
 
 
 class Part(Protocol):
-    """A stage that has a stage after it."""
+    """A stage that has a stage after it. `step` (1,) is the number of the step, for what is random."""
 
     outputs: Array
 
-    def forward(self, x: Array, step: Array) -> None: ...
-    def backward(self, x: Array, grad: Array, step: Array) -> Array | None: ...
+    def forward(self, x: Array, step: Array) -> None:
+        """Fill `outputs` (batch, ...) from x (batch, ...)."""
+        ...
+
+    def backward(self, x: Array, grad: Array, step: Array) -> Array | None:
+        """Fill the layer's gradients from grad, that by `outputs`; return that by x, None for a first stage."""
+        ...
 
 
 class Head(Protocol):
@@ -37,11 +42,11 @@ class Head(Protocol):
         ...
 
 
-def parts(module: Module, read: Sequence[Stage], batch: int) -> tuple[list[Part], Head]:
-    """Return the parts of a network. Raises NotCompilableError for what is too large for the kernels."""
+def parts_of(module: Module, stages: Sequence[Stage], batch: int) -> tuple[list[Part], Head]:
+    """Return the parts of a network, and its head. Raises NotCompilableError for what is too large for the kernels."""
     found: list[Part] = []
     inputs = masked = False
-    for stage in read[:-1]:
+    for stage in stages[:-1]:
         if isinstance(stage, Convolution):
             found.append(ConvolutionPart(module, stage, batch, inputs, masked))
         else:
@@ -50,7 +55,7 @@ def parts(module: Module, read: Sequence[Stage], batch: int) -> tuple[list[Part]
         if stage.dropout is not None:
             found.append(DropoutPart(module, stage.dropout, found[-1].outputs, masked))
             masked = False
-    last = read[-1]
+    last = stages[-1]
     if not isinstance(last, Dense):
         raise TypeError(f"the last stage is {last!r}; expected a dense layer")
     plan = plans.head(last, batch, inputs, masked)
@@ -74,12 +79,14 @@ class ConvolutionPart:
         self._grad = _numbers(module, self._inputs) if inputs else None
 
     def forward(self, x: Array, step: Array) -> None:
+        """Fill the pooled map, and where in its window each value was."""
         inputs = x.reshape(self._inputs), self._layer.parameters["weight"], self._layer.parameters["bias"]
         kernels.pooled_convolution(inputs, (self.outputs, self._routes), self._forward)
 
     def backward(self, x: Array, grad: Array, step: Array) -> Array | None:
-        x, grad, own = x.reshape(self._inputs), grad.reshape(self.outputs.shape), self._layer.gradients
-        outputs = own["weight"], own["bias"], *self._scratch
+        """Fill the gradients of weight and bias; bring grad back through the pooling only where x has a gradient."""
+        x, grad, gradients = x.reshape(self._inputs), grad.reshape(self.outputs.shape), self._layer.gradients
+        outputs = gradients["weight"], gradients["bias"], *self._scratch
         kernels.convolution_weights((grad, self._routes, x), outputs, self._weights)
         if self._grad is None:
             return None
@@ -89,7 +96,7 @@ class ConvolutionPart:
 
 
 class DensePart:
-    """A dense layer, with a ReLU or without."""
+    """A dense layer, with a ReLU or without. Nothing in it is random, so it needs no number of a step."""
 
     def __init__(self, module: Module, stage: Dense, batch: int, relu: bool, inputs: bool, masked: bool) -> None:
         self._layer, self._inputs = stage.layer, (batch, stage.inputs)
@@ -100,14 +107,16 @@ class DensePart:
         self._tiled = "rows" in self._forward
         self._scratch = _scratch(module, *map(max, plans.dense_parts(self._forward), plans.dense_parts(self._back)))
 
-    def forward(self, x: Array, step: Array) -> None:
+    def forward(self, x: Array, step: Array | None = None) -> None:
+        """Fill `outputs`: by tiles for a larger batch, else by a block for each output."""
         inputs = x.reshape(self._inputs), self._layer.parameters["weight"], self._layer.parameters["bias"]
         if self._tiled:
             kernels.dense_tiles(inputs, (self.outputs, *self._scratch), self._forward)
         else:
             kernels.dense(inputs, (self.outputs,), self._forward)
 
-    def backward(self, x: Array, grad: Array, step: Array) -> Array | None:
+    def backward(self, x: Array, grad: Array, step: Array | None = None) -> Array | None:
+        """Fill all gradients of the layer in one launch."""
         inputs = grad.reshape(self.outputs.shape), x.reshape(self._inputs), self._layer.parameters["weight"]
         outputs = self._grad, self._layer.gradients["weight"], self._layer.gradients["bias"]
         if self._tiled:
@@ -121,14 +130,16 @@ class DropoutPart:
     """A dropout after a stage. Its numbers follow from the layer's seed and the step: not those of the eager path."""
 
     def __init__(self, module: Module, layer: Dropout, x: Array, masked: bool) -> None:
-        self._floats = {"rate": float(layer.rate), "seed": float(layer._seed)}
+        self._floats = {"rate": float(layer.rate), "seed": float(layer.seed)}
         self._forward, self._back = kernels.constants(masked=False), kernels.constants(masked=masked)
         self.outputs, self._grad = _numbers(module, x.shape), _numbers(module, x.shape)
 
     def forward(self, x: Array, step: Array) -> None:
+        """Fill `outputs`: x where it is kept, over 1 - rate, else 0."""
         kernels.dropout_of_step((x, x, step), (self.outputs,), self._forward, **self._floats)
 
     def backward(self, x: Array, grad: Array, step: Array) -> Array | None:
+        """Return the gradient of what was kept: the same function of seed, step and place says so once more."""
         grad = grad.reshape(x.shape)
         kernels.dropout_of_step((grad, x, step), (self._grad,), self._back, **self._floats)
         return self._grad
@@ -144,9 +155,10 @@ class FusedHead:
         self._losses, self._scores = _numbers(module, (batch,)), _numbers(module, (batch, stage.outputs))
 
     def run(self, x: Array, labels: Array, loss: Array) -> Array | None:
-        own, x = self._layer, x.reshape(self._inputs)
-        inputs = x, own.parameters["weight"], own.parameters["bias"], labels
-        weight, bias = own.gradients["weight"], own.gradients["bias"]
+        """Do what `Head` says. Where one block cannot see all samples, a second launch adds up over them."""
+        layer, x = self._layer, x.reshape(self._inputs)
+        inputs = x, layer.parameters["weight"], layer.parameters["bias"], labels
+        weight, bias = layer.gradients["weight"], layer.gradients["bias"]
         kernels.head(inputs, (self._losses, self._scores, self._grad, loss, weight, bias), self._plan)
         if self._sums is not None:
             kernels.head_weights((self._scores, x, self._losses), (weight, bias, loss), self._sums)
@@ -162,11 +174,12 @@ class PlainHead:
         self._losses, self._grad = _numbers(module, (batch,)), _numbers(module, dense.outputs.shape)
 
     def run(self, x: Array, labels: Array, loss: Array) -> Array | None:
-        self._dense.forward(x, labels)
+        """Do what `Head` says, in four launches."""
+        self._dense.forward(x)
         inputs, outputs = (self._dense.outputs, labels), (self._losses, self._grad)
         kernels.softmax_cross_entropy(inputs, outputs, self._classes)
         kernels.mean((self._losses,), (loss,))
-        return self._dense.backward(x, self._grad, labels)
+        return self._dense.backward(x, self._grad)
 
 
 def _numbers(module: Module, shape: Sequence[int]) -> Array:

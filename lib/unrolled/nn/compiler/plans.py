@@ -6,6 +6,8 @@ an H200 with its 132 multiprocessors; on another GPU the results are the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from unrolled.kernels import Constants, constants
 from unrolled.nn.compiler.stages import Convolution, Dense, NotCompilableError
 
@@ -36,17 +38,19 @@ def convolution(stage: Convolution, batch: int) -> Constants:
     o, windows = sizes["o"], sizes["yh"] * sizes["yw"]
     if sizes["qh"] * sizes["qw"] > 255:
         raise NotCompilableError(f"{stage.layer!r} is pooled by windows of more than 255 places")
-    slices = _over(windows, 256)
-    places = _over(windows, slices)
+    slices = _ceil_div(windows, 256)
+    places = _ceil_div(windows, slices)
     room = max(1, SUMS // (sizes["qh"] * sizes["qw"]))
-    each = _most(o, room, lambda each: batch * slices * (o // each) >= BLOCKS)
-    groups = _most(o // each, max(1, 128 // places), lambda groups: batch * slices * (o // (each * groups)) >= BLOCKS)
+    each = _divisor(o, room, lambda each: batch * slices * (o // each) >= BLOCKS)
+    groups = _divisor(
+        o // each, max(1, 128 // places), lambda groups: batch * slices * (o // (each * groups)) >= BLOCKS
+    )
     tall = (sizes["yh"] - 1) * sizes["th"] * sizes["sh"] + (sizes["qh"] - 1) * sizes["sh"] + sizes["kh"]
     wide = (sizes["yw"] - 1) * sizes["tw"] * sizes["sw"] + (sizes["qw"] - 1) * sizes["sw"] + sizes["kw"] + 6
-    part = _part(stage, tall * wide + groups * each * sizes["kh"] * sizes["kw"])
+    part = _channels_at_once(stage, tall * wide + groups * each * sizes["kh"] * sizes["kw"])
     shares = o // (each * groups)
     split = {"each": each, "groups": groups, "slices": slices, "shares": shares, "part": part}
-    block = 32 * _over(places * groups, 32)
+    block = 32 * _ceil_div(places * groups, 32)
     return constants(**sizes, **split, relu=stage.relu, block=block, blocks=batch * slices * shares)
 
 
@@ -56,9 +60,9 @@ def convolution_weights(stage: Convolution, batch: int) -> Constants:
     o, windows = sizes["o"], sizes["yh"] * sizes["yw"]
     tall, wide = (sizes["oh"] - 1) * sizes["sh"] + sizes["kh"], (sizes["ow"] - 1) * sizes["sw"] + sizes["kw"] + 31
     warps = o if o <= 10 else 16
-    part = _part(stage, tall * wide, 128 * warps, 8)
-    others = _over(o, warps) * (sizes["c"] // part)
-    slices = max(1, min(_over(BLOCKS, batch * others), windows // 64))
+    part = _channels_at_once(stage, tall * wide, 128 * warps, 8)
+    others = _ceil_div(o, warps) * (sizes["c"] // part)
+    slices = max(1, min(_ceil_div(BLOCKS, batch * others), windows // 64))
     split = max(1, min(batch * slices, 4 * BLOCKS // others))
     shares = {"part": part, "slices": slices, "split": split, "group": GROUP}
     return constants(**sizes, **shares, block=32 * warps, blocks=others * split)
@@ -66,9 +70,9 @@ def convolution_weights(stage: Convolution, batch: int) -> Constants:
 
 def convolution_sums(plan: Constants) -> tuple[int, int]:
     """Return how much scratch `kernels.convolution_weights` needs: values, and counters."""
-    o, groups = plan["o"], _over(plan["split"], plan["group"])
+    o, groups = plan["o"], _ceil_div(plan["split"], plan["group"])
     values = o * (plan["c"] * plan["kh"] * plan["kw"] + 1)
-    return (plan["split"] + groups) * values, _over(o, plan["block"] // 32) * (1 + groups)
+    return (plan["split"] + groups) * values, _ceil_div(o, plan["block"] // 32) * (1 + groups)
 
 
 def convolution_inputs(stage: Convolution, masked: bool) -> Constants:
@@ -97,7 +101,7 @@ def dense_backward(stage: Dense, batch: int, inputs: bool, masked: bool) -> Cons
     weights = _tiles(tile, stage.outputs, stage.inputs)
     samples = _tiles(tile, batch, stage.inputs) if inputs else 0
     split, split_x = _split(weights, batch), _split(max(1, samples), stage.outputs)
-    blocks = weights * split + samples * split_x + _over(stage.outputs, 32)
+    blocks = weights * split + samples * split_x + _ceil_div(stage.outputs, 32)
     return constants(**sizes, **tile, split=split, split_x=split_x, blocks=blocks, block=_threads(tile))
 
 
@@ -110,30 +114,30 @@ def dense_parts(plan: Constants) -> tuple[int, int]:
 
 def head(stage: Dense, batch: int, inputs: bool, masked: bool) -> Constants | None:
     """Return the constants of `kernels.head`, or None for a layer that is too large for it."""
-    if stage.outputs > 32 or stage.outputs * 32 * _over(stage.inputs, 32) > SHARED:
+    if stage.outputs > 32 or stage.outputs * 32 * _ceil_div(stage.inputs, 32) > SHARED:
         return None
     samples = batch if batch <= 32 else 8
     sizes = {"batch": batch, "d": stage.inputs, "m": stage.outputs, "samples": samples, "block": 32 * samples}
-    return constants(**sizes, inputs=inputs, masked=masked, blocks=_over(batch, samples))
+    return constants(**sizes, inputs=inputs, masked=masked, blocks=_ceil_div(batch, samples))
 
 
 def head_weights(stage: Dense, batch: int) -> Constants:
     """Return the constants of `kernels.head_weights`."""
-    block = 32 * min(32, _over(batch, 4))
+    block = 32 * min(32, _ceil_div(batch, 4))
     return constants(batch=batch, d=stage.inputs, m=stage.outputs, block=block)
 
 
-def _over(a: int, b: int) -> int:
+def _ceil_div(a: int, b: int) -> int:
     """a / b, rounded up."""
     return -(-a // b)
 
 
-def _most(whole: int, most: int, enough: object) -> int:
+def _divisor(whole: int, most: int, enough: Callable[[int], bool]) -> int:
     """The largest divisor of `whole`, at most `most`, that leaves enough blocks; 1 if none does."""
-    return max(n for n in range(1, whole + 1) if whole % n == 0 and (n == 1 or (n <= most and enough(n))))  # type: ignore[operator]
+    return max(n for n in range(1, whole + 1) if whole % n == 0 and (n == 1 or (n <= most and enough(n))))
 
 
-def _part(stage: Convolution, values: int, besides: int = 0, most: int = 64) -> int:
+def _channels_at_once(stage: Convolution, values: int, besides: int = 0, most: int = 64) -> int:
     """How many channels a block takes to shared memory at a time: each needs so many values, all some besides."""
     channels, room = stage.inputs[0], SHARED - besides
     if values > room:
@@ -147,10 +151,12 @@ def _tile(products: int) -> dict[str, int]:
 
 
 def _tiles(tile: dict[str, int], rows: int, columns: int) -> int:
-    return _over(rows, tile["rows"]) * _over(columns, tile["columns"])
+    """How many tiles cover so many rows and columns."""
+    return _ceil_div(rows, tile["rows"]) * _ceil_div(columns, tile["columns"])
 
 
 def _threads(tile: dict[str, int]) -> int:
+    """How many threads a block has for a tile: each holds some sums, and teams share the inner sum."""
     return tile["rows"] * tile["columns"] // (tile["down"] * tile["along"]) * tile["teams"]
 
 

@@ -17,6 +17,8 @@ from unrolled.nn.network import Sequential
 from unrolled.ops.arguments import pair
 from unrolled.ops.windows import Windows
 
+PASSES = "forward", "backward", "loss_and_scores"  # of a network: what a program takes the place of
+
 
 class NotCompilableError(ValueError):
     """A network that no program can run; the message is the reason, in words."""
@@ -63,10 +65,10 @@ class Dense:
 Stage = Convolution | Dense
 
 
-def stages(network: Sequential, dropout: bool = False) -> list[Stage]:
+def stages_of(network: Sequential, dropout: bool = False) -> list[Stage]:
     """Return the stages of a built network. Raises NotCompilableError, with the reason, for what none expresses.
 
-    Only with `dropout` can a dropout stand after a stage.
+    Only with `dropout` can a dropout stand after a stage. Raises ValueError for a network that is not built.
     """
     if network.input_shape is None:
         raise ValueError("the network is not built: build((1, 28, 28)) finds its shapes, or pass input_shape")
@@ -74,11 +76,14 @@ def stages(network: Sequential, dropout: bool = False) -> list[Stage]:
         raise NotCompilableError(f"the network computes in {network.dtype}; programs are for float32")
     if network.loss is not ops.softmax_cross_entropy:
         raise NotCompilableError("the loss is not ops.softmax_cross_entropy")
+    for name in PASSES:
+        if getattr(type(network), name) is not getattr(Sequential, name):
+            raise NotCompilableError(f"{type(network).__name__} has a {name} of its own")
     found: list[Stage] = []
     shape, layers = network.input_shape, list(network.layers)
     while layers:
         layer = layers.pop(0)
-        if isinstance(layer, Conv2d) and type(layer) is Conv2d:
+        if type(layer) is Conv2d:
             stage: Stage = _convolution(layer, shape, _followers(layers, (ReLU, MaxPool2d)))
         elif type(layer) is Linear:
             stage = Dense(layer, bool(_followers(layers, (ReLU,))), shape[0], layer.features)

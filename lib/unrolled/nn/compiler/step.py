@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from unrolled import kernels, ops
 from unrolled.device import Array, array_module, to_device, to_host
-from unrolled.nn.compiler.stages import NotCompilableError, stages
+from unrolled.nn.compiler.before import Before
+from unrolled.nn.compiler.stages import NotCompilableError, stages_of
 from unrolled.nn.network import Sequential
 from unrolled.nn.optim import Optimizer
-from unrolled.nn.watch import NonFiniteError, Snapshot, first_non_finite
-from unrolled.ops.arguments import check_arrays, check_whole
+from unrolled.nn.watch import NonFiniteError, first_non_finite, first_parameter
+from unrolled.ops.arguments import check_array, check_arrays, check_whole
+
+OF_A_NETWORK = "loss", "dtype", "parameters", "gradients", "state"  # what a program holds for, besides the layers
+PLAIN = bool, int, float, str, tuple, type(None)  # an option of these types is the same if it reads the same
 
 
 class Program(Protocol):
@@ -46,112 +52,182 @@ class Compiled:
     """
 
     def __init__(self, network: Sequential, optimizer: Optimizer, batch: int) -> None:
-        self.network, self.optimizer, self.batch = network, optimizer, batch
+        self._network, self._optimizer, self._batch = network, optimizer, batch
         self.reason: str | None = None
         self._program: Program | None = None
-        self._before = _Before(network, optimizer)
-        self._layers = repr(network)
         try:
             self._program = _program(network, optimizer, batch)
         except NotCompilableError as error:
             self.reason = str(error)
+        self._before = Before(network, optimizer)
+        self._compiled_for = _made_of(network)
+
+    @property
+    def network(self) -> Sequential:
+        """The network that is trained. Another one has to be compiled itself."""
+        return self._network
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """What the parameters follow their gradients by. Its options may change at any time."""
+        return self._optimizer
+
+    @property
+    def batch(self) -> int:
+        """How many samples a step takes; the last one of an epoch may take fewer."""
+        return self._batch
 
     def step(self, images: Array, labels: Array) -> Array:
-        """Train on one batch: images (N, ...), labels (N,). Return the loss, an array without axes."""
-        module = array_module(self.network.parameters)
-        return self.epoch(images, labels, module.arange(len(images)))[0]
+        """Train on one batch: images (N, ...), labels (N,), N at most `batch`. Return the loss, an array without axes.
 
-    def epoch(self, images: Array, labels: Array, order: Array, rate: float = 1.0) -> Array:
+        Raises ValueError for more samples, and what `epoch` raises.
+        """
+        check_array("images", images)
+        if len(images) > self._batch:
+            raise ValueError(f"images has {len(images)} samples, the batch is {self._batch}: epoch takes several steps")
+        return self.epoch(images, labels, np.arange(len(images)))[0]
+
+    def epoch(self, images: Array, labels: Array, order: Any, rate: float = 1.0) -> Array:
         """Train on the samples that `order` (N,) names, `batch` at a time; a smaller last batch runs eagerly.
 
-        images (M, ...) and labels (M,) lie where the network does; `order` comes from there or from the host. `rate`
-        multiplies the learning rate, as a schedule does. Returns the losses (S,), S = ceil(N / batch), for a `step`
-        with more samples than the batch as well. Raises ValueError where the network changed since it was compiled,
-        and NonFiniteError, which names step, layer and array, where a loss or a parameter is not finite: the network
-        has the parameters of the last good step then.
+        images (M, ...) and labels (M,) lie where the network does; `order` comes from there or from the host, or is a
+        list. `rate` multiplies the learning rate, as a schedule does. Returns the losses (S,), S = ceil(N / batch).
+
+        Raises ValueError for what does not fit, for a network that changed since it was compiled, and on the host for
+        labels that are no classes; nothing is trained then. Raises NonFiniteError, which names step, layer and array,
+        where a loss or a parameter is not finite: network and optimizer are as they were before that step.
         """
         order = self._fitting(images, labels, order)
         self._before.take()
-        losses = self._run(images, labels, order, rate)
-        self._check_finite(losses, images, labels, order, rate)
+        try:
+            losses = self._run(images, labels, order, rate)
+        except ValueError:  # steps from Python look at their labels only when they get there
+            self._before.restore()
+            raise
+        if not (_all_finite(losses) and _all_finite(self._network.parameters)):
+            self._name_bad_step(to_host(losses), images, labels, order, rate)
         return losses
 
     def _run(self, images: Array, labels: Array, order: Array, rate: float) -> Array:
         """All steps: whole batches by the program, the rest without it; the losses (S,)."""
-        whole = len(order) - len(order) % self.batch if self._program else 0
+        whole = len(order) - len(order) % self._batch if self._program else 0
         losses = [self._program.run(images, labels, order[:whole], rate)] if whole and self._program else []
-        for at in range(whole, len(order), self.batch):
-            chosen = order[at : at + self.batch]
-            loss, _ = self.network.loss_and_scores(images[chosen], labels[chosen])
-            self.optimizer.step(self.network.parameters, self.network.gradients, rate)
-            losses.append(loss.reshape(1))
-        return array_module(images).concatenate(losses)
+        with np.errstate(all="ignore"):  # what is not finite is named at the end
+            for at in range(whole, len(order), self._batch):
+                chosen = order[at : at + self._batch]
+                loss, _ = self._network.loss_and_scores(images[chosen], labels[chosen])
+                self._optimizer.step(self._network.parameters, self._network.gradients, rate)
+                losses.append(loss.reshape(1))
+        if whole < len(order):
+            for layer in self._network.layers:
+                layer.forget()
+        return array_module(images).concatenate(tuple(losses))
 
-    def _fitting(self, images: Array, labels: Array, order: Array) -> Array:
+    def _fitting(self, images: Array, labels: Array, order: Any) -> Array:
         """The order, where the network lies. Raises ValueError or TypeError for what does not fit the network."""
-        if repr(self.network) != self._layers:
-            raise ValueError(
-                f"the network is {self.network!r} now, it was {self._layers} when compiled: compile it again"
-            )
-        module = check_arrays(images=images, labels=labels, parameters=self.network.parameters)
-        if tuple(images.shape[1:]) != self.network.input_shape or labels.shape != images.shape[:1]:
-            expected = f"images (M, {', '.join(map(str, self.network.input_shape or ()))}) and labels (M,)"
+        self._check_unchanged()
+        module = check_arrays(images=images, labels=labels, parameters=self._network.parameters)
+        classes = self._network.loss is ops.softmax_cross_entropy
+        labelled = labels.shape if classes else labels.shape[:1]  # another loss may have targets (M, ...)
+        if tuple(images.shape[1:]) != self._network.input_shape or labelled != images.shape[:1]:
+            expected = f"images (M, {', '.join(map(str, self._network.input_shape or ()))}) and labels (M,)"
             raise ValueError(f"images has shape {images.shape}, labels {labels.shape}; expected {expected}")
-        if labels.dtype.kind not in "iu":
+        if classes and labels.dtype.kind not in "iu":
             raise ValueError(f"labels are {labels.dtype}; expected integers, one class a sample")
-        if order.ndim != 1 or not len(order) or order.dtype.kind not in "iu":
-            raise ValueError(f"order is {order.dtype} {order.shape}; expected whole numbers (N,), at least one")
-        least, most = int(to_host(order.min())), int(to_host(order.max()))
-        if least < 0 or most >= len(images):
-            raise ValueError(f"order names samples {least} to {most}; expected 0 to {len(images) - 1}")
-        return to_device(order, module)
+        return _order(order, len(images), module)
 
-    def _check_finite(self, losses: Array, images: Array, labels: Array, order: Array, rate: float) -> None:
-        """Look at all losses and parameters, once; the host waits for a device here.
+    def _check_unchanged(self) -> None:
+        """Raise ValueError unless the network is what it was when it was compiled, but for the values of its arrays."""
+        now = _made_of(self._network)
+        for where, name in self._compiled_for.keys() | now.keys():
+            before, after = self._compiled_for.get((where, name)), now.get((where, name))
+            if before is not after and not (isinstance(before, PLAIN) and repr(before) == repr(after)):
+                what = f"{name} of {where}" if name else where
+                raise ValueError(f"{what} is another than when the network was compiled: compile it again")
 
-        The losses name the step. A second run up to it, from the parameters of before, finds layer and array.
+    def _name_bad_step(self, losses: Array, images: Array, labels: Array, order: Array, rate: float) -> NoReturn:
+        """Raise NonFiniteError for the first step whose loss, or whose parameters after it, are not finite.
+
+        Steps are the same each time, so those up to the bad one are taken again, and the network is left before it.
         """
-        bad = np.flatnonzero(~np.isfinite(to_host(losses)))
-        if not len(bad) and bool(to_host(array_module(losses).isfinite(self.network.parameters).all())):
-            return
-        last = int(bad[0]) if len(bad) else len(losses) - 1
+
+        def run(first: int, end: int) -> None:
+            self._run(images, labels, order[first * self._batch : end * self._batch], rate)
+
         self._before.restore()
-        if last:
-            self._run(images, labels, order[: last * self.batch], rate)
-        chosen = order[last * self.batch : (last + 1) * self.batch]
-        raise NonFiniteError(last + 1, *first_non_finite(self.network, images[chosen], labels[chosen]))
+        good = self._good_steps(losses, run)
+        if np.isfinite(losses[good]):
+            run(good, good + 1)
+            place = first_parameter(self._network)
+        else:
+            chosen = order[good * self._batch : (good + 1) * self._batch]
+            with np.errstate(all="ignore"):
+                place = first_non_finite(self._network, images[chosen], labels[chosen])
+        self._before.restore()
+        raise NonFiniteError(good + 1, *place)
+
+    def _good_steps(self, losses: Array, run: Callable[[int, int], None]) -> int:
+        """How many steps there are before the bad one, which are taken; `run` takes those from one number to another.
+
+        What is once not finite stays so, and a loss may not show it: a unit behind a ReLU can be dead. So we bisect,
+        from what the losses tell, and go on from what is known to be good: that takes twice the steps at most.
+        """
+        bad = np.flatnonzero(~np.isfinite(losses))
+        good, spoiled = 0, int(bad[0]) + 1 if len(bad) else len(losses)  # after so many steps all is finite, is not
+        middle = spoiled - 1  # most often the loss is the first to show it
+        while spoiled - good > 1:
+            run(good, middle)
+            if _all_finite(self._network.parameters):
+                self._before.take()
+                good = middle
+            else:
+                self._before.restore()
+                spoiled = middle
+            middle = (good + spoiled) // 2
+        return good
 
 
-class _Before:
-    """Parameters, state and the optimizer's memory as they were before a run."""
+def _made_of(network: Sequential) -> dict[tuple[str, str], Any]:
+    """What a program works on or was chosen by: by place and name, the objects themselves."""
+    found: dict[tuple[str, str], Any] = {("the network", name): getattr(network, name) for name in OF_A_NETWORK}
+    for number, layer in enumerate(network.layers):
+        where = f"layer {number}"
+        found[where, ""] = layer
+        for name, option in type(layer).__dataclass_fields__.items():
+            if option.init:
+                found[where, name] = getattr(layer, name)
+    return found
 
-    def __init__(self, network: Sequential, optimizer: Optimizer) -> None:
-        self._optimizer, self._network = optimizer, Snapshot(network)
-        self._memory: list[Array] = []
-        self._steps = 0
 
-    def take(self) -> None:
-        self._network.take()
-        self._memory, self._steps = [array.copy() for array in self._optimizer._memory], self._optimizer.steps
+def _order(order: Any, samples: int, module: Any) -> Array:
+    """The order as an array of the module. Raises ValueError unless it names some of so many samples."""
+    if not hasattr(order, "dtype"):
+        order = np.asarray(order)
+    if order.ndim != 1 or not len(order) or order.dtype.kind not in "iu":
+        raise ValueError(f"order is {order.dtype} {order.shape}; expected whole numbers (N,), at least one")
+    least, most = int(to_host(order.min())), int(to_host(order.max()))
+    if least < 0 or most >= samples:
+        raise ValueError(f"order names samples {least} to {most}; expected 0 to {samples - 1}")
+    return to_device(order, module)
 
-    def restore(self) -> None:
-        """Give back what was taken; an optimizer that had no memory then starts anew."""
-        self._network.restore()
-        if not self._memory:
-            self._optimizer.reset()
-        for array, before in zip(self._optimizer._memory, self._memory, strict=False):
-            array[...] = before
-        self._optimizer.steps = self._steps
+
+def _all_finite(values: Array) -> bool:
+    """Whether all are; the host waits for a device here."""
+    return bool(to_host(array_module(values).isfinite(values).all()))
 
 
 def _program(network: Sequential, optimizer: Optimizer, batch: int) -> Program:
     """The program for where the network lies. Raises NotCompilableError."""
     module = array_module(network.parameters)
-    read = stages(network, dropout=module is not np)
+    stages = stages_of(network, dropout=module is not np)
     if module is np:
         from unrolled.nn.compiler import host
 
-        return host.HostProgram(network, optimizer, batch, read)
+        return host.HostProgram(network, optimizer, batch, stages)
+    if not kernels.runs_on(module):
+        raise NotCompilableError(f"arrays of {getattr(module, '__name__', module)} have no kernels")
+    if type(optimizer).step is not Optimizer.step or not optimizer.has_kernel:
+        raise NotCompilableError(f"{type(optimizer).__name__} has no kernel for a GPU")
     from unrolled.nn.compiler import cuda
 
-    return cuda.GraphProgram(network, optimizer, batch, read)
+    return cuda.GraphProgram(network, optimizer, batch, stages)
