@@ -24,14 +24,14 @@ def drawing_together(comm: Communicator, network: Sequential) -> Iterator[Callab
     layers = [layer for layer in network.layers if isinstance(layer, Dropout)]
     module = array_module(network.parameters)
     if layers:
-        seeds = comm.broadcast(to_device(np.array([layer._seed for layer in layers], np.int64), module))
+        seeds = comm.broadcast(to_device(np.array([layer.seed for layer in layers], np.int64), module))
         for layer, seed in zip(layers, to_host(seeds).tolist(), strict=True):
-            if layer._seed != seed:
-                layer._seed, layer._rng = seed, None
-    rngs = [module.random.default_rng(layer._seed) if layer._rng is None else layer._rng for layer in layers]
+            if layer.seed != seed:
+                layer.seed, layer.generator = seed, None
+    rngs = [module.random.default_rng(layer.seed) if layer.generator is None else layer.generator for layer in layers]
     shared = [OwnRows(rng) for rng in rngs]
     for layer, rows in zip(layers, shared, strict=True):
-        layer._rng = rows
+        layer.generator = rows
 
     def begin(total: int) -> None:
         for rows in shared:
@@ -41,7 +41,7 @@ def drawing_together(comm: Communicator, network: Sequential) -> Iterator[Callab
         yield begin
     finally:
         for layer, rows in zip(layers, shared, strict=True):
-            layer._rng = rows.end()
+            layer.generator = rows.end()
 
 
 class OwnRows:

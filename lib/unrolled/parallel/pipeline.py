@@ -148,7 +148,7 @@ class Stage:
             mine.parameters.update(theirs.parameters)
             mine.state.update(theirs.state)
             if isinstance(mine, Dropout) and isinstance(theirs, Dropout):
-                mine._seed = theirs._seed
+                mine.seed = theirs.seed
             self.output_shape = mine.build(self.output_shape)
         self.network.layers[0].is_first = comm.rank == 0
 

@@ -24,17 +24,17 @@ STRIPS = 2  # at most: with more samples, its blocks and threads pay
 class HostProgram:
     """Steps on the CPU: a `step.Program`. Each stage has the array that it reads and the one that it fills."""
 
-    def __init__(self, network: Sequential, optimizer: Optimizer, batch: int, read: Sequence[Stage]) -> None:
+    def __init__(self, network: Sequential, optimizer: Optimizer, batch: int, stages: Sequence[Stage]) -> None:
         self._network, self._optimizer, self._batch = network, optimizer, batch
         self._convolvers: list[Convolver] = []
         self._denses: list[_Dense] = []
         self._images = x = np.empty((*(network.input_shape or ()), batch), np.float32)
-        for stage in read:  # convolutions come first: no layer of ours makes images of rows again
+        for stage in stages:  # convolutions come first: no layer of ours makes images of rows again
             if isinstance(stage, Convolution):
-                self._convolvers.append(Convolver(stage, x, first=stage is read[0]))
+                self._convolvers.append(Convolver(stage, x, first=stage is stages[0]))
                 x = self._convolvers[-1].outputs
             else:
-                self._denses.append(_Dense(stage, x.reshape(-1, batch), first=stage is read[0]))
+                self._denses.append(_Dense(stage, x.reshape(-1, batch), first=stage is stages[0]))
                 x = self._denses[-1].outputs
         self._scores = x
         self._flat_scores, self._samples = x.reshape(-1), np.arange(batch)
