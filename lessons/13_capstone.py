@@ -517,8 +517,8 @@ check.time_to_accuracy(time_to_accuracy)
 # %% [markdown]
 # ## A network of your own
 #
-# Now without a net. Take any network that you like, or that of the next cells, and any data set of `data`. Make it faster
-# without changing what it computes. Do it in this order, and keep what you find: the last question asks for it.
+# Now you are on your own. Take any network that you like, or that of the next cells, and any data set of `data`. Make it
+# faster without changing what it computes. Do it in this order, and keep what you find: the last question asks for it.
 #
 # 1. **State the bound.** How many operations does a step need, and how many bytes? The roofline (lesson 07) turns them
 #    into the least seconds on your machine.
@@ -529,8 +529,8 @@ check.time_to_accuracy(time_to_accuracy)
 # Here are steps 1 and 2 for the article's network and 32 digits: put your own in its place. A layer with weights is a
 # product. It comes three times: forward, and backward for the gradients of its weights and of what came in. Of the
 # images nobody needs a gradient. The time of each is that of its operations at the peak, or that of its values through
-# memory, each moved once; the longer of the two. What is left out, such as pooling, takes time as well: that is why this
-# is a bound.
+# memory, each moved once; the longer of the two. What is left out, such as pooling, takes time as well. Values that stay
+# in a cache come faster: where all of them do, the operations alone are the bound.
 
 # %%
 peak, bandwidth, size = timing.matmul_peak(), timing.copy_bandwidth(), 32
@@ -540,11 +540,7 @@ work = {  # how often, operations, values of four bytes that are read or written
     "convolution": (2, 2 * size * 28 * 28 * 9 * 10, size * 28 * 28 * (1 + 10) + 9 * 10),
     "1,960 to 100": (3, 2 * size * 1960 * 100, size * (1960 + 100) + 1960 * 100),
     "100 to 10": (3, 2 * size * 100 * 10, size * (100 + 10) + 100 * 10),
-    "Adam": (
-        1,
-        10 * parameters,
-        7 * parameters,
-    ),  # reads weights, gradients and two means; writes all but the gradients
+    "Adam": (1, 10 * parameters, 7 * parameters),  # reads four arrays of that size, and writes three
 }
 bound = 0.0
 for name, (times, flops, values) in work.items():
@@ -572,20 +568,18 @@ profile.step(article_network(), digits.images[:size], digits.labels[:size])
 def own_network(version, seed):
     """Train for some steps, version "before" or "after"; return the losses (S,), float32. About 15 lines."""
     ### BEGIN SOLUTION
-    network, losses = (
-        nn.Sequential(nn.Conv2d(8, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(10), seed=seed),
-        [],
-    )
+    network = nn.Sequential(nn.Conv2d(8, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(10), seed=seed)
     network.build((1, 28, 28))
-    optimizer = nn.SGD(0.1)
+    optimizer, losses = nn.SGD(0.1), []
     for at in range(0, 256, 32):
         x, labels = digits.images[at : at + 32], digits.labels[at : at + 32]
         if version == "before":  # image by image
-            found = [
-                (network.loss_and_scores(x[i : i + 1], labels[i : i + 1])[0], +network.gradients) for i in range(32)
-            ]
-            network.gradients[...] = np.mean([gradient for _, gradient in found], axis=0)
-            losses.append(np.mean([loss for loss, _ in found]))
+            each, gradients = [], []
+            for i in range(len(x)):
+                each.append(network.loss_and_scores(x[i : i + 1], labels[i : i + 1])[0])
+                gradients.append(network.gradients.copy())
+            network.gradients[...] = np.mean(gradients, axis=0)
+            losses.append(np.mean(each))
         else:
             losses.append(network.loss_and_scores(x, labels)[0])
         optimizer.step(network.parameters, network.gradients)
