@@ -4,8 +4,8 @@
 # **Core**, about 15 minutes.
 #
 # `run()` returns the seconds with everything on, `run(batch=False)` those without the cause "batch". Return by cause which
-# **share** of the seconds without it the cause saves, all others on: 1 - everything / without. The check's machine has a
-# drift, a slow first run and disturbed ones.
+# **share** of the seconds without it the cause saves, all others on: 1 - everything / without. The check's first machines
+# have a drift, a slow first run and disturbed ones. The last does real work, and is measured again after you.
 
 
 # %% nbgrader={"grade": false, "grade_id": "ablation_shares", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -23,6 +23,7 @@ from unrolled.checks import Report
 from unrolled.checks.compare import Remark
 from unrolled.notebook import cells
 from unrolled_grader import commands
+from unrolled_grader.box import sandbox
 from unrolled_grader.grading import Grading
 from unrolled_grader.jobs import queue, record
 from unrolled_grader.jobs.record import Record
@@ -144,6 +145,17 @@ def test_a_check_that_times_what_it_compares_hands_on_its_ratio() -> None:
     assert wrong.ratio is None
 
 
+@pytest.mark.parametrize(("ratio", "flagged"), [(9.9, False), (711287.0, True)])
+def test_whoever_is_many_times_as_fast_has_no_place_until_a_person_has_looked(ratio: float, flagged: bool) -> None:
+    spec = replace(TIMED, speed=None, rung=None, compare=lambda got, expected, inputs: Remark((), ratio=ratio))
+    told = checks.run("total", spec, lambda x: x.sum())
+    (score,) = Checking({"total": spec}, 0, boxed=False, timed=True).scores("total", told)
+    assert bool(score.flag) is flagged
+    assert (score.verdict, score.points) == ("pass", 1)
+    found = leaderboard.boards([Record("ada", LESSON, "", (score,))], {TalliedPart(LESSON, "total")}, lambda *_: "Fox")
+    assert found[TalliedPart(LESSON, "total")] == [Place(None, "Fox", None) if flagged else Place(1, "Fox", ratio)]
+
+
 CAPSTONE = TalliedPart("13_capstone", "time_to_accuracy")
 
 
@@ -171,6 +183,42 @@ def test_the_capstone_asks_no_learner_and_ranks_those_of_a_class_of_thirty_who_a
     words = " ".join(re.sub("<[^>]*>", " ", section.replace("<wbr>", "")).split())
     assert "13_capstone, time_to_accuracy name faster 1 Fox 27 2.7x 2 Fox 24 2.4x" in words
     assert words.endswith("9 Fox 3 0.3x")
+
+
+EPOCHS = "epochs, size, done = 25, 64, 0"
+
+
+def raced(line: str) -> NotebookNode:
+    """What somebody hands in: of the complete capstone the race and what it needs, in fewer epochs, and the line."""
+    notebook = cells.read(ROOT / "solutions" / CAPSTONE.lesson / f"{CAPSTONE.lesson}.ipynb")
+    needed = ("check.start(", "def digits_network(", f"def {CAPSTONE.name}(", f"check.{CAPSTONE.name}(")
+    kept = [cell for cell in notebook.cells if cell.cell_type == "code" and any(one in cell.source for one in needed)]
+    assert len(kept) == len(needed)
+    assert EPOCHS in kept[2].source
+    kept[2].source = kept[2].source.replace(EPOCHS, EPOCHS.replace("25", "15"))
+    notebook.cells = [*kept, new_code_cell(line)]
+    return notebook
+
+
+def test_two_who_raced_in_the_capstone_stand_in_the_order_of_what_the_judge_measured() -> None:
+    """Through the real judge, with the real check. Who is ahead is the machine's to say."""
+    if problem := sandbox.problem():
+        pytest.skip(problem)
+    names = {"s1": "Fast Fox", "s2": "Slow Owl"}
+    handed_in = {student: raced(f'journal.leaderboard("{name}")') for student, name in names.items()}
+    specs = {CAPSTONE.name: checks.lessons()[CAPSTONE.lesson][CAPSTONE.name]}
+    scores: dict[str, Score] = {}
+    for student, notebook in handed_in.items():
+        judged = verdicts.judge(Submission(student, CAPSTONE.lesson, notebook, specs, seed=1))
+        (scores[student],) = judged.scores
+        assert (scores[student].verdict, scores[student].points) == ("pass", 4), scores[student]
+    records = [Record(student, CAPSTONE.lesson, "", (score,)) for student, score in scores.items()]
+    found = leaderboard.boards(
+        records, leaderboard.parts(), lambda student, _: leaderboard.asked(handed_in[student])
+    )[CAPSTONE]  # fmt: skip
+    first, second = sorted(scores, key=lambda student: -(scores[student].ratio or 0.0))
+    assert [place.name for place in found] == [names[first], names[second]]
+    assert "Fast Fox" in report.page(records, {CAPSTONE: found})
 
 
 SCRIPT = "<script>alert(1)</script>"

@@ -46,8 +46,8 @@ SECONDS = 1.0
 """For one call. An answer takes less."""
 OUTPUT = 500
 """Where the result is written to: a descriptor that no call will close by chance."""
-MEMORY = 4 * 2**30
-"""Bytes of addresses for all of it."""
+MEMORY = 6 * 2**30
+"""Bytes of addresses for all of it. Hundreds of threads are left behind, and each has 8 MB, most of them never used."""
 ORDERS = 2
 """So many inputs at most are given in every order; more, as the exercise has them."""
 OPEN = dataclasses.replace(HERE, withhold=False)

@@ -1,4 +1,4 @@
-"""Training against the clock: an accuracy that follows how hard the images are, then a tier by the time."""
+"""Training against the clock, factors and an own network: what their comparisons say of given figures."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import numpy as np
 import pytest
 
 from unrolled.checks.compare import Mismatch, Remark
-from unrolled.checks.exercises.l13_capstone import against_the_clock
-from unrolled.checks.exercises.l13_capstone.against_the_clock import compare, least
+from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own
+from unrolled.checks.exercises.l13_capstone.against_the_clock import compare, cosine, least
 
-PARAMETERS = np.zeros(3, np.float32)
+RUNS = [{"seed": seed} for seed in (1, 2, 3)]
+PARAMETERS = [against_the_clock.network(run["seed"]).parameters for run in RUNS]
 
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function from both medians and both seconds to what the comparison says; accuracies are given, not measured."""
+    """A function from both medians and all seconds to what the comparison says; accuracies are given, not measured."""
 
-    def judge(own: float, recipes: float, seconds: float = 1.0, theirs: float = 1.0) -> Mismatch | Remark | None:
+    def judge(own: float, recipes: float, seconds: Any = 1.0, theirs: Any = 1.0) -> Mismatch | Remark | None:
         shares = iter([[0.5, own, 1.0], [recipes] * 3])
         monkeypatch.setattr(against_the_clock, "accuracies", lambda parameters, inputs: next(shares))
-        return compare([(PARAMETERS, seconds)] * 3, [(PARAMETERS, theirs)] * 3, {})
+        timed = (list(zip(PARAMETERS, np.broadcast_to(each, 3).tolist(), strict=True)) for each in (seconds, theirs))
+        return compare(*timed, {"runs": RUNS})
 
     return judge
 
@@ -69,3 +71,118 @@ def test_more_than_twice_the_recipes_seconds_is_too_slow(judged: Any) -> None:
     found = judged(0.99, recipes=0.99, seconds=2.1)
     assert isinstance(found, Mismatch)
     assert "2.1 times the recipe's seconds; at most 2 times are asked" in found.lines[0]
+
+
+def test_the_slowest_run_counts_so_no_run_gains_by_another(judged: Any) -> None:
+    assert judged(0.99, recipes=0.99, seconds=[2.0, 0.001, 0.001]).ratio == pytest.approx(0.5)
+    assert judged(0.99, recipes=0.99, seconds=1.0, theirs=[1.0, 1.5, 1.0]).ratio == pytest.approx(1.5)
+
+
+def test_each_run_has_digits_labels_and_a_test_of_its_own() -> None:
+    runs = against_the_clock.small_digits(np.random.default_rng(0))["runs"]
+    assert len(runs) == 3
+    for name in ("images", "labels", "test_images", "test_labels"):
+        assert not np.array_equal(runs[0][name], runs[1][name])
+        assert not np.array_equal(runs[1][name], runs[2][name])
+    assert runs[0]["images"].shape == (against_the_clock.TRAIN, 1, 14, 14)
+
+
+def test_weights_that_did_not_start_as_the_seeds_are_refused(judged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUNS[2], "seed", 4)
+    found = judged(0.99, recipes=0.99)
+    assert isinstance(found, Mismatch)
+    assert "did not start as the seed's" in found.lines[0]
+    assert cosine(PARAMETERS[0], -2 * PARAMETERS[0]) == pytest.approx(-1)
+    assert cosine(PARAMETERS[0], 0 * PARAMETERS[0]) == 0
+    assert abs(cosine(PARAMETERS[0], PARAMETERS[1])) < against_the_clock.ALIKE / 3
+
+
+def test_the_recipe_is_timed_only_beside_what_may_be_right(judged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = {
+        "runs": [{**run, "images": np.zeros((2, 1, 14, 14), np.float32), "labels": np.array([0, 1])} for run in RUNS]
+    }
+    later = against_the_clock.timed(against_the_clock.recipe, inputs)
+    assert [parameters.shape for parameters, _ in later()] == [PARAMETERS[0].shape] * 3
+    monkeypatch.setattr(against_the_clock, "accuracies", lambda parameters, inputs: [0.89] * 3)
+    found = compare([(each, 1.0) for each in PARAMETERS], None, inputs)
+    assert isinstance(found, Mismatch)
+    assert found.lines[0].endswith("The median is 89.00%; about 98% are asked")
+
+
+class Known(factors.Work):
+    """Work whose times are given: 1 s, and these factors of it, one after the other, where a cause is off."""
+
+    def __init__(self, *batch: float) -> None:
+        super().__init__(np.zeros(1, np.float32))
+        self.batch = list(batch)
+
+    def measured(self) -> dict[str, float]:
+        return {"batch": self.batch.pop(0), "code": 3.0}
+
+
+def beside(claimed: float, *batch: float) -> Mismatch | Remark | None:
+    return factors.compare({"batch": claimed, "code": 3.0}, None, {"machine": Known(*batch)})
+
+
+def test_claims_about_real_work_are_measured_again() -> None:
+    assert beside(5.0, 6.0, 6.1) == Remark(("measured again: batch 6.0, code 3.0",))
+    found = beside(1.0, 6.0, 6.1)
+    assert isinstance(found, Mismatch)
+    assert found.lines == ("measured again, the factors are batch 6.0, code 3.0; yours of batch is 1.00, more than "
+                           "50% away",)  # fmt: skip
+
+
+def test_a_machine_that_measures_two_things_refutes_no_claim() -> None:
+    assert isinstance(beside(12.0, 6.0, 9.0), Remark), "near the second"
+    found = beside(1.0, 6.0, 9.0)
+    assert isinstance(found, Remark)
+    assert "too busy" in found.lines[0]
+
+
+def test_what_a_run_is_made_of_stays_out_of_reach() -> None:
+    inputs = factors.machine(np.random.default_rng(0), ["code", "batch"])
+    run = factors.handed_out(lambda run, causes: run, inputs)
+    assert run() > 0
+    assert not [name for name in dir(run) if name in dir(inputs["machine"]) and name not in dir(beside)]
+    with pytest.raises(ValueError, match="there is no cause 'graph'; there are code, batch"):
+        run(graph=False)
+
+
+def runs(before: list[float], after: list[float]) -> list[own.Run]:
+    """Runs of both versions with seeds 1 and 2, all right, with these seconds."""
+    return [
+        (version, seed, np.array([3.0, 2.0, float(seed) / 10], np.float32), seconds)
+        for place, both in enumerate(zip(before, after, strict=True))
+        for seed, version, seconds in zip((1 + place % 2,) * 2, own.VERSIONS, both, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ([0.2] * 4, [0.1] * 4, "2.0 times as fast"),
+        ([0.2] * 4, [0.9, 0.9, 0.9, 0.19], "0.2 times as fast"),  # one turn speaks for it, the others were disturbed
+        ([0.1] * 8, [0.11] * 8, "0.9 times as fast"),
+    ],
+)
+def test_a_repair_that_some_turn_speaks_for_passes(before: list[float], after: list[float], says: str) -> None:
+    found = own.compare(runs(before, after), None, {"seeds": [1, 2]})
+    assert isinstance(found, Remark)
+    assert says in found.lines[0]
+
+
+def test_a_repair_that_is_slower_in_every_turn_fails() -> None:
+    found = own.compare(runs([0.1] * 4, [0.2, 0.25, 0.25, 0.3]), None, {"seeds": [1, 2]})
+    assert isinstance(found, Mismatch)
+    assert "2.5 times as long. A repair takes time away" in found.lines[0]
+
+
+def test_every_second_turn_begins_with_the_repaired_version() -> None:
+    order = [version for version, *_ in own.in_turns(lambda version, seed: None, {"seeds": [1, 2]})]
+    assert order[:8] == ["before", "after"] * 2 + ["after", "before"] * 2
+    assert len(order) == 16
+
+
+def test_no_turn_begins_when_enough_time_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own, "ENOUGH", -1.0)
+    assert len(own.in_turns(lambda version, seed: None, {"seeds": [1, 2]})) == 8

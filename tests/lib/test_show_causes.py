@@ -27,6 +27,17 @@ def test_the_words_tell_every_rung_and_every_cause() -> None:
         assert words in said, said
 
 
+def test_nothing_is_cut_off_and_the_causes_stand_below_the_axis() -> None:
+    long = [*RUNGS, {"label": "another", "seconds": 0.0123, "cause": "several"}]
+    figure = show.causes(long, "an epoch").figure
+    figure.canvas.draw()
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.get_figwidth()
+    (legend,), (axes,) = figure.legends, figure.axes
+    assert legend.get_window_extent().y1 < axes.xaxis.label.get_window_extent().y0
+
+
 @pytest.mark.parametrize(
     ("rungs", "words"),
     [

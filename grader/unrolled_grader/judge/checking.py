@@ -29,6 +29,9 @@ _bandwidth = functools.cache(timing.copy_bandwidth)
 CACHE_FACTOR = 4.0
 """How much faster than memory a function may move its inputs and results before a person should look at it: caches
 are faster than memory, but not by more."""
+HONEST_FACTOR = 10.0
+"""How many times as fast as the reference a right answer may be, where a check of correctness times both, before a
+person should look at it: several times what work of one's own has reached."""
 ENDED = "the process ended ({}): exit, a crash, or too much memory?"
 GPU_PATIENCE = 3
 """How many times as long a case on the simulated GPU may take here: each command goes through three processes."""
@@ -112,7 +115,7 @@ class Checking:
         scores = []
         for part in report.parts:
             timed = part.name.endswith("/speed")
-            flag = _implausible(self._specs[name], report.timing) if timed and report.timing else ""
+            flag = _implausible(self._specs[name], report.timing if timed else None, part.ratio)
             earned = part.verdict, float(part.points), float(part.max_points), part.detail
             scores.append(Score(part.name, *earned, flag, timings if timed else (), part.ratio))
         return tuple(scores)
@@ -193,9 +196,15 @@ def _legible(report: Report) -> Report:
     return replace(report, findings=tuple(findings), parts=tuple(parts))
 
 
-def _implausible(spec: Spec, verdict: timing.Verdict) -> str:
-    """A flag if the function moved its inputs and results faster than any memory here; empty if it did not."""
-    if spec.speed is None or not verdict.pairs:
+def _implausible(spec: Spec, verdict: timing.Verdict | None, ratio: float | None) -> str:
+    """A flag if a part was faster than honest work is, empty if not.
+
+    By the ratio of what a check compared and timed; or if a timed function moved its inputs and results faster than
+    any memory here.
+    """
+    if ratio is not None and ratio > HONEST_FACTOR:
+        return f"{ratio:.0f} times as fast as the reference: does it do all of the work in each call?"
+    if spec.speed is None or verdict is None or not verdict.pairs:
         return ""
     example = spec.speed.draw_inputs(0, 1)[0]
     size = sum(value.nbytes for value in (*example.values(), spec.timed_result(example)) if hasattr(value, "nbytes"))

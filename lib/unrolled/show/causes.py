@@ -17,7 +17,7 @@ from unrolled.show.words import listing, seconds, times
 CAUSES = ("code", "batch", "precision", "hardware", "several")
 """What one rung can differ in from the rung before it; the last where several differ at once, and nobody can say."""
 COLOUR = dict(zip(CAUSES, (*COLOURS[:4], GREY), strict=True))
-ROW, LEFT, RIGHT, HEAD, FOOT = 0.46, 2.75, 1.45, 0.45, 0.6  # inches
+ROW, LEFT, RIGHT, HEAD, FOOT = 0.46, 2.75, 1.7, 0.45, 0.85  # inches
 OFFSET: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 
 

@@ -45,6 +45,7 @@ MUTANTS = {
         Mutant(shares_of(once_each), "repeat, and take the median"),
         Mutant(shares_of(one_after_the_other), "turn each on again"),
         Mutant(factors.turned_off_alone, "a share of 1 or more"),
+        Mutant(lambda run, causes: run.factors, "has no attribute 'factors'"),
     ],
 }
 

@@ -142,6 +142,7 @@ ablation = Spec(
     cases=[
         random_case("code and batch", lambda rng: factors.machine(rng, ["code", "batch"])),
         random_case("as many causes as come", factors.any_machine),
+        random_case("real work, measured again", factors.work),
     ],
     points=3,
     hints=(
@@ -155,6 +156,7 @@ ablation = Spec(
         "        ratios[cause].append(... / everything)\n"
         "return {cause: float(np.median(...)) ...}",
     ),
+    call=factors.handed_out,
     compare=factors.compare,
 )
 

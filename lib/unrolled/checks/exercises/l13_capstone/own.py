@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from typing import Any
 
@@ -10,8 +11,13 @@ import numpy as np
 from unrolled.checks.compare import Mismatch, Remark, agree
 from unrolled.checks.spec import Function, Inputs
 from unrolled.device import Array
+from unrolled.timing import rule
 
-TURNS, TOLERANCE = 2, 1e-3
+TURNS, MOST_TURNS, ENOUGH = 2, 4, 4.0
+"""Turns at least, and at most; no further one begins after so many seconds."""
+SHORTEST = 0.005
+"""Seconds that training takes before its repair: with less, a clock says little about it."""
+TOLERANCE = 1e-3
 VERSIONS = ("before", "after")
 Run = tuple[str, int, Any, float]  # version, seed, result, seconds
 
@@ -22,11 +28,14 @@ def two_seeds(rng: np.random.Generator) -> Inputs:
 
 
 def in_turns(function: Function, inputs: Inputs) -> list[Run]:
-    """Return every run of both versions with both seeds, in turns."""
+    """Return every run of both versions with both seeds, in turns; every second turn begins with the repaired one."""
     runs: list[Run] = []
-    for _ in range(TURNS):
+    begun = time.perf_counter()
+    for turn in range(MOST_TURNS):
+        if turn >= TURNS and time.perf_counter() - begun > ENOUGH:
+            break
         for seed in inputs["seeds"]:
-            for version in VERSIONS:
+            for version in VERSIONS[:: -1 if turn % 2 else 1]:
                 start = time.perf_counter()
                 result = function(version, seed)
                 runs.append((version, seed, result, time.perf_counter() - start))
@@ -34,12 +43,19 @@ def in_turns(function: Function, inputs: Inputs) -> list[Run]:
 
 
 def stand_in(version: str, seed: int) -> Array:
-    """Stand for a network: what is returned depends on the seed, and not on the version."""
-    return np.random.default_rng(seed).standard_normal(3).astype(np.float32)
+    """Stand for a network: the losses of a small regression from this seed, whatever the version."""
+    rng = np.random.default_rng(seed)
+    x, weight, wanted = (rng.standard_normal(shape) for shape in ((2000, 20), (20, 10), (20, 10)))
+    target, losses = np.tanh(x @ wanted), []
+    for _ in range(100):
+        y = np.tanh(x @ weight)
+        losses.append(float(((y - target) ** 2).mean()))
+        weight -= x.T @ ((y - target) * (1 - y * y)) / len(x)
+    return np.array(losses, np.float32)
 
 
 def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
-    """Ask that a repair changes the time and not the result; tell both times."""
+    """Ask for training, and for a repair that changes its time and not its result; tell both times."""
     known: dict[tuple[str, int], Array] = {}
     for version, seed, result, _ in got:
         call = f'own_network("{version}", {seed})'
@@ -52,13 +68,33 @@ def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None
         return Mismatch(("before and after give different results: a repair changes the time, and nothing else",))
     if agree(known["before", first], known["before", second], 0):
         return Mismatch(("another seed gives the same: the network's weights come from the seed",))
-    before, after = (float(np.median([run[3] for run in got if run[0] == version])) for version in VERSIONS)
-    return Remark((f"before {before:.4f} s, after {after:.4f} s: {before / max(after, 1e-9):.1f} times as fast",))
+    if not all(_falls(known["before", seed]) for seed in inputs["seeds"]):
+        return Mismatch(("the losses do not fall: the second half of them is no lower, on average, than the first",))
+    return _times(*([run[3] for run in got if run[0] == version] for version in VERSIONS))
+
+
+def _times(before: list[float], after: list[float]) -> Mismatch | Remark:
+    """Judge the seconds of both versions, turn by turn: only a repair that is slower in all of them fails."""
+    if min(before) < SHORTEST:
+        line = f"before takes {min(before) * 1e3:.2f} ms, which says little: train for {SHORTEST * 1e3:g} ms or longer"
+        return Mismatch((line,))
+    ratios = [slow / max(quick, 1e-9) for slow, quick in zip(before, after, strict=True)]
+    seconds = f"before {statistics.median(before):.4f} s, after {statistics.median(after):.4f} s"
+    gain = statistics.median(ratios)
+    if rule.median_interval(ratios)[1] < 1 / rule.SLACK:
+        return Mismatch((f"{seconds}: {1 / gain:.1f} times as long. A repair takes time away",))
+    return Remark((f"{seconds}: {gain:.1f} times as fast",))
+
+
+def _falls(losses: Array) -> bool:
+    half = len(losses) // 2
+    return bool(losses[half:].mean() < losses[:half].mean())
 
 
 def _strange(result: Any) -> str:
-    """Say why this is no array of numbers."""
-    if not isinstance(result, np.ndarray) or result.dtype.kind != "f" or not result.size:
+    """Say why these are no losses."""
+    if not isinstance(result, np.ndarray) or result.dtype.kind != "f" or result.ndim != 1 or len(result) < 2:
         what = "None" if result is None else type(result).__name__
-        return f"gives {what}; return an array of floats: the loss of each step, or scores"
+        what += f" of shape {result.shape}" if isinstance(result, np.ndarray) else ""
+        return f"gives {what}; return an array of floats: the loss of each step"
     return "" if np.isfinite(result).all() else "gives NaN or infinity: what is timed has to be right"

@@ -8,7 +8,7 @@ import numpy as np
 
 from unrolled import kernels
 from unrolled.checks import graphs
-from unrolled.checks.compare import Mismatch
+from unrolled.checks.compare import Mismatch, Remark
 from unrolled.checks.exercises.l13_capstone import exercises, factors, steps
 from unrolled.checks.mistakes import Mistake
 from unrolled.checks.spec import Budget, Draw, Function, Inputs, gpu_case, normal, random_gpu_case, variant
@@ -126,7 +126,7 @@ def shares(run: Any, causes: list[str]) -> dict[str, float]:
     return {cause: 1 - 1 / factor for cause, factor in factors.turned_off_alone(run, causes).items()}
 
 
-def _compare_shares(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
+def _compare_shares(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None:
     """Judge shares as the factors that they stand for."""
     if isinstance(got, dict) and all(isinstance(value, float) for value in got.values()):
         if any(value >= 1 for value in got.values()):
