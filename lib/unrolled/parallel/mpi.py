@@ -82,6 +82,11 @@ class MpiCommunicator(Communicator):
 
     # collectives
 
+    def _all_reduce(self, x: Array, out: Array) -> Array:
+        call = self._compared("all_reduce", x)
+        given, taken = _addable(x, out)
+        return self._end(self.sum_of(given, taken), call, taken, out)
+
     def _start_all_reduce(self, x: Array, out: Array) -> Pending:
         pending = MpiPending(self, self._announce("all_reduce", x), x, out)
         self._begun.append(pending)
@@ -92,10 +97,7 @@ class MpiCommunicator(Communicator):
         call = self._compared("reduce_scatter", x)
         given, taken = _addable(x, out)
         taken = np.empty_like(taken) if given is taken else taken
-        self._wait(self._comm.Ireduce_scatter_block(given, taken).Test, call)
-        if taken is not out:
-            out[...] = taken
-        return out
+        return self._end(self._comm.Ireduce_scatter_block(given, taken), call, taken, out)
 
     def _all_gather(self, x: Array, out: Array) -> Array:
         call = self._compared("all_gather", x)
@@ -161,17 +163,29 @@ class MpiCommunicator(Communicator):
     def _compared(self, kind: str, x: Array | None = None, root: int = -1) -> Call:
         """Say what is called, and return it once all ranks have called the same. Raises MismatchError."""
         announced = self._announce(kind, x, root)
-        # All ranks have called by then what was begun before, and its sums come first everywhere.
-        self._wait(lambda: announced.request.Test() and not self._begun, announced.call)
+        self._wait(announced.request.Test, announced.call)
+        if self._begun:  # all ranks have called that by now, and its sums come first everywhere
+            self._wait(lambda: not self._begun, announced.call)
         self._check_same(announced)
         return announced.call
+
+    def sum_of(self, given: Array, taken: Array) -> Any:
+        """Have MPI begin the sum of all ranks' `given`, which goes to `taken`; return its request."""
+        return self._comm.Iallreduce(self._mpi.IN_PLACE if given is taken else given, taken)
+
+    def _end(self, request: Any, call: Call, taken: Array, out: Array) -> Array:
+        """Wait for a sum, and return it in `out`."""
+        self._wait(request.Test, call)
+        if taken is not out:
+            out[...] = taken
+        return out
 
     def _go_on(self) -> None:
         """Begin the sums that all ranks have called by now, in the order of the calls. Raises MismatchError."""
         while self._begun and self._begun[0].announced.request.Test():
             pending = self._begun.popleft()
             self._check_same(pending.announced)
-            pending.begin(self._comm, self._mpi.IN_PLACE)
+            pending.begin()
 
     def _check_same(self, announced: Announced) -> None:
         """Raise MismatchError unless all ranks have called the same."""
@@ -230,16 +244,15 @@ class MpiPending(Pending):
         self._comm, self._out, self._request, self._over = comm, out, None, False
         self._given, self._taken = _addable(x, out)
 
-    def begin(self, comm: Any, in_place: Any) -> None:
+    def begin(self) -> None:
         """Have MPI begin the sum, which all ranks have called."""
-        self._request = comm.Iallreduce(in_place if self._given is self._taken else self._given, self._taken)
+        self._request = self._comm.sum_of(self._given, self._taken)
 
     def wait(self) -> Array:
         if not self._over:
-            self._comm._wait(lambda: self._request is not None and self._request.Test(), self.announced.call)
+            self._comm._wait(lambda: self._request is not None, self.announced.call)
+            self._comm._end(self._request, self.announced.call, self._taken, self._out)
             self._over = True
-            if self._taken is not self._out:
-                self._out[...] = self._taken
         return self._out
 
 
