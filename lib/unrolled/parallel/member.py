@@ -18,6 +18,7 @@ class Member(Communicator):
     server: StoreServer | None = None
 
     def close(self) -> None:
+        """Leave the group; rank 0 waits until all have left, `timeout` seconds at most."""
         super().close()
         if self.server is not None:
             self.server.wait_for_goodbyes(self.timeout)

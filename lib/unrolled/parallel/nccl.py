@@ -5,7 +5,8 @@ Collectives run on the current stream, so they need no wait, and `all_reduce` is
 direction, a communicator and a stream: a message waits for its receiver there, and nothing else waits for it.
 
 NCCL itself hangs where ranks disagree, die or freeze. So the first call of each kind, shape and dtype is compared
-through the host (`checked`), and a thread watches: what waits longer than `timeout` seconds ends the process, by name.
+through the host (`checked`), which waits for all ranks then, also in `start_all_reduce`; and a thread watches: what
+waits longer than `timeout` seconds ends the process, by name.
 
 That is all that is compared: it costs nothing in the steps of a training, whose calls are those of its first step.
 Ranks that later disagree in the order of calls that all have made before get no MismatchError. Where NCCL then waits,
