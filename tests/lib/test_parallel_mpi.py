@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +17,7 @@ import numpy as np
 import pytest
 
 from unrolled import data, nn, parallel
-from unrolled.parallel import launch, mpi_start
+from unrolled.parallel import launch, mpi_start, store
 from unrolled.parallel.mpi_start import launcher
 
 pytest.importorskip("mpi4py", reason="MPI is not installed: pip install -e '.[mpi]'")
@@ -63,6 +66,27 @@ def test_operations_give_what_numpy_gives(ranks):
         for same, got, expected in found:
             assert same
             assert got == expected
+
+
+def ahead(comm):
+    """Rank 1 begins its sums only after rank 0 has begun them, and has computed and sent something since."""
+    sums = [np.full(size, comm.rank + 1.0) for size in (3, 100_000)]
+    if comm.rank:
+        comm.receive(np.empty(1), 0)
+    begun = [comm.start_all_reduce(x) for x in sums]
+    if comm.rank == 0:
+        comm.send(np.zeros(1), 1)
+        comm.receive(np.empty(1), 1)  # in which the sums go on
+    else:
+        for pending in begun:
+            pending.wait()
+        comm.send(np.zeros(1), 0)
+    comm.barrier()
+    return [set(pending.wait().tolist()) for pending in begun]
+
+
+def test_a_sum_begins_without_those_who_come_late():
+    assert run(ahead) == [[{3.0}, {3.0}]] * 2
 
 
 def test_training_is_that_of_one_rank():
@@ -129,6 +153,16 @@ def test_each_rank_has_one_blas_thread():
     assert run(threads) == [{1}, {1}]
 
 
+@pytest.mark.parametrize("engine", ["emulation", "mpi"])
+def test_the_program_gets_all_named_arguments_whatever_the_engine(engine):
+    def program(comm, **named):
+        named["network"].append(comm.rank)  # each rank's own
+        return named
+
+    found = parallel.run(program, engine=engine, seed=7, link="mine", network=[])
+    assert found == [{"seed": 7, "link": "mine", "network": [rank]} for rank in (0, 1)]
+
+
 # what goes wrong
 
 
@@ -149,8 +183,72 @@ def stopped(comm):
     comm.barrier()
 
 
+def shapes(comm):
+    if comm.rank:
+        comm.all_reduce(np.zeros(4))
+    comm.all_reduce(np.zeros(3))
+
+
+def begun_shapes(comm):
+    if comm.rank:
+        comm.start_all_reduce(np.zeros(4)).wait()
+    comm.start_all_reduce(np.zeros(3)).wait()
+
+
+def roots(comm):
+    if comm.rank:
+        comm.broadcast(np.zeros(3), root=1)
+    comm.broadcast(np.zeros(3))
+
+
+def a_message(comm):
+    if comm.rank:
+        comm.receive(np.zeros(4), 0)
+    comm.send(np.zeros(3), 1)
+
+
+class Freezing:
+    """What freezes rank 1 when it gets it."""
+
+    def __reduce__(self):
+        return freeze_rank_1, ()
+
+
+class Unreadable:
+    """What raises an error in those who get it."""
+
+    def __reduce__(self):
+        return divmod, (1, 0)
+
+
+FREEZING, UNREADABLE = Freezing(), Unreadable()
+
+
+def freeze_rank_1():
+    if any(os.environ.get(name) == "1" for name in launch.MPI_RANKS):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def both(program, of_rank_1, of_rank_0):
+    """What an error says of two ranks, in either order: rank 1 calls in the program's second line, 0 in its third."""
+    first = program.__code__.co_firstlineno
+    one = rf"rank 1 {of_rank_1} in test_parallel_mpi.py:{first + 2}"
+    two = rf"rank 0 {of_rank_0} in test_parallel_mpi.py:{first + 3}"
+    return f"{one}; {two}|{two}; {one}"
+
+
 WRONG = {
     "a deadlock": (crossed, parallel.DeadlockError, r"rank [01] waits in receive from rank [01] of float64 \(3,\) in "),
+    "work that freezes": (
+        lambda comm, work=FREEZING: comm.barrier(),
+        parallel.RankError,
+        "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody",
+    ),
+    "work that cannot be read": (
+        lambda comm, work=UNREADABLE: comm.barrier(),
+        parallel.RankError,
+        "rank [01] raised ZeroDivisionError",
+    ),
     "an endless rank": (endless, parallel.RankError, "rank 0 waits in barrier in .*; rank 1 waits for nobody"),
     "a frozen rank": (stopped, parallel.RankError, "rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
     "an error": (lambda comm: 1 / (comm.rank - 1), parallel.RankError, "rank 1 raised ZeroDivisionError(.|\n)*line"),
@@ -161,19 +259,29 @@ WRONG = {
         "rank 1 died",
     ),
     "shapes": (
-        lambda comm: comm.all_reduce(np.zeros(3 + comm.rank)),
+        shapes,
         parallel.MismatchError,
-        r"rank 1 calls all_reduce of float64 \(4,\); rank 0 calls all_reduce of float64 \(3,\)|rank 0 calls .* \(3,\)",
+        both(shapes, r"calls all_reduce of float64 \(4,\)", r"calls all_reduce of float64 \(3,\)"),
+    ),
+    "shapes of what was begun": (
+        begun_shapes,
+        parallel.MismatchError,
+        both(begun_shapes, r"calls all_reduce of float64 \(4,\)", r"calls all_reduce of float64 \(3,\)"),
+    ),
+    "roots": (
+        roots,
+        parallel.MismatchError,
+        both(roots, r"calls broadcast from rank 1 of float64 \(3,\)", r"calls broadcast from rank 0 of float64 \(3,\)"),
     ),
     "calls": (
-        lambda comm: comm.barrier() if comm.rank else comm.broadcast(np.zeros(3)),
+        lambda comm: comm.barrier() if comm.rank else comm.all_gather(np.zeros(3)),
         parallel.MismatchError,
-        r"broadcast from rank 0 of float64 \(3,\)|rank 1 calls barrier",
+        r"rank 1 calls barrier in <lambda>:\d+|rank 0 calls all_gather of float64 \(3,\) in <lambda>:\d+",
     ),
     "a message": (
-        lambda comm: comm.receive(np.zeros(4), 0) if comm.rank else comm.send(np.zeros(3), 1),
+        a_message,
         parallel.MismatchError,
-        r"rank 0 calls send of float64 \(3,\); rank 1 calls receive from rank 0 of float64 \(4,\)",
+        both(a_message, r"calls receive from rank 0 of float64 \(4,\)", r"calls send of float64 \(3,\)"),
     ),
 }
 
@@ -203,23 +311,110 @@ def at_a_moment(comm, steps, who, when, fault):
 FAILS = {
     "raises": (lambda: 1 / 0, "rank {} raised ZeroDivisionError"),
     "exits": (lambda: sys.exit(3), "rank {} raised SystemExit|rank {} died"),
-    "is killed": (lambda: os.kill(os.getpid(), signal.SIGKILL), "rank {} died"),
-    "is frozen": (
-        lambda: os.kill(os.getpid(), signal.SIGSTOP),
-        "rank {} has given no sign of life|rank {} waits for nobody",
-    ),
 }
 
 
 @pytest.mark.parametrize("name", FAILS)
 def test_a_rank_that_fails_at_any_moment_ends_all_and_leaves_no_process(name):
     fault, says = FAILS[name]
-    rng = random.Random(name)
+    rng = logged_draws()
     steps = rng.choices(["messages", "all_reduce", "all_gather", "broadcast", "barrier"], k=9)
     who, when = rng.randrange(2), rng.randrange(len(steps))
     with pytest.raises(parallel.RankError, match=says.replace("{}", str(who))):
         run(at_a_moment, steps, who, when, fault, timeout=SHORT)
     assert ranks_of_ours() == []
+
+
+def summing(comm, folder):
+    """Sums without end, each long enough to be met in its middle."""
+    x = np.ones(2**20)
+    comm.all_reduce(x)
+    Path(folder, f"{comm.rank} is {os.getpid()}").touch()
+    while True:
+        comm.all_reduce(x)
+
+
+SENT = {
+    "a kill": (signal.SIGKILL, "rank {} died"),
+    "another kill": (signal.SIGKILL, "rank {} died"),
+    "a stop": (signal.SIGSTOP, "rank {} has given no sign of life|rank {} waits for nobody"),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_a_rank_that_is_struck_at_any_moment_ends_all_and_leaves_no_process(name, tmp_path):
+    sent, says = SENT[name]
+    rng = logged_draws()
+    who, moment = rng.randrange(3), rng.uniform(0, 0.1)
+
+    def strike():
+        wait_for(lambda: len(list(tmp_path.iterdir())) == 3)
+        time.sleep(moment)
+        (path,) = tmp_path.glob(f"{who} is *")
+        os.kill(int(path.name.split()[-1]), sent)
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+    with pytest.raises(parallel.RankError, match=says.replace("{}", str(who))):
+        run(summing, str(tmp_path), ranks=3, timeout=SHORT)
+    striker.join()
+    assert ranks_of_ours() == []
+
+
+def test_a_rank_that_never_comes_is_named(tmp_path, monkeypatch):
+    """It freezes before anything of ours runs, and MPI lets the others wait for it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal\n"
+        f"if '1' in map(os.environ.get, {launch.MPI_RANKS}):\n"
+        "    os.kill(os.getpid(), signal.SIGSTOP)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(store, "START_SECONDS", SHORT)
+    monkeypatch.setattr(mpi_start, "END_SECONDS", 0.1)
+    with pytest.raises(parallel.RankError, match=r"ranks? (0, )?1 (is|are) not there after 3 s"):
+        run(lambda comm: None, timeout=SHORT)
+    assert ranks_of_ours() == []
+
+
+SCRIPT = """
+import os, signal, sys
+import numpy as np
+from unrolled import parallel
+from unrolled.parallel import launch, mpi_start, store
+mpi_start.START_SECONDS, store.ANSWER_SECONDS = 3.0, 1.0
+fault, who = sys.argv[1:]
+if who == "1 outside" and "1" in map(os.environ.get, launch.MPI_RANKS):
+    exec(fault)
+with parallel.world(timeout=3.0) as comm:
+    comm.barrier()
+    if who == str(comm.rank):
+        exec(fault)
+    comm.all_reduce(np.ones(2**20))
+"""
+KILL, STOP = (f"os.kill(os.getpid(), signal.SIG{name})" for name in ("KILL", "STOP"))
+SCRIPTS = {
+    "an error": ("1 / 0", "1", "RankError: rank 1 raised ZeroDivisionError"),
+    "an error of rank 0": ("1 / 0", "0", "RankError: rank 0 raised ZeroDivisionError"),
+    "a kill": (KILL, "1", "RankError: rank 1 died|Killed .signal 9"),
+    "a frozen rank": (STOP, "1", "RankError: rank 1 has given no sign of life for 3 s|rank 1 waits for nobody"),
+    "a frozen rank 0": (
+        STOP,
+        "0",
+        "rank 1 waits in all_reduce .*; the process that listens at .* does not answer",
+    ),
+    "a frozen rank outside": (STOP, "1 outside", r"Timeout \(0:00:03\)!(.|\n)*script.py"),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_goes_wrong_in_a_script_is_named_and_leaves_no_process(name, tmp_path):
+    fault, who, says = SCRIPTS[name]
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [launcher(), "-n", "2", sys.executable, "script.py", fault, who]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert re.search(says, done.stdout + done.stderr), done.stdout + done.stderr
+    wait_for(lambda: ranks_of_ours() == [])
 
 
 def test_ranks_end_with_the_process_that_started_them(tmp_path):
@@ -252,7 +447,7 @@ def test_a_script_that_mpiexec_starts_finds_its_group(tmp_path):
         "    path.write_text(str(comm.all_reduce(np.ones(2)).tolist()))\n"
     )
     subprocess.run([launcher(), "-n", "2", sys.executable, str(script)], check=True)
-    subprocess.run([sys.executable, str(script)], check=True)
+    subprocess.run([sys.executable, str(script)], check=True, env={**os.environ, "MASTER_ADDR": "node7"})
     found = {path.name: path.read_text() for path in tmp_path.glob("* of *")}
     assert found == {"0 of 2": "[2.0, 2.0]", "1 of 2": "[2.0, 2.0]", "0 of 1": "[1.0, 1.0]"}
 
@@ -285,6 +480,13 @@ def test_an_engine_that_is_not_there_is_named(monkeypatch):
         run(lambda comm: None)
     with pytest.raises(ValueError, match="engine is 'gloo'; expected one of auto, emulation, mpi, nccl"):
         parallel.run(lambda comm: None, engine="gloo")
+
+
+def logged_draws() -> random.Random:
+    """Random numbers of a new seed, which pytest shows where a test fails."""
+    seed = secrets.randbits(32)
+    print("seed", seed)
+    return random.Random(seed)
 
 
 def wait_for(event):

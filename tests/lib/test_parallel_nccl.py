@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from unrolled.parallel import NoEngineError, RankError
+from unrolled.parallel import NoEngineError, RankError, calls, launch
 from unrolled.parallel.calls import Call, from_note, place
 from unrolled.parallel.nccl_start import _why, packed, run_nccl, variables, world
+from unrolled.parallel.store import FOUND_BY
 
-TOLD = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
+LAUNCHED = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
 
 
 def fake_cupy(monkeypatch: pytest.MonkeyPatch, count: int, nccl: Any) -> None:
@@ -39,7 +41,7 @@ def test_too_few_gpus_are_named(monkeypatch):
     fake_cupy(monkeypatch, 1, SimpleNamespace(available=True))
     with pytest.raises(NoEngineError, match="needs a GPU a rank: 2 are asked for, 1 are there"):
         run_nccl(print, ranks=2)
-    for name, value in TOLD.items():
+    for name, value in LAUNCHED.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(NoEngineError, match="rank 1 is to take GPU 1; this machine has 1"):
@@ -47,8 +49,8 @@ def test_too_few_gpus_are_named(monkeypatch):
 
 
 def test_a_launchers_variables_say_who_is_who():
-    assert variables(TOLD) == (1, 4, "node7", 29500)
-    assert variables(TOLD | {"TORCHELASTIC_USE_AGENT_STORE": "True"}) == (1, 4, "node7", 29501)
+    assert variables(LAUNCHED) == (1, 4, "node7", 29500)
+    assert variables(LAUNCHED | {"TORCHELASTIC_USE_AGENT_STORE": "True"}) == (1, 4, "node7", 29501)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,38 @@ def test_a_launchers_variables_say_who_is_who():
 )
 def test_wrong_variables_are_named(wrong, words):
     with pytest.raises(ValueError, match=words):
-        variables(TOLD | wrong)
+        variables(LAUNCHED | wrong)
+
+
+@pytest.mark.parametrize(
+    ("told", "gpus", "found"),
+    [
+        ({}, 2, False),
+        ({"MASTER_ADDR": "node7"}, 2, False),
+        (LAUNCHED, 2, True),
+        (LAUNCHED, 0, True),  # an error: its ranks could not find each other otherwise
+        (LAUNCHED | {"PMI_RANK": "1"}, 0, False),
+        (LAUNCHED | {"PMIX_RANK": "1"}, 2, True),
+        (LAUNCHED | {"RANK": "0", "WORLD_SIZE": "1"}, 0, False),
+        (LAUNCHED | {"RANK": "0", "WORLD_SIZE": "1"}, None, False),
+    ],
+)
+def test_a_script_takes_what_its_launcher_and_its_machine_have(told, gpus, found, monkeypatch):
+    for name in (*FOUND_BY, *launch.MPI_RANKS):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    if gpus is not None:
+        fake_cupy(monkeypatch, gpus, SimpleNamespace(available=True))
+    assert launch._found_by_variables() == found
+
+
+def test_a_program_in_a_folder_beside_the_package_is_not_taken_for_it():
+    beside = str(Path(calls.__file__).parent) + "_mine/program.py"
+    found: dict[str, Any] = {"place": place}
+    exec(compile("\n\nwhere = place()", beside, "exec"), found)
+    assert found["where"] == (beside, 3)
 
 
 def test_what_cannot_go_to_another_process_is_named():

@@ -19,7 +19,7 @@ from unrolled.parallel import ColumnLinear, DeadlockError, MismatchError, NoEngi
 from unrolled.parallel.nccl_start import run_nccl
 
 FAKE = Path(__file__).parent / "fake_cupy"
-SOON = 4.0  # seconds that a rank may wait, where it is to wait in vain
+SHORT = 4.0  # seconds that a rank may wait, where it is to wait in vain
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +159,7 @@ CALL = r"of float32 \(4,\) in test_parallel_nccl_fake.py:\d+"
 )
 def test_what_goes_wrong_is_named_and_no_process_is_left(function, kind, words):
     with pytest.raises(kind, match=words):
-        run_nccl(function, timeout=SOON)
+        run_nccl(function, timeout=SHORT)
     assert multiprocessing.active_children() == []
 
 
@@ -198,11 +198,11 @@ def test_processes_meet_by_environment_variables():
 
 
 def test_a_rank_too_few_is_named():
-    _, errors = start(SCRIPT.format(timeout=SOON), 0, free_port()).communicate()
+    _, errors = start(SCRIPT.format(timeout=SHORT), 0, free_port()).communicate()
     assert "RankError: rank 1 is not there after 4 s: were all 2 ranks started?" in errors
 
 
 def test_an_address_in_use_is_named():
     with socket.create_server(("", 0)) as taken:
-        _, errors = start(SCRIPT.format(timeout=SOON), 0, taken.getsockname()[1]).communicate()
+        _, errors = start(SCRIPT.format(timeout=SHORT), 0, taken.getsockname()[1]).communicate()
     assert "ParallelError: rank 0 cannot listen at port" in errors

@@ -8,7 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import closing
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from subprocess import PIPE
 
 import pytest
 
@@ -22,7 +25,15 @@ from unrolled.parallel.store import Store
 store = Store("127.0.0.1", int(sys.argv[1]), 1, 2, 60)
 print("here", flush=True)
 while True:
-    store.beat()
+    store.heartbeat()
+"""
+SILENCE = 1.2
+SERVER = f"""
+from unrolled.parallel.store import StoreServer
+server = StoreServer("127.0.0.1", 0, 2, {SILENCE})
+print(server.server_address[1], flush=True)
+input()
+print(server.failure or "no failure", flush=True)
 """
 
 
@@ -36,12 +47,22 @@ def door(server: StoreServer, rank: int) -> Store:
     return Store("127.0.0.1", server.server_address[1], rank, 2, LONG)
 
 
-def other_process(server: StoreServer) -> subprocess.Popen[str]:
-    asked = [sys.executable, "-c", PROCESS, str(server.server_address[1])]
-    process = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
+def other_process(port: int) -> subprocess.Popen[str]:
+    asked = [sys.executable, "-c", PROCESS, str(port)]
+    process = subprocess.Popen(asked, stdout=PIPE, text=True)
     assert process.stdout
     assert process.stdout.readline() == "here\n"
     return process
+
+
+@contextmanager
+def server_process() -> Iterator[tuple[subprocess.Popen[str], int]]:
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            process.kill()
 
 
 def test_a_note_reaches_who_waits_for_it(server):
@@ -56,24 +77,57 @@ def test_a_note_reaches_who_waits_for_it(server):
 
 
 def test_a_killed_rank_is_a_failure_that_all_are_told(server):
-    ours, process = door(server, 0), other_process(server)
-    assert ours.beat() is None
+    ours, process = door(server, 0), other_process(server.server_address[1])
+    assert ours.heartbeat() is None
     process.kill()
     process.wait()
     with pytest.raises(RankError, match="rank 1 died"):
         ours.get("from rank 1")
-    assert ours.beat() == {"kind": "RankError", "text": "rank 1 died"}
+    assert ours.heartbeat() == {"kind": "RankError", "text": "rank 1 died"}
 
 
 def test_a_frozen_rank_is_a_failure():
     with closing(StoreServer("127.0.0.1", 0, 2, 3.0)) as server:
-        process = other_process(server)
+        process = other_process(server.server_address[1])
         os.kill(process.pid, signal.SIGSTOP)
         try:
             assert server.get("from rank 1", LONG)["failure"]["text"] == "rank 1 has given no sign of life for 3 s"
         finally:
             process.kill()
             process.wait()
+
+
+def test_a_rank_that_does_not_come_is_a_failure(monkeypatch):
+    monkeypatch.setattr("unrolled.parallel.store.START_SECONDS", 0.3)
+    with closing(StoreServer("127.0.0.1", 0, 3, 0.3)) as server:
+        Store("127.0.0.1", server.server_address[1], 1, 3, LONG).leave()
+        assert server.get("from rank 0", LONG)["failure"]["text"] == "ranks 0, 2 are not there after 0.3 s"
+
+
+def test_a_frozen_server_is_a_failure(monkeypatch):
+    """As when rank 0 freezes, which holds the server of a script's ranks."""
+    monkeypatch.setattr("unrolled.parallel.store.ANSWER_SECONDS", 0.2)
+    with server_process() as (frozen, port):
+        store = Store("127.0.0.1", port, 1, 2, LONG)
+        frozen.send_signal(signal.SIGSTOP)
+        with pytest.raises(RankError, match=r"the process that listens at .* does not answer"):
+            store.get("from rank 0", 0.1)
+
+
+def test_no_rank_has_failed_where_all_were_frozen():
+    """A rank is silent for longer than it may be, and so is the server, as in a box that the grader holds."""
+    with server_process() as (server, port):
+        rank = other_process(port)
+        time.sleep(0.1)  # in which the server reads its first sign of life
+        for process in (server, rank):
+            process.send_signal(signal.SIGSTOP)
+        time.sleep(SILENCE)
+        for process in (server, rank):
+            process.send_signal(signal.SIGCONT)
+            time.sleep(SILENCE / 8)  # in which the server finds that it has read nothing
+        assert server.communicate("now")[0] == "no failure\n"
+        rank.kill()
+        rank.communicate()
 
 
 def test_a_rank_that_says_goodbye_is_none(server):

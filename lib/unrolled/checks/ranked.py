@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable, Sequence
 
 from unrolled import timing
-from unrolled.parallel.team import Team, alone, missing
+from unrolled.parallel.team import TIMEOUT, Team, alone, missing
 
 from .spec import Function, Inputs, Spec
+
+USUAL_SECONDS = 6  # to start three processes and to compare; a second comparison takes them where the first is no pass
+MOST_SECONDS = 30  # `run.SPEED_LIMIT`, after which the check ends
 
 
 def race(function: Function, spec: Spec, seed: int, announce: Callable[[str], None] | None) -> timing.Verdict:
     """Return the verdict on a program of ranks; open where this machine cannot show that speed, with the reason.
 
-    Raises RankError for what a rank raises.
+    Raises RankError for what a rank raises, and what else ParallelError has for what goes wrong between ranks.
     """
     speed = spec.speed
     assert speed is not None
@@ -22,7 +25,7 @@ def race(function: Function, spec: Spec, seed: int, announce: Callable[[str], No
         return timing.untimed(why, speed.at_least, seed)
     inputs = speed.draw_inputs(seed)
     if announce:
-        announce(f"Measuring speed on {speed.ranks} ranks: about 5 s.")
+        announce(f"Measuring speed on {speed.ranks} ranks: {USUAL_SECONDS} s as a rule, {MOST_SECONDS} s at most.")
     verdict = _against_one(function, spec, inputs, seed)
     if verdict.outcome == "pass":
         return verdict
@@ -38,8 +41,8 @@ def _against_one(function: Function, spec: Spec, inputs: Sequence[Inputs], seed:
     room = sum(array.nbytes for array in inputs[0].values()) + 2**12  # which alignment may take
     size = len(inputs) * (room + slot)
     with (
-        Team(function, speed.share, speed.ranks, size=size) as team,
-        Team(alone(speed.baseline), speed.share, 1, size=size) as one,
+        Team(function, speed.share, speed.ranks, size=size, timeout=TIMEOUT) as team,
+        Team(alone(speed.baseline), speed.share, 1, size=size, timeout=TIMEOUT) as one,
     ):
         for each in (team, one):
             each.prepare([each.put(given) for given in inputs], len(inputs) * room, slot)

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unrolled.device import Array, Module, array_module
 from unrolled.ops.arguments import check_array, check_shape, check_whole
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+MOST_AXES = 8  # of an array
 
 
 class Pending(ABC):
@@ -26,7 +32,9 @@ class Pending(ABC):
 
 
 class Communicator(ABC):
-    """The group of `size` ranks, seen from one of them. Arrays are contiguous and hold real numbers.
+    """The group of `size` ranks, seen from one of them.
+
+    Arrays are contiguous, hold real numbers in this machine's order of bytes, and have at most eight axes.
 
     Every operation raises ParallelError's kinds for what is wrong between ranks, and ValueError or TypeError for what
     is wrong here. Results are new arrays, or `out`, which may be x itself.
@@ -111,12 +119,17 @@ class Communicator(ABC):
     def close(self) -> None:  # noqa: B027
         """Deliver what was sent, and leave the group. An engine without processes has nothing to do."""
 
-    def __enter__(self) -> Communicator:
+    def fail(self, error: BaseException) -> None:  # noqa: B027
+        """Tell all other ranks that this one ends by an error. An engine without processes has nobody to tell."""
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None:
             self.close()
+        else:
+            self.fail(error)
 
     def _check_rank(self, name: str, rank: Any, other: bool = False) -> None:
         check_whole(name, rank, 0)
@@ -133,6 +146,10 @@ def _contiguous(name: str, x: Array) -> Array:
     check_array(name, x)
     if not x.flags.c_contiguous:
         raise ValueError(f"{name} {x.shape} is not contiguous: pass a copy, such as {name}.copy()")
+    if not x.dtype.isnative:
+        raise ValueError(f"{name} is of dtype {x.dtype}; expected this machine's order of bytes, {x.dtype.name}")
+    if x.ndim > MOST_AXES:
+        raise ValueError(f"{name} has {x.ndim} axes; expected at most {MOST_AXES}")
     return x
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 import copy
 import ctypes
 import linecache
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
@@ -21,12 +19,12 @@ import numpy as np
 
 from unrolled.device import Array
 from unrolled.ops.arguments import check_whole
+from unrolled.parallel.calls import caller
 from unrolled.parallel.communicator import Communicator, Pending
 from unrolled.parallel.errors import DeadlockError, MismatchError
 from unrolled.parallel.links import Link
 from unrolled.parallel.network import Call, Network, Outcome
 
-OWN = str(Path(__file__).parent)
 TRIES = 20
 LINE_WIDTH, MOST_NAMED = 70, 4  # characters of a line of the program, ranks that are named for one line
 Program = Callable[..., Any]
@@ -48,20 +46,26 @@ def emulate(
     DeadlockError with the line in which each rank waits.
     """
     check_whole("ranks", ranks)
-    network = Network(ranks, link, seed) if network is None else network
-    return on_ranks(program)(network, [copy.deepcopy(arguments) for _ in range(network.size)], named)
+    return run_emulated(program, arguments, named, Network(ranks, link, seed) if network is None else network)
+
+
+def run_emulated(program: Program, arguments: Sequence[Any], named: Mapping[str, Any], network: Network) -> list[Any]:
+    """Call program(communicator, *arguments, **named) on each rank of a network; return the results by rank.
+
+    Raises what `emulate` raises.
+    """
+    copies = [copy.deepcopy((arguments, named)) for _ in range(network.size)]
+    return on_ranks(lambda comm, mine, options: program(comm, *mine, **options))(network, copies)
 
 
 def on_ranks(program: Program) -> Callable[..., list[Any]]:
-    """Return a function (network, arguments by rank, named arguments) that runs the program once on each rank.
+    """Return a function (network, arguments by rank) that runs the program once on each rank.
 
     The network may live in another process: it is called, and nothing else.
     """
 
-    def run(
-        network: Callable[..., Any], arguments: Sequence[Sequence[Any]], named: Mapping[str, Any] | None = None
-    ) -> list[Any]:
-        return _Turns(network, program, arguments, named or {}).run()
+    def run(network: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[Any]:
+        return _Turns(network, program, arguments).run()
 
     return run
 
@@ -125,14 +129,8 @@ class _StoppedError(BaseException):
 class _Turns:
     """The threads of a run. Only the one whose turn it is runs; the others wait for their semaphores."""
 
-    def __init__(
-        self,
-        network: Callable[..., Any],
-        program: Program,
-        arguments: Sequence[Sequence[Any]],
-        named: Mapping[str, Any],
-    ) -> None:
-        self._network, self._program, self._arguments, self._named = network, program, arguments, named
+    def __init__(self, network: Callable[..., Any], program: Program, arguments: Sequence[Sequence[Any]]) -> None:
+        self._network, self._program, self._arguments = network, program, arguments
         self.size = len(arguments)
         self._turn = [threading.Semaphore(0) for _ in arguments]
         self._answers: dict[int, tuple[Outcome, Any]] = {}
@@ -194,7 +192,7 @@ class _Turns:
         try:
             self._await_turn(rank)
             communicator = EmulatedCommunicator(self, rank, self.size)
-            self._results[rank] = self._program(communicator, *self._arguments[rank], **self._named)
+            self._results[rank] = self._program(communicator, *self._arguments[rank])
             self._pass_on(self._network(rank, int(Call.DONE)))
         except _StoppedError:
             return
@@ -225,9 +223,7 @@ def _interrupt(threads: Sequence[threading.Thread]) -> None:
 
 def _place() -> str:
     """The line of the program that called the communicator, in words."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN):
-        frame = frame.f_back
+    frame = caller()
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
     return f"line {frame.f_lineno} of {frame.f_code.co_name}" + (f", `{shorten(line, LINE_WIDTH)}`" if line else "")
 

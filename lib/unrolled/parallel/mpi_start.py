@@ -5,6 +5,7 @@ python -m unrolled.parallel.mpi_start FOLDER PORT TIMEOUT      what a rank of `r
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import shutil
@@ -14,24 +15,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.errors import NoEngineError, RankError
-from unrolled.parallel.mpi import MpiCommunicator, begun, leave, load
-from unrolled.parallel.packing import failure_of, packed
-from unrolled.parallel.store import Store, StoreServer, error_of
+from unrolled.parallel.member import Member
+from unrolled.parallel.mpi import MpiCommunicator, begun, load
+from unrolled.parallel.packing import packed
+from unrolled.parallel.store import START_SECONDS, Store, StoreServer, error_of
 
 HOST = "127.0.0.1"
 WORK, RESULT = "work.pickle", "result-{}.pickle"
-ENOUGH = 5.0  # seconds that processes have to end by themselves, once one has failed
-SOON = 1.0  # seconds that they have where nobody waits for what they do
-LOOKS = 0.02  # seconds between two looks at the processes
-QUIET = {"UCX_LOG_LEVEL": "fatal", "HWLOC_HIDE_ERRORS": "2"}  # where /sys is out of sight, MPI's libraries complain
-KEPT = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(2**25))
+END_SECONDS = 5.0  # that processes have to end by themselves, once one has failed
+ABORT_SECONDS = 1.0  # that they have where nobody waits for what they do
+POLL_SECONDS = 0.02  # between two looks at the processes
+LOG_SETTINGS = {"UCX_LOG_LEVEL": "fatal", "HWLOC_HIDE_ERRORS": "2"}  # MPI's libraries complain where they see no /sys
+MALLOC_SETTINGS = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(2**25))
 """glibc keeps freed memory up to so many bytes. Else each step may get its arrays anew from the system, page by page,
 which takes as long again as a step's work and does not get faster with more ranks."""
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -63,78 +65,79 @@ def run_mpi(
     without MPI, RankError or what else ParallelError has for what goes wrong. No process is left then.
     """
     check_whole("ranks", ranks)
+    over = over or threading.Event()
     command = [launcher(), "-n", str(ranks), sys.executable, "-m", __name__]
-    with TemporaryDirectory(prefix="unrolled-ranks-") as folder:
+    with (
+        TemporaryDirectory(prefix="unrolled-ranks-") as folder,
+        closing(StoreServer(HOST, 0, ranks, timeout)) as server,
+    ):
         Path(folder, WORK).write_bytes(packed((function, tuple(args), dict(named or {}))))
-        server = StoreServer(HOST, 0, ranks, timeout)
-        words = [folder, str(server.server_address[1]), str(timeout)]
-        process = subprocess.Popen(
-            command + words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            pass_fds=files,
-            env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), **QUIET, **KEPT, "PYTHONPATH": _path()},
-        )
+        process = _started([*command, folder, str(server.server_address[1]), str(timeout)], files)
         said: list[str] = []
         reader = threading.Thread(target=_pass_on, args=(process, said), daemon=True)
         reader.start()
         try:
-            _await_end(process, server, over or threading.Event())
-            if over is not None and over.is_set():
+            _await_end(process, server, over)
+            if over.is_set():
                 raise RankError("the ranks were ended")
-            reader.join(ENOUGH)
+            reader.join(END_SECONDS)
             return [pickle.loads(_result(folder, rank, process, server, said)) for rank in range(ranks)]
         finally:
             _end(process)
-            server.close()
 
 
 def world(timeout: float = 20.0) -> MpiCommunicator:
     """Return the group that `mpiexec` started this process in: of one rank, if nobody did.
 
-    Use it as a context. An error in it ends all ranks. Raises NoEngineError.
+    Use it as a context. An error in it ends all ranks. If not all come here within `timeout` seconds, or 20 if that is
+    longer, those that came end, and print that they ran into a "Timeout" here. Raises NoEngineError.
     """
-    comm = begun().COMM_WORLD
-    server = StoreServer("", 0, comm.size, timeout) if comm.rank == 0 else None
-    host, port = comm.bcast((os.uname().nodename, server.server_address[1]) if server else None)
-    store = Store(HOST if server else host, port, comm.rank, comm.size, timeout)
-    return _Member(store, timeout, server)
+    # MPI begins in one call that waits for all ranks, and holds Python's lock meanwhile: no thread of Python could end
+    # it. Nobody knows of anybody yet, so that no rank can be named.
+    faulthandler.dump_traceback_later(max(timeout, START_SECONDS), exit=True, file=sys.__stderr__ or 2)
+    try:
+        mpi = begun()
+        comm = mpi.COMM_WORLD
+        neighbours = comm.Split_type(mpi.COMM_TYPE_SHARED)
+        one_machine = neighbours.size == comm.size
+        neighbours.Free()
+        server = StoreServer(HOST if one_machine else "", 0, comm.size, timeout) if comm.rank == 0 else None
+        host, port = comm.bcast((os.uname().nodename, server.server_address[1]) if server else None)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    store = Store(HOST if one_machine or server else host, port, comm.rank, comm.size, timeout)
+    member = MpiMember(store, timeout)
+    member.server = server
+    return member
 
 
-class _Member(MpiCommunicator):
-    """A rank that others started; rank 0 holds the store, and stays until all have left."""
-
-    def __init__(self, store: Store, timeout: float, server: StoreServer | None) -> None:
-        self._server = server
-        super().__init__(store, timeout)
-
-    def close(self) -> None:
-        super().close()
-        if self._server is not None:
-            self._server.wait_for_goodbyes(self.timeout)
-            self._server.close()
-
-    def fail(self, error: BaseException) -> None:
-        super().fail(error)
-        time.sleep(ENOUGH / 10 if self._server is not None else 0)  # the others hear of it before their line breaks
-        leave(failure_of(self.rank, error))
+class MpiMember(Member, MpiCommunicator):
+    """A rank that `mpiexec` has started."""
 
 
-def _path() -> str:
-    return os.pathsep.join(filter(None, sys.path))
+def _started(command: Sequence[str], files: Sequence[int]) -> subprocess.Popen[str]:
+    """Start the ranks, one BLAS thread each: in a session of their own, so that all of them can be ended."""
+    settings = {**dict.fromkeys(ONE_THREAD, "1"), **LOG_SETTINGS, **MALLOC_SETTINGS}
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        pass_fds=files,
+        env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
 
 
 def _await_end(process: subprocess.Popen[str], server: StoreServer, over: threading.Event) -> None:
     """Wait until the processes have ended, or one has failed, or it is over, and the others have had time to end."""
     while process.poll() is None and not server.failure and not over.is_set():
-        time.sleep(LOOKS)
+        time.sleep(POLL_SECONDS)
     if server.failure or over.is_set():
         with suppress(subprocess.TimeoutExpired):
-            process.wait(ENOUGH if server.failure else SOON)
+            process.wait(END_SECONDS if server.failure else ABORT_SECONDS)
 
 
 def _result(folder: str, rank: int, process: subprocess.Popen[str], server: StoreServer, said: list[str]) -> bytes:
@@ -172,11 +175,11 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def main(folder: str, port: str, timeout: str) -> None:
     """Be a rank of `run_mpi`: call the function, leave its result in the folder, or say what failed."""
-    function, args, named = pickle.loads(Path(folder, WORK).read_bytes())
     comm = begun().COMM_WORLD
     store = Store(HOST, int(port), comm.rank, comm.size, float(timeout))
     try:
-        with MpiCommunicator(store, float(timeout)) as group:
+        with MpiCommunicator(store, float(timeout)) as group:  # so all hear of what goes wrong with the work itself
+            function, args, named = pickle.loads(Path(folder, WORK).read_bytes())
             result = packed(function(group, *args, **named))
             Path(folder, f"{comm.rank}.part").write_bytes(result)
             os.replace(Path(folder, f"{comm.rank}.part"), Path(folder, RESULT.format(comm.rank)))

@@ -5,7 +5,12 @@ Collectives run on the current stream, so they need no wait, and `all_reduce` is
 direction, a communicator and a stream: a message waits for its receiver there, and nothing else waits for it.
 
 NCCL itself hangs where ranks disagree, die or freeze. So the first call of each kind, shape and dtype is compared
-through the host (`checked`), and a thread watches: what waits longer than `timeout` seconds ends the process, by name.
+through the host (`checked`), which waits for all ranks then, also in `start_all_reduce`; and a thread watches: what
+waits longer than `timeout` seconds ends the process, by name.
+
+That is all that is compared: it costs nothing in the steps of a training, whose calls are those of its first step.
+Ranks that later disagree in the order of calls that all have made before get no MismatchError. Where NCCL then waits,
+they end by the watch, which names where; where sizes happen to fit, they get each other's numbers.
 """
 
 from __future__ import annotations
@@ -20,8 +25,9 @@ import numpy as np
 from unrolled.device import Array
 from unrolled.parallel.calls import Call, from_note, place
 from unrolled.parallel.communicator import Communicator, Pending
-from unrolled.parallel.errors import MismatchError, NoEngineError, ParallelError, RankError
+from unrolled.parallel.errors import MismatchError, NoEngineError, RankError
 from unrolled.parallel.nccl_watch import Watch
+from unrolled.parallel.packing import failure_of
 from unrolled.parallel.store import Store
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int32", "uint32", "int64", "uint64")
@@ -58,8 +64,9 @@ def gpus() -> int:
 class NcclCommunicator(Communicator):
     """The group of `size` ranks, seen from one that drives the current GPU. Arrays are CuPy's, of `DTYPES`.
 
-    `store` is this rank's door to the others. `checked` compares the first call of each kind, shape and dtype. Use it
-    as a context, or `close` it: what was sent is delivered then. A send or receive is in no CUDA graph.
+    `store` is this rank's door to the others. `checked` compares the first call of each kind, shape and dtype, and no
+    later one. Use it as a context, or `close` it: what was sent is delivered then. A send or receive is in no CUDA
+    graph.
     """
 
     engine = "nccl"
@@ -118,7 +125,7 @@ class NcclCommunicator(Communicator):
         self._comm.allReduce(x.data.ptr, out.data.ptr, x.size, kind, self._nccl.NCCL_SUM, stream.ptr)
         self._under = stream.record(self._cupy.cuda.Event(disable_timing=True))
         self._watch.issued(stream)
-        return Beside(self, x, out, self._under)
+        return NcclPending(self, x, out, self._under)
 
     def _reduce_scatter(self, x: Array, out: Array) -> Array:
         kind = self._begin("reduce_scatter", x)
@@ -174,22 +181,10 @@ class NcclCommunicator(Communicator):
         self._store.leave()
         self._comm.destroy()
 
-    def __enter__(self) -> NcclCommunicator:
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.fail(error)
-
     def fail(self, error: BaseException) -> None:
         """Tell all other ranks that this one ends by an error."""
         self._watch.close()
-        kind = type(error).__name__
-        own = isinstance(error, ParallelError)
-        text = str(error) if own else f"rank {self.rank} raised {kind}: {error}"
-        self._store.fail({"kind": kind if own else "RankError", "text": text})
+        self._store.fail(failure_of(self.rank, error))
 
     # what all collectives begin with
 
@@ -240,7 +235,7 @@ class NcclCommunicator(Communicator):
                 raise MismatchError(f"rank {self.rank} calls {call}; rank {rank} calls {other}")
 
 
-class Beside(Pending):
+class NcclPending(Pending):
     """An all-reduce on a stream of its own."""
 
     def __init__(self, comm: NcclCommunicator, x: Array, out: Array, done: Any) -> None:

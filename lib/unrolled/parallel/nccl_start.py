@@ -7,7 +7,6 @@ import os
 import pickle
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
@@ -15,13 +14,13 @@ from typing import Any
 
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.errors import NoEngineError, ParallelError, RankError
+from unrolled.parallel.member import Member
 from unrolled.parallel.nccl import NcclCommunicator, gpus, load
 from unrolled.parallel.packing import failure_of, packed
-from unrolled.parallel.store import Store, StoreServer, error_of
+from unrolled.parallel.store import FOUND_BY, Store, StoreServer, error_of
 
 HOST = "127.0.0.1"
-VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-ENOUGH = 5.0  # seconds that a process has to end by itself, once its work is done or lost
+END_SECONDS = 5.0  # that a process has to end by itself, once its work is done or lost
 
 
 def run_nccl(
@@ -73,42 +72,23 @@ def world(timeout: float = 30.0, checked: bool = True) -> NcclCommunicator:
     local = int(os.environ.get("LOCAL_RANK", rank % max(1, there)))
     if local >= there:
         raise NoEngineError(f"rank {rank} is to take GPU {local}; this machine has {there}, numbered from 0")
-    server = StoreServer("", port, size, timeout) if rank == 0 else None
+    server = StoreServer(HOST if host in (HOST, "localhost") else "", port, size, timeout) if rank == 0 else None
     cupy.cuda.Device(local).use()
     store = Store(HOST if server else host, port, rank, size, timeout)
-    return Member(rank, size, store, timeout, checked, server)
+    member = NcclMember(rank, size, store, timeout, checked)
+    member.server = server
+    return member
 
 
-class Member(NcclCommunicator):
-    """A rank that others started; rank 0 holds the store, and stays until all have left."""
-
-    def __init__(
-        self, rank: int, size: int, store: Store, timeout: float, checked: bool, server: StoreServer | None
-    ) -> None:
-        self._server = server
-        super().__init__(rank, size, store, timeout, checked)
-
-    def close(self) -> None:
-        super().close()
-        if self._server is not None:
-            self._server.wait_for_goodbyes(self.timeout)
-            self._server.close()
-
-    def fail(self, error: BaseException) -> None:
-        """End this process with the error: what NCCL has under way would hold it."""
-        super().fail(error)
-        traceback.print_exception(error)
-        sys.stderr.flush()
-        if self._server is not None:
-            time.sleep(ENOUGH / 10)  # the others hear of it before their line breaks
-        os._exit(1)
+class NcclMember(Member, NcclCommunicator):
+    """A rank that `torchrun` or `srun` has started."""
 
 
 def variables(environment: Mapping[str, str]) -> tuple[int, int, str, int]:
     """Return rank, size, host and port, as a launcher's variables say. Raises ValueError where they do not."""
-    missing = [name for name in VARIABLES if not environment.get(name)]
+    missing = [name for name in FOUND_BY if not environment.get(name)]
     if missing:
-        raise ValueError(f"{', '.join(missing)} not set; expected {', '.join(VARIABLES)}, as torchrun sets them")
+        raise ValueError(f"{', '.join(missing)} not set; expected {', '.join(FOUND_BY)}, as torchrun sets them")
     try:
         rank, size, port = (int(environment[name]) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
     except ValueError as error:
@@ -165,13 +145,13 @@ def _why(lost: list[int], pipes: list[Connection], results: Mapping[int, Any], s
                 if not done:
                     return error_of(value)
     with server.changed:
-        server.changed.wait_for(lambda: server.failure, ENOUGH)
+        server.changed.wait_for(lambda: server.failure, END_SECONDS)
     return error_of(server.failure) if server.failure else RankError(f"rank {lost[0]} died")
 
 
 def _end(processes: list[Any]) -> None:
     """Leave no process: wait a little for those that are ending, then kill."""
-    end = time.monotonic() + (ENOUGH if sys.exc_info()[0] is None else 0.0)
+    end = time.monotonic() + (END_SECONDS if sys.exc_info()[0] is None else 0.0)
     for process in processes:
         process.join(max(0.0, end - time.monotonic()))
         if process.is_alive():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +12,10 @@ from typing import Any
 
 from unrolled.parallel.calls import Call
 from unrolled.parallel.errors import ParallelError
+from unrolled.parallel.packing import end_with
 from unrolled.parallel.store import Failure, Store
 
-GRACE = 3.0  # seconds that others have to say where they wait, before all end
+ANSWER_SECONDS = 3.0  # that others have to say where they wait, before all end
 
 
 def wait_for(stream: int) -> None:
@@ -82,20 +81,20 @@ class Watch:
         self._device.use()
         posted = False
         while not self._closed:
-            failure = self._store.beat() or self._broken()
+            failure = self._store.heartbeat() or self._broken()
             seconds, what = self._waits()
-            if seconds > max(self._timeout - GRACE, self._timeout / 2) and not posted:
-                self._tell(what)
+            if seconds > max(self._timeout - ANSWER_SECONDS, self._timeout / 2) and not posted:
+                self._post(what)
                 posted = True
             elif posted and not seconds:
-                self._tell(None)
+                self._post(None)
                 posted = False
             if seconds > self._timeout:
                 failure = failure or self._hang(what)
             if failure and not self._closed:
                 self._end(failure)
 
-    def _tell(self, what: str | None) -> None:
+    def _post(self, what: str | None) -> None:
         with contextlib.suppress(ParallelError):
             self._store.put(f"waits/{self._store.rank}", what)
 
@@ -140,5 +139,4 @@ class Watch:
 
     def _end(self, failure: Failure) -> None:
         self._store.fail(failure)
-        print(f"{failure['kind']}: {failure['text']}", file=sys.stderr, flush=True)
-        os._exit(1)
+        end_with(failure)

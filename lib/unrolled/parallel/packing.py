@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 import traceback
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from unrolled.parallel.errors import ParallelError
 from unrolled.parallel.store import Failure
@@ -30,3 +33,10 @@ def failure_of(rank: int, error: BaseException) -> Failure:
         return {"kind": type(error).__name__, "text": str(error)}
     trace = "".join(traceback.format_exception(error))
     return {"kind": "RankError", "text": f"rank {rank} raised {type(error).__name__}: {error}\n\n{trace}"}
+
+
+def end_with(failure: Failure) -> NoReturn:
+    """Print a failure and end this process: what MPI or NCCL has under way would hold it."""
+    with suppress(OSError, ValueError):
+        print(f"{failure['kind']}: {failure['text']}", file=sys.stderr, flush=True)
+    os._exit(1)

@@ -19,8 +19,15 @@ from typing import Any
 from unrolled.parallel import errors
 from unrolled.parallel.errors import ParallelError, RankError
 
-BEAT = 0.25  # seconds between two signs of life
-GREETING = "unrolled.parallel"
+HEARTBEAT_SECONDS = 0.25  # between two signs of life
+START_SECONDS = 20.0  # that ranks have to come, at least, however short they may wait for each other later
+ANSWER_SECONDS = 4.0  # within which the server answers, or is frozen
+QUIET_READS = 4
+"""Reads without a sign of life, one after the other, after which a rank has failed. One is not enough: where all have
+been frozen, as the grader does with a box, the time of a read is over when they go on."""
+FOUND_BY = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Environment variables by which ranks find the server, and who they are, where no MPI has started them."""
+GREETING, GOODBYE = "unrolled.parallel", b"bye\n"
 
 Failure = dict[str, str]  # {"kind": an error's class in `errors`, "text"}
 
@@ -35,10 +42,12 @@ def error_of(failure: Failure) -> ParallelError:
 class StoreServer(socketserver.ThreadingTCPServer):
     """Holds notes and failure of `size` ranks, at (host, port); port 0 takes a free one, see `server_address`.
 
-    A rank that is silent for `timeout` seconds has failed. Raises ParallelError where the address is in use.
+    A rank that is silent for `timeout` seconds has failed, and so has one that does not come within as long, or within
+    `START_SECONDS` if that is longer. Raises ParallelError where the address is in use.
     """
 
     allow_reuse_address = True
+    request_queue_size = 128
     daemon_threads = True
     block_on_close = False
 
@@ -57,12 +66,22 @@ class StoreServer(socketserver.ThreadingTCPServer):
                 f"rank 0 cannot listen at port {port}: {error.strerror}; set MASTER_PORT to a free port, everywhere"
             ) from error
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self._await_all, args=(max(timeout, START_SECONDS),), daemon=True).start()
 
     def fail(self, failure: Failure) -> None:
         """Keep the first failure, and tell all who wait."""
         with self.changed:
             self.failure = self.failure or failure
             self.changed.notify_all()
+
+    def _await_all(self, seconds: float) -> None:
+        """Fail unless all ranks are here after so many seconds."""
+        with self.changed:
+            if self.changed.wait_for(lambda: len(self.here) == self.size or self.failure or self.closed, seconds):
+                return
+            absent = sorted(set(range(self.size)) - self.here)
+        who = f"rank {absent[0]} is" if len(absent) == 1 else f"ranks {', '.join(map(str, absent))} are"
+        self.fail({"kind": "RankError", "text": f"{who} not there after {seconds:g} s"})
 
     def wait_for_goodbyes(self, seconds: float) -> None:
         """Wait until all ranks have left, at most so long."""
@@ -99,7 +118,7 @@ class _Visitor(socketserver.StreamRequestHandler):
         with contextlib.suppress(OSError, ValueError):
             asked = json.loads(self.rfile.readline())
             if "rank" in asked:
-                self._stay(int(asked["rank"]), int(asked["size"]))
+                self._attend(int(asked["rank"]), int(asked["size"]))
             elif "put" in asked:
                 self.server.put(asked["put"], asked["value"])
                 self._answer({})
@@ -112,7 +131,7 @@ class _Visitor(socketserver.StreamRequestHandler):
     def _answer(self, reply: Any) -> None:
         self.wfile.write(json.dumps(reply).encode() + b"\n")
 
-    def _stay(self, rank: int, size: int) -> None:
+    def _attend(self, rank: int, size: int) -> None:
         """Hear a rank's signs of life until it says goodbye; tell it of the first failure."""
         server = self.server
         wrong = self._wrong(rank, size)
@@ -120,8 +139,8 @@ class _Visitor(socketserver.StreamRequestHandler):
         if wrong:
             server.fail({"kind": "ParallelError", "text": wrong})
             return
-        threading.Thread(target=self._tell, daemon=True).start()
-        text = self._heard(f"rank {rank}")
+        threading.Thread(target=self._send_failure, daemon=True).start()
+        text = self._ended(f"rank {rank}")
         if text:
             server.fail({"kind": "RankError", "text": text})
             return
@@ -137,19 +156,29 @@ class _Visitor(socketserver.StreamRequestHandler):
             if rank in self.server.here:
                 return f"two processes say that they are rank {rank}"
             self.server.here.add(rank)
+            self.server.changed.notify_all()
         return ""
 
-    def _heard(self, who: str) -> str:
-        """Return how a rank ended; "" if it said goodbye."""
-        self.request.settimeout(self.server.silence)
-        try:
-            return "" if any(line == b"bye\n" for line in self.rfile) else f"{who} died"
-        except TimeoutError:
-            return f"{who} has given no sign of life for {self.server.silence:g} s"
-        except OSError:
-            return f"{who} died"
+    def _ended(self, who: str) -> str:
+        """Wait for a rank's end and return how it came; "" if it said goodbye."""
+        self.request.settimeout(self.server.silence / QUIET_READS)
+        quiet, last = 0, b""
+        while quiet < QUIET_READS:
+            try:
+                said = self.request.recv(4096)
+            except TimeoutError:
+                quiet += 1
+                continue
+            except OSError:
+                said = b""
+            quiet, last = 0, (last + said)[-len(GOODBYE) :]
+            if last == GOODBYE:
+                return ""
+            if not said:
+                return f"{who} died"
+        return f"{who} has given no sign of life for {self.server.silence:g} s"
 
-    def _tell(self) -> None:
+    def _send_failure(self) -> None:
         """Wait for the first failure, and send it."""
         with self.server.changed:
             self.server.changed.wait_for(lambda: self.server.failure or self.server.closed)
@@ -183,7 +212,8 @@ class Store:
 
     def get(self, key: str, seconds: float | None = None) -> Any:
         """Return a note; None if nobody leaves it within `seconds` (default: the timeout). Raises the first failure."""
-        reply = self._ask({"get": key, "seconds": self.timeout if seconds is None else seconds})
+        seconds = self.timeout if seconds is None else seconds
+        reply = self._ask({"get": key, "seconds": seconds}, seconds)
         if reply.get("failure"):
             raise error_of(reply["failure"])
         return reply.get("value")
@@ -193,11 +223,11 @@ class Store:
         with contextlib.suppress(ParallelError):
             self._ask({"fail": failure})
 
-    def beat(self) -> Failure | None:
-        """Give a sign of life, wait for `BEAT` seconds, and return the first failure if there is one by then."""
+    def heartbeat(self) -> Failure | None:
+        """Give a sign of life, wait `HEARTBEAT_SECONDS`, and return the first failure if there is one by then."""
         try:
             self._line.sendall(b"beat\n")
-            if not select.select([self._line], [], [], BEAT)[0]:
+            if not select.select([self._line], [], [], HEARTBEAT_SECONDS)[0]:
                 return None
             failure: Failure = json.loads(self._line.makefile("rb").readline())
         except (OSError, ValueError):
@@ -207,15 +237,18 @@ class Store:
     def leave(self) -> None:
         """Say goodbye."""
         with contextlib.suppress(OSError):
-            self._line.sendall(b"bye\n")
+            self._line.sendall(GOODBYE)
             self._line.close()
 
-    def _ask(self, request: Any) -> dict[str, Any]:
-        with self._call(self.timeout) as line:
+    def _ask(self, request: Any, seconds: float = 0.0) -> dict[str, Any]:
+        """Return the server's answer to a request that it may take so many seconds for."""
+        with self._call(ANSWER_SECONDS) as line:
             try:
-                line.settimeout(None)
+                line.settimeout(seconds + ANSWER_SECONDS)
                 self._send(line, request)
                 reply: dict[str, Any] = json.loads(line.makefile("rb").readline())
+            except TimeoutError:
+                raise RankError(f"the process that listens at {self.host}:{self.port} does not answer") from None
             except (OSError, ValueError):
                 raise RankError(f"the process that listens at {self.host}:{self.port} is gone") from None
         return reply

@@ -23,23 +23,25 @@ import numpy as np
 from unrolled.device import Array
 from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.errors import NoEngineError, RankError
-from unrolled.parallel.mpi_start import ENOUGH, launcher, run_mpi
+from unrolled.parallel.launch import cores
+from unrolled.parallel.mpi_start import END_SECONDS, launcher, run_mpi
 
 Inputs = dict[str, Any]
 Share = Callable[[Inputs, int, int], Sequence[Any]]  # (inputs, rank, ranks): this rank's arguments
 Place = tuple[str, tuple[int, ...], int]  # of an array in the file: dtype, shape, bytes from the start
 NONE: tuple[int, Array] = (-1, np.empty(0, np.uint8))
 ALIGNED = 64  # bytes
-TIMEOUT = 60.0  # seconds that a rank may wait or be silent: whoever times them may hold all of them up meanwhile
-END = ENOUGH + 2.0  # seconds after which they have ended, or were ended
+TIMEOUT = 12.0
+"""Seconds that a rank may wait or be silent: with them, and those to start, a deadlock is named before the limit of a
+check, 30 s, has passed. Whoever times the ranks may hold all of them up for longer, between two orders."""
+JOIN_SECONDS = END_SECONDS + 2.0  # after which they have ended, or were ended
 
 
-def missing(ranks: int, cores: int = 0) -> str:
-    """Return why so many ranks cannot run side by side here, on `cores` cores or on all in reach; "" if they can."""
-    if not cores:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if cores < ranks:
-        return f"{ranks} ranks need {ranks} cores, and here {'is' if cores == 1 else 'are'} {cores}"
+def missing(ranks: int, among: int = 0) -> str:
+    """Return why so many ranks cannot run side by side here, on `among` cores or on all in reach; "" if they can."""
+    among = among or cores()
+    if among < ranks:
+        return f"{ranks} ranks need {ranks} cores, and here {'is' if among == 1 else 'are'} {among}"
     if os.name != "posix":
         return "ranks that stay need Linux or macOS"
     try:
@@ -57,12 +59,19 @@ class Team:
     """`ranks` processes with one BLAS thread each, which run program(comm, *share(inputs, rank, ranks)).
 
     Inputs are arrays by name, in a file of `size` bytes that all of them map; or in a `shared` one that there is
-    already: its descriptor, and its bytes as they are mapped here.
+    already: its descriptor, and its bytes as they are mapped here. A rank may wait `timeout` seconds for others.
     Use it as a context: no process is left after it. Raises NoEngineError without MPI, RankError where a rank fails.
     """
 
     def __init__(
-        self, program: Callable[..., Any], share: Share, ranks: int, *, size: int = 0, shared: tuple[int, Array] = NONE
+        self,
+        program: Callable[..., Any],
+        share: Share,
+        ranks: int,
+        *,
+        size: int = 0,
+        shared: tuple[int, Array] = NONE,
+        timeout: float = TIMEOUT,
     ) -> None:
         self._file = _new_file(size) if shared is NONE else None
         memory, self.bytes = shared if self._file is None else (self._file.fileno(), _mapped(self._file.fileno()))
@@ -72,7 +81,7 @@ class Team:
         handed = [end.fileno() for end in theirs]
         self._answers = [line.makefile("rb") for line in self._lines]
         self._theirs, self._over = theirs, threading.Event()
-        work = (_serve, (program, share, memory, handed), None, ranks, TIMEOUT, (memory, *handed), self._over)
+        work = (_serve, (program, share, memory, handed), None, ranks, timeout, (memory, *handed), self._over)
         self._thread = threading.Thread(target=self._run, args=work, daemon=True)
         self._thread.start()
         try:
@@ -103,7 +112,7 @@ class Team:
         for line in self._lines:
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
-        self._thread.join(END)
+        self._thread.join(JOIN_SECONDS)
         for end in (*self._answers, *self._lines, *self._theirs, *([self._file] if self._file else [])):
             end.close()
 
@@ -132,7 +141,7 @@ class Team:
         except OSError:
             done = False
         if not done:
-            self._thread.join(END)
+            self._thread.join(JOIN_SECONDS)
             raise self._error or RankError("the ranks ended")
 
     def _put(self, array: Array) -> Array:
@@ -172,8 +181,8 @@ def _new_file(size: int) -> Any:
 def _serve(comm: Communicator, program: Callable[..., Any], share: Share, memory: int, lines: Sequence[int]) -> None:
     """Be a rank, on a core of its own: follow orders until the other end of its line is gone."""
     if comm.size > 1 and hasattr(os, "sched_setaffinity"):  # else a short block may end before they are moved apart
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[comm.rank % len(cores)]})
+        reach = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {reach[comm.rank % len(reach)]})
     if hasattr(os, "SCHED_BATCH"):  # else the first rank that is woken may push aside who has yet to wake the next
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
