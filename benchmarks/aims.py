@@ -18,8 +18,6 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
 }
 EAGER = "the eager step calls and copies more than it has to; `nn.compiled` is ahead (compiled_cpu.json)"
 FALLS_SHORT: Mapping[tuple[str, str, str], str] = {
-    ("compiled_cpu", "compiled step, batch 8", "ratio"): "ahead, by less than was aimed at; being made faster",
-    ("compiled_cpu", "compiled step, batch 8", "ratio_eager"): "ahead, by less than was aimed at; being made faster",
     ("cpu", "conv2d (100, 3, 32, 32) 16 filters 5x5", "ratio"): (
         "16 filters leave little to compute for each pixel that is copied; where memory is not kept, ours is ahead"
     ),
