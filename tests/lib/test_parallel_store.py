@@ -24,8 +24,8 @@ import sys, time
 from unrolled.parallel.store import Store
 store = Store("127.0.0.1", int(sys.argv[1]), 1, 2, 60)
 print("here", flush=True)
-while True:
-    store.heartbeat()
+while not store.heartbeat():
+    pass
 """
 SILENCE = 1.2
 SERVER = f"""
