@@ -45,6 +45,7 @@ def test_what_is_nearly_98_percent_passes_and_what_is_not_does_not(judged: Any) 
     assert isinstance(found, Mismatch)
     assert "The median is 97.25%; about 98% are asked, on these images at least 97.50%" in found.lines[0]
     assert "not far enough" in found.lines[1]
+    assert "images shifted by a pixel, a new shift for each batch" in found.lines[1]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +170,13 @@ def test_a_repair_that_some_turn_speaks_for_passes(before: list[float], after: l
     found = own.compare(runs(before, after), None, {"seeds": [1, 2]})
     assert isinstance(found, Remark)
     assert says in found.lines[0]
+
+
+@pytest.mark.parametrize(("after", "asked"), [(0.18, False), (0.19, True), (0.2, True)])
+def test_a_repair_that_gains_hardly_anything_is_asked_about(after: float, asked: bool) -> None:
+    found = own.compare(runs([0.2] * 4, [after] * 4), None, {"seeds": [1, 2]})
+    assert isinstance(found, Remark)
+    assert ("hardly faster: is that your repair?" in found.lines) == asked
 
 
 def test_a_repair_that_is_slower_in_every_turn_fails() -> None:

@@ -350,6 +350,13 @@ def test_training_itself_by_layer(wall: PaperClock) -> None:
     assert {name: p.at(name).calls for name in names(p.root)} == {"forward": 3, "loss": 3, "backward": 3, "update": 3}
 
 
+def test_what_is_compiled_has_no_layers_to_time() -> None:
+    steps = nn.compiled(network().build((1, 6, 6)), nn.Adam(), 4)
+    for measured in (lambda: profile.step(steps, IMAGES, LABELS), lambda: profile.layers(steps, IMAGES)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"network is nn\.compiled.*time steps\.epoch as a whole"):
+            measured()
+
+
 def test_at_least_one_repeat() -> None:
     with pytest.raises(ValueError, match="repeats is 0; expected at least 1"):
         profile.step(network(), IMAGES, LABELS, repeats=0)

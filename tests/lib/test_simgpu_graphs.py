@@ -110,6 +110,7 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "sum along an axis": lambda x, at, out: cp.sum(x, axis=0, out=out[1]),
     "argmax": lambda x, at, out: out[:, 0].__setitem__(Ellipsis, x.argmax(axis=1)),
     "take": lambda x, at, out: cp.take(x, at, axis=0, out=out),
+    "take one row": lambda x, at, out: cp.take(x, 1, axis=0, out=out[2]),
     "rows by indices": lambda x, at, out: out.__setitem__(Ellipsis, x[at]),
     "rows put by indices": lambda x, at, out: out.__setitem__(at, x),
     "where": lambda x, at, out: out.__setitem__(Ellipsis, cp.where(x > 0, x, 0)),

@@ -127,6 +127,7 @@ def overspent(trace: Trace, budget: Budget, function: Function, inputs: Inputs) 
         if most is not None and len(events) > most:
             plural = "es" if name.endswith("ch") else "s"
             allowed = f"at most {most} allowed" if most else "none allowed"
+            allowed += f" ({budget.because})" if budget.because and name == "launch" else ""
             said = f"{len(events)} {name}{plural * (len(events) > 1)}, {allowed}{_listed(kinds)}"
             lines += [said, *places(events, function), *([helps] if helps else [])]
     if budget.flops is not None and trace.flops > (most_flops := budget.flops(inputs)):

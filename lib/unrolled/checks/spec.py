@@ -70,6 +70,7 @@ class Budget:
     """
 
     launches: int | None = None  # kernels that it starts; a graph counts as one launch where `graphs` asks for some
+    because: str = ""  # how so many launches come about, in words
     products: int | None = None  # those of them that multiply matrices
     flops: Callable[[Inputs], float] | None = None  # of the case's inputs: operations of all launches, on real numbers
     transfers: int | None = 0  # copies between host and GPU, either way

@@ -13,7 +13,7 @@ import numpy as np
 
 from unrolled import device
 from unrolled.device import Array, Module, array_module
-from unrolled.nn import Adam, Sequential
+from unrolled.nn import Adam, Compiled, Sequential
 from unrolled.nn.optim import Optimizer
 from unrolled.nn.watch import Snapshot
 from unrolled.profile.profiles import Profile
@@ -42,8 +42,9 @@ def step(
     The step is the one that `fit` takes for a batch. Steps with and without spans inside take turns, so that the
     profile can say what the spans cost. Reported is the middle half of the repeats (20; 3 on the simulated GPU) after a
     warm-up. Afterwards the network has its parameters and state back; `optimizer` (Adam by default) stays as it is: a
-    copy is used. ValueError for fewer than 1 repeat.
+    copy is used. TypeError for what `nn.compiled` returns, ValueError for fewer than 1 repeat.
     """
+    _check_layers(network)
     mine = copy.copy(Adam() if optimizer is None else optimizer)
     mine.reset()
     network.build(images.shape[1:], array_module(images))
@@ -63,7 +64,8 @@ def step(
 
 
 def layers(network: Sequential, images: Array, *, repeats: int | None = None, threads: int | None = 1) -> Profile:
-    """Measure a forward pass on one batch, as in `predict`, by layer."""
+    """Measure a forward pass on one batch, as in `predict`, by layer. TypeError for what `nn.compiled` returns."""
+    _check_layers(network)
     network.build(images.shape[1:], array_module(images))
     module, names = array_module(network.parameters), _layers(network, "forward")
     return _repeated("forward", lambda: network.forward(images), lambda: _renamed(names), module, repeats, threads)
@@ -103,6 +105,12 @@ def by_layer(network: Sequential, optimizer: Optimizer | None = None) -> Abstrac
     names: list[Named] = [(network, way, way) for way in ("forward", "loss", "backward")]
     update: list[Named] = [] if optimizer is None else [(optimizer, "step", "update")]
     return _renamed([*names, *_layers(network, "forward", "backward"), *update])
+
+
+def _check_layers(network: Any) -> None:
+    if isinstance(network, Compiled):
+        text = "network is nn.compiled(...), which has no layers to time"
+        raise TypeError(f"{text}: time steps.epoch as a whole, or profile the network that it trains")
 
 
 def _layers(network: Sequential, *ways: str) -> list[Named]:

@@ -170,7 +170,12 @@ class ndarray:  # noqa: N801 (CuPy's name)
     # to and from the host
 
     def get(self, stream: Any = None, order: str = "C", blocking: bool = True, out: Any = None) -> Any:
-        """Return the values as a NumPy array on the host, in `out` if given. Waits for the work on the stream."""
+        """Return the values as a NumPy array on the host, in `out` if given. Waits for the work on the stream.
+
+        Raises TypeError or ValueError for an `out` of another dtype or shape.
+        """
+        if out is not None:
+            self._check_host(out)
         number = current.streams[-1] if stream is None else stream.number
         whole = self if self.flags.forc else self.copy()
         data = current.machine().download(place(whole, current.machine()), number)
@@ -179,6 +184,14 @@ class ndarray:  # noqa: N801 (CuPy's name)
             out[...] = host
             return out
         return host.copy(order="F" if order == "F" else "C")
+
+    def _check_host(self, out: Any) -> None:
+        if not isinstance(out, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
+        if out.dtype != self.dtype:
+            raise TypeError(f"{out.dtype} array cannot be obtained from {self.dtype} array")
+        if out.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {out.shape}")
 
     def set(self, arr: Any, stream: Any = None) -> None:
         """Copy a NumPy array of the same shape and dtype to the device."""

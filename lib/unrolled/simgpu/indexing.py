@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from unrolled.simgpu.array import SCALARS, check_fits, launch, ndarray
+from unrolled.simgpu.array import SCALARS, check, check_fits, launch, ndarray
 from unrolled.simgpu.creation import arange, asarray, assign, fitting
 
 _BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
@@ -79,15 +79,22 @@ def nonzero(a: ndarray) -> tuple[ndarray, ...]:
 
 
 def take(a: ndarray, indices: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
-    """Return the values at these indices along an axis; None: of all values in one row."""
+    """Return the values at these indices along an axis; None: of all values in one row.
+
+    `out` has the shape and the dtype of the result: else TypeError or ValueError, in CuPy's words.
+    """
     flat = a.reshape(-1) if axis is None else a
     along = normalize_axis_index(0 if axis is None else axis, flat.ndim)
     key = (slice(None),) * along + (indices,)
     if out is None:
         return getitem(flat, key)
     seen, start, arrays = _addressed(flat, key)
-    if not arrays or out.dtype != a.dtype or out.shape != _picked(seen, start, arrays):
-        assign(out, getitem(flat, key))
+    if check(out).dtype != a.dtype:
+        raise TypeError("Output dtype mismatch")
+    if out.shape != (_picked(seen, start, arrays) if arrays else seen.shape):
+        raise ValueError("Output shape mismatch")
+    if not arrays:
+        assign(out, seen)
         return out
     launch("getitem", [seen, *arrays], [out], _axes(start, arrays))  # straight into out: a graph's arrays stay
     return out

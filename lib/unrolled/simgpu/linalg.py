@@ -43,6 +43,8 @@ def dot(a: Any, b: Any, out: ndarray | None = None) -> Any:
         return _multiply(a, b, (*a.shape[:-1], *(b.shape[-1:] if b.ndim > 1 else ())), out)
     flat = transpose(b, (b.ndim - 2, *range(b.ndim - 2), b.ndim - 1)).reshape(inner, -1)
     shape = (*a.shape[:-1], *b.shape[:-2], b.shape[-1])
+    if out is not None and out.shape != shape:
+        raise ValueError(f"dot: out has shape {out.shape}; expected {shape}")
     found = dot(a.reshape(-1, inner), flat).reshape(shape)
     return found if out is None else UFUNCS["positive"](found, out=out)
 

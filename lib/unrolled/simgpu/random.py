@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.simgpu import current
-from unrolled.simgpu.array import launch, ndarray
+from unrolled.simgpu.array import check, launch, ndarray
 from unrolled.simgpu.command import Options
 from unrolled.simgpu.creation import assign
 
@@ -58,6 +58,8 @@ class Generator:
         assign(x, self.permutation(x))
 
     def _draw(self, method: str, size: Any, dtype: Any, arguments: Options, out: ndarray | None = None) -> ndarray:
+        if out is not None:
+            _check_out(check(out), size, dtype)
         result = ndarray.made_for(self._library, () if size is None else size, dtype) if out is None else out
         launch(
             "random", [], [result, self._ready()], {"method": method, "arguments": arguments, "library": self._library}
@@ -70,6 +72,13 @@ class Generator:
             self._state = ndarray.made_for(self._library, 6, np.uint64)  # what NumPy's PCG64 remembers
             launch("random.seed", [], [self._state], {"seed": self._seed, "library": self._library})
         return self._state
+
+
+def _check_out(out: ndarray, size: Any, dtype: Any) -> None:
+    if out.dtype != dtype:
+        raise TypeError(f"Supplied output array has the wrong type. Expected {np.dtype(dtype)}, got {out.dtype}")
+    if size is not None and out.shape != (tuple(size) if isinstance(size, Sequence) else (size,)):
+        raise ValueError("size must match out.shape when used together")
 
 
 def default_rng(seed: Any = None) -> Generator:

@@ -43,6 +43,16 @@ def with_new_arrays(x, target, weight, velocity, rate, error, grad):
     rate *= 0.99
 
 
+def with_a_new_velocity(x, target, weight, velocity, rate, error, grad):
+    kernels.matmul(x, weight, out=error)
+    error -= target
+    kernels.matmul(x.T, error, out=grad)
+    grad /= len(x)
+    velocity = 0.9 * velocity - rate * grad
+    weight += velocity
+    rate *= 0.99
+
+
 def with_cublas(x, target, weight, velocity, rate, error, grad):
     error[...] = x @ weight - target
     grad[...] = x.T @ error / len(x)
@@ -73,8 +83,26 @@ def descend(x, target, weight, error, grad):
     weight -= grad
 
 
-def graphs_of(images, targets, order, weight, inside=True, back=True, first=False, launches=0, at_once=1):
-    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch."""
+def taken(source, rows, out):
+    """Fetch a batch, as it should be."""
+    array_module(source).take(source, rows[0], axis=0, out=out)
+
+
+def all_rows_taken(source, rows, out):
+    array_module(source).take(source, rows, axis=0, out=out)
+
+
+def new_rows(source, rows, out):
+    out[...] = source[rows[0]]
+
+
+def graphs_of(
+    images, targets, order, weight, inside=True, back="wp", first=False, launches=0, at_once=1, fetched=taken
+):  # fmt: skip
+    """An epoch by a graph, in right and wrong forms; `at_once` steps in a graph, as far as they divide the epoch.
+
+    Put `back` after the run that warms up: the weight (w), or another array for it (W), and the place (p).
+    """
     xp, size = array_module(images), order.shape[1]
     stream = xp.cuda.Stream(non_blocking=True)
     stream.wait_event(xp.cuda.Stream.null.record())
@@ -88,8 +116,8 @@ def graphs_of(images, targets, order, weight, inside=True, back=True, first=Fals
 
         def fetch():
             xp.take(order, place, axis=0, out=rows)
-            xp.take(images, rows[0], axis=0, out=x)
-            xp.take(targets, rows[0], axis=0, out=target)
+            fetched(images, rows, x)
+            fetched(targets, rows, target)
             xp.add(place, 1, out=place)
 
         def program():
@@ -102,9 +130,12 @@ def graphs_of(images, targets, order, weight, inside=True, back=True, first=Fals
         stream.begin_capture()
         program()
         graph = stream.end_capture()
-        if back:
+        if "w" in back:
             trained[...] = weight
-        place.fill(0)
+        if "W" in back:
+            trained = weight.copy()
+        if "p" in back:
+            place.fill(0)
         for _ in range(len(order) // at_once + launches):
             if not inside:
                 fetch()
@@ -204,6 +235,12 @@ def all_others_off(run, causes):
     return {cause: float(np.median(found)) for cause, found in ratios.items()}
 
 
+def all_others_off_once(run, causes):
+    """One run of each: what these factors are cannot be told, only how they came about."""
+    nothing = dict.fromkeys(causes, False)
+    return {cause: run(**nothing) / run(**{**nothing, cause: True}) for cause in causes}
+
+
 def first_all_then_all(run, causes):
     everything = np.median([run() for _ in range(40)])
     return {cause: float(np.median([run(**{cause: False}) for _ in range(40)]) / everything) for cause in causes}
@@ -255,6 +292,7 @@ MUTANTS = {
         Mutant(frozen("first"), "the rate is frozen at its first value"),
         Mutant(frozen("capture"), "does not count launches"),
         Mutant(with_new_arrays, "made while a stream was capturing, none allowed"),
+        Mutant(with_a_new_velocity, "velocity did not change: `velocity = ...` makes a new local name"),
         Mutant(with_cublas, "calling cuBLAS API during stream capture"),
         Mutant(with_a_read, "D2H transfers are disallowed"),
         Mutant(steps.wrong_step(mean=False), "divide by len(x)"),
@@ -264,8 +302,13 @@ MUTANTS = {
     ],
     "replayed_epoch": [
         Mutant(steps.eager, "no launch of a graph"),
-        Mutant(lambda **given: graphs_of(**given, inside=False), "launches, at most"),
-        Mutant(lambda **given: graphs_of(**given, back=False), "put the weight back before the first launch"),
+        Mutant(lambda **given: graphs_of(**given, inside=False), "110 allowed (two a step, and 30 for the start)"),
+        Mutant(lambda **given: graphs_of(**given, back="p"), "put the weight back before the first launch"),
+        Mutant(lambda **given: graphs_of(**given, back="w"), "moved the place on: put it back, too"),
+        Mutant(lambda **given: graphs_of(**given, back=""), "put both back, the weight and the place"),
+        Mutant(lambda **given: graphs_of(**given, back="Wp"), "use trained[...] = weight"),
+        Mutant(lambda **given: graphs_of(**given, fetched=all_rows_taken), "Output shape mismatch"),
+        Mutant(lambda **given: graphs_of(**given, fetched=new_rows), "made while a stream was capturing, none allowed"),
         Mutant(lambda **given: graphs_of(**given, first=True), "all steps are taken on the first batch"),
         Mutant(lambda **given: graphs_of(**given, launches=-1), "the last step is missing"),
     ],
@@ -282,6 +325,7 @@ MUTANTS = {
         Mutant(once_each, "repeat, and take the median"),
         Mutant(one_after_the_other, "turn each on again"),
         Mutant(all_others_off, "leave them on, and turn off one"),
+        Mutant(all_others_off_once, "run(code=False, batch=False): 2 causes are off at once; turn off one alone"),
         Mutant(first_all_then_all, "compare runs that follow each other"),
         Mutant(with_means, "take the median"),
         Mutant(upside_down, "upside down"),

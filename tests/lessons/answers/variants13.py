@@ -38,7 +38,7 @@ MUTANTS = {
     "replayed_epoch_pairs": [
         Mutant(steps.eager, "no launch of a graph"),
         Mutant(one_step_a_graph, "launches, at most 50 allowed"),
-        Mutant(lambda **given: graphs_of(**given, at_once=2, back=False), "differ"),
+        Mutant(lambda **given: graphs_of(**given, at_once=2, back="p"), "differ"),
         Mutant(lambda **given: graphs_of(**given, at_once=2, inside=False), "differ"),
     ],
     "ablation_shares": [

@@ -187,4 +187,7 @@ def cosine(a: Array, b: Array) -> float:
 def _advice(median: float) -> str:
     if median < 0.25:
         return "hardly better than guessing: is a step taken for each batch, and are the trained parameters returned?"
-    return "it learns, but not far enough: more epochs, a rate that falls to the end, or images shifted by a pixel"
+    return (
+        "it learns, but not far enough: more epochs, a rate that falls to the end, or images shifted by a pixel, a new "
+        "shift for each batch"
+    )

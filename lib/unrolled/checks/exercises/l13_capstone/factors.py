@@ -32,6 +32,7 @@ class Switched:
     def __init__(self, causes: Sequence[str]) -> None:
         self.causes = list(causes)
         self.runs = 0
+        self.most_off: list[str] = []  # of all runs, the switches that were off in the one with the most of them
 
     def __call__(self, **switches: bool) -> float:
         if unknown := sorted(set(switches) - set(self.causes)):
@@ -39,7 +40,9 @@ class Switched:
         if self.runs >= MOST_RUNS:
             raise RuntimeError(f"more than {MOST_RUNS} runs: nine of each setting are enough")
         self.runs += 1
-        return self.seconds(frozenset(name for name, on in switches.items() if not on))
+        off = [name for name, on in switches.items() if not on]
+        self.most_off = max(self.most_off, off, key=len)
+        return self.seconds(frozenset(off))
 
     def seconds(self, off: frozenset[str]) -> float:
         """Return what a run takes on this machine with these causes off."""
@@ -184,7 +187,7 @@ def _beside_known(got: Mapping[str, Any], machine: Machine) -> Mismatch | None:
     if _furthest({name: 1 / value if value else 0 for name, value in got.items()}, truth, machine.within) is None:
         return Mismatch(("upside down: a cause that helps has a factor above 1, seconds without it / seconds with it",))
     line = f"the factor of {worst} is {truth[worst]:.2f}, yours is {got[worst]:.2f}"
-    return Mismatch((f"{line}: more than {machine.within:.0%} away", _advice(machine.runs, len(truth))))
+    return Mismatch((f"{line}: more than {machine.within:.0%} away", _advice(machine)))
 
 
 def _beside_measured(got: Mapping[str, Any], work: Work) -> Mismatch | Remark:
@@ -199,8 +202,11 @@ def _beside_measured(got: Mapping[str, Any], work: Work) -> Mismatch | Remark:
     return Mismatch((f"{line}, more than {work.within:.0%} away",))
 
 
-def _advice(runs: int, causes: int) -> str:
-    if runs < 3 * (causes + 1):
+def _advice(machine: Machine) -> str:
+    if (count := len(machine.most_off)) > 1:
+        call = ", ".join(f"{name}=False" for name in machine.most_off)
+        return f"run({call}): {count} causes are off at once; turn off one alone"
+    if machine.runs < 3 * (len(machine.causes) + 1):
         return "the first run of a setting is slow, and some runs are disturbed: repeat, and take the median"
     return (
         "this machine gets slower all the time: compare runs that follow each other, and take the median of their "

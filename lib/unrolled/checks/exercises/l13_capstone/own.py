@@ -17,6 +17,8 @@ TURNS, MOST_TURNS, ENOUGH = 2, 4, 4.0
 """Turns at least, and at most; no further one begins after so many seconds."""
 SHORTEST = 0.005
 """Seconds that training takes before its repair: with less, a clock says little about it."""
+FASTER = 1.1
+"""Times as fast from which a repair shows: below, its remark asks."""
 TOLERANCE = 1e-3
 VERSIONS = ("before", "after")
 Run = tuple[str, int, Any, float]  # version, seed, result, seconds
@@ -83,7 +85,8 @@ def _times(before: list[float], after: list[float]) -> Mismatch | Remark:
     gain = statistics.median(ratios)
     if rule.median_interval(ratios)[1] < 1 / rule.SLACK:
         return Mismatch((f"{seconds}: {1 / gain:.1f} times as long. A repair takes time away",))
-    return Remark((f"{seconds}: {gain:.1f} times as fast",))
+    hardly = ("hardly faster: is that your repair?",) if gain < FASTER else ()
+    return Remark((f"{seconds}: {gain:.1f} times as fast", *hardly))
 
 
 def _falls(losses: Array) -> bool:

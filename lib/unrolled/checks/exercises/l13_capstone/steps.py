@@ -41,6 +41,7 @@ def wrong_step(
     falls: float = FALLS,
     sign: int = 1,
     early: bool = False,
+    in_place: bool = True,
 ) -> Function:
     """Return the step with something wrong: a rate that never changes, a sum for the mean, another momentum."""
 
@@ -54,6 +55,7 @@ def wrong_step(
             rate *= falls
         grad *= sign / (len(x) if mean else 1)
         grad *= rate if frozen is None else frozen
+        velocity = velocity if in_place else velocity.copy()
         velocity *= momentum
         velocity -= grad
         weight += velocity

@@ -95,7 +95,13 @@ capturable_step_decay = variant(
 
 # two steps a graph
 
-FEWER = Budget(launches=steps.STEPS // 2 + 30, graphs=1, synchronizations=2)
+FEWER = Budget(
+    launches=steps.STEPS // 2 + 30,
+    because="one for two steps, and 30 for the start",
+    graphs=1,
+    synchronizations=2,
+    made=0,
+)
 
 replayed_epoch_pairs = variant(
     exercises.replayed_epoch,
