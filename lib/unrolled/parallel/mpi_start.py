@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,7 +67,7 @@ def run_mpi(
     """
     check_whole("ranks", ranks)
     over = over or threading.Event()
-    command = [launcher(), "-n", str(ranks), sys.executable, "-m", __name__]
+    command = [launcher(), *_leaving_ranks_alone(launcher()), "-n", str(ranks), sys.executable, "-m", __name__]
     with (
         TemporaryDirectory(prefix="unrolled-ranks-") as folder,
         closing(StoreServer(HOST, 0, ranks, timeout)) as server,
@@ -113,6 +114,16 @@ def world(timeout: float = 20.0) -> MpiCommunicator:
 
 class MpiMember(Member, MpiCommunicator):
     """A rank that `mpiexec` has started."""
+
+
+@cache
+def _leaving_ranks_alone(mpiexec: str) -> tuple[str, ...]:
+    """Options by which MPICH's mpiexec does not kill the others once a rank has died: which one was it, then?
+
+    Our server hears of the first end, and the ranks of that.
+    """
+    said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
+    return ("-disable-auto-cleanup",) if "HYDRA" in said else ()
 
 
 def _started(command: Sequence[str], files: Sequence[int]) -> subprocess.Popen[str]:
