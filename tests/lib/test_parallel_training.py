@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrolled import data, nn, parallel
+from unrolled import data, nn, parallel, simgpu
 from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, emulate, shard
 
 RNG = np.random.default_rng(0)
@@ -88,7 +88,6 @@ def test_dropout_drops_what_one_rank_drops():
 
 
 def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):
-    simgpu = pytest.importorskip("unrolled.simgpu")
     np.save(tmp_path / "images.npy", IMAGES.images.astype(np.float32))
     read = []
 

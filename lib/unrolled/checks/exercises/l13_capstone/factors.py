@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ CALM, SHORTEST_OF = 0.25, 3
 times a run does it, for the shortest time, as others disturb some."""
 
 
-class Switched:
+class Switched(ABC):
     """`run(**switches)` returns seconds; each cause is on unless its switch is False."""
 
     within: float
@@ -44,9 +45,9 @@ class Switched:
         self.most_off = max(self.most_off, off, key=len)
         return self.seconds(frozenset(off))
 
+    @abstractmethod
     def seconds(self, off: frozenset[str]) -> float:
         """Return what a run takes on this machine with these causes off."""
-        raise NotImplementedError
 
 
 class Machine(Switched):
