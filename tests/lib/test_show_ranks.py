@@ -17,7 +17,7 @@ from unrolled.show.pipeline import WRONG as TOO_EARLY
 from unrolled.show.ring import ARRIVES, PART, WHOLE, Ring
 from unrolled.show.scaling_curves import Model, efficiency
 from unrolled.show.sheet import Sheet
-from unrolled.show.style import BLUE, INK, ORANGE, PALE, RED
+from unrolled.show.style import BLUE, INK, ORANGE, PALE, PAPER, RED
 
 
 @pytest.fixture
@@ -223,14 +223,23 @@ def test_recorded_points_stand_over_the_lines_with_their_efficiency() -> None:
         [((1, 0.012), (4, 0.015)), ((2, 0.02),)],
         [((1, 1.0), (4, pytest.approx(0.8)))],
     ]
-    alt = explorer.alt
+    alt = explorer.at(compute=0.012).alt
     assert "Recorded, ours: 15 ms (80 %) on 4. Recorded, theirs: 20 ms on 2." in alt
     assert "Recorded, ours: 9 ms on 2. Weak scaling" in alt
     assert panels[0].get_ylim() == panels[2].get_ylim()
     (legend,) = explorer.still().figure.legends
-    assert [text.get_text() for text in legend.get_texts()][2:] == ["recorded: ours", "recorded: theirs"]
+    assert [text.get_text() for text in legend.get_texts()][2:] == ["recorded: ours, another step", "recorded: theirs"]
     assert 0.012 in explorer.sliders["compute"].values
     assert not {0.009, 0.015} & set(explorer.sliders["compute"].values)  # on more than one rank
+
+
+def test_points_of_another_step_than_the_lines_are_hollow() -> None:
+    explorer = show.scaling_curves(0.012, weak=[(1, 0.012, "ours"), (2, 0.02, "ours")])
+    for compute, hollow in ((0.012, False), (0.01, True)):
+        picture = explorer.at(compute=compute)
+        (points,) = picture.figure.axes[2].lines[2:]
+        assert (points.get_markerfacecolor() == PAPER) == hollow
+        assert ("Recorded, ours (another step): 20 ms" in picture.alt) == hollow
 
 
 def test_scaling_in_words_follows_the_sliders() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isclose
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -22,6 +23,7 @@ ROWS = ((2.72, 1.35), (0.98, 1.35))  # inches: bottom and height of the axes
 KINDS = ("strong", "weak")
 BATCH = {"strong": "one batch, shared out", "weak": "a batch for each rank"}
 STEPS = (1, 2, 5)
+SAME = 0.01  # relative: so far apart are two times that the picture takes for one
 Point = tuple[int, float, str]
 NETWORK = LINKS["100 Gb/s network"]
 
@@ -63,8 +65,8 @@ def scaling_curves(
 
     compute: seconds on one rank; gradient: bytes; alpha: seconds a message, beta: seconds a byte of each link. Sliders
     change all four. strong and weak: recorded points, (ranks, seconds, label), drawn over the modelled lines; those
-    with a point of one rank under the same label have an efficiency too, and `compute` can be set to its seconds.
-    ValueError for numbers not above 0.
+    with a point of one rank under the same label have an efficiency too, and `compute` can be set to its seconds. As
+    long as it is set to others, they are hollow: the lines are of another step. ValueError for numbers not above 0.
     """
     given = {"compute": compute, "gradient": gradient, "alpha": alpha, "beta": beta}
     for name, value in given.items():
@@ -84,7 +86,7 @@ def scaling_curves(
         compute=_slider("compute on one rank", compute, -4, 1, seconds, alone),
         gradient=_slider("gradient", gradient, 3, 11, _bytes),
         alpha=_slider("alpha: a message", alpha, -7, -2, seconds),
-        beta=_slider("beta: bytes at", beta, -12, -6, _speed),
+        beta=_slider("beta: a megabyte", beta, -12, -6, _megabyte),
     )
 
 
@@ -101,6 +103,10 @@ def _bytes(value: float) -> str:
     return amount(value, "B")
 
 
+def _megabyte(beta: float) -> str:
+    return f"{seconds(beta * 1e6)} ({_speed(beta)})"
+
+
 def _speed(beta: float) -> str:
     return amount(1 / beta, "B/s")
 
@@ -115,14 +121,15 @@ def _draw(points: dict[str, list[Point]], compute: float, gradient: float, alpha
             axes = figure.add_axes((left / WIDTH, bottom / HEIGHT, WIDE / WIDTH, height / HEIGHT))
             _lines(axes, model, kind, bool(row))
             for number, label in enumerate(labels):
-                _points(axes, points[kind], label, number, kind if row else "")
+                look = _look(number, _is_of_step(points, label, compute))
+                _points(axes, points[kind], label, kind if row else "", look)
             _axes(axes, bool(row))
             if not row:
                 axes.set_title(f"{kind} scaling: {BATCH[kind]}", size=FONT_SIZE)
     _same_times(figure.axes[::2])
     lines = [
         *figure.axes[0].lines[:2],
-        *(Line2D([], [], label=f"recorded: {label}", **_look(i)) for i, label in enumerate(labels)),
+        *(_legend(label, number, _is_of_step(points, label, compute)) for number, label in enumerate(labels)),
     ]
     figure.legend(handles=lines, loc="lower left", bbox_to_anchor=(0.08, 0.0), ncols=2, fontsize=SMALL)
     return figure
@@ -161,23 +168,35 @@ def _axes(axes: Axes, share: bool) -> None:
         axes.set_ylabel("time of a step")
 
 
-def _look(number: int) -> dict[str, Any]:
+def _is_of_step(points: dict[str, list[Point]], label: str, compute: float) -> bool:
+    """Whether the lines are of the step that was recorded under a label, as far as its time on one rank tells."""
+    alone = [time for its in points.values() for ranks, time, found in its if ranks == 1 and found == label]
+    return not alone or any(isclose(time, compute, rel_tol=SAME) for time in alone)
+
+
+def _legend(label: str, number: int, of_step: bool) -> Line2D:
+    return Line2D([], [], label=f"recorded: {label}{'' if of_step else ', another step'}", **_look(number, of_step))
+
+
+def _look(number: int, filled: bool) -> dict[str, Any]:
+    colour = COLOURS[(number + 1) % 8]
     return {
-        "color": COLOURS[(number + 1) % 8],
+        "color": colour,
         "marker": MARKERS[(number + 1) % 8],
         "linestyle": "",
         "markersize": 7,
-        "markeredgecolor": PAPER,
-        "markeredgewidth": 0.8,
+        "markerfacecolor": colour if filled else PAPER,
+        "markeredgecolor": PAPER if filled else colour,
+        "markeredgewidth": 0.8 if filled else 1.4,
     }
 
 
-def _points(axes: Axes, points: Sequence[Point], label: str, number: int, kind: str) -> None:
+def _points(axes: Axes, points: Sequence[Point], label: str, kind: str, look: dict[str, Any]) -> None:
     """The points of a label: their times, or where a kind is given their efficiency."""
     found = [(p, _share(points, p, time, label, kind) if kind else time) for p, time, its in points if its == label]
     known = [(p, value) for p, value in found if value is not None]
     if known:
-        axes.plot(*zip(*known, strict=True), zorder=3, **_look(number))
+        axes.plot(*zip(*known, strict=True), zorder=3, **look)
 
 
 def _share(points: Sequence[Point], ranks: int, time: float, label: str, kind: str) -> float | None:
@@ -206,9 +225,9 @@ def _alt(points: dict[str, list[Point]], compute: float, gradient: float, alpha:
     for kind in KINDS:
         values = [f"{seconds(model.step(p, kind))} ({_reached(model.efficiency(p, kind))}) on {p}" for p in RANKS]
         parts.append(f"{kind.capitalize()} scaling, {BATCH[kind]}: {', '.join(values)}.")
-        shares = [(point, _share(points[kind], *point, kind)) for point in points[kind]]
-        parts += [
-            f"Recorded, {label}: {seconds(time)}{'' if share is None else f' ({_reached(share)})'} on {p}."
-            for (p, time, label), share in shares
-        ]
+        for p, time, label in points[kind]:
+            other = "" if _is_of_step(points, label, compute) else " (another step)"
+            share = _share(points[kind], p, time, label, kind)
+            reached = "" if share is None else f" ({_reached(share)})"
+            parts.append(f"Recorded, {label}{other}: {seconds(time)}{reached} on {p}.")
     return f"{_title(model)}. {_says(model)} Time of a step, and efficiency, over ranks. {' '.join(parts)}"
