@@ -153,9 +153,24 @@ def test_forms_share_one_axis(drawn: Drawn) -> None:
         boxes = [box for box, colour in drawn.at(explorer, form=form).fills if colour == TRACK]
         assert [box[0] for box in boxes] == [LEFT, LEFT]
         assert [box[2] for box in boxes] == pytest.approx([(RIGHT - LEFT) * 60 / 165, RIGHT - LEFT])
-    boxes = [box for box, colour in drawn.at(explorer, part=4).fills if colour == TRACK]
+    boxes = [box for box, colour in drawn.at(explorer, part="the first quarter").fills if colour == TRACK]
     assert [box[2] for box in boxes] == pytest.approx([RIGHT - LEFT] * 2)
     assert max(box[0] + box[2] for box, _ in drawn.fills) == pytest.approx(RIGHT)
+
+
+def test_the_last_quarter_shows_what_happens_there(drawn: Drawn) -> None:
+    """The fourth product and addition stand where their times are on an axis that does not begin with 0."""
+    drawn.at(show.launches(traces()), part="the last quarter")
+    start, inch = 0.75 * 1.65e-4, (RIGHT - LEFT) / (0.25 * 1.65e-4)
+    (box,) = (box for box, colour in drawn.fills if colour == TRACK)  # "fused" is over by then
+    assert (box[0], box[2]) == pytest.approx((LEFT, RIGHT - LEFT))
+    by_colour = {look: [box for box, colour in drawn.fills if colour == look] for look in (ORANGE, SKY)}
+    product, (cut, whole) = by_colour[ORANGE][0], by_colour[SKY][:2]
+    assert (product[0], product[2]) == pytest.approx((LEFT + (1.4e-4 - start) * inch, 1e-5 * inch))
+    assert (cut[0], cut[2]) == pytest.approx((LEFT, (1.25e-4 - start) * inch))  # the third addition ends there
+    assert (whole[0], whole[2]) == pytest.approx((LEFT + (1.6e-4 - start) * inch, 5e-6 * inch))
+    assert {"130 µs", "160 µs"} <= set(drawn.texts)
+    assert "0 s" not in drawn.texts
 
 
 def test_launches_stand_where_their_time_is(drawn: Drawn) -> None:
@@ -190,7 +205,7 @@ def test_launches_say_that_their_times_are_modelled(drawn: Drawn) -> None:
     assert explorer.alt.startswith("Two steps (modelled, T4). ")
     assert "Two steps (modelled, T4)" in drawn.at(explorer).texts
     assert "time, modelled, T4" in drawn.texts
-    assert explorer.at(part=16).alt.endswith("Seen is the first sixteenth of 165 µs.")
+    assert explorer.at(part="the first sixteenth").alt.endswith("Seen is the first sixteenth of 165 µs.")
 
 
 def test_a_learners_functions_can_be_traced_too() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -28,7 +28,20 @@ LOOKS = {
     "copy": ("copy", GREEN, 0.3),
 }
 TRACK = "#F4F4F4"
-PARTS = {1: "all", 4: "the first quarter", 16: "the first sixteenth"}
+PARTS = {
+    "all": (0.0, 1.0),
+    "the first quarter": (0.0, 1 / 4),
+    "the first sixteenth": (0.0, 1 / 16),
+    "the last quarter": (3 / 4, 1.0),
+}
+"""What can be seen of the axis of time: from where to where, as shares of it."""
+
+
+class Axis(NamedTuple):
+    """The seconds that are seen: from `start` on, `span` of them."""
+
+    start: float
+    span: float
 
 
 @dataclass(frozen=True)
@@ -77,8 +90,8 @@ def launches(traces: Mapping[str, Any], title: str = "", start: str | None = Non
     """Draw the launches of the same work in several forms, all on one axis of time; a slider goes from form to form.
 
     traces: name -> trace of the simulated GPU (`with simgpu.trace() as t:`), in the order of the ladder; start: the
-    name to show first. A second slider looks at the first part of the axis only. Trace a call after a first one, which
-    takes memory from the driver. ValueError for no traces, one without a launch, traces of several GPUs, an unknown
+    name to show first. A second slider looks at a part of the axis only. Trace a call after a first one, which takes
+    memory from the driver. ValueError for no traces, one without a launch, traces of several GPUs, an unknown
     start.
     """
     if not traces or start not in (None, *traces):
@@ -89,7 +102,7 @@ def launches(traces: Mapping[str, Any], title: str = "", start: str | None = Non
         raise ValueError(f"traces are of several machines, {' and '.join(sorted(machines))}; expected those of one")
     names = list(traces)
     form = Slider("form", names, names.index(start) if start else 0, play=True)
-    return Explorer(_draw, _alt, climb, form=form, part=Slider("see", tuple(PARTS), 0, PARTS.__getitem__))
+    return Explorer(_draw, _alt, climb, form=form, part=Slider("see", tuple(PARTS), 0))
 
 
 def _form(name: str, trace: Any) -> Form:
@@ -99,8 +112,9 @@ def _form(name: str, trace: Any) -> Form:
         raise ValueError(f"traces[{name!r}]: {error}") from None
 
 
-def _draw(climb: Climb, form: str, part: int) -> Figure:
-    now, span = climb.forms[form], climb.span / part
+def _draw(climb: Climb, form: str, part: str) -> Figure:
+    now, (first, last) = climb.forms[form], PARTS[part]
+    axis = Axis(first * climb.span, (last - first) * climb.span)
     pitch = min(ROW, ROWS / climb.rows)
     over = TOP + pitch * climb.rows + 0.3
     bottom = over + OVERVIEW * len(climb.forms)
@@ -113,12 +127,12 @@ def _draw(climb: Climb, form: str, part: int) -> Figure:
         sheet.text((LEFT - 0.12, top + height / 2), name, size=SMALL, anchor="right")
         for piece in now.course.pieces:
             if piece.row == name:
-                _piece(sheet, piece, span, top, height)
+                _piece(sheet, piece, axis, top, height)
         sheet.line((LEFT, top + height), (RIGHT, top + height), colour=PALE)
     sheet.text((EDGE, over - 0.12), "the GPU in all forms, on the same axis", GREY, SMALL)
     for number, (name, one) in enumerate(climb.forms.items()):
-        _overview(sheet, name, one, span, over + 0.06 + OVERVIEW * number, name == form)
-    time_ticks(sheet, span, bottom, LEFT)
+        _overview(sheet, name, one, axis, over + 0.06 + OVERVIEW * number, name == form)
+    time_ticks(sheet, axis.span, bottom, LEFT, axis.start)
     sheet.text((RIGHT, bottom + 0.34), f"time, {climb.where}", GREY, SMALL, "right")
     _legend(sheet, climb, bottom + 0.42)
     return sheet.figure()
@@ -131,8 +145,8 @@ def kind_of(piece: Interval) -> str:
     return "" if piece.kind == "wait" else piece.kind
 
 
-def _piece(sheet: Sheet, piece: Interval, span: float, top: float, height: float, faded: bool = False) -> None:
-    box = box_of(piece.start, piece.end, span, top, height)
+def _piece(sheet: Sheet, piece: Interval, axis: Axis, top: float, height: float, faded: bool = False) -> None:
+    box = box_of(piece.start, piece.end, axis, top, height)
     if box and (kind := kind_of(piece)):
         left, _, width, _ = box
         _, colour, share = LOOKS[kind]
@@ -142,29 +156,30 @@ def _piece(sheet: Sheet, piece: Interval, span: float, top: float, height: float
             sheet.line((left, top), (left, top + height), colour=PAPER, width=0.6)
 
 
-def box_of(start: float, end: float, span: float, top: float, height: float) -> Box | None:
-    """Return the box from start to end on an axis of `span` seconds, cut off at its end; None for what lies beyond.
+def box_of(start: float, end: float, axis: Axis, top: float, height: float) -> Box | None:
+    """Return the box from start to end on an axis of time, cut off at its ends; None for what lies beyond.
 
     However thin it is: a least width would fill the gaps between hundreds of short launches.
     """
-    if start >= span:
+    first, last = max(start - axis.start, 0.0), min(end - axis.start, axis.span)
+    if first >= last:
         return None
-    scale = (RIGHT - LEFT) / span
-    left = LEFT + start * scale
-    return left, top, min((end - start) * scale, RIGHT - left), height
+    scale = (RIGHT - LEFT) / axis.span
+    return LEFT + first * scale, top, (last - first) * scale, height
 
 
-def _overview(sheet: Sheet, name: str, one: Form, span: float, top: float, chosen: bool) -> None:
+def _overview(sheet: Sheet, name: str, one: Form, axis: Axis, top: float, chosen: bool) -> None:
     """A form as one bar: the time it takes, and in it when the GPU has something to do."""
     counted = f"{count_of(one.launches, 'launch')}, {seconds(one.span)}"
     sheet.text((EDGE, top + 0.02), clip(name, 22), size=SMALL, bold=chosen)
     sheet.text((EDGE, top + 0.18), counted, INK if chosen else GREY, 8)
-    box = box_of(0, one.span, span, top, BAR)
-    assert box is not None
+    box = box_of(0, one.span, axis, top, BAR)
+    if box is None:  # all of it is over before
+        return
     sheet.fill(box, TRACK)
     for piece in one.course.pieces:
         if piece.row != "host":
-            _piece(sheet, piece, span, top, BAR, faded=not chosen)
+            _piece(sheet, piece, axis, top, BAR, faded=not chosen)
     if chosen:
         sheet.outline(box, INK, 1.2)
 
@@ -190,9 +205,9 @@ def _says(form: str, one: Form) -> str:
     return f"{form}: {counted}, {took}. The GPU works for {seconds(one.busy)} of it, {share}."
 
 
-def _alt(climb: Climb, form: str, part: int) -> str:
+def _alt(climb: Climb, form: str, part: str) -> str:
     others = "; ".join(
         f"{name} {count_of(one.launches, 'launch')}, {seconds(one.span)}" for name, one in climb.forms.items()
     )
-    seen = "" if part == 1 else f" Seen is {PARTS[part]} of {seconds(climb.span)}."
+    seen = "" if part == "all" else f" Seen is {part} of {seconds(climb.span)}."
     return f"{climb.title} ({climb.where}). {_says(form, climb.forms[form])} All on one axis of time: {others}.{seen}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -183,11 +184,11 @@ def _stop(sheet: Sheet, course: Schedule, clock: float, true: float, bottom: flo
         sheet.line((there, TOP - 0.02), (there, bottom), colour=INK, width=1.4, style="--")
 
 
-def time_ticks(sheet: Sheet, span: float, y: float, left: float) -> None:
-    """Draw the axis of time at the height y, from 0 at `left` to `span` seconds at RIGHT."""
+def time_ticks(sheet: Sheet, span: float, y: float, left: float, start: float = 0.0) -> None:
+    """Draw the axis of time at the height y, from `start` at `left` to `span` seconds later at RIGHT."""
     step = _step(span)
-    for i in range(int(span / step + 1e-9) + 1):
-        x = left + (RIGHT - left) * i * step / span
+    for i in range(ceil(start / step - 1e-9), int((start + span) / step + 1e-9) + 1):
+        x = left + (RIGHT - left) * (i * step - start) / span
         sheet.line((x, y), (x, y + 0.05), width=0.8)
         sheet.text((x, y + 0.15), seconds(i * step), size=SMALL, anchor="middle")
     sheet.line((left, y), (RIGHT, y), width=0.8)
