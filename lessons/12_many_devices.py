@@ -279,8 +279,9 @@ else:
 show.ring_allreduce(4)
 
 # %% [markdown]
-# After half of the rounds each rank holds the sum of one chunk. With p ranks there are 2(p - 1) rounds. Each link carries 2(p - 1)/p · n bytes: never more than twice the array,
-# however many ranks there are. But the rounds grow, and each costs an alpha. (Pitch Patarasuk and Xin Yuan, 2009.)
+# After half of the rounds each rank holds the sum of one chunk. With p ranks there are 2(p - 1) rounds. Each link
+# carries 2(p - 1)/p · n bytes: never more than twice the array, however many ranks there are. But the rounds grow, and
+# each costs an alpha. (Pitch Patarasuk and Xin Yuan, 2009.)
 #
 # ### Exercise: ring_allreduce
 #
@@ -498,8 +499,8 @@ check.overlapped_gradients(overlapped_gradients)
 #
 # The lines below are modelled, the points were recorded. At first the lines are for the step of source B's network
 # (*takataka's diary*, 2015; 256 channels, 512 images a GPU), whose points are on the right. Move alpha and beta. Then
-# set the compute to source A's step, which the cell prints, and the gradient to a megabyte. Now the lines are for source A, and
-# its points are filled. What does the left line promise that the record does not keep?
+# set the compute to source A's step, which the cell prints, and the gradient to a megabyte. Now the lines are for
+# source A, and its points are filled. What does the left line promise that the record does not keep?
 
 # %%
 points = {
