@@ -11,6 +11,7 @@ from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, dropping, dying, eager, 
 
 from unrolled import nn, ops, simgpu
 from unrolled.device import to_host
+from unrolled.nn.compiler import cuda
 
 MODULES = pytest.mark.parametrize("module", [np, simgpu], ids=["host", "simgpu"])
 
@@ -256,3 +257,75 @@ def test_steps_that_fall_apart_warn_by_their_error_alone(recwarn: Any) -> None:
     with pytest.raises(nn.NonFiniteError):
         nn.compiled(NETWORKS["three convolutions"]().build(IMAGE), nn.SGD(1e30), 4).epoch(*samples(40, 10))
     assert not recwarn.list
+
+
+@MODULES
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
+def test_labels_of_any_whole_numbers_are_the_same(module: Any, dtype: str) -> None:
+    """Places in a batch's scores are counted, and do not fit into the smallest."""
+    (images, labels, order), losses = samples(200, 3), []
+    for kind in ("int64", dtype):
+        steps = nn.compiled(one_layer(module), nn.SGD(0.1), 200)
+        losses.append(to_host(steps.epoch(*there(module, images, labels.astype(kind)), order)))
+    np.testing.assert_array_equal(*losses)
+
+
+@pytest.mark.parametrize("epochs", [0, 1], ids=["while it compiles", "while it captures"])
+def test_an_interrupted_capture_leaves_a_device_that_works(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And network and optimizer as they were before the epoch."""
+    data = there(simgpu, *samples(40, 3))
+    network, optimizer = one_layer(simgpu), nn.Adam()
+    twin, other = one_layer(simgpu), nn.Adam()
+    steps, alike = nn.compiled(network, optimizer, 4), nn.compiled(twin, other, 4)
+    for _ in range(epochs):
+        for each in (steps, alike):
+            each.epoch(*data)
+    step, taken = cuda.GraphProgram._step, []
+
+    def interrupted(self: Any, slot: int) -> None:
+        taken.append(slot)
+        if slot == 2:
+            raise KeyboardInterrupt
+        step(self, slot)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda.GraphProgram, "_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            steps.epoch(*data)
+    assert taken == [0, 1, 2]
+    assert float(simgpu.ones(3).sum()) == 3
+    assert optimizer.steps == other.steps
+    np.testing.assert_array_equal(to_host(steps.epoch(*data)), to_host(alike.epoch(*data)))
+
+
+def test_a_method_of_a_layers_own_runs_eagerly() -> None:
+    network = one_layer()
+    network.layers[1].forward = network.layers[1].forward  # type: ignore[method-assign]
+    assert nn.compiled(network, nn.SGD(), 4).reason == "Linear(3) was given a forward of its own"
+    network = one_layer()
+    network.forward = network.forward  # type: ignore[method-assign]
+    assert nn.compiled(network, nn.SGD(), 4).reason == "Sequential has a forward of its own"
+
+
+def test_methods_and_seeds_that_change_are_named() -> None:
+    network = dropping(0.5).build(IMAGE, simgpu)
+    data = there(simgpu, *samples(8, 10))
+    number = next(number for number, layer in enumerate(network.layers) if isinstance(layer, nn.Dropout))
+    seed = network.layers[number].seed  # type: ignore[attr-defined]
+    steps = nn.compiled(network, nn.SGD(), 4)
+    network.layers[number].seed = seed + 1  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=f"seed of layer {number} is another than when the network was compiled"):
+        steps.epoch(*data)
+    network.layers[number].seed = seed  # type: ignore[attr-defined]
+    steps.epoch(*data)
+    steps.optimizer.step = lambda *_: None  # type: ignore[method-assign, assignment]
+    with pytest.raises(ValueError, match="step of the optimizer is another than"):
+        steps.epoch(*data)
+
+
+@pytest.mark.parametrize("rate", [None, "a"])
+def test_a_rate_that_is_no_number_is_named(rate: Any) -> None:
+    optimizer = nn.Adam()
+    with pytest.raises(TypeError, match=f"rate is {rate!r}; expected a number"):
+        nn.compiled(one_layer(), optimizer, 4).epoch(*samples(8, 3), rate=rate)
+    assert optimizer.steps == 0

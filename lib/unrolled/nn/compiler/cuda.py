@@ -89,9 +89,12 @@ class GraphProgram:
             stream = self._module.cuda.Stream(non_blocking=True)
             with stream:
                 stream.begin_capture()
-                for slot in range(count):
-                    self._step(slot)
-                self._graphs[count] = stream.end_capture()
+                try:
+                    for slot in range(count):
+                        self._step(slot)
+                finally:  # a stream that goes on capturing would keep the whole device from working
+                    graph = stream.end_capture()
+            self._graphs[count] = graph
         self._graphs[count].launch()
 
     def _step(self, slot: int) -> None:

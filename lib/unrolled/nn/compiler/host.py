@@ -45,15 +45,16 @@ class HostProgram:
 
         Raises ValueError for labels that are no classes, before anything changes.
         """
+        labels = labels[order].astype(np.int64)  # in which places in the scores can be counted
         least, most, classes = labels.min(), labels.max(), len(self._scores)
         if least < 0 or most >= classes:
             raise ValueError(f"labels holds {least if least < 0 else most}; expected 0 to {classes - 1}")
         losses = np.empty(len(order) // self._batch, np.float32)
         with np.errstate(all="ignore"):
             for step in range(len(losses)):
-                chosen = order[step * self._batch : (step + 1) * self._batch]
-                np.copyto(self._images, np.moveaxis(images[chosen], 0, -1), casting="same_kind")
-                losses[step] = self._gradients(labels[chosen])
+                part = slice(step * self._batch, (step + 1) * self._batch)
+                np.copyto(self._images, np.moveaxis(images[order[part]], 0, -1), casting="same_kind")
+                losses[step] = self._gradients(labels[part])
                 self._optimizer.step(self._network.parameters, self._network.gradients, rate)
         return losses
 

@@ -77,8 +77,11 @@ def stages_of(network: Sequential, dropout: bool = False) -> list[Stage]:
     if network.loss is not ops.softmax_cross_entropy:
         raise NotCompilableError("the loss is not ops.softmax_cross_entropy")
     for name in PASSES:
-        if getattr(type(network), name) is not getattr(Sequential, name):
+        if getattr(type(network), name) is not getattr(Sequential, name) or name in vars(network):
             raise NotCompilableError(f"{type(network).__name__} has a {name} of its own")
+        for layer in network.layers:
+            if name in vars(layer):
+                raise NotCompilableError(f"{layer!r} was given a {name} of its own")
     found: list[Stage] = []
     shape, layers = network.input_shape, list(network.layers)
     while layers:

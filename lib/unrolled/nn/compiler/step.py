@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from unrolled import kernels, ops
 from unrolled.device import Array, array_module, to_device, to_host
 from unrolled.nn.compiler.before import Before
-from unrolled.nn.compiler.stages import NotCompilableError, stages_of
+from unrolled.nn.compiler.stages import PASSES, NotCompilableError, stages_of
+from unrolled.nn.layers import Dropout
 from unrolled.nn.network import Sequential
 from unrolled.nn.optim import Optimizer
 from unrolled.nn.watch import NonFiniteError, first_non_finite, first_parameter
@@ -60,7 +62,7 @@ class Compiled:
         except NotCompilableError as error:
             self.reason = str(error)
         self._before = Before(network, optimizer)
-        self._compiled_for = _made_of(network)
+        self._compiled_for = _made_of(network, optimizer)
 
     @property
     def network(self) -> Sequential:
@@ -93,15 +95,19 @@ class Compiled:
         images (M, ...) and labels (M,) lie where the network does; `order` comes from there or from the host, or is a
         list. `rate` multiplies the learning rate, as a schedule does. Returns the losses (S,), S = ceil(N / batch).
 
-        Raises ValueError for what does not fit, for a network that changed since it was compiled, and on the host for
-        labels that are no classes; nothing is trained then. Raises NonFiniteError, which names step, layer and array,
-        where a loss or a parameter is not finite: network and optimizer are as they were before that step.
+        Raises TypeError or ValueError for what does not fit, ValueError for a network that changed since it was
+        compiled, and on the host for labels that are no classes; nothing is trained then, nor where the epoch is
+        interrupted. Raises NonFiniteError, which names step, layer and array, where a loss or a parameter is not
+        finite: network and optimizer are as they were before that step, but for what classes of your own keep where
+        ours keep nothing.
         """
         order = self._fitting(images, labels, order)
+        if not isinstance(rate, Real):
+            raise TypeError(f"rate is {rate!r}; expected a number")
         self._before.take()
         try:
             losses = self._run(images, labels, order, rate)
-        except ValueError:  # steps from Python look at their labels only when they get there
+        except BaseException:  # such as ValueError: steps from Python look at their labels only when they get there
             self._before.restore()
             raise
         if not (_all_finite(losses) and _all_finite(self._network.parameters)):
@@ -138,7 +144,7 @@ class Compiled:
 
     def _check_unchanged(self) -> None:
         """Raise ValueError unless the network is what it was when it was compiled, but for the values of its arrays."""
-        now = _made_of(self._network)
+        now = _made_of(self._network, self._optimizer)
         for where, name in self._compiled_for.keys() | now.keys():
             before, after = self._compiled_for.get((where, name)), now.get((where, name))
             if before is not after and not (isinstance(before, PLAIN) and repr(before) == repr(after)):
@@ -187,12 +193,17 @@ class Compiled:
         return good
 
 
-def _made_of(network: Sequential) -> dict[tuple[str, str], Any]:
+def _made_of(network: Sequential, optimizer: Optimizer) -> dict[tuple[str, str], Any]:
     """What a program works on or was chosen by: by place and name, the objects themselves."""
     found: dict[tuple[str, str], Any] = {("the network", name): getattr(network, name) for name in OF_A_NETWORK}
+    found |= {("the network", name): vars(network).get(name) for name in PASSES}
+    found["the optimizer", "step"] = vars(optimizer).get("step")
     for number, layer in enumerate(network.layers):
         where = f"layer {number}"
         found[where, ""] = layer
+        found |= {(where, name): vars(layer).get(name) for name in PASSES}
+        if isinstance(layer, Dropout):
+            found[where, "seed"] = layer.seed
         for name, option in type(layer).__dataclass_fields__.items():
             if option.init:
                 found[where, name] = getattr(layer, name)
@@ -226,7 +237,7 @@ def _program(network: Sequential, optimizer: Optimizer, batch: int) -> Program:
         return host.HostProgram(network, optimizer, batch, stages)
     if not kernels.runs_on(module):
         raise NotCompilableError(f"arrays of {getattr(module, '__name__', module)} have no kernels")
-    if type(optimizer).step is not Optimizer.step or not optimizer.has_kernel:
+    if type(optimizer).step is not Optimizer.step or "step" in vars(optimizer) or not optimizer.has_kernel:
         raise NotCompilableError(f"{type(optimizer).__name__} has no kernel for a GPU")
     from unrolled.nn.compiler import cuda
 
