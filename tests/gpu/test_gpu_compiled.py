@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, agree, check_dropout, dropping, dying, eager, samples
+from compiled_cases import (
+    IMAGE,
+    NETWORKS,
+    OPTIMIZERS,
+    agree,
+    check_dropout,
+    check_interrupted,
+    dropping,
+    dying,
+    eager,
+    samples,
+)
 
 from unrolled import nn
 from unrolled.device import to_host
@@ -180,6 +191,20 @@ def test_a_network_that_changed_is_named() -> None:
     network.layers[0].stride = 2  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="compile it again"):
         steps.epoch(cp.asarray(images), cp.asarray(labels), order)
+
+
+@pytest.mark.parametrize("epochs", [0, 1], ids=["while it compiles", "while it captures"])
+def test_an_interrupted_epoch_leaves_a_device_that_works(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_interrupted(cp, epochs, monkeypatch)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
+def test_labels_of_any_whole_numbers_are_the_same(dtype: str) -> None:
+    (images, labels, order), losses = samples(200, 3), []
+    for kind in ("int64", dtype):
+        steps = nn.compiled(NETWORKS["one layer"]().build(IMAGE, cp), nn.SGD(0.1), 200)
+        losses.append(to_host(steps.epoch(cp.asarray(images), cp.asarray(labels.astype(kind)), order)))
+    np.testing.assert_array_equal(*losses)
 
 
 def test_64_steps_are_one_launch_of_a_graph() -> None:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, dropping, dying, eager, samples
+from compiled_cases import IMAGE, NETWORKS, OPTIMIZERS, check_interrupted, dropping, dying, eager, samples
 
 from unrolled import nn, ops, simgpu
 from unrolled.device import to_host
-from unrolled.nn.compiler import cuda
 
 MODULES = pytest.mark.parametrize("module", [np, simgpu], ids=["host", "simgpu"])
 
@@ -271,31 +270,8 @@ def test_labels_of_any_whole_numbers_are_the_same(module: Any, dtype: str) -> No
 
 
 @pytest.mark.parametrize("epochs", [0, 1], ids=["while it compiles", "while it captures"])
-def test_an_interrupted_capture_leaves_a_device_that_works(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And network and optimizer as they were before the epoch."""
-    data = there(simgpu, *samples(40, 3))
-    network, optimizer = one_layer(simgpu), nn.Adam()
-    twin, other = one_layer(simgpu), nn.Adam()
-    steps, alike = nn.compiled(network, optimizer, 4), nn.compiled(twin, other, 4)
-    for _ in range(epochs):
-        for each in (steps, alike):
-            each.epoch(*data)
-    step, taken = cuda.GraphProgram._step, []
-
-    def interrupted(self: Any, slot: int) -> None:
-        taken.append(slot)
-        if slot == 2:
-            raise KeyboardInterrupt
-        step(self, slot)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cuda.GraphProgram, "_step", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            steps.epoch(*data)
-    assert taken == [0, 1, 2]
-    assert float(simgpu.ones(3).sum()) == 3
-    assert optimizer.steps == other.steps
-    np.testing.assert_array_equal(to_host(steps.epoch(*data)), to_host(alike.epoch(*data)))
+def test_an_interrupted_epoch_leaves_a_device_that_works(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_interrupted(simgpu, epochs, monkeypatch)
 
 
 def test_a_method_of_a_layers_own_runs_eagerly() -> None:
