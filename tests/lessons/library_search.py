@@ -22,6 +22,7 @@ import pkgutil
 import resource
 import socket
 import subprocess
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
@@ -46,8 +47,9 @@ SECONDS = 1.0
 """For one call. An answer takes less."""
 OUTPUT = 500
 """Where the result is written to: a descriptor that no call will close by chance."""
-MEMORY = 6 * 2**30
-"""Bytes of addresses for all of it. Hundreds of threads are left behind, and each has 8 MB, most of them never used."""
+MEMORY, STACK = 3 * 2**30, 2**19
+"""Bytes of addresses for all of it, and for each of the hundreds of threads that are left behind. Arguments that fit by
+chance may make arrays of gigabytes, in one call of NumPy that no limit of time ends: they are refused at once."""
 ORDERS = 2
 """So many inputs at most are given in every order; more, as the exercise has them."""
 OPEN = dataclasses.replace(HERE, withhold=False)
@@ -207,6 +209,7 @@ def _baseline(spec: Spec) -> tuple[Any, ...]:
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    threading.stack_size(STACK)
     try:
         main()
     except BaseException:
