@@ -77,8 +77,8 @@ def _race_here(function: Function, spec: Spec, seed: int, announce: Announce | N
     if speed.ranks > 1:
         from . import ranked
 
-        with time_limit(SPEED_LIMIT), set_aside():
-            return ranked.race(function, spec, seed, announce)
+        with set_aside():
+            return ranked.race(function, spec, seed, announce, SPEED_LIMIT)
     drawn = speed.draw_inputs(seed)
     inputs = gpu.placed(drawn, gpu.real()) if speed.gpu else drawn
     with time_limit(SPEED_LIMIT), set_aside():
@@ -295,7 +295,9 @@ class _Check:
         except (Exception, SystemExit) as error:
             return Finding("speed", "crashed", tuple(crash_lines(error, self.function))), None
         lines = [f"against {speed.against}:", *str(verdict).splitlines()]
-        if verdict.outcome != "pass" and not verdict.ratio >= speed.at_least:
+        if verdict.unable:
+            lines.append("the machine was the cause, and you have the points")
+        elif verdict.outcome != "pass" and not verdict.ratio >= speed.at_least:
             lines += [*(() if speed.loops else words.loop_in(self.function)), *filter(None, [speed.advice])]
         if verdict.outcome == "inconclusive" and not verdict.excused:
             lines.append("the machine was not the cause, so this earns nothing yet: make it faster")
