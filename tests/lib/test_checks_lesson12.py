@@ -147,6 +147,46 @@ def test_what_is_kept_has_a_limit(monkeypatch):
         emulate(program, network=Network(2, keep=True))
 
 
+# ranks that wait
+
+
+def lines_of(name, function):
+    report = checks.run(name, dataclasses.replace(SPECS[name], speed=None), function, place=WITH_ANSWERS)
+    return next(finding.lines for finding in report.findings if finding.verdict != "pass")
+
+
+def test_each_rank_that_waits_has_a_line_and_no_line_is_named_twice():
+    def receiving_first(comm, x):
+        return comm.receive(np.empty_like(x), (comm.rank - 1) % comm.size)
+
+    head, *ranks = lines_of("ring_allreduce", receiving_first)
+    assert head == "raised DeadlockError: deadlock, every rank that has not returned waits:"
+    assert [line.partition(", ")[0] for line in ranks] == [
+        f"rank {r} in receive(source={(r - 1) % 3})" for r in range(3)
+    ]
+    assert sum("of receiving_first" in line for line in ranks) == 1
+
+
+def test_a_rank_without_samples_that_returns_early_is_named():
+    def early(comm, weight, x, labels):
+        if not len(x):
+            return np.zeros_like(weight)
+        return replicas.data_parallel_step(comm, weight, x, labels)
+
+    assert lines_of("data_parallel_step", early)[-1] == (
+        "rank 1 returned without this all_reduce: every rank must call it"
+    )
+
+
+def test_ranks_that_disagree_have_a_line_each():
+    def in_two_ways(comm, weight, x, labels):
+        return comm.all_reduce(weight) if comm.rank else comm.barrier()
+
+    head, *ranks = lines_of("data_parallel_step", in_two_ways)
+    assert head == "raised MismatchError: ranks disagree:"
+    assert sorted(line.partition("(")[0] for line in ranks) == ["rank 0 calls barrier", "rank 1 calls all_reduce"]
+
+
 # sums beside a backward pass
 
 

@@ -35,7 +35,9 @@ VISIBLE_SEED = 0  # the seed a learner's check uses: the same inputs every time,
 CASE_LIMIT = 10.0  # seconds for one case
 SPEED_LIMIT = 30.0  # seconds for the speed: `timing.compare` keeps to 12, the rest is for a call that takes for ever
 
-TEXT_LIMIT = 300  # characters of an error that are shown
+TEXT_LIMIT = 300  # characters of an error that are shown, or of a line of it
+MOST_LINES = 8  # of an error that has a line for each rank
+PARALLEL = "unrolled.parallel.errors"  # whose errors have; a name, since most checks need none of it
 
 Announce = Callable[[str], None]
 Race = Callable[[Function, Spec, int, "Announce | None"], timing.Verdict]  # (function, spec, seed, announce)
@@ -349,7 +351,11 @@ def crash_lines(error: BaseException, function: Function) -> list[str]:
     """Return the error, and the last line of the learner's own code that it came through, in words."""
     if isinstance(error, ReportedError):
         return list(error.lines)
-    says = shortened(_headline(error), TEXT_LIMIT)
+    headline = _headline(error)
+    says = shortened(headline, TEXT_LIMIT)
+    if type(error).__module__ == PARALLEL and "\n" in str(headline):  # a line for each rank, which says where it is
+        first, *ranks = str(headline).splitlines()[:MOST_LINES]
+        return [f"raised {type(error).__name__}: {first}", *(shortened(rank, TEXT_LIMIT) for rank in ranks)]
     lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
     if lines[0].startswith(("raised EOFError: EOF when reading a line", "raised StdinNotImplementedError")):
         lines = [ASKS]
