@@ -194,7 +194,7 @@ class _Check:
                 function = self.function if self.place.apart else _program(self.spec, self.function)
                 got = _called(self.spec, function, given)
         except BaseException as error:  # SystemExit and its like, too
-            return self._crashed(case, error, trace)
+            return self._crashed(case, error, trace, inputs)
         if failed := kernels.faults(trace):
             return Finding(case.name, "fail", failed)
         try:
@@ -211,8 +211,8 @@ class _Check:
             return Finding(case.name, "pass")
         return Finding(case.name, "pass", found.lines, ratio=found.ratio)
 
-    def _crashed(self, case: Case, error: BaseException, trace: Trace | None) -> Finding:
-        """What is wrong with a call that raised this."""
+    def _crashed(self, case: Case, error: BaseException, trace: Trace | None, inputs: Inputs) -> Finding:
+        """What is wrong with a call that raised this; `inputs` may tell what it did before."""
         if isinstance(error, TimeLimitError):
             return Finding(case.name, "timeout", (f"stopped after {self.limit:g} s: does a loop never end?",))
         if isinstance(error, AnswerUsedError):
@@ -223,7 +223,8 @@ class _Check:
         if type(error) is NotImplementedError or UNWRITTEN in shortened(_headline(error), TEXT_LIMIT):
             return Finding(case.name, "missing", (UNWRITTEN,))
         said = crash_lines(error, self.function)
-        return Finding(case.name, "crashed", (*said, *words.advice(said)))
+        own = () if self.spec.crash_advice is None else self.spec.crash_advice(said, inputs)
+        return Finding(case.name, "crashed", (*said, *(own or words.advice(said))))
 
     def _beyond(self, trace: Trace, case: Case, inputs: Inputs) -> tuple[str, ...]:
         """What was done on the GPU beyond the case's budget."""
@@ -270,7 +271,7 @@ class _Check:
             usual = self._result(mistake.of(self.spec.reference), case)
             if isinstance(usual, np.ma.MaskedArray):  # where it is masked, the learner's may be anything
                 usual = np.where(np.ma.getmaskarray(usual), result, usual.data)
-        except (ValueError, IndexError, TypeError, ArithmeticError):  # some mistakes only make sense for some inputs
+        except (ValueError, IndexError, TypeError, ArithmeticError, RuntimeError):  # not all fit all inputs
             return False
         return agree(result, usual, self.spec.tolerance)
 

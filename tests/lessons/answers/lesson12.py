@@ -107,6 +107,42 @@ def by_two_loops(first, off=0, second=True):
     return program
 
 
+def by_rounds(first, adds, sends=0):
+    """A ring whose first round is `first`; adds(k, p) says in which it adds. It sends a chunk further up by `sends`."""
+
+    def program(comm, x):
+        y, p, r = x.copy(), comm.size, comm.rank
+        chunks = np.array_split(y, p)
+        for k in range(first, 2 * p - 2 + first):
+            mine = chunks[(r - k - 1) % p]
+            comm.send(chunks[(r - k - 1 + sends) % p], (r + 1) % p)
+            came = comm.receive(np.empty_like(mine), (r - 1) % p)
+            mine[...] = mine + came if adds(k - first, p) else came
+        return y
+
+    return program
+
+
+def always(k, p):
+    return True
+
+
+def in_the_first_half(k, p):
+    return k < p - 1
+
+
+def into_the_list(comm, x):
+    """The sums become new arrays of the list, and y stays what it was."""
+    y, p, r = x.copy(), comm.size, comm.rank
+    chunks = np.array_split(y, p)
+    for k in range(2 * (p - 1)):
+        comm.send(chunks[(r - k) % p], (r + 1) % p)
+        j = (r - k - 1) % p
+        came = comm.receive(np.empty_like(chunks[j]), (r - 1) % p)
+        chunks[j] = chunks[j] + came if k < p - 1 else came
+    return y
+
+
 def even_chunks(comm, x):
     size, y, p, r = len(x) // comm.size, x.copy(), comm.size, comm.rank
     chunks = [y[i * size : (i + 1) * size] for i in range(p)]
@@ -165,6 +201,37 @@ def hidden_gathered(comm, x, weight1, bias1, weight2, bias2):
     hidden = np.maximum(x @ weight1 + bias1, 0)
     comm.all_reduce(np.zeros_like(x))
     return comm.all_reduce(hidden @ weight2) + bias2
+
+
+def all_hidden(copied):
+    """Gathers all hidden units, and multiplies them by this rank's rows."""
+
+    def program(comm, x, weight1, bias1, weight2, bias2):
+        hidden = np.maximum(x @ weight1 + bias1, 0)
+        hidden = comm.all_gather(hidden.T.copy() if copied else hidden.T).T
+        return comm.all_reduce(hidden @ weight2) + bias2
+
+    return program
+
+
+def both_gathered(comm, x, weight1, bias1, weight2, bias2):
+    """Right values, and all hidden units on each rank."""
+    hidden = comm.all_gather(np.ascontiguousarray(np.maximum(x @ weight1 + bias1, 0).T)).T
+    return hidden @ comm.all_gather(weight2) + bias2
+
+
+def pre_activations_summed(comm, x, weight1, bias1, weight2, bias2):
+    return np.maximum(comm.all_reduce(x @ weight1 + bias1), 0) @ weight2 + bias2
+
+
+def hidden_and_result_summed(comm, x, weight1, bias1, weight2, bias2):
+    hidden = comm.all_reduce(np.maximum(x @ weight1 + bias1, 0))
+    return comm.all_reduce(hidden @ weight2) + bias2
+
+
+def mean_with_each_bias(comm, x, weight1, bias1, weight2, bias2):
+    y = np.maximum(x @ weight1 + bias1, 0) @ weight2 + bias2
+    return comm.all_reduce(y) / np.float32(comm.size)
 
 
 # schedules
@@ -273,12 +340,23 @@ MUTANTS = {
         Mutant(sums_before_they_came, "cannot know that of x["),
         *(Mutant(by_two_loops(first, second=False), "only the first half is done") for first in (0, 1)),
         *(Mutant(by_two_loops(*of), "second half begins one chunk off") for of in ((0, 1), (0, -1), (1, 1), (1, -1))),
+        *(Mutant(by_rounds(first, always, 1), "the second half adds, too") for first in (0, 1)),
+        *(Mutant(by_rounds(first, in_the_first_half), "sends and receives the same chunk") for first in (-1, 0, 1)),
+        Mutant(into_the_list, "the sums never reached the array that you return"),
         Mutant(lambda comm, x: comm.all_reduce(x), "only send and receive are allowed"),
     ],
     "column_row_linear": [
         Mutant(splits.with_each_bias, "add it after the sum"),
         Mutant(splits.not_summed, "sum over ranks"),
         Mutant(splits.without_relu, "the ReLU between the layers is missing"),
+        Mutant(splits.without_bias2, "bias2 is missing: add it once"),
+        Mutant(splits.mean_of_terms, "the sum is divided by comm.size"),
+        Mutant(mean_with_each_bias, "the sum is divided by comm.size"),
+        Mutant(pre_activations_summed, "hidden units of different ranks are summed"),
+        Mutant(hidden_and_result_summed, "hidden units of different ranks are summed"),
+        Mutant(all_hidden(copied=False), "hidden units stay where they are"),
+        Mutant(all_hidden(copied=True), "hidden units stay where they are"),
+        Mutant(both_gathered, "hidden units stay where they are"),
         Mutant(hidden_gathered, "one all_reduce is asked for"),
         Mutant(zeros_summed, "but not what rank 0 brought to the sum"),
     ],

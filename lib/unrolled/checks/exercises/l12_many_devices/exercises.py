@@ -85,8 +85,11 @@ ring_allreduce = Spec(
         "return y",
     ),
     mistakes=(
-        *ring.half_ways(1),
-        Mistake("each rank has its own x: nothing was summed", lambda comm, x: x.copy()),
+        *ring.wrong_rounds(1),
+        Mistake(
+            "each rank has its own x: nothing was summed, or the sums never reached the array that you return",
+            lambda comm, x: x.copy(),
+        ),
         Mistake("this is the mean over ranks: an all-reduce is their sum", splits.mean),
         Mistake(
             "the last numbers are a rank's own: chunks of n // p leave them out, and np.array_split does not",
@@ -120,9 +123,17 @@ column_row_linear = Spec(
         Mistake("bias2 is in it once for each rank: add it after the sum", splits.with_each_bias),
         Mistake("each rank has its own terms only: sum over ranks", splits.not_summed),
         Mistake("the ReLU between the layers is missing", splits.without_relu),
+        Mistake("bias2 is missing: add it once, after the sum", splits.without_bias2),
+        Mistake("the sum is divided by comm.size: the ranks' terms add up to the result", splits.mean_of_terms),
+        *(
+            Mistake(f"hidden units of different ranks are summed: {splits.STAY}", splits.hidden_summed(before, again))
+            for before in (True, False)
+            for again in (True, False)
+        ),
     ),
-    compare=judging.all_reduces(splits.BROUGHT, splits.terms),
+    compare=judging.all_reduces(splits.BROUGHT, splits.terms, splits.STAY),
     call=judging.on_network,
+    crash_advice=splits.gathered,
     ranks=True,
 )
 

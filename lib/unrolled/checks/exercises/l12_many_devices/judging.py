@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,23 +32,26 @@ def by_rank(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return None
 
 
-def all_reduces(brings: str, terms: Callable[..., list[Array]]) -> Compare:
+def all_reduces(brings: str, terms: Callable[..., list[Array]], instead: str = "") -> Compare:
     """Return a comparison that asks for one all-reduce, too, of what each rank's own arguments give.
 
     terms(*arguments, ranks) are the arrays that a rank may bring, in any order of their numbers; `brings` says it.
+    `instead` is said to whoever gathers.
     """
 
     def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         network: Network = inputs["network"]
-        if found := by_rank(got, expected, inputs):
-            return found
         called = network.collectives
+        helps = (instead,) if instead and any(name == "all_gather" for name, _ in called) else ()
+        if found := by_rank(got, expected, inputs):
+            return replace(found, lines=(*found.lines, *helps))
         if len(called) != 1 or "all_reduce" not in called[0][0] or network.messages:
             names = ", ".join(name for name, _ in called) or "none"
             return Mismatch(
                 (
                     "the values are right, but one all_reduce is asked for, and nothing else that is sent",
                     f"the network carried {len(network.messages)} messages and these collective operations: {names}",
+                    *helps,
                 )
             )
         for rank, brought in enumerate(network.brought[0]):
