@@ -17,6 +17,17 @@ def in_two_sums(comm, weight, x, labels):
     return comm.all_reduce(mean * np.float32(len(x))) / comm.all_reduce(np.array([len(x)], np.float32))
 
 
+def count_appended(join, count):
+    """The natural first attempt: a whole number behind float32 makes float64."""
+
+    def program(comm, weight, x, labels):
+        own = replicas.its_own(comm, weight, x, labels) * np.float32(len(x))
+        total = comm.all_reduce(join(own.ravel(), count(x)))
+        return (total[:-1] / total[-1]).reshape(weight.shape)
+
+    return program
+
+
 def by_rank_0_alone(comm, weight, x, labels):
     """The sum from the others' arguments, brought by rank 0 to a sum of zeros."""
     total = sum(replicas.gradient_and_count(*theirs, comm.size)[0] for theirs in comm._turns._arguments)
@@ -325,6 +336,9 @@ MUTANTS = {
         Mutant(replicas.sum_of_means, "the sum of the ranks' means"),
         Mutant(replicas.sum_of_sums, "divide by how many there are on all ranks"),
         Mutant(replicas.its_own, "sum over ranks"),
+        Mutant(count_appended(np.append, len), "append np.float32(n)"),
+        Mutant(count_appended(np.append, lambda x: np.int64(len(x))), "append np.float32(n)"),
+        Mutant(count_appended(lambda a, n: np.concatenate([a, [n]]), len), "append np.float32(n)"),
         Mutant(in_two_sums, "one all_reduce is asked for"),
         Mutant(by_rank_0_alone, "but not what rank 0 brought to the sum"),
     ],

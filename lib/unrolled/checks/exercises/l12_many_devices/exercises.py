@@ -40,7 +40,7 @@ data_parallel_step = Spec(
         Mistake("this is the sum over all samples: divide by how many there are on all ranks", replicas.sum_of_sums),
         Mistake("each rank has the gradient of its own samples: sum over ranks", replicas.its_own),
     ),
-    compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count),
+    compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count, replicas.appended),
     call=judging.on_network,
     ranks=True,
     # Two ranks can be twice as fast at most. So there is no room for honest answers at 1.5 T, nor for half of what the
@@ -131,9 +131,9 @@ column_row_linear = Spec(
             for again in (True, False)
         ),
     ),
-    compare=judging.all_reduces(splits.BROUGHT, splits.terms, splits.STAY),
+    compare=judging.all_reduces(splits.BROUGHT, splits.terms, splits.stay),
     call=judging.on_network,
-    crash_advice=splits.gathered,
+    crash_advice=splits.stay_besides,
     ranks=True,
 )
 

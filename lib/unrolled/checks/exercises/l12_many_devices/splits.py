@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -140,11 +141,14 @@ def hidden_summed(before_relu: bool, again: bool) -> Callable[..., Array]:
     return program
 
 
-def gathered(lines: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
-    """Return what to say of an error where hidden units were gathered: before or in the line that raised it."""
-    network: Network = inputs["network"]
-    named = any("all_gather" in line for line in lines)
-    return (STAY,) if named or any(name == "all_gather" for name, _ in network.collectives) else ()
+def stay(got: Any, network: Network) -> tuple[str, ...]:
+    """Return what to say where something was gathered."""
+    return (STAY,) if any(name == "all_gather" for name, _ in network.collectives) else ()
+
+
+def stay_besides(lines: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
+    """Return what to say of an error where something was gathered: before, or in the line that raised it."""
+    return (STAY,) if any("all_gather" in line for line in lines) else stay(None, inputs["network"])
 
 
 def two_layers(*widths: int) -> Callable[[np.random.Generator], Inputs]:

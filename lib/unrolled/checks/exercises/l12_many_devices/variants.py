@@ -78,7 +78,7 @@ data_parallel_step_squares = variant(
         Mistake(exercises.data_parallel_step.mistakes[0].says, squares_mean_of_means),
         Mistake(exercises.data_parallel_step.mistakes[2].says, squares_sum),
     ),
-    compare=judging.all_reduces(replicas.BROUGHT, _brought),
+    compare=judging.all_reduces(replicas.BROUGHT, _brought, replicas.appended),
     points=3,
     speed=None,
 )
@@ -160,7 +160,7 @@ column_row_linear_turned = variant(
         for mistake in exercises.column_row_linear.mistakes
         if mistake.function is not None
     ),
-    compare=judging.all_reduces(splits.BROUGHT, _terms, splits.STAY),
+    compare=judging.all_reduces(splits.BROUGHT, _terms, splits.stay),
 )
 
 
