@@ -248,6 +248,16 @@ def test_a_stage_may_hold_p_minus_s_and_no_more():
     assert found.lines[1].startswith("p - s are 3")
 
 
+def test_rows_that_are_alike_are_taken_for_one_list_only_where_passes_are_lost():
+    sizes = {"stages": 2, "micro_batches": 2}
+    at_once = schedules.judge(schedules.at_once(2, 2), None, sizes)
+    assert schedules.ONE_LIST not in at_once.lines
+    nothing = schedules.judge([[None] * 6 for _ in range(2)], None, sizes)
+    assert schedules.ONE_LIST not in nothing.lines
+    lost = schedules.judge([[("F", 0), None, ("F", 1)]] * 2, None, sizes)
+    assert lost.lines[-1] == schedules.ONE_LIST
+
+
 @pytest.mark.parametrize("number", [0.0, 0.5, "0", "x", None, True, np.float32(0), np.bool_(0), [0], np.zeros(1, int)])
 def test_what_is_no_whole_number_is_named(number):
     rows = [[("F", 0), ("B", number)]]

@@ -263,6 +263,22 @@ def all_at_once(stages, micro_batches):
     return [list(work) for _ in range(stages)]
 
 
+def in_one_list(stages, micro_batches):
+    """All rows are the same list."""
+    half = micro_batches + stages - 1
+    rows = [[None] * (2 * half)] * stages
+    for stage, row in enumerate(rows):
+        for i in range(micro_batches):
+            row[stage + i] = ("F", i)
+            row[half + stages - 1 - stage + i] = ("B", i)
+    return rows
+
+
+def one_micro_batch_at_a_time(stages, micro_batches):
+    """One forward and one backward pass in turns, on each stage."""
+    return schedules.placed([schedules.alternating(1, micro_batches)] * stages)
+
+
 def without_backward(stages, micro_batches):
     return [[slot for slot in row if slot is None or slot[0] == "F"] for row in gpipe(stages, micro_batches)]
 
@@ -379,8 +395,9 @@ MUTANTS = {
         Mutant(one_after_the_other, "waits until the one before is through"),
         Mutant(schedules.one_by_one, "waits until the one before is through"),
         Mutant(all_at_once, "before"),
-        Mutant(schedules.at_once, "all stages begin at once"),
-        Mutant(schedules.back_from_the_first, "the way back begins in the first stage"),
+        Mutant(schedules.at_once, "your stages all begin at once"),
+        Mutant(schedules.back_from_the_first, "it must begin in the last one"),
+        Mutant(in_one_list, "[[None] * n] * p is one list"),
         Mutant(schedules.back_too_early, "forward passes to do until slot"),
         Mutant(without_backward, "never does"),
         Mutant(words, "expected a list for each stage"),
@@ -400,7 +417,8 @@ MUTANTS = {
         Mutant(schedules.forward_first, "all forward passes come first"),
         Mutant(schedules.same_on_each_stage, "stage 1 holds the activations of 4 micro-batches"),
         Mutant(schedules.same_on_each_stage, "each stage holds up to p micro-batches"),
-        Mutant(schedules.one_too_few, "begins with p - s - 1 forward passes"),
+        Mutant(schedules.one_too_few, "stage s needs p - s, or it has to wait"),
+        Mutant(one_micro_batch_at_a_time, "stage s needs p - s, or it has to wait"),
         Mutant(one_after_the_other, "a stage waits where it could work"),
         Mutant(lambda stages, micro_batches: one_forward_one_backward(stages, micro_batches)[::-1], "before"),
     ],

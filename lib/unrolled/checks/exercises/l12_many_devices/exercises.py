@@ -166,9 +166,9 @@ pipeline_schedule = Spec(
         "return rows",
     ),
     mistakes=(
-        Mistake("all stages begin at once: micro-batch i reaches stage s in slot s + i", schedules.at_once),
+        Mistake("your stages all begin at once: micro-batch i reaches stage s only in slot s + i", schedules.at_once),
         Mistake(
-            "the way back begins in the first stage: it begins in the last one, and ends in the first",
+            "your way back begins in the first stage: it must begin in the last one",
             schedules.back_from_the_first,
         ),
         Mistake(
@@ -210,7 +210,7 @@ lean_schedule = Spec(
             schedules.same_on_each_stage,
         ),
         Mistake(
-            "stage s begins with p - s - 1 forward passes: with one more it need not wait for the first way back",
+            "too few forward passes come before the first backward pass: stage s needs p - s, or it has to wait",
             schedules.one_too_few,
         ),
     ),
