@@ -233,7 +233,7 @@ def test_the_reference_takes_the_least_time_and_sums_afterwards_take_longer(seed
 
 def test_a_layer_names_a_gradient_that_does_not_fit():
     _, layers = overlap.layers(np.random.default_rng(0))["arguments"][0]
-    with pytest.raises(ValueError, match=r"grad has shape \(9, 9\); expected that of the layer's y"):
+    with pytest.raises(ValueError, match=r"grad has shape \(9, 9\); layer 0 takes the gradient by its output y"):
         layers[0].backward(np.zeros((9, 9), np.float32))
 
 

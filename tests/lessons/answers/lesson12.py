@@ -332,6 +332,38 @@ def one_bucket(comm, grad, layers):
     return [part.reshape(gradient.shape) for part, gradient in zip(parts, reversed(found), strict=True)]
 
 
+def from_the_first_layer(comm, grad, layers):
+    pending = []
+    for layer in layers:
+        by_weight, grad = layer.backward(grad)
+        pending.append(comm.start_all_reduce(by_weight))
+    return [one.wait() for one in pending]
+
+
+def results_swapped(comm, grad, layers):
+    pending = []
+    for layer in reversed(layers):
+        grad, by_weight = layer.backward(grad)
+        pending.append(comm.start_all_reduce(by_weight))
+    return [one.wait() for one in pending][::-1]
+
+
+def not_passed_on(comm, grad, layers):
+    pending = []
+    for layer in reversed(layers):
+        by_weight, _ = layer.backward(grad)
+        pending.append(comm.start_all_reduce(by_weight))
+    return [one.wait() for one in pending][::-1]
+
+
+def without_waiting(comm, grad, layers):
+    pending = []
+    for layer in reversed(layers):
+        by_weight, grad = layer.backward(grad)
+        pending.append(comm.start_all_reduce(by_weight))
+    return pending[::-1]
+
+
 def read_layers_elsewhere(comm, grad, layers):
     """The gradients of all ranks, computed from what the others were given, and sums of zeros."""
     summed = None
@@ -423,6 +455,10 @@ MUTANTS = {
         Mutant(lambda stages, micro_batches: one_forward_one_backward(stages, micro_batches)[::-1], "before"),
     ],
     "overlapped_gradients": [
+        Mutant(from_the_first_layer, "go from the last layer to the first"),
+        Mutant(results_swapped, "backward gives it first"),
+        Mutant(not_passed_on, "got this one: pass on the gradient by x that it gave"),
+        Mutant(without_waiting, "call .wait() on it"),
         Mutant(waiting_each_time, "wait for none before all have begun"),
         Mutant(waiting_each_time, "us, modelled"),
         Mutant(after_the_way_back, "us are enough: begin each sum as soon as its layer's gradient is there"),

@@ -242,5 +242,6 @@ overlapped_gradients = Spec(
     ),
     compare=overlap.judge,
     call=judging.on_network,
+    crash_advice=overlap.one_shape,
     ranks=True,
 )
