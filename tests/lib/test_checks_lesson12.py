@@ -147,6 +147,46 @@ def test_what_is_kept_has_a_limit(monkeypatch):
         emulate(program, network=Network(2, keep=True))
 
 
+# ranks that wait
+
+
+def lines_of(name, function):
+    report = checks.run(name, dataclasses.replace(SPECS[name], speed=None), function, place=WITH_ANSWERS)
+    return next(finding.lines for finding in report.findings if finding.verdict != "pass")
+
+
+def test_each_rank_that_waits_has_a_line_and_no_line_is_named_twice():
+    def receiving_first(comm, x):
+        return comm.receive(np.empty_like(x), (comm.rank - 1) % comm.size)
+
+    head, *ranks = lines_of("ring_allreduce", receiving_first)
+    assert head == "raised DeadlockError: deadlock, every rank that has not returned waits:"
+    assert [line.partition(", ")[0] for line in ranks] == [
+        f"rank {r} in receive(source={(r - 1) % 3})" for r in range(3)
+    ]
+    assert sum("of receiving_first" in line for line in ranks) == 1
+
+
+def test_a_rank_without_samples_that_returns_early_is_named():
+    def early(comm, weight, x, labels):
+        if not len(x):
+            return np.zeros_like(weight)
+        return replicas.data_parallel_step(comm, weight, x, labels)
+
+    assert lines_of("data_parallel_step", early)[-1] == (
+        "rank 1 returned without this all_reduce: every rank must call it"
+    )
+
+
+def test_ranks_that_disagree_have_a_line_each():
+    def in_two_ways(comm, weight, x, labels):
+        return comm.all_reduce(weight) if comm.rank else comm.barrier()
+
+    head, *ranks = lines_of("data_parallel_step", in_two_ways)
+    assert head == "raised MismatchError: ranks disagree:"
+    assert sorted(line.partition("(")[0] for line in ranks) == ["rank 0 calls barrier", "rank 1 calls all_reduce"]
+
+
 # sums beside a backward pass
 
 
@@ -193,7 +233,7 @@ def test_the_reference_takes_the_least_time_and_sums_afterwards_take_longer(seed
 
 def test_a_layer_names_a_gradient_that_does_not_fit():
     _, layers = overlap.layers(np.random.default_rng(0))["arguments"][0]
-    with pytest.raises(ValueError, match=r"grad has shape \(9, 9\); expected that of the layer's y"):
+    with pytest.raises(ValueError, match=r"grad has shape \(9, 9\); layer 0 takes the gradient by its output y"):
         layers[0].backward(np.zeros((9, 9), np.float32))
 
 
@@ -206,6 +246,16 @@ def test_a_stage_may_hold_p_minus_s_and_no_more():
     found = schedules.judge_memory(schedules.same_on_each_stage(4, 6), None, sizes)
     assert found.lines[0] == "valid and short, but stage 1 holds the activations of 4 micro-batches"
     assert found.lines[1].startswith("p - s are 3")
+
+
+def test_rows_that_are_alike_are_taken_for_one_list_only_where_passes_are_lost():
+    sizes = {"stages": 2, "micro_batches": 2}
+    at_once = schedules.judge(schedules.at_once(2, 2), None, sizes)
+    assert schedules.ONE_LIST not in at_once.lines
+    nothing = schedules.judge([[None] * 6 for _ in range(2)], None, sizes)
+    assert schedules.ONE_LIST not in nothing.lines
+    lost = schedules.judge([[("F", 0), None, ("F", 1)]] * 2, None, sizes)
+    assert lost.lines[-1] == schedules.ONE_LIST
 
 
 @pytest.mark.parametrize("number", [0.0, 0.5, "0", "x", None, True, np.float32(0), np.bool_(0), [0], np.zeros(1, int)])

@@ -130,8 +130,10 @@ def test_a_deadlock_names_the_line_of_each_rank():
 
     with pytest.raises(parallel.DeadlockError) as caught:
         emulate(program)
-    assert "rank 0 in receive(source=1), rank 1 in receive(source=0), at line" in str(caught.value)
-    assert "of program, `comm.receive(np.empty(3), other)`" in str(caught.value)
+    _, first, second = str(caught.value).splitlines()
+    assert first.startswith("rank 0 in receive(source=1), at line ")
+    assert first.endswith(" of program, `comm.receive(np.empty(3), other)`")
+    assert second == "rank 1 in receive(source=0), there as well"
 
 
 def test_a_deadlock_names_each_line_that_ranks_wait_in():
@@ -143,13 +145,17 @@ def test_a_deadlock_names_each_line_that_ranks_wait_in():
 
     with pytest.raises(parallel.DeadlockError) as caught:
         emulate(program, ranks=8)
-    assert "rank 3 in receive(source=4), 2 more, at line" in str(caught.value)
-    assert "rank 6 in barrier(), rank 7 in barrier(), at line" in str(caught.value)
+    _, *lines = str(caught.value).splitlines()
+    assert lines[3:5] == ["rank 3 in receive(source=4), there as well", "2 more, there as well"]
+    assert lines[5].startswith("rank 6 in barrier(), at line ")
+    assert lines[6:] == ["rank 7 in barrier(), there as well"]
 
 
 def test_a_rank_that_returns_early_is_named():
-    with pytest.raises(parallel.DeadlockError, match=r"rank 1 in barrier\(\)(.|\n)*returned: rank 0"):
+    with pytest.raises(parallel.DeadlockError, match=r"\nrank 0 returned without this barrier: every rank must"):
         emulate(lambda comm: comm.rank and comm.barrier())
+    with pytest.raises(parallel.DeadlockError, match=r"\nranks 0, 2 returned$"):
+        emulate(lambda comm: comm.receive(np.empty(1), 0) if comm.rank == 1 else None, ranks=3)
 
 
 @pytest.mark.parametrize(

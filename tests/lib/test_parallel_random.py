@@ -19,7 +19,7 @@ STEPS = [*WITH_SHAPES, "barrier", "from_rank_0"]
 FAULTS = {
     "raises": (ZeroDivisionError, None),
     "exits": (SystemExit, None),
-    "returns": (parallel.DeadlockError, "returned: rank "),
+    "returns": (parallel.DeadlockError, r"rank.* returned"),
     "forgets": (parallel.ParallelError, "ranks disagree|deadlock"),
     "sends another shape": (parallel.ParallelError, "ranks disagree|deadlock"),
 }

@@ -260,7 +260,18 @@ def test_a_model_in_the_candidates_place_tells_whether_the_machine_is_the_cause(
     assert verdict.excused == excused
     assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))).excused == excused
     if excused:
-        assert f"the course's own answer is {model:.2g} times as fast as the baseline" in str(verdict)
+        than = "hardly more" if model >= 1.6 else "so this machine cannot show it"
+        assert str(verdict).endswith(f"The course's own answer is {model:.2g} times as fast here, {than}.")
+        assert str(verdict).startswith(f"{ratio:.2g} times as fast as the baseline")
+
+
+@pytest.mark.parametrize(("ratio", "outcome"), [(0.05, "fail"), (0.2, "inconclusive")])
+def test_time_for_few_pairs_excuses_nobody_who_is_far_slower_than_the_model(ratio, outcome):
+    verdict = conclude(pairs(ratio), QUIET, 1.6)
+    assert (verdict.outcome, verdict.excused) == ("inconclusive", True)
+    found = where_able(verdict, conclude(pairs(*[0.5] * 8), QUIET, 1.6))
+    assert found.outcome == outcome
+    assert found.excused == (outcome == "inconclusive")
 
 
 def test_what_cannot_be_timed_is_open_and_says_why():

@@ -17,7 +17,7 @@ import numpy as np
 
 from unrolled.checks.answers import AnswerUsedError
 from unrolled.checks.limits import TimeLimitError
-from unrolled.checks.run import ReportedError
+from unrolled.checks.run import MOST_LINES, ReportedError
 from unrolled.checks.spec import Speed
 from unrolled.simgpu.command import View
 from unrolled.timing import BlockTime
@@ -365,7 +365,7 @@ def _raise(answer: Mapping[str, Any], limit: float) -> None:
     if "raised" not in answer:
         return
     name, lines = text_of(answer["raised"], 80), answer.get("lines")
-    said = [text for line in lines[:5] if (text := text_of(line, 500))] if isinstance(lines, list) else []
+    said = [text for line in lines[:MOST_LINES] if (text := text_of(line, 500))] if isinstance(lines, list) else []
     said = said or [f"raised {name}"]
     if name == "NotImplementedError":
         raise NotImplementedError

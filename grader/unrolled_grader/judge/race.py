@@ -23,21 +23,22 @@ import hashlib
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from unrolled.checks import Spec
+from unrolled.checks import Spec, Speed
 from unrolled.checks.compare import mismatch
-from unrolled.checks.run import SPEED_LIMIT, UnfairError
+from unrolled.checks.limits import TimeLimitError
+from unrolled.checks.run import SPEED_LIMIT, ReportedError, UnfairError
 from unrolled.parallel.team import missing
 from unrolled.timing import BlockTime, Pair, Verdict, compare_blocks, rule, untimed, where_able
 from unrolled_grader.box import wire
-from unrolled_grader.box.transport import Worker
+from unrolled_grader.box.transport import Worker, WorkerDiedError
 
 DISTINCT = 512  # different inputs of a block, at most
 DISTINCT_BYTES = 64 * 2**20  # bytes of a block's inputs, and of its results, at most
@@ -71,8 +72,23 @@ def time_against_baseline(worker: Worker, spec: Spec, seed: int, cores: frozense
         return verdict
     with worker.held(), Worker(boxed=worker.boxed, baseline=spec.reference) as model:
         model.pin(cores)
-        with model.ranked(speed, speed.ranks):
+        with _started(model, speed, speed.ranks):
             return where_able(verdict, _raced(model, spec, derived(seed, "model"), cores))
+
+
+@contextmanager
+def _started(worker: Worker, speed: Speed, ranks: int) -> Iterator[None]:
+    """Have so many processes run the course's own code during the block.
+
+    Raises WorkerDiedError where they do not start in time: that is no student's fault, and is tried again. It excuses
+    nothing, since a student may be who keeps the machine busy.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(worker.ranked(speed, ranks))
+        except (ReportedError, TimeLimitError) as error:
+            raise WorkerDiedError(f"the ranks did not start: {error}") from None
+        yield
 
 
 def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verdict:
@@ -87,7 +103,7 @@ def _raced(worker: Worker, spec: Spec, seed: int, cores: frozenset[int]) -> Verd
         other = stack.enter_context(Worker(boxed=worker.boxed, baseline=speed.baseline, gpu=speed.gpu))
         other.pin(cores)
         if speed.ranks > 1:
-            stack.enter_context(other.ranked(speed, 1))
+            stack.enter_context(_started(other, speed, 1))
         baseline = _Side(other, stream, nullcontext)
         transport = baseline.transport()
         # What CPU time misses without a control group can only look too fast.

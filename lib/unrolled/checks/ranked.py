@@ -2,64 +2,91 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import nullcontext
 
 from unrolled import timing
+from unrolled.parallel.errors import ParallelError
 from unrolled.parallel.team import TIMEOUT, Team, alone, missing
 
-from .spec import Function, Inputs, Spec
+from .limits import time_limit
+from .spec import Function, Spec
 
-USUAL_SECONDS = 6  # to start three processes and to compare; a second comparison takes them where the first is no pass
-MOST_SECONDS = 30  # `run.SPEED_LIMIT`, after which the check ends
+QUIET, BUSY = "3 to 6 s", "about 20 s"  # what a measurement takes, by how busy the machine is
+START_LIMIT = 8.0  # seconds to start the baseline's process and to copy the inputs to it; 1 s is usual
+COMPARE_LIMIT = 6.0  # seconds of a comparison; a quiet machine decides within 1 to 4
+SHORTEST_LIMIT = 0.01  # seconds: a timer set to none would never ring
+TOO_BUSY = "the machine is too busy to start the ranks: try again when it is quieter"
 
 
-def race(function: Function, spec: Spec, seed: int, announce: Callable[[str], None] | None) -> timing.Verdict:
+def race(
+    function: Function, spec: Spec, seed: int, announce: Callable[[str], None] | None, limit: float = math.inf
+) -> timing.Verdict:
     """Return the verdict on a program of ranks; open where this machine cannot show that speed, with the reason.
 
-    Raises RankError for what a rank raises, and what else ParallelError has for what goes wrong between ranks.
+    Whether the machine can is asked of what no learner wrote: how fast the baseline starts, and how fast the reference
+    is on as many ranks. Raises TimeLimitError once the function's own blocks took `limit` seconds: neither processes
+    that start nor the baseline count. Raises RankError for what a rank raises, and what else ParallelError has for what
+    goes wrong between ranks.
     """
     speed = spec.speed
     assert speed is not None
+    share = speed.share
+    assert share is not None
     if why := missing(speed.ranks):
         return timing.untimed(why, speed.at_least, seed)
-    inputs = speed.draw_inputs(seed)
     if announce:
-        announce(f"Measuring speed on {speed.ranks} ranks: {USUAL_SECONDS} s as a rule, {MOST_SECONDS} s at most.")
-    verdict = _against_one(function, spec, inputs, seed)
-    if verdict.outcome == "pass":
-        return verdict
-    return timing.where_able(verdict, _against_one(spec.reference, spec, inputs, seed))
-
-
-def _against_one(function: Function, spec: Spec, inputs: Sequence[Inputs], seed: int) -> timing.Verdict:
-    """The verdict on ranks that run the function, against one rank that has all samples."""
-    speed = spec.speed
-    assert speed is not None
-    assert speed.share is not None
+        announce(f"Measuring speed on {speed.ranks} ranks: {QUIET} on a quiet machine, {BUSY} on a busy one.")
+    inputs = speed.draw_inputs(seed)
     slot = spec.timed_result(inputs[0]).nbytes
     room = sum(array.nbytes for array in inputs[0].values()) + 2**12  # which alignment may take
-    size = len(inputs) * (room + slot)
-    with (
-        Team(function, speed.share, speed.ranks, size=size, timeout=TIMEOUT) as team,
-        Team(alone(speed.baseline), speed.share, 1, size=size, timeout=TIMEOUT) as one,
-    ):
-        for each in (team, one):
-            each.prepare([each.put(given) for given in inputs], len(inputs) * room, slot)
-        candidate, baseline = (_timer(each, len(inputs)) for each in (team, one))
-        return timing.compare_blocks(candidate, baseline, speed.at_least, seed=seed, cpu_witness=(), threads="1 thread")
+    start = time.perf_counter()
+    try:
+        one = Team(alone(speed.baseline), share, 1, size=len(inputs) * (room + slot), timeout=TIMEOUT)
+    except ParallelError:
+        return timing.untimed(TOO_BUSY, speed.at_least, seed)
+    with one:
+        inputs = [one.put(given) for given in inputs]
+        one.prepare(inputs, len(inputs) * room, slot)
+        if time.perf_counter() - start > START_LIMIT:
+            return timing.untimed(TOO_BUSY, speed.at_least, seed)
+
+        def against_one(program: Function, limit: float) -> timing.Verdict:
+            with Team(program, share, speed.ranks, shared=one.shared, timeout=TIMEOUT) as team:
+                team.prepare(inputs, len(inputs) * room, slot)
+                candidate, baseline = _timer(team, len(inputs), limit), _timer(one, len(inputs))
+                return timing.compare_blocks(
+                    candidate,
+                    baseline,
+                    speed.at_least,
+                    seed=seed,
+                    time_limit=COMPARE_LIMIT,
+                    cpu_witness=(),
+                    threads="1 thread",
+                )
+
+        verdict = against_one(function, limit)
+        if verdict.outcome == "pass":
+            return verdict
+        try:
+            return timing.where_able(verdict, against_one(spec.reference, math.inf))
+        except ParallelError:
+            return timing.untimed(TOO_BUSY, speed.at_least, seed)
 
 
-def _timer(team: Team, count: int) -> Callable[[int], timing.BlockTime]:
-    """A timer of blocks of the team's calls, which goes through all inputs in turn."""
-    place = 0
+def _timer(team: Team, count: int, limit: float = math.inf) -> Callable[[int], timing.BlockTime]:
+    """A timer of blocks of the team's calls, which goes through all inputs in turn. All blocks may take `limit` s."""
+    place, left = 0, limit
 
     def block(calls: int) -> timing.BlockTime:
-        nonlocal place
-        start = time.perf_counter()
-        team.run(calls, place)
-        wall = time.perf_counter() - start
-        place = (place + calls) % count
+        nonlocal place, left
+        with nullcontext() if left == math.inf else time_limit(max(left, SHORTEST_LIMIT)):
+            start = time.perf_counter()
+            team.run(calls, place)
+            wall = time.perf_counter() - start
+        place, left = (place + calls) % count, left - wall
         return timing.BlockTime(wall)
 
     return block

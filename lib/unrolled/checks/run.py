@@ -35,7 +35,9 @@ VISIBLE_SEED = 0  # the seed a learner's check uses: the same inputs every time,
 CASE_LIMIT = 10.0  # seconds for one case
 SPEED_LIMIT = 30.0  # seconds for the speed: `timing.compare` keeps to 12, the rest is for a call that takes for ever
 
-TEXT_LIMIT = 300  # characters of an error that are shown
+TEXT_LIMIT = 300  # characters of an error that are shown, or of a line of it
+MOST_LINES = 8  # of an error that has a line for each rank
+PARALLEL = "unrolled.parallel.errors"  # whose errors have; a name, since most checks need none of it
 
 Announce = Callable[[str], None]
 Race = Callable[[Function, Spec, int, "Announce | None"], timing.Verdict]  # (function, spec, seed, announce)
@@ -77,8 +79,8 @@ def _race_here(function: Function, spec: Spec, seed: int, announce: Announce | N
     if speed.ranks > 1:
         from . import ranked
 
-        with time_limit(SPEED_LIMIT), set_aside():
-            return ranked.race(function, spec, seed, announce)
+        with set_aside():
+            return ranked.race(function, spec, seed, announce, SPEED_LIMIT)
     drawn = speed.draw_inputs(seed)
     inputs = gpu.placed(drawn, gpu.real()) if speed.gpu else drawn
     with time_limit(SPEED_LIMIT), set_aside():
@@ -192,7 +194,7 @@ class _Check:
                 function = self.function if self.place.apart else _program(self.spec, self.function)
                 got = _called(self.spec, function, given)
         except BaseException as error:  # SystemExit and its like, too
-            return self._crashed(case, error, trace)
+            return self._crashed(case, error, trace, inputs)
         if failed := kernels.faults(trace):
             return Finding(case.name, "fail", failed)
         try:
@@ -209,8 +211,8 @@ class _Check:
             return Finding(case.name, "pass")
         return Finding(case.name, "pass", found.lines, ratio=found.ratio)
 
-    def _crashed(self, case: Case, error: BaseException, trace: Trace | None) -> Finding:
-        """What is wrong with a call that raised this."""
+    def _crashed(self, case: Case, error: BaseException, trace: Trace | None, inputs: Inputs) -> Finding:
+        """What is wrong with a call that raised this; `inputs` may tell what it did before."""
         if isinstance(error, TimeLimitError):
             return Finding(case.name, "timeout", (f"stopped after {self.limit:g} s: does a loop never end?",))
         if isinstance(error, AnswerUsedError):
@@ -221,7 +223,8 @@ class _Check:
         if type(error) is NotImplementedError or UNWRITTEN in shortened(_headline(error), TEXT_LIMIT):
             return Finding(case.name, "missing", (UNWRITTEN,))
         said = crash_lines(error, self.function)
-        return Finding(case.name, "crashed", (*said, *words.advice(said)))
+        own = () if self.spec.crash_advice is None else self.spec.crash_advice(said, inputs)
+        return Finding(case.name, "crashed", (*said, *(own or words.advice(said))))
 
     def _beyond(self, trace: Trace, case: Case, inputs: Inputs) -> tuple[str, ...]:
         """What was done on the GPU beyond the case's budget."""
@@ -268,7 +271,7 @@ class _Check:
             usual = self._result(mistake.of(self.spec.reference), case)
             if isinstance(usual, np.ma.MaskedArray):  # where it is masked, the learner's may be anything
                 usual = np.where(np.ma.getmaskarray(usual), result, usual.data)
-        except (ValueError, IndexError, TypeError, ArithmeticError):  # some mistakes only make sense for some inputs
+        except (ValueError, IndexError, TypeError, ArithmeticError, RuntimeError):  # not all fit all inputs
             return False
         return agree(result, usual, self.spec.tolerance)
 
@@ -295,7 +298,9 @@ class _Check:
         except (Exception, SystemExit) as error:
             return Finding("speed", "crashed", tuple(crash_lines(error, self.function))), None
         lines = [f"against {speed.against}:", *str(verdict).splitlines()]
-        if verdict.outcome != "pass" and not verdict.ratio >= speed.at_least:
+        if verdict.unable:
+            lines.append("the machine was the cause, and you have the points")
+        elif verdict.outcome != "pass" and not verdict.ratio >= speed.at_least:
             lines += [*(() if speed.loops else words.loop_in(self.function)), *filter(None, [speed.advice])]
         if verdict.outcome == "inconclusive" and not verdict.excused:
             lines.append("the machine was not the cause, so this earns nothing yet: make it faster")
@@ -347,7 +352,11 @@ def crash_lines(error: BaseException, function: Function) -> list[str]:
     """Return the error, and the last line of the learner's own code that it came through, in words."""
     if isinstance(error, ReportedError):
         return list(error.lines)
-    says = shortened(_headline(error), TEXT_LIMIT)
+    headline = _headline(error)
+    says = shortened(headline, TEXT_LIMIT)
+    if type(error).__module__ == PARALLEL and "\n" in str(headline):  # a line for each rank, which says where it is
+        first, *ranks = str(headline).splitlines()[:MOST_LINES]
+        return [f"raised {type(error).__name__}: {first}", *(shortened(rank, TEXT_LIMIT) for rank in ranks)]
     lines = [f"raised {type(error).__name__}: {says}" if says else f"raised {type(error).__name__}"]
     if lines[0].startswith(("raised EOFError: EOF when reading a line", "raised StdinNotImplementedError")):
         lines = [ASKS]

@@ -212,6 +212,8 @@ class Spec:
     ranks: bool = False
     """Whether the function is a program of emulated ranks. Then `call` gets `on_ranks(function)` of
     `unrolled.parallel.emulation`, which runs it once on each, where it lives; the network stays an input."""
+    crash_advice: Callable[[Sequence[str], Inputs], tuple[str, ...]] | None = None
+    """Lines to say besides an error, by its own lines and by the inputs, which may have recorded what was done."""
     on_real: bool = True
     """Whether cases for the GPU run on a real one, too, where it exists: not if `call` launches the function, a kernel,
     whose results come back in its arguments."""

@@ -10,7 +10,7 @@ import copy
 import ctypes
 import linecache
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from textwrap import shorten
 from typing import Any
@@ -23,7 +23,7 @@ from unrolled.parallel.calls import caller
 from unrolled.parallel.communicator import Communicator, Pending
 from unrolled.parallel.errors import DeadlockError, MismatchError
 from unrolled.parallel.links import Link
-from unrolled.parallel.network import Call, Network, Outcome
+from unrolled.parallel.network import COLLECTIVE, Call, Network, Outcome
 
 TRIES = 20
 LINE_WIDTH, MOST_NAMED = 70, 4  # characters of a line of the program, ranks that are named for one line
@@ -242,15 +242,25 @@ def _said(call: int, peer: int, array: Sequence[int] = ()) -> str:
 
 
 def _deadlock(waiting: Sequence[Sequence[int]], places: Sequence[str], size: int) -> str:
-    """In words where each rank waits: once for a line that several wait in."""
+    """In words where each rank waits, one rank a line, and which have returned."""
     lines = ["deadlock, every rank that has not returned waits:"]
     for place in dict.fromkeys(places[rank] for rank, *_ in waiting):
         there = [f"rank {rank} in {_said(call, peer)}" for rank, call, peer, *_ in waiting if places[rank] == place]
-        more = [f"{len(there) - MOST_NAMED} more"] if len(there) > MOST_NAMED else []
-        lines.append(f"{', '.join([*there[:MOST_NAMED], *more])}, at {place}")
+        first, *others = there[:MOST_NAMED]
+        lines += [f"{first}, at {place}", *(f"{other}, there as well" for other in others)]
+        if len(there) > MOST_NAMED:
+            lines.append(f"{len(there) - MOST_NAMED} more, there as well")
     if gone := sorted(set(range(size)) - {rank for rank, *_ in waiting}):
-        lines.append(f"returned: rank {', '.join(map(str, gone))}")
+        lines.append(_returned(gone, {Call(call) for _, call, *_ in waiting}))
     return "\n".join(lines)
+
+
+def _returned(gone: Sequence[int], calls: Collection[Call]) -> str:
+    who = f"rank{'s' * (len(gone) > 1)} {', '.join(map(str, gone))} returned"
+    only = next(iter(calls))
+    if len(calls) > 1 or only not in COLLECTIVE:
+        return who
+    return f"{who} without this {only.name.lower()}: every rank must call it"
 
 
 def _mismatch(pair: Sequence[Sequence[int]], places: Sequence[str]) -> str:

@@ -32,8 +32,8 @@ Place = tuple[str, tuple[int, ...], int]  # of an array in the file: dtype, shap
 NONE: tuple[int, Array] = (-1, np.empty(0, np.uint8))
 ALIGNED = 64  # bytes
 TIMEOUT = 12.0
-"""Seconds that a rank may wait or be silent: with them, and those to start, a deadlock is named before the limit of a
-check, 30 s, has passed. Whoever times the ranks may hold all of them up for longer, between two orders."""
+"""Seconds that a rank may wait or be silent: with them a deadlock is named before the limit of a check, 30 s, has
+passed. Whoever times the ranks may hold all of them up for longer, between two orders."""
 JOIN_SECONDS = END_SECONDS + 2.0  # after which they have ended, or were ended
 
 
@@ -75,6 +75,8 @@ class Team:
     ) -> None:
         self._file = _new_file(size) if shared is NONE else None
         memory, self.bytes = shared if self._file is None else (self._file.fileno(), _mapped(self._file.fileno()))
+        self.shared = memory, self.bytes
+        """What another team takes to have the same file, as long as this one is open."""
         self._used = 0
         self._error: BaseException | None = None
         self._lines, theirs = zip(*(socket.socketpair() for _ in range(ranks)), strict=True)

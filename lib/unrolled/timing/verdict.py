@@ -92,7 +92,10 @@ class Verdict:
     def __str__(self) -> str:
         """One to three plain sentences."""
         faster = " faster" if self.ratio <= 1 else ""
-        text = f"{_speed(self)}; at least {self.at_least:,g}x{faster} was asked: {self.outcome}."
+        asked = f"at least {self.at_least:,g}x{faster}"
+        if self.unable and self.pairs:  # in the words of `where_able`, so that three numbers can be compared
+            asked = f"at least {self.at_least:,g} times"
+        text = f"{_speed(self)}; {asked} was asked: {self.outcome}."
         if self.outcome == "inconclusive" or self.witness == "cpu time" or len(self.pairs) < rule.LOOKS[0]:
             text += f" {self.reason[:1].upper()}{self.reason[1:]}."
         if self.threads == UNCONTROLLED:
@@ -181,13 +184,16 @@ def where_able(verdict: Verdict, model: Verdict) -> Verdict:
 
     For what needs more of a machine than its baseline: two cores that share memory, one unit or other work may be no
     faster than one. A candidate that is clearly slower than the model is slow by itself: by more than SLACK where the
-    model passes, by more than FAR anywhere.
+    model passes, by more than FAR anywhere. By more than HOPELESS it fails, also where there was time for few pairs:
+    else whoever sleeps could have too few.
     """
+    model_is = f"the course's own answer is {_number(model.ratio)} times as fast here"
     slower = verdict.high < model.low / (rule.SLACK if model.outcome == "pass" else rule.FAR)
+    if verdict.outcome == "inconclusive" and verdict.high < model.low / rule.HOPELESS:
+        return replace(verdict, outcome="fail", reason=model_is)
     if verdict.outcome == "pass" or slower:
         return verdict
-    fast = f"the course's own answer is {_number(model.ratio)} times as fast as the baseline"
-    why = f"this machine does not show more: here {fast}"
+    why = f"{model_is}, {'hardly more' if model.outcome == 'pass' else 'so this machine cannot show it'}"
     return replace(verdict, outcome="inconclusive", reason=why, unable=True)
 
 
@@ -238,6 +244,8 @@ def _speed(verdict: Verdict) -> str:
     ratio, low, high = verdict.ratio, verdict.low, verdict.high
     if math.isnan(ratio):
         return "Not one pair could be measured"
+    if verdict.unable:
+        return f"{_number(ratio)} times as fast as the baseline ({_number(low)} to {_number(high)})"
     in_time = " in CPU time" if verdict.witness == "cpu time" else ""
     if low < 1 < high or _is_even(ratio):
         middle = "About as fast as" if _is_even(ratio) else f"{_factor(ratio)} than"

@@ -40,7 +40,7 @@ data_parallel_step = Spec(
         Mistake("this is the sum over all samples: divide by how many there are on all ranks", replicas.sum_of_sums),
         Mistake("each rank has the gradient of its own samples: sum over ranks", replicas.its_own),
     ),
-    compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count),
+    compare=judging.all_reduces(replicas.BROUGHT, replicas.gradient_and_count, replicas.appended),
     call=judging.on_network,
     ranks=True,
     # Two ranks can be twice as fast at most. So there is no room for honest answers at 1.5 T, nor for half of what the
@@ -85,8 +85,11 @@ ring_allreduce = Spec(
         "return y",
     ),
     mistakes=(
-        *ring.half_ways(1),
-        Mistake("each rank has its own x: nothing was summed", lambda comm, x: x.copy()),
+        *ring.wrong_rounds(1),
+        Mistake(
+            "each rank has its own x: nothing was summed, or the sums never reached the array that you return",
+            lambda comm, x: x.copy(),
+        ),
         Mistake("this is the mean over ranks: an all-reduce is their sum", splits.mean),
         Mistake(
             "the last numbers are a rank's own: chunks of n // p leave them out, and np.array_split does not",
@@ -120,9 +123,17 @@ column_row_linear = Spec(
         Mistake("bias2 is in it once for each rank: add it after the sum", splits.with_each_bias),
         Mistake("each rank has its own terms only: sum over ranks", splits.not_summed),
         Mistake("the ReLU between the layers is missing", splits.without_relu),
+        Mistake("bias2 is missing: add it once, after the sum", splits.without_bias2),
+        Mistake("the sum is divided by comm.size: the ranks' terms add up to the result", splits.mean_of_terms),
+        *(
+            Mistake(f"hidden units of different ranks are summed: {splits.STAY}", splits.hidden_summed(before, again))
+            for before in (True, False)
+            for again in (True, False)
+        ),
     ),
-    compare=judging.all_reduces(splits.BROUGHT, splits.terms),
+    compare=judging.all_reduces(splits.BROUGHT, splits.terms, splits.stay),
     call=judging.on_network,
+    crash_advice=splits.stay_besides,
     ranks=True,
 )
 
@@ -155,9 +166,9 @@ pipeline_schedule = Spec(
         "return rows",
     ),
     mistakes=(
-        Mistake("all stages begin at once: micro-batch i reaches stage s in slot s + i", schedules.at_once),
+        Mistake("your stages all begin at once: micro-batch i reaches stage s only in slot s + i", schedules.at_once),
         Mistake(
-            "the way back begins in the first stage: it begins in the last one, and ends in the first",
+            "your way back begins in the first stage: it must begin in the last one",
             schedules.back_from_the_first,
         ),
         Mistake(
@@ -199,7 +210,7 @@ lean_schedule = Spec(
             schedules.same_on_each_stage,
         ),
         Mistake(
-            "stage s begins with p - s - 1 forward passes: with one more it need not wait for the first way back",
+            "too few forward passes come before the first backward pass: stage s needs p - s, or it has to wait",
             schedules.one_too_few,
         ),
     ),
@@ -231,5 +242,6 @@ overlapped_gradients = Spec(
     ),
     compare=overlap.judge,
     call=judging.on_network,
+    crash_advice=overlap.one_shape,
     ranks=True,
 )

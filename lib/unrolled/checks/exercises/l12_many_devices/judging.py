@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,23 +32,28 @@ def by_rank(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return None
 
 
-def all_reduces(brings: str, terms: Callable[..., list[Array]]) -> Compare:
+Helps = Callable[[Any, Network], tuple[str, ...]]  # lines to say besides what is wrong, by results and network
+
+
+def all_reduces(brings: str, terms: Callable[..., list[Array]], helps: Helps = lambda got, network: ()) -> Compare:
     """Return a comparison that asks for one all-reduce, too, of what each rank's own arguments give.
 
     terms(*arguments, ranks) are the arrays that a rank may bring, in any order of their numbers; `brings` says it.
+    `helps` says more of what is wrong with the results or the calls.
     """
 
     def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         network: Network = inputs["network"]
-        if found := by_rank(got, expected, inputs):
-            return found
         called = network.collectives
+        if found := by_rank(got, expected, inputs):
+            return replace(found, lines=(*found.lines, *helps(got, network)))
         if len(called) != 1 or "all_reduce" not in called[0][0] or network.messages:
             names = ", ".join(name for name, _ in called) or "none"
             return Mismatch(
                 (
                     "the values are right, but one all_reduce is asked for, and nothing else that is sent",
                     f"the network carried {len(network.messages)} messages and these collective operations: {names}",
+                    *helps(got, network),
                 )
             )
         for rank, brought in enumerate(network.brought[0]):

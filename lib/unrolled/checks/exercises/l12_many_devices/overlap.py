@@ -22,14 +22,35 @@ class Layer:
 
     def __init__(self, network: Network, rank: int, x: Array, weight: Array, seconds: float) -> None:
         self._network, self._rank, self._x, self._weight, self.seconds = network, rank, x, weight, seconds
+        self.number = 0  # its place among the rank's layers
+        self.after: Layer | None = None  # the layer behind it, where there is one
+        self._given: Array | None = None  # what `backward` got and gave, once it was called
+        self._by_weight: Array | None = None
 
     def backward(self, grad: Array) -> tuple[Array, Array]:
         """Return the gradients by the weight (K, M) and by x (N, K), for the gradient by y (N, M)."""
         if np.shape(grad) != (len(self._x), self._weight.shape[1]):
             wanted = len(self._x), self._weight.shape[1]
-            raise ValueError(f"grad has shape {np.shape(grad)}; expected that of the layer's y, {wanted}")
+            takes = f"layer {self.number} takes the gradient by its output y = x @ weight, {wanted}"
+            raise ValueError(f"grad has shape {np.shape(grad)}; {takes}{self._why(grad)}")
         self._network.compute(self._rank, self.seconds)
-        return self.gradients(grad)
+        by_weight, by_x = self.gradients(grad)
+        self._given, self._by_weight = grad.copy(), by_weight.copy()
+        return by_weight, by_x
+
+    def _why(self, grad: Array) -> str:
+        """What may have gone wrong with a gradient that does not fit, by what the layer behind got and gave."""
+        if self.after is None:
+            return ""
+        behind = f"layer {self.after.number}"
+        given, by_weight = self.after._given, self.after._by_weight
+        if given is None or by_weight is None:
+            return f". {behind.capitalize()} has to come before it: go from the last layer to the first"
+        if np.array_equal(grad, given):
+            return f". {behind.capitalize()} got this one: pass on the gradient by x that it gave"
+        if np.array_equal(grad, by_weight):
+            return f". This is the gradient by the weight of {behind}: backward gives it first, and the one by x second"
+        return ""
 
     def gradients(self, grad: Array) -> tuple[Array, Array]:
         """Return what `backward` does, in no time."""
@@ -57,6 +78,8 @@ def layers(rng: np.random.Generator) -> Inputs:
         ]
         seconds = rng.uniform(10e-6, 30e-6, len(weights))  # about what a sum takes
         own = [Layer(network, rank, *each) for each in zip(given[:-1], weights, map(float, seconds), strict=True)]
+        for number, (layer, after) in enumerate(zip(own, [*own[1:], None], strict=True)):
+            layer.number, layer.after = number, after
         arguments.append((given[-1], own))
     return {"network": network, "arguments": arguments}
 
@@ -107,6 +130,12 @@ def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     return None
 
 
+def one_shape(lines: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
+    """Return what to say where ranks begin sums of different shapes: as those of gradients by x are."""
+    begun = sum("calls start_all_reduce" in line for line in lines)
+    return ("sum the gradient by the weight: it has one shape on all ranks, and backward gives it first",) * (begun > 1)
+
+
 def least_seconds(network: Network, layers: Sequence[Sequence[Layer]], gradients: Sequence[Array]) -> float:
     """Return when the last sum can be done at the earliest, for the layers by rank: sums go one after another."""
     ready = [list(accumulate(layer.seconds for layer in reversed(own))) for own in layers]
@@ -128,5 +157,6 @@ def _each_layer(got: Any, expected: Any) -> Mismatch | None:
             return Mismatch((f"rank {rank}: expected a list of {len(wanted)} gradients, one for each layer",))
         for layer, (gradient, right) in enumerate(zip(one, wanted, strict=True)):
             if found := mismatch(gradient, right, 1e-4, {}):
-                return Mismatch((f"rank {rank}, layer {layer}: {found.lines[0]}", *found.lines[1:]))
+                helps = ("a sum that was begun: call .wait() on it",) if "_Pending" in found.lines[0] else ()
+                return Mismatch((f"rank {rank}, layer {layer}: {found.lines[0]}", *found.lines[1:], *helps))
     return None

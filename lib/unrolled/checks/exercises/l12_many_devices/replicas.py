@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from unrolled import ops
 from unrolled.checks.exercises.l12_many_devices.judging import kept_network
 from unrolled.checks.spec import Draw, Inputs
 from unrolled.device import Array
-from unrolled.parallel import Communicator, shard
+from unrolled.parallel import Communicator, Network, shard
 
 BROUGHT = "the gradient of its own samples' summed loss, and their count"
 
@@ -85,6 +86,12 @@ def samples(*counts: int) -> Callable[[np.random.Generator], Inputs]:
 def any_samples(rng: np.random.Generator) -> Inputs:
     """Draw a step of two to five ranks with one to nine samples each."""
     return samples(*(int(n) for n in rng.integers(1, 10, rng.integers(2, 6))))(rng)
+
+
+def appended(got: Any, network: Network) -> tuple[str, ...]:
+    """Return what to say where the results are float64, as they get by a count that is appended."""
+    wide = any(getattr(one, "dtype", None) == np.float64 for one in got)
+    return ("so do np.append and np.concatenate with an integer: append np.float32(n)",) if wide else ()
 
 
 def gradient_and_count(weight: Array, x: Array, labels: Array, ranks: int) -> list[Array]:

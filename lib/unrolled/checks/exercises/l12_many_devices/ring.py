@@ -68,16 +68,20 @@ def _of_the_ring(network: Network, step: int, arrays: Array) -> Mismatch | None:
     return None
 
 
-def half_ways(step: int) -> list[Mistake]:
-    """Return what goes wrong with the second half of a ring in which rank r sends to rank r + step.
+def wrong_rounds(step: int) -> list[Mistake]:
+    """Return what goes wrong with the rounds of a ring in which rank r sends to rank r + step.
 
     Some count the first round as 1, as the picture does, and some as 0: other chunks are wrong then.
     """
     only = "only the first half is done: one chunk of each rank is a sum of all"
     off = "the second half begins one chunk off: each rank first sends on the chunk whose sum it has"
+    adds = "the second half adds, too: there what comes is the sum of all, and takes the place of the rank's own chunk"
+    same = "a round sends and receives the same chunk: what comes from the neighbour belongs to another one"
     return [
         *(Mistake(only, splits.half_a_ring(step, first)) for first in (1, 0)),
         *(Mistake(off, splits.ring(step, first, by)) for first in (1, 0) for by in (1, -1)),
+        *(Mistake(adds, splits.ring(step, first, keeps=False)) for first in (1, 0)),
+        *(Mistake(same, splits.ring(step, first, same=True)) for first in (2, 1, 0)),
     ]
 
 

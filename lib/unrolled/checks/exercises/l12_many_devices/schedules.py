@@ -12,6 +12,7 @@ from unrolled.parallel import gpipe
 from unrolled.parallel.pipeline import activations, alternating, faults, placed
 
 Slots = list[list[Any]]
+ONE_LIST = "all rows are the same: [[None] * n] * p is one list, p times; [[None] * n for _ in range(p)] makes p lists"
 SHAPE = 'expected a list for each stage, its slots ("F", i), ("B", i) or None'
 
 
@@ -26,6 +27,8 @@ def judge(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
     if isinstance(schedule := _read(got), Mismatch):
         return schedule
     if wrong := faults(schedule, stages, micro_batches):
+        if _one_list(schedule, micro_batches):
+            return Mismatch((wrong[0], ONE_LIST))
         return Mismatch((wrong[0], *(("and more like it",) if len(wrong) > 1 else ())))
     slots, most = max(map(len, schedule)), 2 * (micro_batches + stages - 1)
     if slots > most:
@@ -69,6 +72,17 @@ def _read(got: Any) -> Slots | Mismatch:
             if slot is not None and not _is_pass(slot):
                 return Mismatch((SHAPE, f"stage {stage} has {_shown(slot)} in slot {number}; i is a whole number"))
     return [[None if slot is None else (str(slot[0]), int(slot[1])) for slot in row] for row in got]
+
+
+def _one_list(schedule: Slots, micro_batches: int) -> bool:
+    """Whether the rows may be one list that all stages wrote into: then it lost passes, or has some twice.
+
+    The judge gets copies of the rows, so it cannot ask whether they are the same object.
+    """
+    first, *others = schedule
+    passes = [slot for slot in first if slot is not None]
+    alike = bool(others and passes) and all(row == first for row in others)
+    return alike and not len(passes) == len(set(passes)) == 2 * micro_batches
 
 
 def _is_pass(slot: Any) -> bool:

@@ -78,7 +78,7 @@ data_parallel_step_squares = variant(
         Mistake(exercises.data_parallel_step.mistakes[0].says, squares_mean_of_means),
         Mistake(exercises.data_parallel_step.mistakes[2].says, squares_sum),
     ),
-    compare=judging.all_reduces(replicas.BROUGHT, _brought),
+    compare=judging.all_reduces(replicas.BROUGHT, _brought, replicas.appended),
     points=3,
     speed=None,
 )
@@ -109,7 +109,7 @@ ring_allreduce_left = variant(
         "    mine[...] = ... if k < comm.size else ...\n"
         "return y",
     ),
-    mistakes=(*ring.half_ways(-1), *exercises.ring_allreduce.mistakes[len(ring.half_ways(1)) :]),
+    mistakes=(*ring.wrong_rounds(-1), *exercises.ring_allreduce.mistakes[len(ring.wrong_rounds(1)) :]),
     compare=ring.through_a_ring(-1),
 )
 
@@ -156,14 +156,11 @@ column_row_linear_turned = variant(
         random_case("any layers", _turned(splits.any_layers)),
     ],
     mistakes=tuple(
-        Mistake(mistake.says, _with_turned_weights(function))
-        for mistake, function in zip(
-            exercises.column_row_linear.mistakes,
-            (splits.with_each_bias, splits.not_summed, splits.without_relu),
-            strict=True,
-        )
+        Mistake(mistake.says, _with_turned_weights(mistake.function))
+        for mistake in exercises.column_row_linear.mistakes
+        if mistake.function is not None
     ),
-    compare=judging.all_reduces(splits.BROUGHT, _terms),
+    compare=judging.all_reduces(splits.BROUGHT, _terms, splits.stay),
 )
 
 
