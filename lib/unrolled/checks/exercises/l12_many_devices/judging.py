@@ -13,6 +13,8 @@ from unrolled.checks.spec import Compare, Function, Inputs
 from unrolled.device import Array
 from unrolled.parallel import Network
 
+Helps = Callable[[Any, Network], tuple[str, ...]]  # lines to say besides what is wrong, by results and network
+
 
 def kept_network(ranks: int, rng: np.random.Generator) -> Network:
     """Return a network that keeps what is sent: ranks share a process, and a result may have come another way."""
@@ -30,9 +32,6 @@ def by_rank(got: Any, expected: Any, inputs: Inputs) -> Mismatch | None:
         if found := mismatch(one, wanted, 1e-4, {}):
             return Mismatch((f"rank {rank}: {found.lines[0]}", *found.lines[1:]), found.got, found.expected)
     return None
-
-
-Helps = Callable[[Any, Network], tuple[str, ...]]  # lines to say besides what is wrong, by results and network
 
 
 def all_reduces(brings: str, terms: Callable[..., list[Array]], helps: Helps = lambda got, network: ()) -> Compare:
