@@ -22,6 +22,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
     def judge(own: float, recipes: float, seconds: Any = 1.0, theirs: Any = 1.0) -> Mismatch | Remark | None:
         shares = iter([[0.5, own, 1.0], [recipes] * 3])
         monkeypatch.setattr(against_the_clock, "accuracies", lambda parameters, inputs: next(shares))
+        monkeypatch.setattr(against_the_clock, "_shares", lambda parameters, inputs, test: [0.1] * 3)
         timed = (list(zip(PARAMETERS, np.broadcast_to(each, 3).tolist(), strict=True)) for each in (seconds, theirs))
         return compare(*timed, {"runs": RUNS})
 
@@ -92,10 +93,34 @@ def test_weights_that_did_not_start_as_the_seeds_are_refused(judged: Any, monkey
     monkeypatch.setitem(RUNS[2], "seed", 4)
     found = judged(0.99, recipes=0.99)
     assert isinstance(found, Mismatch)
-    assert "did not start as the seed's" in found.lines[0]
+    assert found.lines == (against_the_clock.FAR,)
     assert cosine(PARAMETERS[0], -2 * PARAMETERS[0]) == pytest.approx(-1)
     assert cosine(PARAMETERS[0], 0 * PARAMETERS[0]) == 0
     assert abs(cosine(PARAMETERS[0], PARAMETERS[1])) < against_the_clock.ALIKE / 3
+
+
+def test_who_is_mostly_wrong_is_told_of_accuracy_and_rate_and_not_of_where_training_began(
+    judged: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in RUNS:
+        monkeypatch.setitem(run, "seed", run["seed"] + 3)
+    found = judged(0.89, recipes=0.99)
+    assert isinstance(found, Mismatch)
+    assert "The median is 89.00%" in found.lines[0]
+    assert found.lines[1:] == (against_the_clock.TOO_FAST,)
+
+
+def test_weights_that_moved_as_far_as_a_high_rate_moves_them_are_not_refused(
+    judged: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, starts = np.random.default_rng(0), list(PARAMETERS)
+    ways = [rng.standard_normal(len(start)).astype(np.float32) for start in starts]
+    moved = [
+        start + 10 * way * np.linalg.norm(start) / np.linalg.norm(way) for start, way in zip(starts, ways, strict=True)
+    ]
+    assert cosine(moved[0], starts[0]) == pytest.approx(0.1, abs=0.01)
+    monkeypatch.setitem(globals(), "PARAMETERS", moved)
+    assert isinstance(judged(0.99, recipes=0.99), Remark)
 
 
 def test_the_recipe_is_timed_only_beside_what_may_be_right(judged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +130,7 @@ def test_the_recipe_is_timed_only_beside_what_may_be_right(judged: Any, monkeypa
     later = against_the_clock.timed(against_the_clock.recipe, inputs)
     assert [parameters.shape for parameters, _ in later()] == [PARAMETERS[0].shape] * 3
     monkeypatch.setattr(against_the_clock, "accuracies", lambda parameters, inputs: [0.89] * 3)
+    monkeypatch.setattr(against_the_clock, "_shares", lambda parameters, inputs, test: [0.1] * 3)
     found = compare([(each, 1.0) for each in PARAMETERS], None, inputs)
     assert isinstance(found, Mismatch)
     assert found.lines[0].endswith("The median is 89.00%; about 98% are asked")
