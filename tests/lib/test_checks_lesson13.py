@@ -56,7 +56,7 @@ def test_what_is_nearly_98_percent_passes_and_what_is_not_does_not(judged: Any) 
         (0.66, "gold", "1.52"),
         (0.9, "silver", "1.11"),
         (1.1, "bronze", "0.91"),
-        (2, "bronze", "0.50"),
+        (4, "bronze", "0.25"),
     ],
 )
 def test_a_right_answer_reads_its_tier_and_where_each_begins(
@@ -66,13 +66,13 @@ def test_a_right_answer_reads_its_tier_and_where_each_begins(
     assert isinstance(found, Remark)
     assert found.ratio == pytest.approx(1 / seconds)
     assert found.lines[1].startswith(f"{tier}: {times} times as fast as the recipe")
-    assert found.lines[1].endswith("Bronze from 0.5, silver from 1, gold from 1.5")
+    assert found.lines[1].endswith("Bronze from 0.25, silver from 1, gold from 1.5")
 
 
-def test_more_than_twice_the_recipes_seconds_is_too_slow(judged: Any) -> None:
-    found = judged(0.99, recipes=0.99, seconds=2.1)
+def test_more_than_four_times_the_recipes_seconds_is_too_slow(judged: Any) -> None:
+    found = judged(0.99, recipes=0.99, seconds=4.2)
     assert isinstance(found, Mismatch)
-    assert "2.1 times the recipe's seconds; at most 2 times are asked" in found.lines[0]
+    assert "4.2 times the recipe's seconds; at most 4 times are asked" in found.lines[0]
 
 
 def test_the_slowest_run_counts_so_no_run_gains_by_another(judged: Any) -> None:
