@@ -205,6 +205,31 @@ def test_a_repair_that_gains_hardly_anything_is_asked_about(after: float, asked:
     assert ("hardly faster: is that your repair?" in found.lines) == asked
 
 
+def test_the_factor_is_that_of_the_seconds_beside_it() -> None:
+    found = own.compare(runs([0.9, 0.6, 0.8, 0.6], [0.3, 0.4, 0.5, 0.3]), None, {"seeds": [1, 2]})
+    assert isinstance(found, Remark)
+    assert found.lines == ("medians: before 0.7000 s, after 0.3500 s, 2.0 times as fast",)
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        ([3.0, 2.0, 0.006], "a different order of sums? Its rounding grows from step to step: train fewer steps"),
+        ([3.0, 2.0, 0.1], "a repair changes the time, and nothing else"),
+        ([3.006, 2.0, 0.0], "a repair changes the time, and nothing else"),
+    ],
+)
+def test_losses_that_differ_are_told_with_where_and_by_how_much(after: list[float], says: str) -> None:
+    before, other = np.array([3.0, 2.0, 0.0], np.float32), np.array(after, np.float32)
+    place = 0 if after[0] != 3 else 2
+    apart = abs(after[place] - before[place]) / 3
+    found = own.compare([("before", 1, before, 1.0), ("after", 1, other, 1.0)], None, {"seeds": [1, 1]})
+    assert isinstance(found, Mismatch)
+    assert f"first in losses[{place}]: {before[place]:g} before, {after[place]:g} after" in found.lines[0]
+    assert found.lines[0].endswith(f"apart by {apart:.3%} of the largest loss; 0.1% is allowed")
+    assert found.lines[1] == says
+
+
 def test_a_repair_that_is_slower_in_every_turn_fails() -> None:
     found = own.compare(runs([0.1] * 4, [0.2, 0.25, 0.25, 0.3]), None, {"seeds": [1, 2]})
     assert isinstance(found, Mismatch)

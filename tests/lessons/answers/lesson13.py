@@ -306,6 +306,16 @@ def uphill(version, seed):
     return own.stand_in(version, seed)[::-1].copy()
 
 
+def other_order_of_sums(version, seed):
+    """What rounding leads to, with weights that grow: more difference with each step."""
+    losses = own.stand_in(version, seed)
+    return losses * (1 + 1e-7 * 1.2 ** np.arange(len(losses), dtype=np.float32)) if version == "after" else losses
+
+
+def other_batch(version, seed):
+    return own.stand_in(version, seed)[:: 4 if version == "after" else 1].copy()
+
+
 def made_worse(version, seed):
     if version == "after":
         time.sleep(0.2)
@@ -364,7 +374,8 @@ MUTANTS = {
     "own_network": [
         Mutant(lambda version, seed: None, "return an array"),
         Mutant(
-            lambda version, seed: np.full(3, version == "after", np.float32), "before and after give different results"
+            lambda version, seed: np.full(3, version == "after", np.float32),
+            "first in losses[0]: 0 before, 1 after",
         ),
         Mutant(lambda version, seed: np.ones(3, np.float32), "come from the seed"),
         Mutant(lambda version, seed: np.full(3, np.nan, np.float32), "NaN or infinity"),
@@ -372,6 +383,8 @@ MUTANTS = {
         Mutant(lambda version, seed: np.ones(()), "return an array of floats: the loss of each step"),
         Mutant(numbers, "train for 5 ms or longer"),
         Mutant(uphill, "the losses do not fall"),
+        Mutant(other_order_of_sums, "a different order of sums?"),
+        Mutant(other_batch, "100 losses before, 25 after: another batch is another training"),
         Mutant(made_worse, "A repair takes time away"),
     ],
 }
