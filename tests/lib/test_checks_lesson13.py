@@ -136,6 +136,27 @@ def test_the_recipe_is_timed_only_beside_what_may_be_right(judged: Any, monkeypa
     assert found.lines[0].endswith("The median is 89.00%; about 98% are asked")
 
 
+def in_rounds(run: Any, causes: list[str]) -> dict[str, float]:
+    """Medians of all settings in turns, without pairs: each setting sees the same drift."""
+    rounds = [[run(), *(run(**{cause: False}) for cause in causes)] for _ in range(9)]
+    everything, *without = np.median(rounds, axis=0)
+    return {cause: float(each / everything) for cause, each in zip(causes, without, strict=True)}
+
+
+def setting_by_setting(run: Any, causes: list[str]) -> dict[str, float]:
+    everything = np.median([run() for _ in range(5)])
+    return {cause: float(np.median([run(**{cause: False}) for _ in range(5)]) / everything) for cause in causes}
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"), [(factors.turned_off_alone, True), (in_rounds, True), (setting_by_setting, False)]
+)
+def test_the_drift_tells_settings_in_turns_from_one_after_the_other(answer: Any, right: bool) -> None:
+    for seed in range(40):
+        inputs = factors.any_machine(np.random.default_rng(seed))
+        assert (factors.compare(factors.handed_out(answer, inputs), None, inputs) is None) == right
+
+
 class Known(factors.Work):
     """Work whose times are given: 1 s, and these factors of it, one after the other, where a cause is off."""
 

@@ -280,6 +280,21 @@ def with_means(run, causes):
     return {cause: float(np.mean(found)) for cause, found in ratios.items()}
 
 
+def with_means_of_the_other_order(run, causes):
+    return {cause: float(np.mean([run(**{cause: False}) / run() for _ in range(9)])) for cause in causes}
+
+
+def one_pair_each(run, causes):
+    return {cause: run(**{cause: False}) / run() for cause in causes}
+
+
+def shortest_of_five(run, causes):
+    """Warmed up, but not in pairs: the machine gets slower from the first setting to the last."""
+    run()
+    everything = min(run() for _ in range(5))
+    return {cause: min(run(**{cause: False}) for _ in range(5)) / everything for cause in causes}
+
+
 def upside_down(run, causes):
     return {cause: 1 / factor for cause, factor in factors.turned_off_alone(run, causes).items()}
 
@@ -366,7 +381,10 @@ MUTANTS = {
         Mutant(all_others_off, "leave them on, and turn off one"),
         Mutant(all_others_off_once, "run(code=False, batch=False): 2 causes are off at once; turn off one alone"),
         Mutant(first_all_then_all, "compare runs that follow each other"),
-        Mutant(with_means, "take the median"),
+        Mutant(shortest_of_five, "compare runs that follow each other"),
+        Mutant(with_means, "these are means, which hold the disturbed runs, too: take the median of the ratios"),
+        Mutant(with_means_of_the_other_order, "these are means, which hold the disturbed runs, too"),
+        Mutant(one_pair_each, "repeat, and take the median"),
         Mutant(upside_down, "upside down"),
         Mutant(lambda run, causes: run.factors, "has no attribute 'factors'"),
         Mutant(lambda run, causes: [2.0 for _ in causes], "expected a dictionary with the causes"),
