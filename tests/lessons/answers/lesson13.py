@@ -53,6 +53,28 @@ def with_a_new_velocity(x, target, weight, velocity, rate, error, grad):
     rate *= 0.99
 
 
+def with_a_new_rate(x, target, weight, velocity, rate, error, grad):
+    kernels.matmul(x, weight, out=error)
+    error -= target
+    kernels.matmul(x.T, error, out=grad)
+    grad /= len(x)
+    grad *= rate
+    velocity *= 0.9
+    velocity -= grad
+    weight += velocity
+    rate = rate * 0.99
+
+
+def without_momentum(x, target, weight, velocity, rate, error, grad):
+    kernels.matmul(x, weight, out=error)
+    error -= target
+    kernels.matmul(x.T, error, out=grad)
+    grad /= len(x)
+    grad *= rate
+    weight -= grad
+    rate *= 0.99
+
+
 def with_cublas(x, target, weight, velocity, rate, error, grad):
     error[...] = x @ weight - target
     grad[...] = x.T @ error / len(x)
@@ -139,6 +161,38 @@ def graphs_of(
         for _ in range(len(order) // at_once + launches):
             if not inside:
                 fetch()
+            graph.launch()
+    xp.cuda.Stream.null.wait_event(stream.record())
+    return trained
+
+
+def captured_in_each_step(images, targets, order, weight, counted=True, back_in_each=False):
+    """Captures anew for each row of order; each capture runs the program once."""
+    xp, size = array_module(images), order.shape[1]
+    stream = xp.cuda.Stream(non_blocking=True)
+    stream.wait_event(xp.cuda.Stream.null.record())
+    with stream:
+        trained, place, rows = weight.copy(), xp.zeros(1, order.dtype), order[:1].copy()
+        x, target = images[:size].copy(), targets[:size].copy()
+        error, grad = xp.empty_like(target), xp.empty_like(weight)
+
+        def program():
+            if counted:
+                xp.take(order, place, axis=0, out=rows)
+            taken(images, rows, x)
+            taken(targets, rows, target)
+            descend(x, target, trained, error, grad)
+            xp.add(place, 1, out=place)
+
+        for each in range(len(order)):
+            rows[...] = order[each : each + 1]
+            program()
+            stream.begin_capture()
+            program()
+            graph = stream.end_capture()
+            if back_in_each:
+                trained[...] = weight
+                place.fill(0)
             graph.launch()
     xp.cuda.Stream.null.wait_event(stream.record())
     return trained
@@ -347,7 +401,9 @@ MUTANTS = {
         Mutant(with_a_read, "D2H transfers are disallowed"),
         Mutant(steps.wrong_step(mean=False), "divide by len(x)"),
         Mutant(steps.wrong_step(momentum=0), "0.9 times the old one stays"),
-        Mutant(steps.wrong_step(falls=1), "0.99 times as large after each step"),
+        Mutant(steps.wrong_step(falls=1), "your rate did not change"),
+        Mutant(with_a_new_rate, "your rate did not change: it has to become 0.99 times as large"),
+        Mutant(without_momentum, "the momentum is missing"),
         Mutant(steps.wrong_step(sign=-1), "uphill"),
     ],
     "replayed_epoch": [
@@ -357,7 +413,12 @@ MUTANTS = {
         Mutant(lambda **given: graphs_of(**given, back="w"), "moved the place on: put it back, too"),
         Mutant(lambda **given: graphs_of(**given, back=""), "put both back, the weight and the place"),
         Mutant(lambda **given: graphs_of(**given, back="Wp"), "use trained[...] = weight"),
-        Mutant(lambda **given: graphs_of(**given, fetched=all_rows_taken), "Output shape mismatch"),
+        Mutant(lambda **given: graphs_of(**given, fetched=all_rows_taken), "the batch is rows[0]"),
+        Mutant(captured_in_each_step, "two steps are taken for each row of order"),
+        Mutant(
+            lambda **given: captured_in_each_step(**given, counted=False), "two steps are taken for each row of order"
+        ),
+        Mutant(lambda **given: captured_in_each_step(**given, back_in_each=True), "only the first step is left"),
         Mutant(lambda **given: graphs_of(**given, fetched=new_rows), "made while a stream was capturing, none allowed"),
         Mutant(lambda **given: graphs_of(**given, first=True), "all steps are taken on the first batch"),
         Mutant(lambda **given: graphs_of(**given, launches=-1), "the last step is missing"),
