@@ -149,6 +149,47 @@ def test_its_own_names_are_not_those_of_the_notebook():
     assert own.is_yours(journal.mine("amdahl_speedup"))
 
 
+BOUND = {
+    "a nested function": "    def whole():\n        return 1\n    one = whole()\n",
+    "what a nested function takes from around it": "    whole = 1\n    one = (lambda: whole)()\n",
+    "a parameter of a nested function": "    def same(whole):\n        return whole\n    one = same(1)\n",
+    "a comprehension's variable": "    one = [whole for whole in (1,)][0]\n",
+    "the target of for": "    for whole in (1,):\n        one = whole\n",
+    "the target of with": "    import contextlib\n    with contextlib.nullcontext(1) as whole:\n        one = whole\n",
+    "an import": "    import math as whole\n    one = whole.cos(0)\n",
+    "an error": "    try:\n        raise ValueError\n    except ValueError as whole:\n        one = len([whole])\n",
+    "a class": "    class whole:\n        value = 1\n    one = whole.value\n",
+}
+
+
+@pytest.mark.parametrize("body", BOUND.values(), ids=BOUND)
+def test_what_is_bound_inside_is_not_the_notebooks(body, capsys):
+    source = SIMPLE.replace("    return", f"{body}    return").replace("1 -", "one -")
+    check.amdahl_speedup(cell(source, whole=np.ones(1))["amdahl_speedup"])
+    other_notebook()
+    capsys.readouterr()
+    assert own.is_yours(journal.mine("amdahl_speedup"))
+    assert capsys.readouterr().out == "amdahl_speedup: yours\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    def take():\n        return WHOLE[0]\n    one = take()\n",
+        "    one = WHOLE[0]\n    def other():\n        WHOLE = 1\n        return WHOLE\n",
+        "    one = [WHOLE[0] for WHOLE in (WHOLE,)][0]\n",
+    ],
+    ids=["in a nested function", "local in another function", "local in a comprehension"],
+)
+def test_what_a_function_takes_from_its_notebook_is_found_wherever_it_does(body, capsys):
+    source = SIMPLE.replace("    return", f"{body}    return").replace("1 -", "one -")
+    check.amdahl_speedup(cell(source, WHOLE=np.ones(1))["amdahl_speedup"])
+    other_notebook()
+    capsys.readouterr()
+    assert not own.is_yours(journal.mine("amdahl_speedup"))
+    assert "it uses WHOLE of its notebook" in capsys.readouterr().out
+
+
 def test_constants_and_numpy_come_along():
     source = "WHOLE = (1, 1)\n" + SIMPLE.replace("1 / (1 -", "WHOLE[0] / (float(np.float64(WHOLE[1])) -")
     check.amdahl_speedup(cell(source)["amdahl_speedup"])

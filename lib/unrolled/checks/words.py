@@ -94,6 +94,8 @@ MEANINGS = {  # a sentence by what an error says
     "float(), .item(), asnumpy, an `if` on a value and asarray do",
     r"StreamCaptureUnsupported": "while a stream is capturing nothing waits for the GPU, and no array is made: make "
     "arrays before, and write into them with out=...",
+    r"Output shape mismatch": "out= takes an array of the result's shape, and take puts the shape of the indices in "
+    "place of the axis: where rows has shape (1, N), the batch is rows[0]",
     r"ZeroDivisionError": "what you divide by is 0 in this case: which of the arguments is, and is that allowed?",
     r"'NoneType'": "something here is None: an argument that was left out, a function without return, or a name that "
     "was never filled",

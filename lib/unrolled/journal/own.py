@@ -13,6 +13,7 @@ import dataclasses
 import difflib
 import inspect
 import linecache
+import symtable
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
@@ -90,12 +91,18 @@ def _import(name: str, module: ModuleType) -> str:
 
 
 def _names_in(source: str) -> set[str]:
-    """What a function takes from its notebook: the names in it that are neither its own nor Python's."""
-    nodes = list(ast.walk(ast.parse(source)))
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    return {node.id for node in names} - own - vars(builtins).keys()
+    """What a function takes from its notebook: the global names that it or a function inside of it looks up."""
+    tables, names = [symtable.symtable(source, "<a function>", "exec")], set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        in_module = table.get_type() == "module"  # there, decorators and defaults are looked up
+        names |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (symbol.is_global() or (in_module and not symbol.is_assigned()))
+        }
+    return names - vars(builtins).keys()
 
 
 def _is_constant(thing: Any) -> bool:

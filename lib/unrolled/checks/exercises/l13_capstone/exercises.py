@@ -7,9 +7,14 @@ import numpy as np
 from unrolled.checks.exercises.l13_capstone import against_the_clock, factors, own, steps
 from unrolled.checks.mistakes import Mistake, given
 from unrolled.checks.spec import Budget, Spec, Speed, gpu_case, random_case, random_gpu_case
+from unrolled.device import Array
 
 # capturable_step
 
+RATE_STAYS = (
+    "your rate did not change: it has to become 0.99 times as large after each step, in place (`rate = ...` makes a "
+    "new local name)"
+)
 CAPTURED = Budget(made=0, graphs=3, transfers=0, synchronizations=0)
 
 capturable_step = Spec(
@@ -50,7 +55,12 @@ capturable_step = Spec(
         ),
         Mistake("the velocity keeps nothing of itself: 0.9 times the old one stays", steps.wrong_step(momentum=0)),
         Mistake("the velocity keeps all of itself: 0.9 times the old one", steps.wrong_step(momentum=1)),
-        Mistake("the rate stays as it is: it becomes 0.99 times as large after each step", steps.wrong_step(falls=1)),
+        Mistake(
+            "the momentum is missing: velocity becomes 0.9 times itself, less the rate times the gradient, and the "
+            "weight moves by velocity",
+            steps.without_momentum,
+        ),
+        Mistake(RATE_STAYS, steps.wrong_step(falls=1)),
         Mistake("uphill: the gradient is subtracted from the velocity", steps.wrong_step(sign=-1)),
         Mistake("the rate falls before the step: first the step, then the rate", steps.wrong_step(early=True)),
     ),
@@ -65,6 +75,22 @@ capturable_step = Spec(
 FEW = Budget(
     launches=2 * steps.STEPS + 30, because="two a step, and 30 for the start", graphs=1, synchronizations=2, made=0
 )
+
+TWICE = (
+    "two steps are taken for each row of order: `captured` runs the program once itself, each time it is called. "
+    "Capture once, before the loop"
+)
+
+
+def _all_again(order: Array) -> Array:
+    """The order of an epoch that is followed by another one."""
+    return np.concatenate([order, order])
+
+
+def _each_again(order: Array) -> Array:
+    """The order in which each row comes twice."""
+    return np.repeat(order, 2, axis=0)
+
 
 replayed_epoch = Spec(
     reference=steps.replayed,
@@ -110,6 +136,13 @@ replayed_epoch = Spec(
             "this is the weight before the first step. The graph writes into the array that it saw: after the capture "
             "use trained[...] = weight, as `trained = ...` makes another one. And launch the graph",
             lambda images, targets, order, weight: weight.copy(),
+        ),
+        given(TWICE, order=_all_again),
+        given(TWICE, order=_each_again),
+        given(
+            "only the first step is left: put the weight and the place back once, between the capture and the first "
+            "launch",
+            order=lambda order: order[:1],
         ),
         given("the last step is missing: a launch for each row of order", order=lambda order: order[:-1]),
         given(

@@ -20,6 +20,9 @@ SHORTEST = 0.005
 FASTER = 1.1
 """Times as fast from which a repair shows: below, its remark asks."""
 TOLERANCE = 1e-3
+"""How far losses may be apart, relative to the largest one before the repair."""
+ROUNDING = 0.01
+"""What a first difference of rounding keeps below: it grows from step to step, and does not jump."""
 VERSIONS = ("before", "after")
 Run = tuple[str, int, Any, float]  # version, seed, result, seconds
 
@@ -66,8 +69,9 @@ def compare(got: Any, expected: Any, inputs: Inputs) -> Mismatch | Remark | None
         if not agree(result, known.setdefault((version, seed), result), TOLERANCE):
             return Mismatch((f"{call} gives something else each time: draw everything from the seed, and start anew",))
     first, second = inputs["seeds"]
-    if not all(agree(known["after", seed], known["before", seed], TOLERANCE) for seed in inputs["seeds"]):
-        return Mismatch(("before and after give different results: a repair changes the time, and nothing else",))
+    for seed in inputs["seeds"]:
+        if lines := _different(known["before", seed], known["after", seed]):
+            return Mismatch(lines)
     if agree(known["before", first], known["before", second], 0):
         return Mismatch(("another seed gives the same: the network's weights come from the seed",))
     if not all(_falls(known["before", seed]) for seed in inputs["seeds"]):
@@ -81,12 +85,31 @@ def _times(before: list[float], after: list[float]) -> Mismatch | Remark:
         line = f"before takes {min(before) * 1e3:.2f} ms, which says little: train for {SHORTEST * 1e3:g} ms or longer"
         return Mismatch((line,))
     ratios = [slow / max(quick, 1e-9) for slow, quick in zip(before, after, strict=True)]
-    seconds = f"before {statistics.median(before):.4f} s, after {statistics.median(after):.4f} s"
-    gain = statistics.median(ratios)
+    medians = statistics.median(before), statistics.median(after)
+    gain = medians[0] / max(medians[1], 1e-9)
+    seconds = "medians: before {:.4f} s, after {:.4f} s".format(*medians)
     if rule.median_interval(ratios)[1] < 1 / rule.SLACK:
         return Mismatch((f"{seconds}: {1 / gain:.1f} times as long. A repair takes time away",))
     hardly = ("hardly faster: is that your repair?",) if gain < FASTER else ()
-    return Remark((f"{seconds}: {gain:.1f} times as fast", *hardly))
+    return Remark((f"{seconds}, {gain:.1f} times as fast", *hardly))
+
+
+def _different(before: Array, after: Array) -> tuple[str, ...]:
+    """Say where the losses of both versions are first apart by more than is allowed, and by how much."""
+    if len(before) != len(after):
+        return (f"{len(before)} losses before, {len(after)} after: another batch is another training",)
+    if agree(after, before, TOLERANCE):
+        return ()
+    scale = max(float(abs(before).max()), np.finfo(np.float32).tiny)
+    apart = abs(after.astype(np.float64) - before) / scale
+    step = int(np.argmax(apart > TOLERANCE))
+    line = (
+        f"before and after give different results, first in losses[{step}]: {before[step]:.6g} before, "
+        f"{after[step]:.6g} after, apart by {apart[step]:.3%} of the largest loss; {TOLERANCE:.1%} is allowed"
+    )
+    if step and apart[step] <= ROUNDING:
+        return (line, "a different order of sums? Its rounding grows from step to step: train fewer steps")
+    return (line, "a repair changes the time, and nothing else")
 
 
 def _falls(losses: Array) -> bool:

@@ -65,6 +65,19 @@ def wrong_step(
     return wrong
 
 
+def without_momentum(
+    x: Array, target: Array, weight: Array, velocity: Array, rate: Array, error: Array, grad: Array
+) -> None:  # fmt: skip
+    """Take a step along the gradient alone; the velocity stays as it is."""
+    kernels.matmul(x, weight, out=error)
+    error -= target
+    kernels.matmul(x.T, error, out=grad)
+    grad *= rate
+    grad /= len(x)
+    weight -= grad
+    rate *= FALLS
+
+
 def under_capture(function: Function, inputs: Inputs) -> Any:
     """Return what weight, velocity and rate are after each launch of the captured step."""
     return graphs.replayed(function, {name: inputs[name] for name in BUFFERS}, inputs["batches"], RESULTS)

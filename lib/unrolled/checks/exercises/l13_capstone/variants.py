@@ -87,7 +87,7 @@ capturable_step_decay = variant(
         Mistake(exercises.capturable_step.mistakes[1].says, decaying(frozen=steps.FIRST_RATE * steps.FALLS)),
         Mistake("the weight decay is missing: 0.01 times the weight belongs to the gradient", decaying(decay=0)),
         Mistake("the gradient is a sum over the samples: divide by len(x)", decaying(mean=False)),
-        Mistake("the rate stays as it is: it becomes 0.99 times as large after each step", decaying(falls=1)),
+        Mistake(exercises.RATE_STAYS, decaying(falls=1)),
     ),
     call=_under_capture,
 )
