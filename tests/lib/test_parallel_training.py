@@ -153,6 +153,20 @@ def test_a_split_pair_of_layers_is_the_unsplit_pair(ranks):
     assert [name for name, _ in net.collectives].count("all_reduce") == 2  # one forward, one backward
 
 
+def test_one_rank_may_look_at_a_split_network_by_itself():
+    def program(comm):
+        mine = nn.Sequential(ColumnLinear(8, comm=comm), RowLinear(4, comm=comm)).build((6,))
+        return mine.summary().parameters if comm.rank == 1 else None
+
+    assert emulate(program) == [None, 4 * 6 + 4 + 4 * 4 + 4]
+
+
+@pytest.mark.parametrize("layer", [ColumnLinear, RowLinear])
+def test_a_split_layer_without_a_communicator_is_named(layer):
+    with pytest.raises(TypeError, match="comm is 3; expected a communicator"):
+        layer(6, comm=3)
+
+
 # checkpoints
 
 
