@@ -1,12 +1,14 @@
 """Training on many ranks is training on one with the full batch, to rounding; what is wrong is named on all ranks."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrolled import data, nn, parallel, simgpu
-from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, emulate, shard
+from unrolled import data, nn, ops, parallel, simgpu
+from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, emulate, same, shard
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset(RNG.standard_normal((53, 1, 6, 6)), RNG.integers(0, 4, 53))  # batches of 10: the last one has 3
@@ -282,6 +284,57 @@ def test_ranks_that_differ_are_named_before_the_first_step(name, given):
     with pytest.raises(parallel.MismatchError, match=f"rank 1 differs from rank 0 in {name}; here"):
         emulate(program, ranks=3)
     assert stepped == []
+
+
+class Scaling(nn.Layer):
+    """A layer of somebody's own: no dataclass, and nothing of its option in its repr."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self._factor = factor
+
+
+def weighted(factor):
+    return lambda scores, labels: factor * ops.softmax_cross_entropy(scores, labels)
+
+
+def smooth(scores, labels, epsilon):
+    return epsilon, scores
+
+
+@pytest.mark.parametrize(
+    "differing",
+    [
+        [lambda scores, labels: (scores.sum(), scores), lambda scores, labels: (scores.max(), scores)],
+        [lambda scores, labels: (1, scores), lambda scores, labels: (2, scores)],
+        [lambda scores, labels, by=1: (by, scores), lambda scores, labels, by=2: (by, scores)],
+        [weighted(1.0), weighted(2.0)],
+        [partial(smooth, epsilon=0.1), partial(smooth, epsilon=0.2)],
+        [partial(smooth, epsilon=0.1), partial(weighted, epsilon=0.1)],
+        [Scaling(1), Scaling(2)],
+        [Scaling(np.ones(2)), Scaling(np.zeros(2))],
+        [Scaling(smooth), Scaling(weighted)],
+        [Scaling(np.tanh), Scaling(np.exp)],
+        [nn.Linear(3), nn.Linear(3, weight_scale=0.1)],
+        [nn.Adam(), nn.Adam(beta1=0.8)],
+    ],
+    ids=lambda pair: type(pair[0]).__name__,
+)
+def test_what_differs_has_other_words_and_a_copy_the_same(differing):
+    first, second = map(same.words, differing)
+    assert first != second
+    assert "0x" not in first
+    cloudpickle = pytest.importorskip("cloudpickle")
+    assert same.words(cloudpickle.loads(cloudpickle.dumps(differing[0]))) == first  # as another process has it
+
+
+def test_losses_that_differ_are_named():
+    def program(comm):
+        loss = (lambda scores, labels: (1, scores)) if comm.rank else (lambda scores, labels: (2, scores))
+        parallel.fit(nn.Sequential(nn.Flatten(), nn.Linear(4), loss=loss), IMAGES, comm)
+
+    with pytest.raises(parallel.MismatchError, match="rank 1 differs from rank 0 in network; here"):
+        emulate(program)
 
 
 @pytest.mark.parametrize(
