@@ -338,19 +338,37 @@ def test_losses_that_differ_are_named():
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "error", "says"),
     [
-        ({"batch_size": 2}, "batch_size is 2; expected at least 3, an image for each rank"),
-        ({"accumulate": 0}, "accumulate is 0"),
-        ({"accumulate": 2, "buckets": 2}, "accumulate is 2 and buckets 2"),
-        ({"checkpoint": "x", "every": 0}, "every is 0"),
-        ({"train": NOTHING}, r"train is empty: its images have shape \(0, 1, 6, 6\)"),
-        ({"validation": NOTHING}, "validation is empty"),
+        ({"batch_size": 2}, ValueError, "batch_size is 2; expected at least 3, an image for each rank"),
+        ({"batch_size": 6.0}, TypeError, "batch_size is 6.0; expected a whole number"),
+        ({"accumulate": 0}, ValueError, "accumulate is 0"),
+        ({"accumulate": 2, "buckets": 2}, ValueError, "accumulate is 2 and buckets 2"),
+        ({"every": -4}, ValueError, "every is -4"),
+        ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a folder"),
+        ({"seed": "x"}, TypeError, "seed is 'x'; expected a whole number"),
+        ({"schedule": 3}, TypeError, "schedule and callbacks are functions, got 3"),
+        ({"optimizer": "adam"}, TypeError, "optimizer is 'adam'; expected an object such as"),
+        ({"optimizer": nn.Adam}, TypeError, "optimizer is <class .*; expected an object such as"),
+        ({"train": NOTHING}, ValueError, r"train is empty: its images have shape \(0, 1, 6, 6\)"),
+        ({"train": IMAGES.images}, TypeError, "train is a ndarray; expected data.Dataset"),
+        ({"validation": NOTHING}, ValueError, "validation is empty"),
+        ({"validation": [IMAGES]}, TypeError, "validation is a list; expected data.Dataset"),
+        ({"validation": data.Dataset(np.zeros((2, 1, 5, 5)), np.zeros(2, int))}, ValueError, "validation: x has shape"),
+        ({"validation": data.Dataset(np.zeros((2, 1, 6, 6)), np.full(2, 4))}, ValueError, "validation: labels holds 4"),
     ],
+    ids=str,
 )
-def test_bad_options_are_named(options, says):
-    with pytest.raises(ValueError, match=says):
-        emulate(lambda comm: parallel.fit(network(), comm=comm, **{"train": IMAGES} | options), ranks=3)
+def test_bad_options_are_named_before_anything_is_sent(options, error, says):
+    net = Network(3)
+    with pytest.raises(error, match=says):
+        emulate(lambda comm: parallel.fit(network(), comm=comm, **{"train": IMAGES} | options), network=net)
+    assert not net.collectives
+
+
+def test_gradients_in_no_part_are_none():
+    with pytest.raises(ValueError, match="accumulate is 0; expected at least 1"):
+        emulate(lambda comm: parallel.gradients(comm, network(), IMAGES.images, IMAGES.labels, 53, accumulate=0))
 
 
 def test_nothing_to_evaluate_is_named():

@@ -9,6 +9,7 @@ import numpy as np
 
 from unrolled.device import Array, array_module
 from unrolled.nn import Sequential
+from unrolled.ops.arguments import check_whole
 from unrolled.parallel.communicator import Communicator, Pending
 from unrolled.parallel.shards import shard
 
@@ -27,8 +28,9 @@ def gradients(
     images and labels are this rank's, none where a short batch leaves it without. `pieces` of the gradient are summed
     one by one, the last first, as soon as the backward pass has filled them. Dropout draws for this rank's images alone
     (`fit` lets it draw as one rank would). Returns this rank's share of the loss (its sum over ranks is the loss of the
-    batch) and its scores (N, M).
+    batch) and its scores (N, M). Raises ValueError unless accumulate >= 1.
     """
+    check_whole("accumulate", accumulate)
     if len(pieces) > 1 and len(images):
         return _overlapped(comm, network, images, labels, total, pieces)
     parts = [shard(len(images), part, accumulate) for part in range(accumulate)]

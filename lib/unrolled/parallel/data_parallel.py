@@ -15,7 +15,7 @@ import numpy as np
 
 from unrolled.data import Dataset
 from unrolled.device import array_module, to_device, to_host
-from unrolled.nn import Adam, Evaluation, History, Optimizer, Sequential
+from unrolled.nn import Adam, Evaluation, History, Optimizer, Sequential, training
 from unrolled.nn.schedules import Schedule
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.batch_gradients import cuts
@@ -54,14 +54,15 @@ def fit(
     still computing. `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds
     one there goes on from it. Rank 0's first parameters are everybody's.
 
-    Raises MismatchError where ranks disagree in network, data or options, ValueError for a batch smaller than the
-    number of ranks and data without images, NonFiniteError, on all ranks, after an epoch that spoiled the parameters.
+    Raises MismatchError where ranks disagree in network, data or options, TypeError and ValueError for what is wrong
+    with these on a rank by itself, such as a batch smaller than the number of ranks, NonFiniteError, on all ranks,
+    after an epoch that spoiled the parameters.
     """
-    optimizer = optimizer or Adam()
-    _check_options(comm, train, validation, epochs, batch_size, accumulate, buckets)
+    plan = training.Plan(epochs, batch_size, optimizer, schedule, seed)
+    _check_options(comm, network, train, validation, plan, accumulate, buckets, checkpoint, every)
+    optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     saved = None if checkpoint is None else Checkpoint(Path(checkpoint), every)
-    network.build(train.images.shape[1:], array_module(train.images))
     told: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
     told |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
     told |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
@@ -87,7 +88,7 @@ def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_si
 
     Images are moved to where the network is, a batch at a time. Raises ValueError for a data set without images.
     """
-    _check_some("dataset", dataset)
+    training.check_set("dataset", dataset)
     check_whole("batch_size", batch_size)
     module, mine = array_module(network.parameters), shard(len(dataset), comm.rank, comm.size)
     sums = np.zeros(2)
@@ -100,26 +101,30 @@ def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_si
 
 def _check_options(
     comm: Communicator,
+    network: Sequential,
     train: Dataset,
     validation: Dataset | None,
-    epochs: int,
-    batch_size: int,
+    plan: training.Plan,
     accumulate: int,
     buckets: int,
+    checkpoint: str | Path | None,
+    every: int,
 ) -> None:
-    """Raise ValueError for what is wrong on this rank by itself."""
-    check_whole("epochs", epochs, 0)
+    """Raise TypeError or ValueError for what is wrong on this rank by itself; build the network."""
+    check_whole("seed", plan.seed, 0)
     check_whole("accumulate", accumulate)
     check_whole("buckets", buckets)
-    if batch_size < comm.size:
-        raise ValueError(f"batch_size is {batch_size}; expected at least {comm.size}, an image for each rank")
+    check_whole("every", every)
+    if not isinstance(checkpoint, (str, Path, type(None))):
+        raise TypeError(f"checkpoint is {checkpoint!r}; expected a folder, as a string or a Path")
+    if plan.batch_size < comm.size:
+        raise ValueError(f"batch_size is {plan.batch_size}; expected at least {comm.size}, an image for each rank")
     if accumulate > 1 and buckets > 1:
         raise ValueError(f"accumulate is {accumulate} and buckets {buckets}: a gradient in parts is summed at once")
-    _check_some("train", train)
+    training.check_set("train", train)
+    network.build(train.images.shape[1:], array_module(train.images))
     if validation is not None:
-        _check_some("validation", validation)
-
-
-def _check_some(name: str, dataset: Dataset) -> None:
-    if not len(dataset):
-        raise ValueError(f"{name} is empty: its images have shape {dataset.images.shape}")
+        training.check_set("validation", validation)
+        module = array_module(network.parameters)
+        first, labels = to_device(validation.images[:1], module), to_device(validation.labels, module)
+        training.check_validation(network, first, labels)
