@@ -77,16 +77,49 @@ def test_dropout_drops_what_one_rank_drops():
 
     def program(comm, **options):
         mine = dropping(seed=comm.rank)
-        for seed in (0, 1):  # the second goes on where the first has left the generators
-            parallel.fit(mine, IMAGES, comm, **PLAN, seed=seed, **options)
+        parallel.fit(mine, IMAGES, comm, **PLAN, **options)
         return np.array(mine.parameters)
 
     one = dropping()
-    for seed in (0, 1):
-        one.fit(IMAGES, **PLAN, seed=seed, progress=False)
+    one.fit(IMAGES, **PLAN, progress=False)
     for ranks, options in ((1, {}), (2, {"accumulate": 3}), (7, {"buckets": 2})):  # the last batch has 3 images
         for parameters in emulate(program, ranks=ranks, **options):
             np.testing.assert_allclose(parameters, one.parameters, rtol=0, atol=1e-12)
+
+
+def test_dropout_drops_the_same_whatever_ranks_have_drawn_before():
+    def program(comm, before):
+        mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(4), dtype=np.float64).build((1, 6, 6))
+        before(comm, mine)
+        mine.parameters = np.ones(len(mine.parameters))
+        parallel.fit(mine, IMAGES, comm, **PLAN)
+        return np.array(mine.parameters)
+
+    def one_image(comm, mine):  # some ranks have no row of it
+        parallel.fit(mine, data.Dataset(IMAGES.images[:1], IMAGES.labels[:1]), comm, batch_size=3)
+
+    def rank_0_alone(comm, mine):
+        if comm.rank == 0:
+            mine.forward(IMAGES.images, training=True)
+
+    (expected,) = emulate(program, one_image, ranks=1)
+    for before in one_image, rank_0_alone:
+        for parameters in emulate(program, before, ranks=3):
+            np.testing.assert_allclose(parameters, expected, rtol=0, atol=1e-12)
+
+
+def test_what_rank_0s_optimizer_remembers_is_everybodys():
+    def program(comm, differing):
+        mine, optimizer = network().build((1, 6, 6)), adam()
+        rng = np.random.default_rng(comm.rank if differing else 0)
+        for _ in range(2):
+            optimizer.step(mine.parameters, rng.standard_normal(len(mine.parameters)))
+        parallel.fit(mine, IMAGES, comm, **PLAN, optimizer=optimizer)
+        return np.array(mine.parameters)
+
+    expected, _ = emulate(program, False)
+    for parameters in emulate(program, True):
+        np.testing.assert_array_equal(parameters, expected)
 
 
 def test_a_rank_reads_its_own_rows_from_a_file_and_moves_only_them(tmp_path):

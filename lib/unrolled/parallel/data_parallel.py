@@ -52,7 +52,10 @@ def fit(
     `accumulate` takes a rank's rows through the network in so many parts, one after the other: less memory, the same
     step. With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are
     still computing. `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds
-    one there goes on from it. Rank 0's first parameters are everybody's.
+    one there goes on from it.
+
+    Rank 0's first parameters are everybody's, and so are its state and what its optimizer remembers of steps before.
+    Dropout begins to draw anew, from the seeds of rank 0's layers.
 
     Raises MismatchError where ranks disagree in network, data or options, TypeError and ValueError for what is wrong
     with these on a rank by itself, such as a batch smaller than the number of ranks, NonFiniteError, on all ranks,
@@ -63,12 +66,13 @@ def fit(
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
     saved = None if checkpoint is None else Checkpoint(Path(checkpoint), every)
+    memories = optimizer.prepare(network.parameters)
     told: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
     told |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
     told |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
     told |= {"train": dataset_told(train), "validation": dataset_told(validation)}
     check_same(comm, network, **told)
-    for values in (network.parameters, network.state):
+    for values in (network.parameters, network.state, *(memories if optimizer.steps else ())):
         if len(values):
             comm.broadcast(values, out=values)
     place = Place() if saved is None else saved.resume(comm, network, optimizer)
