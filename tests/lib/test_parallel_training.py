@@ -1,5 +1,6 @@
 """Training on many ranks is training on one with the full batch, to rounding; what is wrong is named on all ranks."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled import data, nn, ops, parallel, simgpu
-from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, emulate, same, shard
+from unrolled.parallel import ColumnLinear, Network, RowLinear, checkpoint, data_parallel, emulate, same, shard
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset(RNG.standard_normal((53, 1, 6, 6)), RNG.integers(0, 4, 53))  # batches of 10: the last one has 3
@@ -44,8 +45,14 @@ def test_any_number_of_ranks_takes_the_steps_of_one(ranks, options, alone):
     one, expected = alone
     for parameters, history in emulate(trained, ranks=ranks, **options):
         np.testing.assert_allclose(parameters, one.parameters, rtol=0, atol=1e-12)
-        for name in ("loss", "accuracy", "step_loss", "validation_loss", "validation_accuracy"):
-            np.testing.assert_allclose(getattr(history, name), getattr(expected, name), rtol=1e-6)
+        assert_same(history, expected)
+
+
+def assert_same(history, expected):
+    """The histories differ in seconds alone."""
+    for name in ("loss", "accuracy", "step_loss", "validation_loss", "validation_accuracy"):
+        np.testing.assert_allclose(getattr(history, name), getattr(expected, name), rtol=1e-6)
+    assert len(history.seconds) == len(expected.seconds)
 
 
 def test_a_step_takes_one_all_reduce_and_buckets_as_many_as_asked():
@@ -223,10 +230,122 @@ def test_a_training_goes_on_after_a_death(tmp_path, monkeypatch, steps, alone):
     monkeypatch.setattr(checkpoint.Checkpoint, "save", dying)
     with pytest.raises(_EndError):
         emulate(trained, checkpoint=tmp_path)
-    for parameters, _ in emulate(trained, checkpoint=tmp_path):
+    for parameters, history in emulate(trained, checkpoint=tmp_path):
         np.testing.assert_allclose(parameters, alone[0].parameters, rtol=0, atol=1e-12)
+        assert_same(history, alone[1])
     assert len(taken) == 12  # no step was taken twice
-    assert [path.name for path in tmp_path.iterdir()] == ["step-12"]
+    assert {path.name for path in tmp_path.iterdir()} == {"step-11", "step-12"}
+
+
+def test_the_history_survives_a_death_before_the_validation(tmp_path, monkeypatch, alone):
+    def dying(*arguments):
+        raise _EndError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_parallel, "evaluate", dying)
+        with pytest.raises(_EndError):
+            emulate(trained, checkpoint=tmp_path)
+    for again in range(2):  # the second has no step to take
+        for _, history in emulate(trained, checkpoint=tmp_path, ranks=2 + again):
+            assert_same(history, alone[1])
+
+
+def test_batch_normalization_goes_on_after_a_death(tmp_path, monkeypatch):
+    def program(comm, **options):
+        mine = nn.Sequential(nn.BatchNorm2d(), nn.Flatten(), nn.Linear(4), dtype=np.float64)
+        history = parallel.fit(mine, IMAGES, comm, **PLAN, validation=IMAGES, **options)
+        return np.array(mine.state), history
+
+    def dying(self, path):
+        save(self, path)
+        if self.steps == steps + 1:  # while that checkpoint is not complete
+            raise _EndError
+
+    (expected, history), _ = emulate(program)
+    save = nn.Adam.save
+    for steps in (3, 6):  # 6 to an epoch
+        with monkeypatch.context() as patch:
+            patch.setattr(nn.Adam, "save", dying)
+            with pytest.raises(_EndError):
+                emulate(program, checkpoint=tmp_path / str(steps))
+        for state, resumed in emulate(program, checkpoint=tmp_path / str(steps)):
+            np.testing.assert_allclose(state, expected, rtol=0, atol=1e-12)
+            assert_same(resumed, history)
+
+
+def test_a_training_that_is_spoiled_keeps_the_last_good_checkpoint(tmp_path):
+    """The first wild step leaves finite parameters, of which the second has a loss that is not."""
+    errors = []
+
+    def program(comm, wild, **options):
+        mine = nn.Sequential(nn.Conv2d(3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(7), nn.ReLU(), nn.Linear(4))
+        try:
+            schedule = {"schedule": lambda epoch: wild if epoch == 2 else 1.0}
+            parallel.fit(mine, IMAGES, comm, epochs=3, batch_size=10, **schedule, **options)
+        except nn.NonFiniteError as error:
+            errors.append(str(error))
+        return np.array(mine.parameters)
+
+    for every in (1, 4):
+        told = {"checkpoint": tmp_path / str(every), "every": every}
+        for parameters in emulate(program, 1e38, **told):
+            assert np.isfinite(parameters).all()
+        expected, _ = emulate(program, 1.0)
+        for parameters in emulate(program, 1.0, **told):
+            np.testing.assert_allclose(parameters, expected, rtol=0, atol=1e-5)
+    assert len(errors) == 4
+    assert {error.partition(":")[0] for error in errors} == {"training stopped at step 14"}
+    assert all("has the parameters that epoch 3 began with." in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"batch_size": 12}, "batch_size is 12, there 10$"),
+        ({"seed": 1}, "seed is 1, there 0$"),
+        ({"accumulate": 2}, "accumulate is 2, there 1$"),
+        ({"train": data.Dataset(IMAGES.images[:30], IMAGES.labels[:30])}, r"train is 'images float64 \(30, .* there"),
+        ({"validation": IMAGES}, "validation is .*, there "),
+        ({"layer": nn.Linear(5)}, "network is .*, there "),
+        ({"epochs": 1}, "epoch 4$"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_a_checkpoint_of_another_training_is_named_on_all_ranks(changed, says, tmp_path):
+    named = []
+
+    def program(comm, options):
+        told = {"layer": nn.Linear(4), "train": IMAGES, "checkpoint": tmp_path} | PLAN | options
+        mine = nn.Sequential(nn.Flatten(), told.pop("layer"), dtype=np.float64)
+        try:
+            parallel.fit(mine, told.pop("train"), comm, **told)
+        except ValueError as error:
+            named.append(str(error))
+
+    emulate(program, {})
+    emulate(program, {"epochs": 4, "schedule": nn.schedules.cosine_decay(4), "buckets": 2}, ranks=3)  # which may change
+    assert named == []
+    emulate(program, changed)
+    assert len(named) == 2
+    assert re.search(f"checkpoint {tmp_path}/step-24 is of .*{says}", named[0])
+
+
+def test_a_checkpoint_of_an_earlier_version_is_named(tmp_path):
+    (tmp_path / "step-7").mkdir()
+    with pytest.raises(ValueError, match=r"step-7 is of an earlier version.* network.load\('.*network.npz'\)"):
+        emulate(trained, checkpoint=tmp_path)
+
+
+def test_dropout_goes_on_in_the_same_process(tmp_path):
+    def program(comm, *epochs):
+        mine = nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(4), dtype=np.float64)
+        optimizer = adam()
+        for until in epochs:
+            told = {"epochs": until, "checkpoint": tmp_path / str(len(epochs))}
+            parallel.fit(mine, IMAGES, comm, batch_size=10, optimizer=optimizer, **told)
+        return np.array(mine.parameters)
+
+    np.testing.assert_array_equal(emulate(program, 2, 4), emulate(program, 4))
 
 
 def test_dropout_goes_on_after_a_death(tmp_path, monkeypatch):
@@ -256,7 +375,7 @@ def test_what_is_no_checkpoint_is_left_alone(tmp_path):
     for name in ("step-old", "step-", "notes"):
         (tmp_path / name).mkdir()
     emulate(trained, checkpoint=tmp_path, every=6)
-    assert {path.name for path in tmp_path.iterdir()} == {"step-old", "step-", "notes", "step-2"}
+    assert {path.name for path in tmp_path.iterdir()} == {"step-old", "step-", "notes", "step-1", "step-2"}
 
 
 def test_an_unfinished_checkpoint_is_none(tmp_path, monkeypatch, alone):

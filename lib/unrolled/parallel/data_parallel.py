@@ -19,12 +19,15 @@ from unrolled.nn import Adam, Evaluation, History, Optimizer, Sequential, traini
 from unrolled.nn.schedules import Schedule
 from unrolled.ops.arguments import check_whole
 from unrolled.parallel.batch_gradients import cuts
-from unrolled.parallel.checkpoint import Checkpoint, Place
+from unrolled.parallel.checkpoint import Checkpoint, Progress
 from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.dropping import drawing_together
 from unrolled.parallel.same import check_same, dataset_told
 from unrolled.parallel.shards import shard
 from unrolled.parallel.steps import Steps
+
+TOLD_AGAIN = "network", "batch_size", "seed", "accumulate", "train", "validation"
+"""What has to be the same for a training to go on from a checkpoint."""
 
 
 def fit(
@@ -51,40 +54,47 @@ def fit(
 
     `accumulate` takes a rank's rows through the network in so many parts, one after the other: less memory, the same
     step. With `buckets` above 1 the gradient is summed in so many pieces, each begun while the layers before it are
-    still computing. `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds
-    one there goes on from it.
+    still computing.
+
+    `checkpoint` is a folder: rank 0 writes there after every `every` steps, and a training that finds a checkpoint goes
+    on from it, and returns the history of all epochs. Number of ranks, epochs, schedule and learning rate may change
+    in between; ValueError says what else differs. The newest two checkpoints are kept, and none is of parameters that
+    are not finite, or that made the loss so.
 
     Rank 0's first parameters are everybody's, and so are its state and what its optimizer remembers of steps before.
     Dropout begins to draw anew, from the seeds of rank 0's layers.
 
     Raises MismatchError where ranks disagree in network, data or options, TypeError and ValueError for what is wrong
     with these on a rank by itself, such as a batch smaller than the number of ranks, NonFiniteError, on all ranks,
-    after an epoch that spoiled the parameters.
+    after an epoch, or before a checkpoint, where the parameters are not finite.
     """
     plan = training.Plan(epochs, batch_size, optimizer, schedule, seed)
     _check_options(comm, network, train, validation, plan, accumulate, buckets, checkpoint, every)
     optimizer = Adam() if optimizer is None else optimizer
     rates = [1.0 if schedule is None else float(schedule(epoch)) for epoch in range(epochs)]
-    saved = None if checkpoint is None else Checkpoint(Path(checkpoint), every)
     memories = optimizer.prepare(network.parameters)
     told: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "optimizer": (optimizer, optimizer.steps)}
     told |= {"schedule": rates, "seed": seed, "accumulate": accumulate, "buckets": buckets}
     told |= {"checkpoint": None if checkpoint is None else (str(checkpoint), every)}
     told |= {"train": dataset_told(train), "validation": dataset_told(validation)}
-    check_same(comm, network, **told)
+    words = check_same(comm, network, **told)
     for values in (network.parameters, network.state, *(memories if optimizer.steps else ())):
         if len(values):
             comm.broadcast(values, out=values)
-    place = Place() if saved is None else saved.resume(comm, network, optimizer)
-    history, pieces = History(), cuts(network, buckets)
+    saved, progress = None, Progress()
+    if checkpoint is not None:
+        saved = Checkpoint(Path(checkpoint), every, {name: words[name] for name in TOLD_AGAIN})
+        progress = saved.resume(comm, network, optimizer, epochs)
+    pieces = cuts(network, buckets)
     with drawing_together(comm, network) as begin:
         steps = Steps(comm, network, train, batch_size, seed, optimizer, accumulate, pieces, saved, begin)
-        steps.pass_over(place)
-        for epoch in range(place.epoch, epochs):
-            history.trained(*steps.epoch(epoch, place.step if epoch == place.epoch else 0, rates[epoch]))
+        steps.pass_over(progress)
+        for epoch in range(progress.epoch, epochs):
+            steps.epoch(progress, rates[epoch])
             if validation is not None:
-                history.validated(evaluate(network, validation, comm))
-    return history
+                progress.history.validated(evaluate(network, validation, comm))
+            progress = Progress(epoch + 1, history=progress.history)
+    return progress.history
 
 
 def evaluate(network: Sequential, dataset: Dataset, comm: Communicator, batch_size: int = 256) -> Evaluation:

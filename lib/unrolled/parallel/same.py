@@ -18,7 +18,7 @@ from unrolled.parallel.communicator import Communicator
 from unrolled.parallel.errors import MismatchError
 
 LOOKED_AT = 64  # images of a data set
-PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype
+PLAIN = bool, int, float, complex, str, bytes, np.dtype
 
 
 def check_same(comm: Communicator, network: Sequential, **others: Any) -> dict[str, str]:
@@ -48,6 +48,8 @@ def words(value: Any) -> str:
     name, and a lambda or one that was made in another also by its code and the values that it has from there. Anything
     else is told by its class alone, so options of an object that serves as loss are not compared.
     """
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, PLAIN):
         return repr(value)
     if isinstance(value, dict):
